@@ -1,0 +1,139 @@
+//! What the client of one request can do.
+
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The revisions of MCP that are spoken here, oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProtocolVersion {
+    /// 2024-11-05.
+    V20241105,
+    /// 2025-03-26.
+    V20250326,
+    /// 2025-06-18.
+    V20250618,
+    /// 2025-11-25, the last with sessions and `initialize`.
+    V20251125,
+    /// 2026-07-28, stateless, with `server/discover`.
+    V20260728,
+}
+
+/// How a revision opens a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Generation {
+    /// `initialize`, then a session.
+    Legacy,
+    /// Version and capabilities travel with every request.
+    Modern,
+}
+
+impl ProtocolVersion {
+    /// All revisions, oldest first.
+    pub const ALL: &[Self] = &[Self::V20241105, Self::V20250326, Self::V20250618, Self::V20251125, Self::V20260728];
+    /// The newest revision that has `initialize`.
+    pub const NEWEST_LEGACY: Self = Self::V20251125;
+    /// The newest revision.
+    pub const NEWEST: Self = Self::V20260728;
+
+    /// The revision's date.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V20241105 => "2024-11-05",
+            Self::V20250326 => "2025-03-26",
+            Self::V20250618 => "2025-06-18",
+            Self::V20251125 => "2025-11-25",
+            Self::V20260728 => "2026-07-28",
+        }
+    }
+
+    /// The revision of that date; `None` if it is not spoken here.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|version| version.as_str() == text)
+    }
+
+    /// The revision's generation.
+    pub fn generation(self) -> Generation {
+        if self >= Self::V20260728 { Generation::Modern } else { Generation::Legacy }
+    }
+}
+
+impl fmt::Display for ProtocolVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How much a client wants to hear (RFC 5424 severities, MCP `LoggingLevel`), least severe first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LogLevel {
+    /// Details for debugging.
+    Debug,
+    /// General information.
+    Info,
+    /// Normal but noteworthy.
+    Notice,
+    /// May become a problem.
+    Warning,
+    /// Something failed.
+    Error,
+    /// A component failed.
+    Critical,
+    /// Somebody must act at once.
+    Alert,
+    /// Nothing works.
+    Emergency,
+}
+
+impl LogLevel {
+    /// All levels, least severe first.
+    pub const ALL: &[Self] = &[
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// MCP's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+
+    /// The level of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|level| level.as_str() == text)
+    }
+}
+
+/// The client of one request. Clients with a handshake have the same profile for a whole session; later ones say it
+/// with each request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientProfile {
+    /// The revision in use; `None` for callers that speak no MCP (the CLI, embedding programs).
+    pub protocol: Option<ProtocolVersion>,
+    /// MCP's `ClientCapabilities`, as declared.
+    pub capabilities: Map<String, Value>,
+    /// The client's name and version in one text, for the audit trail.
+    pub client: String,
+    /// The least severe log message that it wants; `None`: none at all.
+    pub log_level: Option<LogLevel>,
+}
+
+impl ClientProfile {
+    /// A caller that speaks no MCP and answers no questions.
+    pub fn without_protocol(client: &str) -> Self {
+        Self { protocol: None, capabilities: Map::new(), client: client.into(), log_level: None }
+    }
+}

@@ -1,0 +1,107 @@
+//! Harmless repairs of arguments that say the right thing in the wrong type.
+
+use serde_json::{Map, Value};
+
+/// Changes arguments whose type the schema does not allow into what they plainly mean, without loss: `"10"` to `10`,
+/// `"true"` to `true`, `null` to absent, one value to a list of one, JSON text to the object or list that is wanted.
+/// Everything else is left for validation to report. Looks at the schema's own `properties` only, not behind `$ref`.
+pub fn coerce(schema: &Value, arguments: &mut Map<String, Value>) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    let required = |name: &str| {
+        schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
+    };
+    arguments.retain(|name, value| {
+        let Some(types) = properties.get(name).and_then(types) else { return true };
+        !(value.is_null() && !types.contains(&"null") && !required(name))
+    });
+    for (name, value) in arguments.iter_mut() {
+        if let Some(property) = properties.get(name) {
+            coerce_value(property, value);
+        }
+    }
+}
+
+fn coerce_value(schema: &Value, value: &mut Value) {
+    let Some(types) = types(schema) else { return };
+    if types.iter().any(|name| is(value, name)) {
+        return;
+    }
+    let parsed = value.as_str().and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
+    // A number that would become another one is left as the text that it is.
+    let parsed = parsed.filter(|parsed| {
+        !parsed.is_number()
+            || parsed.is_i64()
+            || parsed.is_u64()
+            || value.as_str().map(str::trim) == Some(&parsed.to_string())
+    });
+    if let Some(parsed) = parsed
+        && types.iter().any(|name| *name != "null" && is(&parsed, name))
+    {
+        *value = parsed;
+    } else if types.contains(&"array") && !value.is_null() {
+        let mut item = value.take();
+        if let Some(items) = schema.get("items") {
+            coerce_value(items, &mut item);
+        }
+        *value = Value::Array(vec![item]);
+    }
+}
+
+fn types(schema: &Value) -> Option<Vec<&str>> {
+    match schema.get("type")? {
+        Value::String(name) => Some(vec![name]),
+        Value::Array(names) => Some(names.iter().filter_map(Value::as_str).collect()),
+        _ => None,
+    }
+}
+
+fn is(value: &Value, name: &str) -> bool {
+    match name {
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "number" => value.is_number(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(property: Value, given: Value, expected: Value) {
+        let mut arguments = json!({"x": given}).as_object().unwrap().clone();
+        coerce(&json!({"properties": {"x": property}}), &mut arguments);
+        assert_eq!(
+            Value::Object(arguments),
+            if expected == json!("absent") { json!({}) } else { json!({"x": expected}) }
+        );
+    }
+
+    #[test]
+    fn what_is_plainly_meant_is_understood() {
+        check(json!({"type": "integer"}), json!("10"), json!(10));
+        check(json!({"type": "boolean"}), json!("true"), json!(true));
+        check(json!({"type": "integer"}), json!(null), json!("absent"));
+        check(json!({"type": "array", "items": {"type": "integer"}}), json!("7"), json!([7]));
+        check(json!({"type": "array", "items": {"type": "string"}}), json!("a"), json!(["a"]));
+        check(json!({"type": "array"}), json!("[1,2]"), json!([1, 2]));
+        check(json!({"type": "object"}), json!("{\"a\":1}"), json!({"a": 1}));
+    }
+
+    #[test]
+    fn nothing_is_guessed() {
+        check(json!({"type": "integer"}), json!("ten"), json!("ten"));
+        check(json!({"type": "integer"}), json!("1.5"), json!("1.5"));
+        check(json!({"type": "integer"}), json!("12345678901234567890123"), json!("12345678901234567890123"));
+        check(json!({"type": "string"}), json!(10), json!(10));
+        check(json!({"type": ["string", "integer"]}), json!("10"), json!("10"));
+        check(json!({"type": ["integer", "null"]}), json!(null), json!(null));
+        check(json!({}), json!("10"), json!("10"));
+    }
+}

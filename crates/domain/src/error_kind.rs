@@ -1,0 +1,151 @@
+//! What went wrong, as one closed list. The kind is the contract; numbers are views of it.
+
+use std::fmt;
+
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// The kind of a failure (`data.kind` on the wire, `error_kind` in the audit trail).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum ErrorKind { $($(#[$doc])* $variant,)* }
+
+        impl ErrorKind {
+            /// Every kind, in the order of declaration.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The kind's name in lower snake case: stable, part of the contract.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+error_kinds! {
+    /// No tool, server, row or file of that name.
+    NotFound = "not_found",
+    /// The tool exists and was switched off.
+    Disabled = "disabled",
+    /// The tool cannot work here: a key, a program or its server is missing.
+    Unavailable = "unavailable",
+    /// The arguments do not fit the tool's schema.
+    InvalidInput = "invalid_input",
+    /// A rule, a default or a person refused the call.
+    PermissionDenied = "permission_denied",
+    /// Somebody had to be asked and did not answer in time.
+    ApprovalTimeout = "approval_timeout",
+    /// The call ran past its deadline.
+    Timeout = "timeout",
+    /// The caller took the call back, or the runtime is shutting down.
+    Cancelled = "cancelled",
+    /// The tool ran and failed in its own way.
+    ExecutionFailed = "execution_failed",
+    /// The operating system refused a read, a write or a process.
+    Io = "io",
+    /// The file changed since it was read.
+    StaleFile = "stale_file",
+    /// The file must be read before it is changed.
+    NotRead = "not_read",
+    /// The text to replace stands in several places.
+    AmbiguousMatch = "ambiguous_match",
+    /// The text to replace stands nowhere.
+    NoMatch = "no_match",
+    /// A size, count or depth is over its limit.
+    TooLarge = "too_large",
+    /// The kind of file or content cannot be handled.
+    UnsupportedType = "unsupported_type",
+    /// A rate limit of ours or of a remote service.
+    RateLimited = "rate_limited",
+    /// A remote service wants a login.
+    AuthRequired = "auth_required",
+    /// A remote service answered with an HTTP error.
+    UpstreamHttp = "upstream_http",
+    /// An MCP server or remote service broke its protocol or died.
+    UpstreamProtocol = "upstream_protocol",
+    /// A budget of calls, tokens or time is used up.
+    BudgetExhausted = "budget_exhausted",
+    /// The session is not initialized yet, or is closing.
+    SessionNotReady = "session_not_ready",
+    /// A second `initialize` on one session.
+    AlreadyInitialized = "already_initialized",
+    /// A protocol version that is not spoken here.
+    UnsupportedVersion = "unsupported_version",
+    /// The call needs a capability that the client did not declare; the failure's data name it.
+    MissingCapability = "missing_capability",
+    /// Our own fault.
+    Internal = "internal",
+}
+
+impl ErrorKind {
+    /// Whether the same call may succeed when it is simply made again.
+    pub fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::Timeout | Self::RateLimited | Self::UpstreamHttp | Self::UpstreamProtocol | Self::ApprovalTimeout
+        )
+    }
+
+    /// The JSON-RPC code of this kind: the view that Toolstead's MCP server uses for protocol errors.
+    ///
+    /// Unknown, disabled and unavailable tools are -32602, as MCP 2025-11-25 (server/tools, "Error Handling") asks;
+    /// `data.kind` tells them apart.
+    pub fn json_rpc_code(self) -> i64 {
+        match self {
+            Self::NotFound | Self::Disabled | Self::Unavailable | Self::InvalidInput => -32602,
+            Self::MissingCapability => -32021,
+            Self::UnsupportedVersion => -32022,
+            Self::SessionNotReady | Self::AlreadyInitialized => -32600,
+            _ => -32603,
+        }
+    }
+
+    /// The number in the table of TelemetryFlow's clients, for those that still branch on numbers (`-320xx` view).
+    pub fn seed_code(self) -> i64 {
+        match self {
+            Self::NotFound => -32001,
+            Self::Disabled => -32004,
+            Self::Timeout => -32006,
+            Self::InvalidInput => -32602,
+            Self::RateLimited => -32007,
+            Self::SessionNotReady => -32008,
+            Self::AlreadyInitialized => -32009,
+            Self::UnsupportedVersion => -32010,
+            Self::Internal => -32603,
+            _ => -32005,
+        }
+    }
+
+    /// The kind of that name; `None` for a name that this version does not know.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_by_its_name_again() {
+        for kind in ErrorKind::ALL {
+            assert_eq!(ErrorKind::from_name(kind.as_str()), Some(*kind));
+        }
+        assert_eq!(ErrorKind::from_name("nonsense"), None);
+    }
+
+    #[test]
+    fn both_numeric_views_are_those_of_the_contract() {
+        let views = |kind: ErrorKind| (kind.json_rpc_code(), kind.seed_code());
+        assert_eq!(views(ErrorKind::NotFound), (-32602, -32001));
+        assert_eq!(views(ErrorKind::Disabled), (-32602, -32004));
+        assert_eq!(views(ErrorKind::ExecutionFailed), (-32603, -32005));
+        assert_eq!(views(ErrorKind::Timeout), (-32603, -32006));
+        assert_eq!(views(ErrorKind::RateLimited), (-32603, -32007));
+        assert_eq!(views(ErrorKind::Internal), (-32603, -32603));
+    }
+}

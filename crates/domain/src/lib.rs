@@ -1,0 +1,30 @@
+//! The words and rules of Toolstead, without I/O.
+//!
+//! Values first (a [`tool_name::ToolName`], a [`tool::Tool`], a [`tool_call::ToolCall`] and its
+//! [`tool_result::ToolResult`]), then who may do what ([`permission`]), then the ports through which the outer
+//! layers reach the world ([`ports`]). The crate reads no clock, opens no file and knows no other layer.
+//! The feature `testing` adds an honest fake and a contract suite for each port.
+
+pub mod access;
+pub mod alias;
+pub mod category;
+pub mod client_profile;
+pub mod coercion;
+pub mod error_kind;
+pub mod permission;
+pub mod ports;
+pub mod principal;
+pub mod sandbox_policy;
+pub mod server_name;
+pub mod session;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod tool;
+pub mod tool_call;
+pub mod tool_execution;
+pub mod tool_failure;
+pub mod tool_input_schema;
+pub mod tool_name;
+pub mod tool_result;
+pub mod tool_selection;
+pub mod workspace_roots;

@@ -1,0 +1,7 @@
+//! Who may do what: rules in, one decision out.
+
+pub mod decision;
+pub mod grant;
+pub mod path_pattern;
+pub mod policy;
+pub mod rule;

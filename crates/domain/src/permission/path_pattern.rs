@@ -1,0 +1,178 @@
+//! Patterns of paths in rules: gitignore's way of writing, anchored as the rule's effect demands.
+
+use crate::{access::PathAccess, workspace_roots::WorkspaceRoots};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use std::path::{Path, PathBuf};
+
+/// A path pattern, compiled.
+///
+/// `//x` is absolute, `~/x` below the home folder, `/x` below the folder of the file that holds the rule, and `x` or
+/// `./x` below the workspace's roots: for allow anchored there, for deny and ask at any depth. `*` stays within one
+/// level, `**` does not, a trailing `/*` means everything below, and a folder's name covers what it holds.
+#[derive(Debug, Clone)]
+pub struct PathPattern {
+    globs: GlobSet,
+    anchor: Anchor,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Anchor {
+    /// The globs match absolute paths.
+    Absolute,
+    /// The globs match what follows a root.
+    Roots,
+}
+
+/// Where a pattern was written down.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PatternBase {
+    /// The folder of the file that holds the rule; `None` for rules from the command line.
+    pub folder: Option<PathBuf>,
+    /// The home folder.
+    pub home: Option<PathBuf>,
+}
+
+/// How far a pattern reaches, by the effect of its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Only where it says: allow rules.
+    Anchored,
+    /// At any depth: deny and ask rules.
+    AnyDepth,
+}
+
+impl PathPattern {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// [`InvalidPattern`] when it is empty, is no glob, or needs a home or a folder that is not known.
+    pub fn parse(text: &str, base: &PatternBase, reach: Reach) -> Result<Self, InvalidPattern> {
+        let wrong = |reason: &str| InvalidPattern { pattern: text.into(), reason: reason.into() };
+        let below = |folder: &Option<PathBuf>, rest: &str, reason: &str| {
+            let folder = folder.as_ref().and_then(|folder| folder.to_str()).ok_or_else(|| wrong(reason))?;
+            Ok(format!("{}/{rest}", globset::escape(folder.trim_end_matches('/'))))
+        };
+        let (anchor, pattern) = if let Some(rest) = text.strip_prefix("//") {
+            (Anchor::Absolute, format!("/{rest}"))
+        } else if let Some(rest) = text.strip_prefix("~/") {
+            (Anchor::Absolute, below(&base.home, rest, "the home folder is not known")?)
+        } else if let Some(rest) = text.strip_prefix('/') {
+            let reason = "`/x` is anchored at the file that holds the rule; write `//x` for an absolute path";
+            (Anchor::Absolute, below(&base.folder, rest, reason)?)
+        } else {
+            let rest = text.strip_prefix("./").unwrap_or(text);
+            match reach {
+                Reach::AnyDepth => (Anchor::Absolute, format!("/**/{rest}")),
+                Reach::Anchored if rest.starts_with('*') && !rest.contains('/') => {
+                    (Anchor::Roots, format!("**/{rest}"))
+                }
+                Reach::Anchored => (Anchor::Roots, rest.to_owned()),
+            }
+        };
+        let pattern = pattern.trim_end_matches('/');
+        if pattern.is_empty() || pattern == "/**" && text.is_empty() {
+            return Err(wrong("it is empty, and would never match"));
+        }
+        if pattern.split('/').any(|part| part == ".." || part == ".") {
+            return Err(wrong("`.` and `..` never match: paths are judged without them"));
+        }
+        let pattern = pattern.strip_suffix("/*").map_or(pattern.to_owned(), |folder| format!("{folder}/**"));
+        let mut globs = GlobSetBuilder::new();
+        for pattern in [pattern.clone(), format!("{pattern}/**")] {
+            let glob = GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(true).build();
+            globs.add(glob.map_err(|error| wrong(&error.kind().to_string()))?);
+        }
+        Ok(Self { globs: globs.build().map_err(|error| wrong(&error.to_string()))?, anchor })
+    }
+
+    /// Whether every form of the path fits: what an allow rule needs.
+    pub fn covers(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+        path.forms().all(|form| self.matches(form, path.tree, roots))
+    }
+
+    /// Whether some form of the path fits: enough for deny and ask.
+    pub fn touches(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+        path.forms().any(|form| self.matches(form, path.tree, roots))
+    }
+
+    fn matches(&self, path: &Path, tree: bool, roots: &WorkspaceRoots) -> bool {
+        // A tree fits when anything whatever below it would; no file is called like this.
+        let probe = tree.then(|| path.join("\u{1}/\u{1}"));
+        let path = probe.as_deref().unwrap_or(path);
+        match self.anchor {
+            Anchor::Absolute => self.globs.is_match(path),
+            Anchor::Roots => {
+                roots.all().filter_map(|root| path.strip_prefix(root).ok()).any(|rest| self.globs.is_match(rest))
+            }
+        }
+    }
+}
+
+/// A pattern that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the path pattern `{pattern}` cannot be used: {reason}")]
+pub struct InvalidPattern {
+    pattern: String,
+    reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, reach: Reach, path: &str, expected: bool) {
+        let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
+        let base = PatternBase { folder: Some("/w/conf".into()), home: Some("/home/me".into()) };
+        let tree = path.ends_with('/');
+        let access = PathAccess { tree, ..PathAccess::plain(path.trim_end_matches('/')) };
+        assert_eq!(
+            PathPattern::parse(pattern, &base, reach).unwrap().covers(&access, &roots),
+            expected,
+            "{pattern} {path}"
+        );
+    }
+
+    #[test]
+    fn an_allow_pattern_is_anchored_at_the_roots() {
+        check("src/**", Reach::Anchored, "/w/src/a/b.rs", true);
+        check("src/**", Reach::Anchored, "/w/a/src/b.rs", false);
+        check("src/*", Reach::Anchored, "/w/src/a/b.rs", true);
+        check("./src", Reach::Anchored, "/w/src/a/b.rs", true);
+        check("src", Reach::Anchored, "/w/srcs", false);
+        check("*.rs", Reach::Anchored, "/w/a/b/c.rs", true);
+        check("*.rs", Reach::Anchored, "/elsewhere/c.rs", false);
+        check("src/*.rs", Reach::Anchored, "/w/src/a/c.rs", false);
+    }
+
+    #[test]
+    fn a_deny_pattern_reaches_any_depth() {
+        check("secret/**", Reach::AnyDepth, "/w/a/secret/k", true);
+        check("secret", Reach::AnyDepth, "/w/secret/k", true);
+        check(".env", Reach::AnyDepth, "/w/x/.env", true);
+        check(".env", Reach::AnyDepth, "/w/x/.envrc", false);
+    }
+
+    #[test]
+    fn a_prefix_says_where_the_pattern_begins() {
+        check("//etc/**", Reach::Anchored, "/etc/passwd", true);
+        check("~/.ssh/**", Reach::AnyDepth, "/home/me/.ssh/id", true);
+        check("/x", Reach::Anchored, "/w/conf/x", true);
+        check("/x", Reach::Anchored, "/w/x", false);
+    }
+
+    #[test]
+    fn a_tree_fits_only_if_all_of_it_does() {
+        check("src/**", Reach::Anchored, "/w/src/", true);
+        check("src/*.rs", Reach::Anchored, "/w/src/", false);
+        check("src/**", Reach::Anchored, "/w/", false);
+        check("**", Reach::Anchored, "/w/", true);
+    }
+
+    #[test]
+    fn a_pattern_that_can_never_match_is_refused() {
+        for bad in ["", "a/../b", "[", "//"] {
+            assert!(PathPattern::parse(bad, &PatternBase::default(), Reach::Anchored).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! All rules, roots and defaults together: the one place where it is decided what runs.
+
+use crate::{
+    access::{Access, AccessKind},
+    category::Category,
+    permission::{
+        decision::{Cause, Decision, Finding, Verdict},
+        rule::{Effect, PermissionRule},
+    },
+    tool::{Tool, ToolSource},
+    tool_selection::ToolSelection,
+    workspace_roots::{RootKind, WorkspaceRoots},
+};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// How to treat what no deny or ask rule catches. Deny and ask rules hold in every mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// Rules and defaults decide.
+    #[default]
+    Default,
+    /// Reading only.
+    Plan,
+    /// Changes of files inside the roots are allowed.
+    AcceptEdits,
+    /// Nobody is asked: what would ask is denied.
+    DontAsk,
+    /// Everything that nothing denies is allowed.
+    Bypass,
+}
+
+impl Mode {
+    /// All modes.
+    pub const ALL: &[Self] = &[Self::Default, Self::Plan, Self::AcceptEdits, Self::DontAsk, Self::Bypass];
+
+    /// The mode's name in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Plan => "plan",
+            Self::AcceptEdits => "accept_edits",
+            Self::DontAsk => "dont_ask",
+            Self::Bypass => "bypass",
+        }
+    }
+
+    /// The mode of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|mode| mode.as_str() == text)
+    }
+}
+
+/// The whole policy. A value without I/O; advertising and calling use the same one.
+#[derive(Debug, Clone, Default)]
+pub struct PermissionPolicy {
+    /// All rules, in the order of their sources.
+    pub rules: Vec<Arc<PermissionRule>>,
+    /// The mode.
+    pub mode: Mode,
+    /// The folders of the workspace.
+    pub roots: WorkspaceRoots,
+    /// The tools that are offered.
+    pub selection: ToolSelection,
+}
+
+impl PermissionPolicy {
+    /// Decides on one call: the strictest finding of any part wins, deny over ask over allow.
+    pub fn decide(&self, tool: &Tool, arguments: &Map<String, Value>, accesses: &[Access]) -> Decision {
+        if !self.selection.includes(tool) {
+            return whole(Verdict::Deny, Cause::NotSelected);
+        }
+        let bound = accesses.iter().find_map(|access| self.bounds(access));
+        let caught = bound.or_else(|| self.caught(Effect::Deny, tool, arguments, accesses));
+        // Before the ask rules: nobody may say yes to what the mode forbids.
+        let caught = caught.or_else(|| accesses.iter().find_map(|access| self.forbidden_by_mode(access)));
+        if let Some(finding) = caught.or_else(|| self.caught(Effect::Ask, tool, arguments, accesses)) {
+            return self.concluded(vec![finding]);
+        }
+        if accesses.is_empty() {
+            return self.concluded(vec![self.without_accesses(tool)]);
+        }
+        self.concluded(accesses.iter().map(|access| self.leave(tool, access)).collect())
+    }
+
+    /// Judges one access of a call that runs already.
+    pub fn judge(&self, tool: &Tool, access: &Access) -> Finding {
+        let one = std::slice::from_ref(access);
+        // Rules on parameters and on the tool as a whole were judged before the call began.
+        let caught = |effect| self.caught(effect, tool, &Map::new(), one);
+        self.bounds(access)
+            .or_else(|| caught(Effect::Deny))
+            .or_else(|| self.forbidden_by_mode(access))
+            .or_else(|| caught(Effect::Ask))
+            .unwrap_or_else(|| self.leave(tool, access))
+    }
+
+    /// Whether callers may see the tool: unless every call of it would be denied, whatever its arguments.
+    pub fn advertises(&self, tool: &Tool) -> bool {
+        self.selection.includes(tool)
+            && !self.rules.iter().any(|rule| rule.effect == Effect::Deny && denies_always(rule, tool))
+    }
+
+    /// What no rule can change: the roots, and Toolstead's own data.
+    fn bounds(&self, access: &Access) -> Option<Finding> {
+        let path = access.path()?;
+        let deny = |cause| Some(Finding { verdict: Verdict::Deny, part: Some(access.clone()), cause });
+        if path.forms().any(|form| self.roots.is_forbidden(form)) {
+            return deny(Cause::Forbidden);
+        }
+        if self.roots.start().is_none() {
+            return deny(Cause::NoRoots);
+        }
+        // The real path counts: a root may itself be reached through a link.
+        match self.roots.containing(&path.real) {
+            None => deny(Cause::OutsideRoots),
+            Some((_, RootKind::ReadOnly)) if access.kind() == AccessKind::Write => deny(Cause::ReadOnlyRoot),
+            Some(_) => None,
+        }
+    }
+
+    fn forbidden_by_mode(&self, access: &Access) -> Option<Finding> {
+        let forbidden = self.mode == Mode::Plan && access.kind() != AccessKind::Read;
+        let cause = Cause::Mode("the mode `plan` allows reading only");
+        forbidden.then(|| Finding { verdict: Verdict::Deny, part: Some(access.clone()), cause })
+    }
+
+    fn caught(
+        &self,
+        effect: Effect,
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+        accesses: &[Access],
+    ) -> Option<Finding> {
+        let verdict = if effect == Effect::Deny { Verdict::Deny } else { Verdict::Ask };
+        self.rules.iter().filter(|rule| rule.effect == effect).find_map(|rule| {
+            let part = rule.catches(tool, arguments, accesses, &self.roots)?;
+            Some(Finding { verdict, part: part.cloned(), cause: Cause::Rule(rule.clone()) })
+        })
+    }
+
+    /// A call that touches nothing a rule could judge.
+    fn without_accesses(&self, tool: &Tool) -> Finding {
+        let allow = self.rules.iter().find(|rule| rule.effect == Effect::Allow && rule.allows_whole(tool));
+        let cause = allow.map_or(Cause::Default("calls that touch nothing are allowed by default"), |rule| {
+            Cause::Rule(rule.clone())
+        });
+        Finding { verdict: Verdict::Allow, part: None, cause }
+    }
+
+    /// What is left when nothing denies or asks: the mode, the allow rules, the defaults.
+    fn leave(&self, tool: &Tool, access: &Access) -> Finding {
+        let finding = |verdict, cause| Finding { verdict, part: Some(access.clone()), cause };
+        match (self.mode, access.kind()) {
+            (Mode::Bypass, _) => {
+                return finding(Verdict::Allow, Cause::Mode("the mode `bypass` allows what nothing denies"));
+            }
+            (Mode::AcceptEdits, AccessKind::Write) => {
+                return finding(Verdict::Allow, Cause::Mode("the mode `accept_edits` allows changes inside the roots"));
+            }
+            _ => {}
+        }
+        let mut allowing = self.rules.iter().filter(|rule| rule.effect == Effect::Allow);
+        if let Some(rule) = allowing.find(|rule| rule.allows(tool, access, &self.roots)) {
+            return finding(Verdict::Allow, Cause::Rule(rule.clone()));
+        }
+        match access.kind() {
+            AccessKind::Read => {
+                finding(Verdict::Allow, Cause::Default("reading inside the roots is allowed by default"))
+            }
+            AccessKind::Write => finding(Verdict::Ask, Cause::Default("changes of files are asked about by default")),
+            AccessKind::Run => finding(Verdict::Ask, Cause::Default("commands are asked about by default")),
+            AccessKind::Reach => {
+                finding(Verdict::Ask, Cause::Default("connections to hosts are asked about by default"))
+            }
+            AccessKind::Send => finding(Verdict::Ask, Cause::Default("sending is always asked about")),
+            AccessKind::Upstream => {
+                finding(Verdict::Ask, Cause::Default("tools of MCP servers are asked about by default"))
+            }
+        }
+    }
+
+    fn concluded(&self, trace: Vec<Finding>) -> Decision {
+        let strictest = trace.iter().reduce(|a, b| if b.verdict > a.verdict { b } else { a });
+        let mut decisive = strictest.cloned().unwrap_or(Finding {
+            verdict: Verdict::Deny,
+            part: None,
+            cause: Cause::Default("nothing allows it"),
+        });
+        if decisive.verdict == Verdict::Ask && self.mode == Mode::DontAsk {
+            decisive.verdict = Verdict::Deny;
+        }
+        Decision { verdict: decisive.verdict, decisive, trace }
+    }
+}
+
+fn whole(verdict: Verdict, cause: Cause) -> Decision {
+    let decisive = Finding { verdict, part: None, cause };
+    Decision { verdict, trace: vec![decisive.clone()], decisive }
+}
+
+/// Whether the rule leaves no call of the tool: it names the tool, or the one kind of access that all its calls have.
+fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
+    if rule.denies_whole(tool) {
+        return true;
+    }
+    let probe = match (tool.source(), tool.category, tool.annotations().read_only_hint) {
+        (ToolSource::BuiltIn, Category::Shell, _) => Access::RunCommand("".into()),
+        (ToolSource::BuiltIn, Category::Web, _) => Access::ReachHost("".into()),
+        _ => return false,
+    };
+    rule.text == rule.text.split('(').next().unwrap_or_default()
+        && rule.catches_path(tool, &probe, &WorkspaceRoots::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        access::PathAccess,
+        permission::{path_pattern::PatternBase, rule::RuleOrigin},
+        server_name::ServerName,
+        tool_name::ToolName,
+    };
+    use serde_json::json;
+
+    fn policy(mode: Mode, rules: &[(Effect, &str)]) -> PermissionPolicy {
+        let parse = |(effect, text): &(Effect, &str)| {
+            Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        };
+        let roots = WorkspaceRoots {
+            write: vec!["/w".into()],
+            read_only: vec!["/ro".into()],
+            forbidden: vec!["/w/data".into()],
+        };
+        PermissionPolicy { rules: rules.iter().map(parse).collect(), mode, roots, ..Default::default() }
+    }
+
+    fn tool(name: &str) -> Tool {
+        let (source, category) = match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+            Some((server, tool)) => {
+                (ToolSource::McpServer { server: ServerName::parse(server).unwrap(), tool: tool.into() }, Category::Mcp)
+            }
+            None => (ToolSource::BuiltIn, Category::File),
+        };
+        Tool::new(ToolName::parse(name).unwrap(), Map::new(), category, source)
+    }
+
+    /// Accesses as texts: `read /w/a`, `write /w/a`, `host x`, `up`, `send x`, or nothing.
+    fn accesses(text: &str) -> Vec<Access> {
+        let path = |path: &str| match path.split_once("->") {
+            Some((lexical, real)) => PathAccess { lexical: lexical.into(), real: real.into(), tree: false },
+            None => PathAccess::plain(path),
+        };
+        let one = |text: &str| match text.split_once(' ') {
+            Some(("read", rest)) => Access::ReadPath(path(rest)),
+            Some(("write", rest)) => Access::WritePath(path(rest)),
+            Some(("run", rest)) => Access::RunCommand(rest.into()),
+            Some(("host", rest)) => Access::ReachHost(rest.into()),
+            Some(("send", rest)) => Access::Send(rest.into()),
+            _ => Access::CallUpstream { server: ServerName::parse("git").unwrap(), tool: "t".into() },
+        };
+        text.split(", ").filter(|part| !part.is_empty()).map(one).collect()
+    }
+
+    #[track_caller]
+    fn check(rules: &[(Effect, &str)], call: &str, touches: &str, expected: Verdict) {
+        check_mode(Mode::Default, rules, call, touches, expected);
+    }
+
+    #[track_caller]
+    fn check_mode(mode: Mode, rules: &[(Effect, &str)], call: &str, touches: &str, expected: Verdict) {
+        let decision = policy(mode, rules).decide(&tool(call), &Map::new(), &accesses(touches));
+        assert_eq!(decision.verdict, expected, "{rules:?} {call} {touches}: {}", decision.reason());
+    }
+
+    use Effect::{Allow as A, Ask as Q, Deny as D};
+    use Verdict::{Allow, Ask, Deny};
+
+    #[test]
+    fn without_rules_reading_is_allowed_and_everything_else_is_asked_or_denied() {
+        check(&[], "echo", "", Allow);
+        check(&[], "read_file", "read /w/a", Allow);
+        check(&[], "read_file", "read /ro/a", Allow);
+        check(&[], "write_file", "write /w/a", Ask);
+        check(&[], "write_file", "write /ro/a", Deny);
+        check(&[], "read_file", "read /etc/passwd", Deny);
+        check(&[], "read_file", "read /w/data/token", Deny);
+        check(&[], "bash", "run ls", Ask);
+        check(&[], "web_fetch", "host example.com", Ask);
+        check(&[], "gmail_send", "send a@example.com", Ask);
+        check(&[], "mcp__git__t", "up", Ask);
+    }
+
+    #[test]
+    fn deny_wins_over_ask_over_allow() {
+        check(
+            &[(A, "Write"), (Q, "Write(secret/**)"), (D, "Write(secret/deep/**)")],
+            "write_file",
+            "write /w/a",
+            Allow,
+        );
+        check(&[(A, "Write"), (Q, "Write(secret/**)")], "write_file", "write /w/secret/a", Ask);
+        check(&[(A, "Write"), (Q, "Write"), (D, "Write(secret/**)")], "write_file", "write /w/secret/a", Deny);
+    }
+
+    #[test]
+    fn a_rule_means_the_same_for_every_tool() {
+        check(&[(D, "Read(.env)")], "grep", "read /w/x/.env", Deny);
+        check(&[(D, "Read(.env)")], "write_file", "write /w/x/.env", Deny);
+        check(&[(D, "Edit(.env)")], "read_file", "read /w/x/.env", Allow);
+        check(&[(A, "Edit(src/**)")], "write_file", "write /w/src/a", Allow);
+        check(&[(A, "Write(src/*)")], "edit_file", "read /w/src/a/b, write /w/src/a/b", Allow);
+        check(&[(A, "Edit(src/**)")], "write_file", "write /w/a/src/x", Ask);
+        check(&[(A, "write_file")], "write_file", "write /w/a", Allow);
+        check(&[(A, "write_file")], "edit_file", "write /w/a", Ask);
+    }
+
+    #[test]
+    fn allow_needs_every_access_and_both_forms_of_a_path() {
+        check(&[(A, "Write(src/**)")], "move", "write /w/src/a, write /w/b", Ask);
+        check(&[(A, "Write(src/**)")], "write_file", "write /w/src/a->/w/b", Ask);
+        check(&[(D, "Read(secret/**)")], "read_file", "read /w/a->/w/secret/k", Deny);
+        check(&[], "read_file", "read /w/link->/etc/passwd", Deny);
+    }
+
+    #[test]
+    fn rules_name_the_tools_of_mcp_servers() {
+        check(&[(A, "mcp__git")], "mcp__git__t", "up", Allow);
+        check(&[(A, "mcp__git__*")], "mcp__git__t", "up", Allow);
+        check(&[(A, "mcp__git__t")], "mcp__git__t", "up", Allow);
+        check(&[(A, "mcp__git__u")], "mcp__git__t", "up", Ask);
+        check(&[(A, "mcp__git"), (D, "mcp__*__t")], "mcp__git__t", "up", Deny);
+        check(&[(D, "mcp__*")], "mcp__git__t", "up", Deny);
+        check(&[(A, "mcp__git"), (D, "*")], "echo", "", Deny);
+    }
+
+    #[test]
+    fn rules_on_parameters_deny_and_ask() {
+        let policy = policy(Mode::Default, &[(D, "mcp__git__t(opts.force:true)"), (Q, "echo(message:rm *)")]);
+        let decide =
+            |name: &str, arguments: Value| policy.decide(&tool(name), arguments.as_object().unwrap(), &[]).verdict;
+        assert_eq!(decide("mcp__git__t", json!({"opts": {"force": true}})), Deny);
+        assert_eq!(decide("mcp__git__t", json!({})), Allow);
+        assert_eq!(decide("echo", json!({"message": "rm -rf"})), Ask);
+    }
+
+    #[test]
+    fn no_broad_rule_covers_sending() {
+        check(&[(A, "gmail_send")], "gmail_send", "send a@example.com", Allow);
+        check(&[(A, "mcp__git__*")], "mcp__git__t", "up, send a@example.com", Ask);
+    }
+
+    #[test]
+    fn a_command_that_nobody_understands_yet_is_never_allowed_by_pattern_and_caught_by_every_other() {
+        check(&[(A, "Bash(ls *)")], "bash", "run ls -l", Ask);
+        check(&[(A, "Bash")], "bash", "run ls -l", Allow);
+        check(&[(D, "Bash")], "bash", "run ls -l", Deny);
+        check(&[(A, "Bash"), (D, "Bash(rm *)")], "bash", "run ls -l", Deny);
+        check(&[(A, "Bash"), (Q, "Bash(rm *)")], "bash", "run ls -l", Ask);
+    }
+
+    #[test]
+    fn modes_change_what_is_left_and_never_what_is_denied() {
+        check_mode(Mode::Plan, &[(A, "Write")], "write_file", "write /w/a", Deny);
+        check_mode(Mode::Plan, &[(Q, "Write")], "write_file", "write /w/a", Deny);
+        check_mode(Mode::Plan, &[], "read_file", "read /w/a", Allow);
+        check_mode(Mode::AcceptEdits, &[], "write_file", "write /w/a", Allow);
+        check_mode(Mode::AcceptEdits, &[], "mcp__git__t", "up", Ask);
+        check_mode(Mode::DontAsk, &[], "write_file", "write /w/a", Deny);
+        check_mode(Mode::Bypass, &[], "mcp__git__t", "up", Allow);
+        check_mode(Mode::Bypass, &[(Q, "mcp__git__t")], "mcp__git__t", "up", Ask);
+        check_mode(Mode::Bypass, &[(D, "mcp__git__t")], "mcp__git__t", "up", Deny);
+        check_mode(Mode::Bypass, &[], "read_file", "read /etc/passwd", Deny);
+    }
+
+    #[test]
+    fn what_is_never_callable_is_not_advertised_and_denied_when_called_all_the_same() {
+        let mut policy = policy(Mode::Default, &[(D, "mcp__git__t"), (D, "Read(secret)"), (Q, "echo")]);
+        policy.selection = ToolSelection::all().adjusted("-glob").unwrap();
+        for (name, advertised) in [("mcp__git__t", false), ("glob", false), ("read_file", true), ("echo", true)] {
+            assert_eq!(policy.advertises(&tool(name)), advertised, "{name}");
+            let verdict = policy.decide(&tool(name), &Map::new(), &[]).verdict;
+            assert_eq!(verdict == Deny, !advertised, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_rule_its_place_and_what_would_help() {
+        let decision = policy(Mode::Default, &[(D, "Read(.env)")]).decide(
+            &tool("read_file"),
+            &Map::new(),
+            &accesses("read /w/.env"),
+        );
+        assert_eq!(decision.reason(), "the deny rule `Read(.env)` in the command line: to read /w/.env");
+        let decision = policy(Mode::Default, &[]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
+        let remedy = decision.remedy("write_file").unwrap();
+        assert!(remedy.contains("`--allow 'Write(//w/a)'`"), "{remedy}");
+        let allowed = policy(Mode::Default, &[(A, "Write(//w/a)")]).decide(
+            &tool("write_file"),
+            &Map::new(),
+            &accesses("write /w/a"),
+        );
+        assert_eq!(allowed.verdict, Allow, "the suggested rule works");
+    }
+}

@@ -1,0 +1,398 @@
+//! One permission rule: `Tool` or `Tool(spec)`.
+
+use crate::{
+    access::{Access, AccessKind},
+    permission::path_pattern::{PathPattern, PatternBase, Reach},
+    tool::{Tool, ToolSource},
+    tool_selection::wildcard_match,
+    workspace_roots::WorkspaceRoots,
+};
+use serde_json::{Map, Value};
+use std::{fmt, path::PathBuf};
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Lets a call run.
+    Allow,
+    /// Has somebody asked.
+    Ask,
+    /// Stops a call.
+    Deny,
+}
+
+impl Effect {
+    /// The effect as one word, also the key of its list in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// Where a rule stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RuleOrigin {
+    /// In a configuration file, at this line (from 1).
+    File(PathBuf, usize),
+    /// On the command line.
+    CommandLine,
+    /// In the environment variable.
+    Environment(String),
+    /// In the program that embeds Toolstead, or in Toolstead itself.
+    Program,
+}
+
+impl fmt::Display for RuleOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::CommandLine => f.write_str("the command line"),
+            Self::Environment(name) => write!(f, "the environment variable {name}"),
+            Self::Program => f.write_str("the program"),
+        }
+    }
+}
+
+/// A rule, parsed.
+///
+/// The head names an access kind of any tool (`Read`, `Write` = `Edit`, `Bash`, `WebFetch`) or a tool. Path rules judge
+/// the lexical and the real path: allow needs both to fit, deny and ask either.
+#[derive(Debug, Clone)]
+pub struct PermissionRule {
+    /// What it does.
+    pub effect: Effect,
+    /// The rule as it was written.
+    pub text: String,
+    /// Where it was written.
+    pub origin: RuleOrigin,
+    head: Head,
+    spec: Spec,
+}
+
+impl PartialEq for PermissionRule {
+    fn eq(&self, other: &Self) -> bool {
+        (self.effect, &self.text, &self.origin) == (other.effect, &other.text, &other.origin)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Head {
+    Kind(AccessKind),
+    Tool(String),
+}
+
+#[derive(Debug, Clone)]
+enum Spec {
+    Any,
+    Path(PathPattern),
+    Domain(String),
+    /// A command pattern. Nothing here understands commands yet, so each is unclear: never allowed by a pattern, caught
+    /// by every other rule.
+    Command,
+    /// `parameter:value` of a tool, for deny and ask.
+    Parameter(String, String),
+}
+
+impl PermissionRule {
+    /// Parses a rule.
+    ///
+    /// # Errors
+    /// [`InvalidRule`] with what is wrong and what to write instead.
+    pub fn parse(effect: Effect, text: &str, origin: RuleOrigin, base: &PatternBase) -> Result<Self, InvalidRule> {
+        let wrong = |reason: String| InvalidRule { rule: text.into(), origin: origin.clone(), reason };
+        let trimmed = text.trim();
+        let (head, spec) = match trimmed.split_once('(') {
+            None => (trimmed, None),
+            Some((head, rest)) => match rest.strip_suffix(')') {
+                Some(spec) => (head.trim(), Some(spec.trim())),
+                None => return Err(wrong("the closing parenthesis is missing".into())),
+            },
+        };
+        let head = Head::parse(head, effect).map_err(&wrong)?;
+        let spec = match spec {
+            None | Some("*") => Spec::Any,
+            Some("") => {
+                return Err(wrong(
+                    "the parentheses are empty and would never match: leave them out to mean every call".into(),
+                ));
+            }
+            Some(spec) => Spec::parse(&head, spec, effect, base).map_err(&wrong)?,
+        };
+        Ok(Self { effect, text: trimmed.into(), origin, head, spec })
+    }
+
+    /// The tool's name that the head must name, if it is a plain name: for checking rules against what exists.
+    /// `None` for access kinds, globs and names of MCP tools.
+    pub fn named_tool(&self) -> Option<&str> {
+        match &self.head {
+            Head::Tool(name) if !name.contains('*') && !name.starts_with("mcp__") => Some(name),
+            Head::Tool(_) | Head::Kind(_) => None,
+        }
+    }
+
+    /// Whether the rule lets this one access of the tool happen. For allow rules.
+    pub fn allows(&self, tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> bool {
+        let head = match &self.head {
+            Head::Kind(kind) => access.kind() == *kind,
+            // Sending is never covered by a pattern.
+            Head::Tool(pattern) => {
+                names(pattern, tool) && (access.kind() != AccessKind::Send || !pattern.contains('*'))
+            }
+        };
+        head && match &self.spec {
+            Spec::Any => true,
+            Spec::Path(pattern) => access.path().is_some_and(|path| pattern.covers(path, roots)),
+            Spec::Domain(host) => matches!(access, Access::ReachHost(reached) if host_matches(host, reached)),
+            Spec::Command | Spec::Parameter(..) => false,
+        }
+    }
+
+    /// Whether the rule names every call of the tool that has no accesses at all. For allow rules.
+    pub fn allows_whole(&self, tool: &Tool) -> bool {
+        matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if allows_name(pattern, tool))
+    }
+
+    /// Whether the rule catches this call, and by which access. For deny and ask rules.
+    pub fn catches<'a>(
+        &self,
+        tool: &Tool,
+        arguments: &Map<String, Value>,
+        accesses: &'a [Access],
+        roots: &WorkspaceRoots,
+    ) -> Option<Option<&'a Access>> {
+        match &self.head {
+            Head::Tool(pattern) if !names(pattern, tool) => return None,
+            Head::Tool(_) if matches!(self.spec, Spec::Any) => return Some(None),
+            Head::Tool(_) | Head::Kind(_) => {}
+        }
+        if let Spec::Parameter(name, value) = &self.spec {
+            let given = parameter(arguments, name).or_else(|| default_of(tool, name));
+            return given.is_some_and(|given| is_value(value, given)).then_some(None);
+        }
+        accesses.iter().find(|access| self.catches_access(access, roots)).map(Some)
+    }
+
+    fn catches_access(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
+        let head = match (&self.head, access.kind()) {
+            (Head::Tool(_), _) => true,
+            // What may not be read may not be written either; asking stays with what it names.
+            (Head::Kind(AccessKind::Read), AccessKind::Write) => {
+                self.effect == Effect::Deny && !matches!(self.spec, Spec::Any)
+            }
+            (Head::Kind(kind), other) => *kind == other,
+        };
+        head && match &self.spec {
+            Spec::Any => true,
+            Spec::Path(pattern) => access.path().is_some_and(|path| pattern.touches(path, roots)),
+            Spec::Domain(host) => matches!(access, Access::ReachHost(reached) if host_matches(host, reached)),
+            Spec::Command => access.kind() == AccessKind::Run,
+            Spec::Parameter(..) => false,
+        }
+    }
+
+    /// Whether no call of the tool can escape this deny rule, whatever its arguments.
+    pub fn denies_whole(&self, tool: &Tool) -> bool {
+        matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names(pattern, tool))
+    }
+
+    /// Whether the rule concerns the path at all, whoever asks: for folders that are walked.
+    pub fn catches_path(&self, tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> bool {
+        self.catches(tool, &Map::new(), std::slice::from_ref(access), roots).is_some()
+    }
+}
+
+impl Head {
+    fn parse(text: &str, effect: Effect) -> Result<Self, String> {
+        let kind = match text {
+            "Read" => Some(AccessKind::Read),
+            "Write" | "Edit" => Some(AccessKind::Write),
+            "Bash" => Some(AccessKind::Run),
+            "WebFetch" => Some(AccessKind::Reach),
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            return Ok(Self::Kind(kind));
+        }
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '*');
+        if text.is_empty() || !text.chars().all(allowed) {
+            return Err(format!("`{text}` is no name of a tool: a rule is `Tool` or `Tool(spec)`"));
+        }
+        let Some(qualified) = text.strip_prefix("mcp__") else {
+            if text.contains('*') && effect == Effect::Allow {
+                return Err("an allow rule may use `*` only after `mcp__server__`: name the tool".into());
+            }
+            return Ok(Self::Tool(text.into()));
+        };
+        match qualified.split_once("__") {
+            // `mcp__server` is every tool of the server.
+            None if !qualified.contains('*') => Ok(Self::Tool(format!("{text}__*"))),
+            None if effect == Effect::Allow => Err("an allow rule must name the server: `mcp__server__*`".into()),
+            None => Ok(Self::Tool(text.into())),
+            Some((server, _)) if server.contains('*') && effect == Effect::Allow => {
+                Err("an allow rule must name the server without `*`: `mcp__server__tool`".into())
+            }
+            Some((_, "")) => {
+                Err("the tool's name is missing after the server's: write `mcp__server__*` for all".into())
+            }
+            Some(_) => Ok(Self::Tool(text.into())),
+        }
+    }
+}
+
+impl Spec {
+    fn parse(head: &Head, text: &str, effect: Effect, base: &PatternBase) -> Result<Self, String> {
+        let reach = if effect == Effect::Allow { Reach::Anchored } else { Reach::AnyDepth };
+        let path = || PathPattern::parse(text, base, reach).map(Self::Path).map_err(|error| error.to_string());
+        match head {
+            Head::Kind(AccessKind::Read | AccessKind::Write) => path(),
+            Head::Kind(AccessKind::Run) => Ok(Self::Command),
+            Head::Kind(AccessKind::Reach) => match text.strip_prefix("domain:").map(str::trim) {
+                Some(host) if !host.is_empty() && !host.contains(['/', ' ', ':']) => {
+                    Ok(Self::Domain(host.to_ascii_lowercase()))
+                }
+                _ => Err("write `WebFetch(domain:example.com)` or `WebFetch(domain:*.example.com)`".into()),
+            },
+            Head::Kind(AccessKind::Send | AccessKind::Upstream) => Err("no rule names this kind of access".into()),
+            Head::Tool(_) => match text.split_once(':') {
+                Some(("domain", host)) if !host.is_empty() => Ok(Self::Domain(host.trim().to_ascii_lowercase())),
+                Some((name, value)) if is_parameter(name) => match effect {
+                    Effect::Allow => {
+                        Err("`parameter:value` works in deny and ask rules only: values can be rewritten to slip past"
+                            .into())
+                    }
+                    Effect::Ask | Effect::Deny => Ok(Self::Parameter(name.into(), value.trim().into())),
+                },
+                _ => path(),
+            },
+        }
+    }
+}
+
+fn is_parameter(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
+}
+
+/// The value at a dotted path of the arguments.
+fn parameter<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let mut parts = path.split('.');
+    let first = arguments.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| value.get(part))
+}
+
+/// What the tool's schema says that an absent parameter means.
+fn default_of<'a>(tool: &'a Tool, path: &str) -> Option<&'a Value> {
+    let mut parts = path.split('.');
+    let first = tool.input_schema().get("properties")?.get(parts.next()?)?;
+    parts.try_fold(first, |schema, part| schema.get("properties")?.get(part))?.get("default")
+}
+
+/// Whether a value, or one item of a list, is what the rule says. Numbers are compared as numbers.
+fn is_value(pattern: &str, given: &Value) -> bool {
+    match given {
+        Value::String(text) => wildcard_match(pattern, text),
+        Value::Bool(flag) => wildcard_match(pattern, if *flag { "true" } else { "false" }),
+        Value::Number(number) => {
+            wildcard_match(pattern, &number.to_string())
+                || pattern.parse::<f64>().is_ok_and(|wanted| number.as_f64() == Some(wanted))
+        }
+        Value::Array(items) => items.iter().any(|item| is_value(pattern, item)),
+        Value::Null | Value::Object(_) => false,
+    }
+}
+
+/// For allow: a server's tool by its qualified name alone, whatever name its server gave it.
+fn allows_name(pattern: &str, tool: &Tool) -> bool {
+    match tool.source() {
+        ToolSource::McpServer { .. } => fits(pattern, tool.rule_name().as_str()),
+        ToolSource::BuiltIn | ToolSource::Embedded(_) => names(pattern, tool),
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    if pattern.contains('*') { wildcard_match(pattern, name) } else { pattern == name }
+}
+
+/// For deny and ask: by any name.
+fn names(pattern: &str, tool: &Tool) -> bool {
+    let fits = |name: &str| fits(pattern, name);
+    fits(tool.name().as_str())
+        || (tool.server().is_some() && fits(tool.rule_name().as_str()))
+        || tool.aliases.iter().any(|alias| fits(alias.name))
+}
+
+/// `*.x.y` is any name below, not `x.y` itself; another `*` stays within one label.
+fn host_matches(pattern: &str, host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    if let Some(suffix) = pattern.strip_prefix("*.")
+        && !suffix.contains('*')
+    {
+        return host.strip_suffix(suffix).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'));
+    }
+    let (pattern, host): (Vec<&str>, Vec<&str>) = (pattern.split('.').collect(), host.split('.').collect());
+    pattern.len() == host.len() && pattern.iter().zip(host).all(|(pattern, label)| wildcard_match(pattern, label))
+}
+
+/// A text that is no rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the permission rule `{rule}` in {origin} cannot be used: {reason}")]
+pub struct InvalidRule {
+    /// The rule as it was written.
+    pub rule: String,
+    /// Where it was written.
+    pub origin: RuleOrigin,
+    /// What is wrong with it, and what to write instead.
+    pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(effect: Effect, text: &str) -> Result<PermissionRule, InvalidRule> {
+        PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default())
+    }
+
+    #[test]
+    fn hosts_match_label_by_label() {
+        for (pattern, host, fits) in [
+            ("example.com", "EXAMPLE.com", true),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", "a.b.example.com", true),
+            ("*.example.com", "badexample.com", false),
+            ("api-*.example.com", "api-1.example.com", true),
+            ("api-*.example.com", "api-1.x.example.com", false),
+        ] {
+            assert_eq!(host_matches(pattern, host), fits, "{pattern} {host}");
+        }
+    }
+
+    #[test]
+    fn a_malformed_rule_says_what_to_write() {
+        for (effect, text, reason) in [
+            (Effect::Deny, "Bash(ls", "closing parenthesis"),
+            (Effect::Deny, "Read()", "empty"),
+            (Effect::Allow, "mcp__*", "name the server"),
+            (Effect::Allow, "mcp__g*__x", "without `*`"),
+            (Effect::Allow, "*", "name the tool"),
+            (Effect::Allow, "mcp__git__", "missing after"),
+            (Effect::Deny, "a b", "no name of a tool"),
+            (Effect::Deny, "", "no name of a tool"),
+            (Effect::Allow, "WebFetch(https://x)", "domain:"),
+            (Effect::Allow, "git(range:a)", "deny and ask rules only"),
+            (Effect::Deny, "Read(a/../b)", "`..`"),
+        ] {
+            let error = parse(effect, text).unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn deny_and_ask_rules_may_use_stars_anywhere() {
+        for text in ["*", "mcp__*", "mcp__*__delete_*", "g*b", "mcp__git"] {
+            assert!(parse(Effect::Deny, text).is_ok(), "{text}");
+        }
+    }
+}

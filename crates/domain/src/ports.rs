@@ -1,0 +1,10 @@
+//! What the inner layers need of the outer ones: one trait a file, its documentation is the contract.
+
+pub mod approver;
+pub mod caller;
+pub mod clock;
+pub mod execution_log;
+pub mod output_sink;
+pub mod tool_hook;
+pub mod tool_provider;
+pub mod tool_repository;

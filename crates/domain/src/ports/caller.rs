@@ -1,0 +1,98 @@
+//! The way back to the caller while its call runs.
+
+use crate::client_profile::LogLevel;
+use async_trait::async_trait;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// How far a call is (MCP `notifications/progress`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Rises with every message.
+    pub progress: f64,
+    /// Where it ends, if that is known.
+    pub total: Option<f64>,
+    /// What happens, for people.
+    pub message: Option<String>,
+}
+
+/// A log message for the client (MCP `notifications/message`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogMessage {
+    /// How severe it is.
+    pub level: LogLevel,
+    /// Who says it.
+    pub logger: Option<String>,
+    /// Any JSON value.
+    pub data: Value,
+}
+
+/// A question to the client in mid-call (`elicitation/create`, `sampling/createMessage`, `roots/list`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputRequest {
+    /// MCP's method.
+    pub method: String,
+    /// Its parameters, as they came.
+    pub params: Value,
+}
+
+/// The client's answer: the method's result, as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputResponse(pub Value);
+
+/// Answers that came with a retry, by the key of their question (MCP 2026-07-28, `inputResponses`).
+pub type InputResponses = BTreeMap<String, InputResponse>;
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnswered {
+    /// The client cannot answer questions of this kind.
+    #[error("the client cannot answer questions of this kind")]
+    Unsupported,
+    /// The client did not answer in time.
+    #[error("the client did not answer in time")]
+    TimedOut,
+    /// The client is gone.
+    #[error("the client is gone")]
+    Gone,
+}
+
+/// Talks to the one who made the call.
+///
+/// `progress` and `log` never block and never fail: they coalesce where the client is slow, honour its log level, and
+/// do nothing once the call has ended.
+#[async_trait]
+pub trait Caller: Send + Sync {
+    /// Whether the client asked for progress, so that whoever could report it need not ask an upstream for it in vain.
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    /// Reports progress. Does nothing if the client did not ask for it.
+    fn progress(&self, progress: Progress);
+
+    /// Sends a log message.
+    fn log(&self, message: LogMessage);
+
+    /// Asks the client.
+    ///
+    /// # Errors
+    /// [`NotAnswered`]; the runtime never makes an answer up.
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered>;
+}
+
+/// A caller that listens to nothing and answers nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SilentCaller;
+
+#[async_trait]
+impl Caller for SilentCaller {
+    fn wants_progress(&self) -> bool {
+        false
+    }
+    fn progress(&self, _: Progress) {}
+    fn log(&self, _: LogMessage) {}
+    async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
+        Err(NotAnswered::Unsupported)
+    }
+}

@@ -1,0 +1,170 @@
+//! Something that lists tools, says what a call would touch, and runs it.
+
+use crate::{
+    access::Access,
+    client_profile::ClientProfile,
+    permission::grant::Grant,
+    ports::{
+        caller::{Caller, InputRequest, InputResponses},
+        output_sink::OutputSink,
+    },
+    principal::Principal,
+    tool::Tool,
+    tool_call::{CallId, ToolCall},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+use async_trait::async_trait;
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+/// The built-in tools, one MCP server, or a team's own tools.
+///
+/// Implementers guarantee:
+/// - [`list`](Self::list) answers from what is known, within seconds, also when the other side is down;
+/// - [`accesses`](Self::accesses) changes nothing, anywhere;
+/// - [`call`](Self::call) touches nothing beyond the accesses it named and what the grant allows while running, and
+///   cleans up after itself when its future is dropped (processes end, an upstream hears `notifications/cancelled`).
+#[async_trait]
+pub trait ToolProvider: Send + Sync {
+    /// The provider's name: `built-in`, or the server's name. Unique among the registered providers.
+    fn name(&self) -> &str;
+
+    /// The tools, in any order, names unique.
+    ///
+    /// # Errors
+    /// [`ProviderError`] when nothing is known yet and the provider failed.
+    async fn list(&self) -> Result<Vec<Tool>, ProviderError>;
+
+    /// Returns when [`list`](Self::list) may answer differently from its last answer; never, if it cannot.
+    async fn changed(&self) {
+        std::future::pending().await
+    }
+
+    /// How the provider is. Never blocks.
+    fn state(&self) -> ProviderState {
+        ProviderState::Ready
+    }
+
+    /// Whether every value of this provider's schemas is to be checked as ours are: `format` asserted and defaults
+    /// filled. MCP servers say no: their schemas are taken as they came.
+    fn owns_schemas(&self) -> bool {
+        true
+    }
+
+    /// What the call would touch: real paths, hosts, commands. Empty: nothing that a rule could judge.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] when the arguments cannot be understood, or name a place that does not exist.
+    async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure>;
+
+    /// Runs the call.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] when it did not do what was asked. A failure that a tool reports in its own result is `Ok` with
+    /// `isError`.
+    async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure>;
+
+    /// Ends what the provider started. Called once, at shutdown or when it is unregistered.
+    async fn close(&self) {}
+}
+
+/// What accompanies a call.
+#[derive(Clone, Copy)]
+pub struct CallContext<'a> {
+    /// The call's id.
+    pub id: CallId,
+    /// Who calls.
+    pub principal: &'a Principal,
+    /// The session's id.
+    pub session: &'a str,
+    /// When the call is to be over. A tool that can returns what it has until then.
+    pub deadline: Instant,
+    /// What the policy allows while running.
+    pub grant: &'a Grant,
+    /// What the client can do.
+    pub client: &'a ClientProfile,
+    /// Answers that came with this retry of the call.
+    pub answers: Option<&'a InputResponses>,
+    /// The way back to the client.
+    pub caller: &'a dyn Caller,
+    /// Where large outputs go.
+    pub outputs: &'a dyn OutputSink,
+}
+
+impl std::fmt::Debug for CallContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallContext").field("id", &self.id).field("principal", self.principal).finish_non_exhaustive()
+    }
+}
+
+/// How a call ended, as far as its provider can say.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallOutcome {
+    /// It is done.
+    Done(ToolResult),
+    /// It needs answers from the client first (MCP 2026-07-28, `InputRequiredResult`).
+    InputRequired(InputRequired),
+}
+
+/// Questions that must be answered before a call can go on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputRequired {
+    /// The questions, by key.
+    pub requests: BTreeMap<String, InputRequest>,
+    /// What the client sends back unread.
+    pub state: Option<String>,
+}
+
+/// How a provider is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProviderState {
+    /// On its way. Tools may be known from an earlier run.
+    Connecting,
+    /// At work.
+    Ready,
+    /// Down; it is tried again by itself.
+    Failed {
+        /// What happened, for the operator.
+        reason: String,
+    },
+    /// Its server wants a login.
+    NeedsAuthorization {
+        /// What to do.
+        reason: String,
+    },
+    /// Ended.
+    Closed,
+}
+
+impl ProviderState {
+    /// The state as one word.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Ready => "ready",
+            Self::Failed { .. } => "failed",
+            Self::NeedsAuthorization { .. } => "needs authorization",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl std::fmt::Display for ProviderState {
+    /// The word, and the reason where there is one.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Failed { reason } | Self::NeedsAuthorization { reason } => write!(f, "{}: {reason}", self.label()),
+            Self::Connecting | Self::Ready | Self::Closed => f.write_str(self.label()),
+        }
+    }
+}
+
+/// A provider that could not list its tools.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("`{provider}` could not list its tools: {reason}")]
+pub struct ProviderError {
+    /// The provider.
+    pub provider: Arc<str>,
+    /// What happened.
+    pub reason: String,
+}

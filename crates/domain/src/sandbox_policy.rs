@@ -1,0 +1,48 @@
+//! What one run may touch, as a value. The mechanism that enforces it stands in infrastructure.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+/// What a child process may reach. Everything that is not named is closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxPolicy {
+    /// Folders that may be read and written, absolute.
+    pub write_roots: Vec<PathBuf>,
+    /// Folders that may be read, absolute.
+    pub read_roots: Vec<PathBuf>,
+    /// The network.
+    pub network: NetworkPolicy,
+    /// The whole environment of the child: built, never inherited.
+    pub environment: BTreeMap<String, String>,
+    /// The bounds.
+    pub limits: SandboxLimits,
+}
+
+/// Which hosts a run may reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NetworkPolicy {
+    /// None at all.
+    None,
+    /// The hosts that match one of these patterns, through the runtime.
+    Hosts(Vec<String>),
+    /// The machine's own network, as for an MCP server that was configured to have it.
+    Host,
+}
+
+/// The bounds of a run (`[limits]` of the configuration).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxLimits {
+    /// Wall-clock time.
+    pub timeout: Duration,
+    /// Memory of the whole process tree, in bytes.
+    pub memory_bytes: u64,
+    /// Processes of the tree.
+    pub processes: u32,
+    /// Size of the largest file that it may write, in bytes.
+    pub file_bytes: u64,
+}
+
+impl Default for SandboxLimits {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(120), memory_bytes: 4 << 30, processes: 512, file_bytes: 1 << 30 }
+    }
+}

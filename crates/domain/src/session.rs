@@ -1,0 +1,141 @@
+//! One client's connection or conversation, and the states it goes through.
+
+use crate::{error_kind::ErrorKind, principal::Principal};
+use std::sync::Arc;
+
+/// A session. Clients up to MCP 2025-11-25 open one with `initialize`; later ones are served request by request and
+/// get one that is ready from the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Unguessable where it travels over HTTP.
+    pub id: Arc<str>,
+    /// Whose it is.
+    pub principal: Principal,
+    state: SessionState,
+}
+
+/// Where a session stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionState {
+    /// Opened, `initialize` has not come.
+    Created,
+    /// `initialize` was answered, `notifications/initialized` has not come.
+    Initializing,
+    /// Calls are served.
+    Ready,
+    /// Calls in flight end, new ones are refused.
+    Closing,
+    /// Over.
+    Closed,
+}
+
+impl Session {
+    /// A session that waits for `initialize`.
+    pub fn created(id: impl Into<Arc<str>>, principal: Principal) -> Self {
+        Self { id: id.into(), principal, state: SessionState::Created }
+    }
+
+    /// A session that serves calls at once: CLI, and clients without a handshake.
+    pub fn ready(id: impl Into<Arc<str>>, principal: Principal) -> Self {
+        Self { id: id.into(), principal, state: SessionState::Ready }
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> SessionState {
+        self.state
+    }
+
+    /// `initialize` came.
+    ///
+    /// # Errors
+    /// [`SessionError::AlreadyInitialized`] the second time; [`SessionError::NotReady`] once it closes.
+    pub fn initialize(&mut self) -> Result<(), SessionError> {
+        match self.state {
+            SessionState::Created => self.state = SessionState::Initializing,
+            SessionState::Initializing | SessionState::Ready => return Err(SessionError::AlreadyInitialized),
+            SessionState::Closing | SessionState::Closed => return Err(SessionError::NotReady(self.state)),
+        }
+        Ok(())
+    }
+
+    /// `notifications/initialized` came. Repeating it is harmless.
+    ///
+    /// # Errors
+    /// [`SessionError::NotReady`] before `initialize` and once it closes.
+    pub fn initialized(&mut self) -> Result<(), SessionError> {
+        match self.state {
+            SessionState::Initializing | SessionState::Ready => self.state = SessionState::Ready,
+            SessionState::Created | SessionState::Closing | SessionState::Closed => {
+                return Err(SessionError::NotReady(self.state));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether calls are served. A client that calls right after `initialize`, before its notification arrived, is
+    /// served as well: the two may travel on different connections.
+    ///
+    /// # Errors
+    /// [`SessionError::NotReady`] with the state that stands in the way.
+    pub fn check_ready(&self) -> Result<(), SessionError> {
+        match self.state {
+            SessionState::Initializing | SessionState::Ready => Ok(()),
+            SessionState::Created | SessionState::Closing | SessionState::Closed => {
+                Err(SessionError::NotReady(self.state))
+            }
+        }
+    }
+
+    /// No new calls from here on.
+    pub fn close(&mut self) {
+        if self.state != SessionState::Closed {
+            self.state = SessionState::Closing;
+        }
+    }
+
+    /// The last call ended.
+    pub fn closed(&mut self) {
+        self.state = SessionState::Closed;
+    }
+}
+
+/// A message that does not fit the session's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// Calls are not served in this state.
+    #[error("the session is not ready ({0:?}): send `initialize` first, and no new requests once it closes")]
+    NotReady(SessionState),
+    /// `initialize` came twice.
+    #[error("the session is initialized already")]
+    AlreadyInitialized,
+}
+
+impl SessionError {
+    /// The kind, for the wire.
+    pub fn kind(self) -> ErrorKind {
+        match self {
+            Self::NotReady(_) => ErrorKind::SessionNotReady,
+            Self::AlreadyInitialized => ErrorKind::AlreadyInitialized,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_goes_from_created_to_closed() {
+        let mut session = Session::created("s", Principal::local());
+        assert_eq!(session.check_ready(), Err(SessionError::NotReady(SessionState::Created)));
+        session.initialize().unwrap();
+        assert_eq!(session.initialize(), Err(SessionError::AlreadyInitialized));
+        assert_eq!(session.check_ready(), Ok(()));
+        session.initialized().unwrap();
+        session.close();
+        assert_eq!(session.check_ready(), Err(SessionError::NotReady(SessionState::Closing)));
+        session.closed();
+        session.close();
+        assert_eq!(session.state(), SessionState::Closed);
+    }
+}

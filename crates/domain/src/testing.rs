@@ -1,0 +1,34 @@
+//! Honest fakes and contract suites for the ports (feature `testing`).
+//!
+//! A fake keeps every promise that its port makes, so that a test of the layers above says something about the real
+//! adapters, and the same suite that checks the adapters checks the fakes. Nothing here needs a runtime: fakes are
+//! std alone, suites are futures that run on any executor.
+
+pub mod fixed_clock;
+pub mod in_memory_execution_log;
+pub mod in_memory_tool_repository;
+pub mod recording_caller;
+pub mod samples;
+pub mod scripted_approver;
+pub mod scripted_provider;
+pub mod stepping_clock;
+
+#[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod execution_log_contract;
+#[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod tool_provider_contract;
+#[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod tool_repository_contract;
+
+#[cfg(test)]
+mod block_on;
+mod failure_switch;
+mod join_all;
+mod signal;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A test that panicked while it held a lock has failed already; the others go on.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,196 @@
+//! What every audit trail must do.
+
+use super::{join_all::join_all, samples};
+use crate::{
+    error_kind::ErrorKind,
+    ports::{
+        clock::Timestamp,
+        execution_log::{ExecutionFilter, ExecutionLog},
+    },
+    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, ToolExecution},
+};
+use serde_json::{Value, json};
+
+/// Checks each promise of [`ExecutionLog`]'s documentation on an empty log.
+///
+/// # Panics
+/// When a promise is not kept; the message says which.
+pub async fn execution_log_contract(log: &dyn ExecutionLog) {
+    an_empty_log_has_no_rows(log).await;
+    a_final_row_replaces_the_running_one_and_stays(log).await;
+    every_outcome_comes_back_as_it_was(log).await;
+    every_value_comes_back_as_it_was(log).await;
+    rows_recorded_side_by_side_are_all_there(log).await;
+    a_list_is_newest_first_and_fits_every_condition(log).await;
+}
+
+async fn an_empty_log_has_no_rows(log: &dyn ExecutionLog) {
+    assert_eq!(log.find(samples::call_id(0)).await.unwrap(), None, "an unknown call has no row");
+    assert_eq!(log.list(&ExecutionFilter::default()).await.unwrap(), [], "an empty log lists nothing");
+}
+
+async fn a_final_row_replaces_the_running_one_and_stays(log: &dyn ExecutionLog) {
+    let [running, done] = [samples::running_execution(1), samples::execution(1)];
+    log.record(running.clone()).await.unwrap();
+    assert_eq!(log.find(running.id).await.unwrap(), Some(running.clone()), "a call that runs has a row");
+    log.record(running.clone()).await.unwrap();
+    log.record(done.clone()).await.unwrap();
+    assert_eq!(log.find(done.id).await.unwrap(), Some(done.clone()), "the final row replaces the running one");
+    let other = ToolExecution { outcome: Outcome::Interrupted, tool: "other".into(), ..done.clone() };
+    for late in [other, running, done.clone()] {
+        log.record(late).await.unwrap();
+        assert_eq!(log.find(done.id).await.unwrap(), Some(done.clone()), "a final row is never changed");
+    }
+    assert_eq!(log.list(&ExecutionFilter::default()).await.unwrap(), [done], "a call has one row");
+}
+
+async fn every_outcome_comes_back_as_it_was(log: &dyn ExecutionLog) {
+    let mut outcomes = vec![Outcome::Running, Outcome::Succeeded, Outcome::InputRequired, Outcome::Interrupted];
+    outcomes.extend([CancelReason::Client, CancelReason::Deadline, CancelReason::Shutdown].map(Outcome::Cancelled));
+    for kind in ErrorKind::ALL {
+        outcomes.push(Outcome::Failed(*kind, format!("failed: {kind}")));
+        outcomes.push(Outcome::Refused(*kind, String::new()));
+    }
+    for (number, outcome) in (100..).zip(outcomes) {
+        comes_back(log, ToolExecution { outcome, ..samples::execution(number) }).await;
+    }
+}
+
+async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
+    let sample = samples::execution;
+    comes_back(log, ToolExecution { arguments: Value::Null, accesses: vec![], ..sample(200) }).await;
+    comes_back(log, ToolExecution { decision: None, result_digest: None, ended: None, ..sample(201) }).await;
+    let approved =
+        RecordedDecision { verdict: "ask".into(), reason: "the ask rule".into(), approved_by: Some("tester".into()) };
+    comes_back(log, ToolExecution { decision: Some(approved), ..sample(202) }).await;
+    let numbers = json!({"i64": i64::MIN, "u64": u64::MAX, "double": 1.0e-7, "whole": 1.0, "b": 1, "a": [null, true]});
+    comes_back(log, ToolExecution { arguments: numbers, ..sample(203) }).await;
+    let hostile = "'; DROP TABLE x; -- \" \\ \u{0} \u{1f} \u{7f} \u{2028} \u{feff} \u{202e} é 🦀 $1 ?1 %s\r\n\t";
+    let everywhere = ToolExecution {
+        tool: hostile.into(),
+        called_as: hostile.into(),
+        source: hostile.into(),
+        principal: hostile.into(),
+        session: hostile.into(),
+        client: hostile.into(),
+        arguments: json!({hostile: [hostile, {hostile: hostile}]}),
+        arguments_digest: hostile.into(),
+        accesses: vec![hostile.into(), String::new(), "[1]".into()],
+        decision: Some(RecordedDecision {
+            verdict: hostile.into(),
+            reason: hostile.into(),
+            approved_by: Some(hostile.into()),
+        }),
+        started: Timestamp(i64::MIN),
+        ended: Some(Timestamp(i64::MAX)),
+        outcome: Outcome::Failed(ErrorKind::Internal, hostile.into()),
+        result_bytes: u64::from(u32::MAX) + 1,
+        result_digest: Some(hostile.into()),
+        ..sample(204)
+    };
+    comes_back(log, everywhere).await;
+    let empty = ToolExecution {
+        tool: String::new(),
+        source: String::new(),
+        client: String::new(),
+        arguments: json!({}),
+        arguments_digest: String::new(),
+        result_digest: Some(String::new()),
+        ..sample(205)
+    };
+    comes_back(log, empty).await;
+    let mut deep = json!(0);
+    for _ in 0..100 {
+        deep = json!([deep]);
+    }
+    comes_back(log, ToolExecution { arguments: deep, ..sample(206) }).await;
+    comes_back(log, ToolExecution { arguments: json!("x".repeat(1 << 20)), ..sample(207) }).await;
+}
+
+async fn rows_recorded_side_by_side_are_all_there(log: &dyn ExecutionLog) {
+    let numbers = 1000..1200_u32;
+    // Some run, some are final already, and final ones do not wait for each other.
+    let row = |number: u32| match number % 3 {
+        0 => samples::running_execution(number),
+        _ => samples::execution(number),
+    };
+    let recorded = join_all(numbers.clone().map(|number| log.record(row(number)))).await;
+    assert!(recorded.iter().all(Result::is_ok), "rows recorded side by side are all recorded");
+    for number in numbers {
+        assert_eq!(log.find(samples::call_id(number)).await.unwrap(), Some(row(number)));
+    }
+}
+
+async fn a_list_is_newest_first_and_fits_every_condition(log: &dyn ExecutionLog) {
+    let outcomes = [
+        Outcome::Succeeded,
+        Outcome::Failed(ErrorKind::Io, "no".into()),
+        Outcome::Running,
+        Outcome::Cancelled(CancelReason::Client),
+    ];
+    let mut rows = Vec::new();
+    for number in 5000..5048_u32 {
+        let turn = number as usize;
+        rows.push(ToolExecution {
+            tool: format!("listed_{}", turn % 3),
+            principal: format!("lister_{}", turn / 2 % 2),
+            outcome: outcomes[turn % 4].clone(),
+            ..samples::execution(number)
+        });
+    }
+    // Recorded in another order than that of their ids.
+    for row in rows.iter().rev().step_by(2).chain(rows.iter().step_by(2)) {
+        log.record(row.clone()).await.unwrap();
+    }
+    rows.reverse();
+    let tools = [None, Some("listed_1"), Some("nothing")];
+    let principals = [None, Some("lister_0"), Some("nobody")];
+    let kinds = std::iter::once(None).chain(OutcomeKind::ALL.iter().copied().map(Some));
+    for outcome in kinds {
+        for (tool, principal) in tools.iter().flat_map(|tool| principals.map(|principal| (*tool, principal))) {
+            let fits = |row: &&ToolExecution| {
+                tool.is_none_or(|tool| row.tool == tool)
+                    && principal.is_none_or(|principal| row.principal == principal)
+                    && outcome.is_none_or(|outcome| row.outcome.kind() == outcome)
+            };
+            let filter = ExecutionFilter {
+                tool: tool.map(str::to_owned),
+                outcome,
+                principal: principal.map(str::to_owned),
+                before: None,
+                limit: 20,
+            };
+            let expected: Vec<ToolExecution> = rows.iter().filter(fits).take(20).cloned().collect();
+            let mut listed = log.list(&filter).await.unwrap();
+            // Rows of the earlier checks are older than these.
+            listed.retain(|row| row.id >= samples::call_id(5000));
+            assert_eq!(listed, expected, "{filter:?}");
+        }
+    }
+    pages_join_without_gap(log, &rows).await;
+}
+
+async fn pages_join_without_gap(log: &dyn ExecutionLog, rows: &[ToolExecution]) {
+    let mut filter = ExecutionFilter { principal: Some("lister_1".into()), limit: 5, ..ExecutionFilter::default() };
+    let mut paged = Vec::new();
+    loop {
+        let page = log.list(&filter).await.unwrap();
+        assert!(page.len() <= 5, "a page has at most `limit` rows");
+        let Some(last) = page.last() else { break };
+        filter.before = Some(last.id);
+        paged.extend(page);
+    }
+    let expected: Vec<ToolExecution> = rows.iter().filter(|row| row.principal == "lister_1").cloned().collect();
+    assert_eq!(paged, expected, "pages join without a gap and without a row twice");
+    filter.limit = 0;
+    filter.before = None;
+    assert_eq!(log.list(&filter).await.unwrap(), [], "a page of no rows is empty");
+}
+
+async fn comes_back(log: &dyn ExecutionLog, row: ToolExecution) {
+    log.record(row.clone()).await.unwrap();
+    let found = log.find(row.id).await.unwrap().expect("a recorded row is found");
+    // The text shows the order of members and how numbers are written, which equality does not.
+    assert_eq!(found.arguments.to_string(), row.arguments.to_string());
+    assert_eq!(found, row);
+}

@@ -1,0 +1,74 @@
+//! A caller that writes down what it hears and answers what it was told to.
+
+use super::lock;
+use crate::ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress};
+use async_trait::async_trait;
+use std::{collections::VecDeque, sync::Mutex};
+
+/// Records everything; answers questions in the order of the given answers, and none beyond them.
+#[derive(Debug, Default)]
+pub struct RecordingCaller {
+    progress: Mutex<Vec<Progress>>,
+    logs: Mutex<Vec<LogMessage>>,
+    questions: Mutex<Vec<InputRequest>>,
+    answers: Mutex<VecDeque<Result<InputResponse, NotAnswered>>>,
+}
+
+impl RecordingCaller {
+    /// A caller that answers no question: [`NotAnswered::Unsupported`].
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A caller that gives these answers, one a question.
+    pub fn answering(answers: impl IntoIterator<Item = Result<InputResponse, NotAnswered>>) -> Self {
+        Self { answers: Mutex::new(answers.into_iter().collect()), ..Self::default() }
+    }
+
+    /// The progress that was reported, in order.
+    pub fn progress_reports(&self) -> Vec<Progress> {
+        lock(&self.progress).clone()
+    }
+
+    /// The log messages, in order.
+    pub fn log_messages(&self) -> Vec<LogMessage> {
+        lock(&self.logs).clone()
+    }
+
+    /// The questions that were asked, in order.
+    pub fn questions(&self) -> Vec<InputRequest> {
+        lock(&self.questions).clone()
+    }
+}
+
+#[async_trait]
+impl Caller for RecordingCaller {
+    fn progress(&self, progress: Progress) {
+        lock(&self.progress).push(progress);
+    }
+
+    fn log(&self, message: LogMessage) {
+        lock(&self.logs).push(message);
+    }
+
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        lock(&self.questions).push(request);
+        lock(&self.answers).pop_front().unwrap_or(Err(NotAnswered::Unsupported))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::block_on::block_on;
+    use serde_json::json;
+
+    #[test]
+    fn answers_are_given_in_order_and_never_made_up() {
+        let yes = InputResponse(json!({"action": "accept"}));
+        let caller = RecordingCaller::answering([Ok(yes.clone()), Err(NotAnswered::Gone)]);
+        let ask = || block_on(caller.ask(InputRequest { method: "roots/list".into(), params: json!({}) }));
+        assert_eq!([ask(), ask(), ask()], [Ok(yes), Err(NotAnswered::Gone), Err(NotAnswered::Unsupported)]);
+        assert_eq!(caller.questions().len(), 3);
+    }
+}

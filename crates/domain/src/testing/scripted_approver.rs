@@ -1,0 +1,156 @@
+//! An approver whose answers a test wrote beforehand.
+
+use super::{lock, signal::Signal};
+use crate::{
+    access::Access,
+    ports::approver::{Approval, ApprovalRequest, Approver},
+    tool_call::CallId,
+};
+use async_trait::async_trait;
+use std::{collections::VecDeque, sync::Mutex};
+
+/// Answers in the order of the script; when the script is at its end, nobody is there.
+#[derive(Debug, Default)]
+pub struct ScriptedApprover {
+    script: Mutex<VecDeque<Answer>>,
+    questions: Mutex<Vec<ApprovalQuestion>>,
+    asked: Signal,
+    withdrawn: Signal,
+}
+
+/// What an approver was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalQuestion {
+    /// The call's id.
+    pub id: CallId,
+    /// The tool's canonical name.
+    pub tool: String,
+    /// Who asks, [`crate::principal::Principal::id`].
+    pub principal: String,
+    /// What the call would touch.
+    pub accesses: Vec<Access>,
+    /// Why it is asked.
+    pub reason: String,
+}
+
+#[derive(Debug)]
+enum Answer {
+    Given(Approval),
+    Never,
+}
+
+impl ScriptedApprover {
+    /// An approver that gives these answers, one a question, and then is [`Approval::Unattended`].
+    pub fn answering(answers: impl IntoIterator<Item = Approval>) -> Self {
+        let script = answers.into_iter().map(Answer::Given).collect();
+        Self { script: Mutex::new(script), ..Self::default() }
+    }
+
+    /// An approver that says yes to so many questions, as `tester`.
+    pub fn granting(questions: usize) -> Self {
+        Self::answering(std::iter::repeat_n(Approval::Granted { by: "tester".into() }, questions))
+    }
+
+    /// Lets the question after those that are scripted wait until it is taken back.
+    #[must_use]
+    pub fn then_silent(self) -> Self {
+        lock(&self.script).push_back(Answer::Never);
+        self
+    }
+
+    /// The questions so far, in order.
+    pub fn questions(&self) -> Vec<ApprovalQuestion> {
+        lock(&self.questions).clone()
+    }
+
+    /// Returns once so many questions were asked.
+    pub async fn asked(&self, questions: u64) {
+        self.asked.reached(questions).await;
+    }
+
+    /// How many questions were taken back before they were answered.
+    pub fn withdrawn(&self) -> u64 {
+        self.withdrawn.count()
+    }
+}
+
+#[async_trait]
+impl Approver for ScriptedApprover {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+        lock(&self.questions).push(ApprovalQuestion {
+            id: request.call.id,
+            tool: request.call.tool.name().to_string(),
+            principal: request.principal.id().to_owned(),
+            accesses: request.accesses.to_vec(),
+            reason: request.decision.reason(),
+        });
+        self.asked.raise();
+        let answer = lock(&self.script).pop_front();
+        match answer {
+            Some(Answer::Given(approval)) => approval,
+            Some(Answer::Never) => {
+                let _withdrawn = RaisedOnDrop(&self.withdrawn);
+                std::future::pending().await
+            }
+            None => Approval::Unattended,
+        }
+    }
+}
+
+struct RaisedOnDrop<'a>(&'a Signal);
+
+impl Drop for RaisedOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        permission::{decision::Decision, policy::PermissionPolicy},
+        principal::Principal,
+        testing::{block_on::block_on, samples},
+        tool_call::ToolCall,
+    };
+    use serde_json::{Map, json};
+    use std::{
+        pin::pin,
+        task::{Context, Poll, Waker},
+    };
+
+    fn asked() -> (ToolCall, Decision) {
+        let call = samples::call(1, samples::tool("send"), json!({}));
+        let decision = PermissionPolicy::default().decide(&call.tool, &Map::new(), &[Access::Send("a@b.c".into())]);
+        (call, decision)
+    }
+
+    #[test]
+    fn an_answer_is_used_once_and_nobody_answers_after_the_script() {
+        let (call, decision) = asked();
+        let approver = ScriptedApprover::granting(1);
+        let principal = Principal::local();
+        let ask = || {
+            let request = ApprovalRequest { call: &call, principal: &principal, accesses: &[], decision: &decision };
+            block_on(approver.ask(request))
+        };
+        assert_eq!([ask(), ask()], [Approval::Granted { by: "tester".into() }, Approval::Unattended]);
+        assert_eq!(approver.questions()[1].tool, "send");
+        block_on(approver.asked(2));
+    }
+
+    #[test]
+    fn a_silent_approver_tells_that_its_question_was_taken_back() {
+        let (call, decision) = asked();
+        let approver = ScriptedApprover::granting(0).then_silent();
+        let principal = Principal::local();
+        {
+            let request = ApprovalRequest { call: &call, principal: &principal, accesses: &[], decision: &decision };
+            let mut asking = pin!(approver.ask(request));
+            assert_eq!(asking.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);
+            assert_eq!(approver.withdrawn(), 0);
+        }
+        assert_eq!(approver.withdrawn(), 1);
+    }
+}

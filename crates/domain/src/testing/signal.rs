@@ -1,0 +1,50 @@
+//! A count that only rises, and that futures can wait for.
+
+use super::lock;
+use std::{
+    future::poll_fn,
+    sync::Mutex,
+    task::{Poll, Waker},
+};
+
+/// Counts; whoever waits for a count is woken when it is reached.
+#[derive(Debug, Default)]
+pub(super) struct Signal {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    count: u64,
+    waiting: Vec<Waker>,
+}
+
+impl Signal {
+    /// Counts one more.
+    pub(super) fn raise(&self) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            state.count += 1;
+            std::mem::take(&mut state.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// The count so far.
+    pub(super) fn count(&self) -> u64 {
+        lock(&self.state).count
+    }
+
+    /// Returns once the count is at least `count`.
+    pub(super) async fn reached(&self, count: u64) {
+        poll_fn(|context| {
+            let mut state = lock(&self.state);
+            if state.count >= count {
+                return Poll::Ready(());
+            }
+            state.waiting.push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}

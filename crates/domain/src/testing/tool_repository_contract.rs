@@ -1,0 +1,130 @@
+//! What every tool repository must do.
+
+use super::samples;
+use crate::{
+    alias::{Alias, Dialect},
+    category::Category,
+    ports::{clock::Timestamp, tool_repository::ToolRepository},
+    server_name::ServerName,
+    tool::{Availability, Tool, ToolSource},
+    tool_name::ToolName,
+};
+use serde_json::{Value, json};
+
+/// Checks each promise of [`ToolRepository`]'s documentation on an empty repository.
+///
+/// # Panics
+/// When a promise is not kept; the message says which.
+pub async fn tool_repository_contract(repository: &dyn ToolRepository) {
+    an_empty_repository_knows_nothing(repository).await;
+    a_catalogue_comes_back_as_it_was(repository).await;
+    saving_replaces_one_catalogue_alone(repository).await;
+    switches_are_kept_apart_from_catalogues(repository).await;
+}
+
+async fn an_empty_repository_knows_nothing(repository: &dyn ToolRepository) {
+    assert_eq!(repository.catalogue("nobody").await.unwrap(), [], "a catalogue that was never saved is empty");
+    assert!(repository.disabled().await.unwrap().is_empty(), "nothing is switched off at first");
+}
+
+async fn a_catalogue_comes_back_as_it_was(repository: &dyn ToolRepository) {
+    let tools = diverse_tools();
+    repository.save_catalogue("diverse", &tools, at(1)).await.unwrap();
+    let found = repository.catalogue("diverse").await.unwrap();
+    let mut expected = tools;
+    expected.iter_mut().for_each(|tool| tool.aliases.clear());
+    expected.sort_by(|a, b| a.name().cmp(b.name()));
+    assert_eq!(found, expected, "tools come back sorted by name, without aliases");
+    // The text shows the order of members and how numbers are written, which equality does not.
+    let texts = |tools: &[Tool]| -> Vec<String> {
+        tools.iter().map(|tool| Value::Object(tool.definition().clone()).to_string()).collect()
+    };
+    assert_eq!(texts(&found), texts(&expected), "a definition keeps its members in their order");
+}
+
+async fn saving_replaces_one_catalogue_alone(repository: &dyn ToolRepository) {
+    let names = |tools: &[Tool]| -> Vec<String> { tools.iter().map(|tool| tool.name().to_string()).collect() };
+    let [a, b, c] = ["a", "b", "c"].map(samples::tool);
+    let changed = described("b", "Does something else now.");
+    repository.save_catalogue("one", &[a.clone(), b.clone()], at(1)).await.unwrap();
+    repository.save_catalogue("two", std::slice::from_ref(&b), at(2)).await.unwrap();
+    repository.save_catalogue("one", &[c.clone(), changed.clone()], at(3)).await.unwrap();
+    assert_eq!(repository.catalogue("one").await.unwrap(), [changed, c.clone()], "tools that are gone are forgotten");
+    assert_eq!(repository.catalogue("two").await.unwrap(), [b], "other catalogues stay");
+    repository.save_catalogue("one", &[c, a], at(4)).await.unwrap();
+    assert_eq!(names(&repository.catalogue("one").await.unwrap()), ["a", "c"], "a tool may come back");
+    repository.save_catalogue("one", &[], at(5)).await.unwrap();
+    assert_eq!(repository.catalogue("one").await.unwrap(), [], "a catalogue may become empty");
+    assert_eq!(names(&repository.catalogue("two").await.unwrap()), ["b"], "other catalogues stay");
+    let many: Vec<Tool> = (0..1000).map(|number| samples::tool(&format!("tool_{number:04}"))).collect();
+    repository.save_catalogue("many", &many, at(6)).await.unwrap();
+    assert_eq!(repository.catalogue("many").await.unwrap(), many, "a large catalogue comes back whole");
+}
+
+async fn switches_are_kept_apart_from_catalogues(repository: &dyn ToolRepository) {
+    let enabled = |tools: Vec<Tool>| -> Vec<(String, bool)> {
+        tools.iter().map(|tool| (tool.name().to_string(), tool.enabled)).collect()
+    };
+    let both = |a: bool, b: bool| vec![("on_a".to_owned(), a), ("on_b".to_owned(), b)];
+    let [a, b] = ["on_a", "on_b"].map(samples::tool);
+    let mut off = a.clone();
+    off.enabled = false;
+    repository.save_catalogue("switched", &[off, b.clone()], at(1)).await.unwrap();
+    let catalogue = async || enabled(repository.catalogue("switched").await.unwrap());
+    assert_eq!(catalogue().await, both(true, true), "`enabled` of a saved tool is not looked at");
+    for tool in ["on_b", "unknown", "on_b", "Z"] {
+        repository.set_enabled(tool, false).await.unwrap();
+    }
+    assert_eq!(repository.disabled().await.unwrap(), ["Z", "on_b", "unknown"], "sorted, each once, known or not");
+    assert_eq!(catalogue().await, both(true, false), "a catalogue shows what is switched off");
+    repository.save_catalogue("switched", &[a, b], at(2)).await.unwrap();
+    assert_eq!(catalogue().await, both(true, false), "saving switches nothing");
+    for tool in ["on_b", "unknown", "never switched off", "Z"] {
+        repository.set_enabled(tool, true).await.unwrap();
+    }
+    assert!(repository.disabled().await.unwrap().is_empty(), "what is switched on again is not listed");
+    assert_eq!(catalogue().await, both(true, true), "what is switched on again is on");
+}
+
+/// One tool for each thing that may get lost.
+fn diverse_tools() -> Vec<Tool> {
+    let server = ServerName::parse("git").unwrap();
+    let upstream_name = "git status \u{0} 'x' \"y\" 🦀";
+    let upstream = ToolSource::McpServer { server: server.clone(), tool: upstream_name.into() };
+    let odd = json!({
+        "z": 1,
+        "name": "replaced in place",
+        "description": "line\nbreak \u{0} \u{202e} '; DROP TABLE tools; --",
+        "inputSchema": {"type": "object", "properties": {"b": {"maximum": u64::MAX}, "a": {"minimum": i64::MIN}}},
+        "annotations": {"readOnlyHint": true, "title": "T", "unknown": null},
+        "execution": {"taskSupport": "optional"},
+        "_meta": {"double": 1.0e-7, "whole": 1.0, "": [[]]},
+        "a": 2,
+    });
+    let odd = odd.as_object().unwrap().clone();
+    let mut upstream = Tool::new(ToolName::for_upstream(&server, upstream_name), odd, Category::Mcp, upstream);
+    upstream.tags = vec![String::new(), "\"quoted\"".into(), "a,b".into()];
+    let weather = samples::tool("Weather.now");
+    let source = ToolSource::Embedded(ServerName::parse("weather-1").unwrap());
+    let mut embedded = Tool::new(weather.name().clone(), weather.definition().clone(), Category::Web, source);
+    embedded.availability = Availability::Unavailable("a key is missing: set `WEATHER_KEY`".into());
+    let mut aliased = samples::tool("read_file");
+    aliased.aliases = vec![Alias { name: "Read", dialect: Dialect::ClaudeCode, rewrites: &[] }];
+    let mut tools = vec![upstream, embedded, aliased, samples::tool("_"), samples::tool("B"), samples::tool("a")];
+    tools.extend(Category::ALL.iter().map(|category| {
+        let mut tool = samples::tool(&format!("of_{category}"));
+        tool.category = *category;
+        tool
+    }));
+    tools
+}
+
+fn described(name: &str, description: &str) -> Tool {
+    let mut definition = samples::tool(name).definition().clone();
+    definition.insert("description".into(), description.into());
+    Tool::new(ToolName::parse(name).unwrap(), definition, Category::Utility, ToolSource::BuiltIn)
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp(samples::START.0 + second * 1_000_000)
+}

@@ -1,0 +1,179 @@
+//! One row of the audit trail.
+
+use crate::{error_kind::ErrorKind, ports::clock::Timestamp, tool_call::CallId};
+use serde_json::Value;
+
+/// What is recorded of one call. Texts are what an operator needs to understand it later without today's
+/// configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolExecution {
+    /// The call.
+    pub id: CallId,
+    /// The tool's canonical name, or the name as it was called when nothing bears it.
+    pub tool: String,
+    /// The name the caller used.
+    pub called_as: String,
+    /// [`crate::tool::ToolSource::label`]; empty when the tool is unknown.
+    pub source: String,
+    /// [`crate::principal::Principal::id`].
+    pub principal: String,
+    /// The session's id.
+    pub session: String,
+    /// The client's name and version.
+    pub client: String,
+    /// The arguments, redacted and capped as the configuration says; `Null` when they are not kept.
+    pub arguments: Value,
+    /// SHA-256 of the full arguments as compact JSON, in lower-case hex.
+    pub arguments_digest: String,
+    /// What the call would touch, as an array of texts such as `write /srv/a.txt`.
+    pub accesses: Vec<String>,
+    /// What was decided and why; `None` when the call did not get that far.
+    pub decision: Option<RecordedDecision>,
+    /// When it came.
+    pub started: Timestamp,
+    /// When it ended; `None` while it runs, and where nobody saw it end.
+    pub ended: Option<Timestamp>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Size of the result on the wire, in bytes.
+    pub result_bytes: u64,
+    /// SHA-256 of the result as compact JSON, in lower-case hex; `None` without a result.
+    pub result_digest: Option<String>,
+}
+
+/// A decision as it was at the time of the call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedDecision {
+    /// `allow`, `ask` or `deny`.
+    pub verdict: String,
+    /// Why: the rule with its file and line, or the default, and the part of the call that it met.
+    pub reason: String,
+    /// Who answered, if somebody was asked.
+    pub approved_by: Option<String>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has not.
+    Running,
+    /// The tool answered.
+    Succeeded,
+    /// The tool failed, or answered with `isError`.
+    Failed(ErrorKind, String),
+    /// It never ran: unknown tool, invalid arguments, or no permission.
+    Refused(ErrorKind, String),
+    /// It was taken back, ran out of time, or the runtime shut down.
+    Cancelled(CancelReason),
+    /// It waits for answers from the client.
+    InputRequired,
+    /// The process died while it ran.
+    Interrupted,
+}
+
+/// An outcome without its details, to filter by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OutcomeKind {
+    /// [`Outcome::Running`].
+    Running,
+    /// [`Outcome::Succeeded`].
+    Succeeded,
+    /// [`Outcome::Failed`].
+    Failed,
+    /// [`Outcome::Refused`].
+    Refused,
+    /// [`Outcome::Cancelled`].
+    Cancelled,
+    /// [`Outcome::InputRequired`].
+    InputRequired,
+    /// [`Outcome::Interrupted`].
+    Interrupted,
+}
+
+impl OutcomeKind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+        Self::Refused,
+        Self::Cancelled,
+        Self::InputRequired,
+        Self::Interrupted,
+    ];
+
+    /// The kind as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Cancelled => "cancelled",
+            Self::InputRequired => "input_required",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// Why a call was ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CancelReason {
+    /// The client took it back, or went away.
+    Client,
+    /// The deadline passed.
+    Deadline,
+    /// The runtime shuts down.
+    Shutdown,
+}
+
+impl CancelReason {
+    /// The reason as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Deadline => "deadline",
+            Self::Shutdown => "shutdown",
+        }
+    }
+
+    /// The reason of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Client, Self::Deadline, Self::Shutdown].into_iter().find(|reason| reason.as_str() == text)
+    }
+}
+
+impl Outcome {
+    /// The outcome without its details.
+    pub fn kind(&self) -> OutcomeKind {
+        match self {
+            Self::Running => OutcomeKind::Running,
+            Self::Succeeded => OutcomeKind::Succeeded,
+            Self::Failed(..) => OutcomeKind::Failed,
+            Self::Refused(..) => OutcomeKind::Refused,
+            Self::Cancelled(_) => OutcomeKind::Cancelled,
+            Self::InputRequired => OutcomeKind::InputRequired,
+            Self::Interrupted => OutcomeKind::Interrupted,
+        }
+    }
+
+    /// The kind of the error, where there is one.
+    pub fn error_kind(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Failed(kind, _) | Self::Refused(kind, _) => Some(*kind),
+            Self::Cancelled(CancelReason::Deadline) => Some(ErrorKind::Timeout),
+            Self::Cancelled(_) => Some(ErrorKind::Cancelled),
+            Self::Running | Self::Succeeded | Self::InputRequired | Self::Interrupted => None,
+        }
+    }
+
+    /// Whether nothing can follow.
+    pub fn is_final(&self) -> bool {
+        !matches!(self, Self::Running)
+    }
+}

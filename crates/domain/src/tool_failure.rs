@@ -1,0 +1,82 @@
+//! Why a call did not do what was asked, told to two audiences.
+
+use crate::{error_kind::ErrorKind, tool_result::ToolResult};
+use std::error::Error;
+
+/// A failed call. `message` and `next` are for the model; `source` is for the operator's log and never leaves it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolFailure {
+    /// What kind of failure it is.
+    pub kind: ErrorKind,
+    /// What happened, as a sentence that a model can act on.
+    pub message: String,
+    /// What to do next, as a sentence; shown after the message.
+    pub next: Option<String>,
+    /// More, for programs: members of a JSON-RPC error's `data`, or null.
+    pub data: serde_json::Value,
+    /// What was done before it failed; shown with the error.
+    pub partial: Option<Box<ToolResult>>,
+    /// The cause.
+    #[source]
+    pub source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl ToolFailure {
+    /// A failure of this kind.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), next: None, data: serde_json::Value::Null, partial: None, source: None }
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+
+    /// Adds data for programs.
+    #[must_use]
+    pub fn with_data(mut self, data: serde_json::Value) -> Self {
+        self.data = data;
+        self
+    }
+
+    /// Adds the cause for the operator.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Adds what was produced before the failure.
+    #[must_use]
+    pub fn with_partial(mut self, partial: ToolResult) -> Self {
+        self.partial = Some(Box::new(partial));
+        self
+    }
+
+    /// Message and next step as one text.
+    pub fn text(&self) -> String {
+        match &self.next {
+            Some(next) if self.message.ends_with('\n') => format!("{}{next}", self.message),
+            Some(next) => format!("{} {next}", ended(&self.message)),
+            None => self.message.clone(),
+        }
+    }
+
+    /// The failure as a result with `isError`, the partial output first.
+    pub fn into_result(self) -> ToolResult {
+        let error = ToolResult::error(self.kind, self.text());
+        match self.partial {
+            Some(partial) => partial.followed_by(error),
+            None => error,
+        }
+    }
+}
+
+/// The message with a full stop, so that a second sentence can follow.
+fn ended(message: &str) -> String {
+    let stop = if message.ends_with(['.', '!', '?', ':']) { "" } else { "." };
+    format!("{message}{stop}")
+}

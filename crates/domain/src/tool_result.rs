@@ -1,0 +1,221 @@
+//! What a call answered, as MCP's `CallToolResult`.
+
+use crate::error_kind::ErrorKind;
+use serde_json::{Map, Value, json};
+
+/// What a model reads when a tool had nothing to say.
+pub const NO_OUTPUT: &str = "(no output)";
+
+/// The result of a call: the JSON object of MCP's `CallToolResult` as it came, members that nobody here knows included.
+///
+/// Shape: `content` (array of blocks), `structuredContent`, `isError`, `_meta` and whatever else was there
+/// (MCP 2025-11-25, server/tools, "Tool Result"). Accessors read it where it stands; nothing is copied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult {
+    object: Map<String, Value>,
+    error_kind: Option<ErrorKind>,
+}
+
+impl ToolResult {
+    /// One text block. An empty text becomes [`NO_OUTPUT`]: a model never gets an empty result.
+    pub fn text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let text = if text.is_empty() { NO_OUTPUT.to_owned() } else { text };
+        Self::of_blocks(vec![text_block(text)])
+    }
+
+    /// The value as structured content, and its JSON as text for clients that read only text
+    /// (MCP 2025-11-25, server/tools, "Structured Content"). A value that is no object is given as text alone.
+    pub fn json(value: Value) -> Self {
+        let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+        Self::text(text).with_structured_content(value)
+    }
+
+    /// A result with `isError` and the failure's kind.
+    pub fn error(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let mut result = Self::text(message);
+        result.object.insert("isError".into(), true.into());
+        result.error_kind = Some(kind);
+        result
+    }
+
+    /// A result for a call that did its work and has nothing to say.
+    pub fn empty() -> Self {
+        Self::text("")
+    }
+
+    /// One image block; `data` is base64.
+    pub fn image(data: impl Into<String>, mime_type: &str) -> Self {
+        Self::of_blocks(vec![json!({"type": "image", "data": data.into(), "mimeType": mime_type})])
+    }
+
+    /// One audio block; `data` is base64.
+    pub fn audio(data: impl Into<String>, mime_type: &str) -> Self {
+        Self::of_blocks(vec![json!({"type": "audio", "data": data.into(), "mimeType": mime_type})])
+    }
+
+    /// One embedded text resource.
+    pub fn resource(uri: &str, mime_type: &str, text: impl Into<String>) -> Self {
+        Self::of_blocks(vec![
+            json!({"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": text.into()}}),
+        ])
+    }
+
+    /// One link to a resource.
+    pub fn resource_link(uri: &str, name: &str) -> Self {
+        Self::of_blocks(vec![json!({"type": "resource_link", "uri": uri, "name": name})])
+    }
+
+    /// A result of these content blocks; none at all becomes [`NO_OUTPUT`].
+    pub fn of_blocks(blocks: Vec<Value>) -> Self {
+        let blocks = if blocks.is_empty() { vec![text_block(NO_OUTPUT.to_owned())] } else { blocks };
+        let mut object = Map::new();
+        object.insert("content".into(), blocks.into());
+        Self { object, error_kind: None }
+    }
+
+    /// A result as an MCP server sent it. Every member is kept; a result without any content and without structured
+    /// content gets one text block, [`NO_OUTPUT`].
+    ///
+    /// # Errors
+    /// [`MalformedResult`] when the value is no object or `content` is no array.
+    pub fn from_upstream(value: Value) -> Result<Self, MalformedResult> {
+        let Value::Object(mut object) = value else { return Err(MalformedResult("it is no object")) };
+        match object.get("content") {
+            Some(Value::Array(blocks)) if blocks.is_empty() && !object.contains_key("structuredContent") => {
+                object.insert("content".into(), vec![text_block(NO_OUTPUT.to_owned())].into());
+            }
+            Some(Value::Array(_)) => {}
+            // `content` may be absent where there is structured content; some servers leave it out in other cases, too.
+            None | Some(Value::Null) => {
+                let block = match object.get("structuredContent") {
+                    Some(structured) => text_block(structured.to_string()),
+                    None => text_block(NO_OUTPUT.to_owned()),
+                };
+                object.insert("content".into(), vec![block].into());
+            }
+            Some(_) => return Err(MalformedResult("its `content` is no array")),
+        }
+        let error_kind = (object.get("isError") == Some(&Value::Bool(true))).then_some(ErrorKind::ExecutionFailed);
+        Ok(Self { object, error_kind })
+    }
+
+    /// Adds structured content. MCP allows objects only (up to 2025-11-25), so another value is left out.
+    #[must_use]
+    pub fn with_structured_content(mut self, value: Value) -> Self {
+        if value.is_object() {
+            self.object.insert("structuredContent".into(), value);
+        }
+        self
+    }
+
+    /// Both results in one: the blocks of `self`, then those of `last`, and `last`'s verdict.
+    #[must_use]
+    pub fn followed_by(mut self, last: Self) -> Self {
+        let mut blocks = self.content().to_vec();
+        blocks.extend_from_slice(last.content());
+        self.object.extend(last.object);
+        self.object.insert("content".into(), blocks.into());
+        self.error_kind = last.error_kind;
+        self
+    }
+
+    /// The content blocks, never empty.
+    pub fn content(&self) -> &[Value] {
+        self.object.get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// The content blocks, to change them in place.
+    pub fn content_mut(&mut self) -> Option<&mut Vec<Value>> {
+        self.object.get_mut("content").and_then(Value::as_array_mut)
+    }
+
+    /// The structured content, if there is any.
+    pub fn structured_content(&self) -> Option<&Value> {
+        self.object.get("structuredContent")
+    }
+
+    /// Takes the structured content out.
+    pub fn take_structured_content(&mut self) -> Option<Value> {
+        self.object.shift_remove("structuredContent")
+    }
+
+    /// Whether the tool says that the call failed.
+    pub fn is_error(&self) -> bool {
+        self.object.get("isError") == Some(&Value::Bool(true))
+    }
+
+    /// The kind of the failure; `None` for a success.
+    pub fn error_kind(&self) -> Option<ErrorKind> {
+        self.error_kind
+    }
+
+    /// All text blocks, joined by line breaks.
+    pub fn joined_text(&self) -> String {
+        let texts: Vec<&str> = self.content().iter().filter_map(|block| block.get("text")?.as_str()).collect();
+        texts.join("\n")
+    }
+
+    /// The JSON object that goes on the wire.
+    pub fn as_object(&self) -> &Map<String, Value> {
+        &self.object
+    }
+
+    /// The JSON object that goes on the wire.
+    pub fn into_object(self) -> Map<String, Value> {
+        self.object
+    }
+}
+
+/// A text block.
+pub fn text_block(text: String) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// A value that is no tool result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the result is malformed: {0}")]
+pub struct MalformedResult(&'static str);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_never_gets_an_empty_result() {
+        let said_nothing = [
+            ToolResult::empty(),
+            ToolResult::text(""),
+            ToolResult::of_blocks(vec![]),
+            ToolResult::from_upstream(json!({"content": []})).unwrap(),
+            ToolResult::from_upstream(json!({})).unwrap(),
+            ToolResult::from_upstream(json!({"content": null})).unwrap(),
+        ];
+        for result in said_nothing {
+            assert_eq!(result.joined_text(), NO_OUTPUT);
+        }
+    }
+
+    #[test]
+    fn an_upstream_result_keeps_what_nobody_here_knows() {
+        let raw = json!({"x": 1, "content": [{"type": "video", "y": [2]}], "_meta": {"z": null}, "isError": false});
+        let result = ToolResult::from_upstream(raw.clone()).unwrap();
+        assert_eq!(Value::Object(result.into_object()).to_string(), raw.to_string());
+    }
+
+    #[test]
+    fn a_malformed_upstream_result_is_refused() {
+        for bad in [json!(null), json!([]), json!("x"), json!({"content": "x"}), json!({"content": {}})] {
+            assert!(ToolResult::from_upstream(bad.clone()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn partial_output_stands_before_the_error() {
+        let both = ToolResult::text("half").followed_by(ToolResult::error(ErrorKind::Timeout, "too slow"));
+        assert_eq!(
+            (both.joined_text().as_str(), both.is_error(), both.error_kind()),
+            ("half\ntoo slow", true, Some(ErrorKind::Timeout))
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! Which tools a run offers at all (`-t`, `--tools`).
+
+use crate::tool::Tool;
+
+/// A choice of tools by name: canonical names, aliases, and names with `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolSelection {
+    /// `None`: everything. An empty list is nothing at all, never everything.
+    only: Option<Vec<String>>,
+    without: Vec<String>,
+}
+
+impl ToolSelection {
+    /// Every tool.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Exactly these.
+    pub fn only(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { only: Some(names.into_iter().map(Into::into).collect()), without: Vec::new() }
+    }
+
+    /// Applies what a person typed. `a,b` replaces the choice, `+a,-b` adjusts it, and an empty text means no tools.
+    ///
+    /// # Errors
+    /// [`InvalidSelection`] when both forms are mixed.
+    pub fn adjusted(mut self, text: &str) -> Result<Self, InvalidSelection> {
+        let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+        let adjusting = words.iter().filter(|word| word.starts_with(['+', '-'])).count();
+        if adjusting == 0 {
+            return Ok(Self::only(words));
+        }
+        if adjusting < words.len() {
+            return Err(InvalidSelection { text: text.into() });
+        }
+        for word in words {
+            let (sign, name) = word.split_at(1);
+            let name = name.trim().to_owned();
+            if sign == "+" {
+                self.without.retain(|gone| *gone != name);
+                if let Some(only) = &mut self.only {
+                    only.push(name);
+                }
+            } else {
+                self.without.push(name);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether the tool is among them.
+    pub fn includes(&self, tool: &Tool) -> bool {
+        let Some(only) = &self.only else { return !self.without.iter().any(|name| names(name, tool)) };
+        only.iter().any(|name| names(name, tool)) && !self.without.iter().any(|name| names(name, tool))
+    }
+
+    /// Every name that was given, for checking against what exists.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.only.iter().flatten().chain(&self.without).map(String::as_str)
+    }
+
+    /// Whether the choice can hold a tool that `is_built_in` does not know: then MCP servers are started.
+    pub fn may_hold_other_than(&self, is_built_in: impl Fn(&str) -> bool) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|name| !is_built_in(name)))
+    }
+}
+
+fn names(pattern: &str, tool: &Tool) -> bool {
+    wildcard_match(pattern, tool.name().as_str())
+        || wildcard_match(pattern, tool.rule_name().as_str())
+        || tool.aliases.iter().any(|alias| alias.name == pattern)
+}
+
+/// Whether `text` fits `pattern`, where `*` stands for any characters, none included.
+pub fn wildcard_match(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or("")) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(part) = last.replace(part) {
+            match rest.find(part) {
+                Some(at) => rest = &rest[at + part.len()..],
+                None => return false,
+            }
+        }
+    }
+    last.map_or(rest.is_empty(), |part| rest.ends_with(part))
+}
+
+/// A choice that both replaces and adjusts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` mixes names that replace the choice of tools with `+name` and `-name` that adjust it: use one form")]
+pub struct InvalidSelection {
+    text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{category::Category, tool::ToolSource, tool_name::ToolName};
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let selection = ToolSelection::all().adjusted(text).unwrap();
+        let tool = |name: &str| {
+            Tool::new(ToolName::parse(name).unwrap(), Default::default(), Category::File, ToolSource::BuiltIn)
+        };
+        let chosen: Vec<&str> =
+            ["echo", "glob", "grep"].into_iter().filter(|name| selection.includes(&tool(name))).collect();
+        assert_eq!(chosen, expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_list_replaces_and_signs_adjust() {
+        check("echo, grep", &["echo", "grep"]);
+        check("+echo", &["echo", "glob", "grep"]);
+        check("-echo,-gl*", &["grep"]);
+        check("g*", &["glob", "grep"]);
+        assert!(ToolSelection::all().adjusted("echo,-grep").is_err());
+    }
+
+    #[test]
+    fn an_empty_choice_is_no_tools() {
+        check("", &[]);
+        check(" , ", &[]);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_characters_anywhere() {
+        for (pattern, text, fits) in [
+            ("web*", "website_text", true),
+            ("*tool", "grep_tool", true),
+            ("*clai*", "clai_run", true),
+            ("f*e", "file_type", true),
+            ("f*e", "file_types", false),
+            ("a*a", "a", false),
+            ("*", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(wildcard_match(pattern, text), fits, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The folders that tools may work in.
+
+use std::path::{Component, Path, PathBuf};
+
+/// The roots of a workspace. All paths are absolute, real (links resolved) and without `.` and `..`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WorkspaceRoots {
+    /// May be read and written. The first one is where relative paths start.
+    pub write: Vec<PathBuf>,
+    /// May be read.
+    pub read_only: Vec<PathBuf>,
+    /// May never be touched, wherever they lie: the data folder with the audit trail and the tokens.
+    pub forbidden: Vec<PathBuf>,
+}
+
+/// What a root allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootKind {
+    /// Reading and writing.
+    Write,
+    /// Reading.
+    ReadOnly,
+}
+
+impl WorkspaceRoots {
+    /// Where relative paths start; `None` when there is no root at all.
+    pub fn start(&self) -> Option<&Path> {
+        self.write.first().or(self.read_only.first()).map(PathBuf::as_path)
+    }
+
+    /// All roots, those that may be written first.
+    pub fn all(&self) -> impl Iterator<Item = &Path> {
+        self.write.iter().chain(&self.read_only).map(PathBuf::as_path)
+    }
+
+    /// The innermost root that holds the path, and what it allows. A read-only root inside a writable one wins.
+    pub fn containing(&self, path: &Path) -> Option<(&Path, RootKind)> {
+        let write = self.write.iter().map(|root| (root, RootKind::Write));
+        let read_only = self.read_only.iter().map(|root| (root, RootKind::ReadOnly));
+        let holding = write.chain(read_only).filter(|(root, _)| path.starts_with(root));
+        holding.max_by_key(|(root, _)| root.components().count()).map(|(root, kind)| (root.as_path(), kind))
+    }
+
+    /// Whether the path is one that no tool may touch, or lies in one.
+    pub fn is_forbidden(&self, path: &Path) -> bool {
+        self.forbidden.iter().any(|forbidden| path.starts_with(forbidden))
+    }
+}
+
+/// The path made absolute from `start`, with `.` and `..` worked out without looking at the disk.
+pub fn lexical(start: &Path, path: &Path) -> PathBuf {
+    let mut whole = if path.is_absolute() { PathBuf::from("/") } else { start.to_path_buf() };
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => whole.push(name),
+            Component::ParentDir => {
+                whole.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_root_decides() {
+        let roots = WorkspaceRoots {
+            write: vec!["/w".into(), "/w/ro/rw".into()],
+            read_only: vec!["/w/ro".into()],
+            forbidden: vec!["/w/data".into()],
+        };
+        let kind = |path: &str| roots.containing(Path::new(path)).map(|(_, kind)| kind);
+        assert_eq!(kind("/w/a"), Some(RootKind::Write));
+        assert_eq!(kind("/w/ro/a"), Some(RootKind::ReadOnly));
+        assert_eq!(kind("/w/ro/rw/a"), Some(RootKind::Write));
+        assert_eq!(kind("/wx"), None);
+        assert!(roots.is_forbidden(Path::new("/w/data/x")) && !roots.is_forbidden(Path::new("/w/database")));
+    }
+
+    #[test]
+    fn dots_are_worked_out_without_the_disk() {
+        let check =
+            |path: &str, expected: &str| assert_eq!(lexical(Path::new("/w/x"), Path::new(path)), Path::new(expected));
+        check("a/./b", "/w/x/a/b");
+        check("../a", "/w/a");
+        check("/e/../../f", "/f");
+        check("", "/w/x");
+    }
+}
