@@ -1,0 +1,295 @@
+//! The path of one call, whoever makes it: MCP client, CLI, batch item or embedding program. There is no way round it.
+//!
+//! `ExecuteToolHandler::run` is the order and nothing else; each step stands in a file of its own.
+
+mod approval;
+mod arguments;
+mod hooks;
+mod output;
+mod record;
+mod resolution;
+mod running;
+pub mod tool_timeouts;
+
+use crate::{
+    cancel_signal::CancelSignal,
+    open_calls::{OpenCallGuard, OpenCalls},
+    tool_registry::ToolRegistry,
+};
+use futures::FutureExt;
+use record::Record;
+use serde_json::{Map, Value};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use tool_timeouts::ToolTimeouts;
+use toolstead_domain::{
+    access::{Access, AccessKind},
+    client_profile::ClientProfile,
+    error_kind::ErrorKind,
+    permission::{grant::Grant, policy::PermissionPolicy},
+    ports::{
+        approver::Approver,
+        caller::{Caller, InputResponses},
+        clock::Clock,
+        execution_log::ExecutionLog,
+        output_sink::OutputSink,
+        tool_hook::ToolHook,
+        tool_provider::CallOutcome,
+        tool_repository::StoreError,
+    },
+    principal::Principal,
+    tool::Tool,
+    tool_call::{CallId, ToolCall},
+    tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+};
+
+/// Calls a tool.
+pub struct ExecuteToolCommand {
+    /// The tool, in any spelling.
+    pub tool: String,
+    /// The arguments. Anything but an object is malformed; `Null` is an empty object.
+    pub arguments: Value,
+    /// The request's `_meta`, without what belongs to one hop.
+    pub meta: Map<String, Value>,
+    /// Who calls.
+    pub principal: Principal,
+    /// The session's id.
+    pub session: Arc<str>,
+    /// What the client can do.
+    pub client: Arc<ClientProfile>,
+    /// The way back to the client.
+    pub caller: Arc<dyn Caller>,
+    /// Answers that came with this retry of the call.
+    pub answers: Option<InputResponses>,
+    /// How long it may run; `None`: the default. More than the configured maximum is cut to it.
+    pub timeout: Option<Duration>,
+    /// Ends it from outside.
+    pub cancel: CancelSignal,
+}
+
+impl std::fmt::Debug for ExecuteToolCommand {
+    /// Without the arguments, which may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExecuteToolCommand")
+            .field("tool", &self.tool)
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The bounds of every call (`[limits]`, `[audit]`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSettings {
+    /// For calls that ask for no time of their own.
+    pub default_timeout: Duration,
+    /// Tools and servers with another default.
+    pub timeouts: ToolTimeouts,
+    /// The most that a call may ask for.
+    pub max_timeout: Duration,
+    /// How long after its deadline a provider may still return what it has.
+    pub grace: Duration,
+    /// Characters of text that a model gets of one result.
+    pub output_characters: usize,
+    /// What the audit trail keeps of arguments.
+    pub arguments: RecordedArguments,
+}
+
+impl Default for CallSettings {
+    fn default() -> Self {
+        Self {
+            default_timeout: Duration::from_secs(120),
+            timeouts: ToolTimeouts::default(),
+            max_timeout: Duration::from_secs(600),
+            grace: Duration::from_secs(2),
+            output_characters: 30_000,
+            arguments: RecordedArguments::Redacted,
+        }
+    }
+}
+
+impl CallSettings {
+    /// The time of a call of the tool that asks for `wanted`.
+    fn time_for(&self, tool: &Tool, wanted: Option<Duration>) -> Duration {
+        wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout)
+    }
+}
+
+/// What the audit trail keeps of arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedArguments {
+    /// Everything but what looks like a secret; long texts are shortened.
+    Redacted,
+    /// Everything.
+    Full,
+    /// Only the digest.
+    None,
+}
+
+/// A call without a result. Every one of them is in the audit trail, save [`NotRecorded`](Self::NotRecorded).
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteToolError {
+    /// The caller asked for what there is not: an unknown, disabled or unavailable tool, or arguments that are no
+    /// object. MCP answers it with a protocol error.
+    #[error(transparent)]
+    NotCallable(ToolFailure),
+    /// It was not run: the arguments do not fit, or it is not permitted.
+    #[error(transparent)]
+    Refused(ToolFailure),
+    /// It ran and failed, or ran out of time.
+    #[error(transparent)]
+    Failed(ToolFailure),
+    /// It was ended from outside.
+    #[error("the call was cancelled ({})", .0.as_str())]
+    Cancelled(CancelReason),
+    /// It could not be recorded, so it did not run, or its result is withheld.
+    #[error("the call could not be recorded")]
+    NotRecorded(#[from] StoreError),
+}
+
+impl ExecuteToolError {
+    /// The kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotCallable(failure) | Self::Refused(failure) | Self::Failed(failure) => failure.kind,
+            Self::Cancelled(CancelReason::Deadline) => ErrorKind::Timeout,
+            Self::Cancelled(CancelReason::Client | CancelReason::Shutdown) => ErrorKind::Cancelled,
+            Self::NotRecorded(_) => ErrorKind::Internal,
+        }
+    }
+}
+
+/// What the path needs of the outside.
+#[derive(Clone)]
+pub struct ExecuteToolPorts {
+    /// Answers what a rule asks.
+    pub approver: Arc<dyn Approver>,
+    /// The audit trail.
+    pub log: Arc<dyn ExecutionLog>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where large outputs go.
+    pub outputs: Arc<dyn OutputSink>,
+    /// Run before and after each call, in this order.
+    pub hooks: Vec<Arc<dyn ToolHook>>,
+}
+
+impl std::fmt::Debug for ExecuteToolPorts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExecuteToolPorts").field("hooks", &self.hooks.len()).finish_non_exhaustive()
+    }
+}
+
+/// Carries out [`ExecuteToolCommand`].
+pub struct ExecuteToolHandler {
+    registry: Arc<ToolRegistry>,
+    policy: Arc<PermissionPolicy>,
+    ports: ExecuteToolPorts,
+    open_calls: Arc<OpenCalls>,
+    settings: CallSettings,
+}
+
+impl std::fmt::Debug for ExecuteToolHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExecuteToolHandler").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl ExecuteToolHandler {
+    /// A handler of calls of the registry's tools, under the policy.
+    pub fn new(
+        registry: Arc<ToolRegistry>,
+        policy: Arc<PermissionPolicy>,
+        ports: ExecuteToolPorts,
+        open_calls: Arc<OpenCalls>,
+        settings: CallSettings,
+    ) -> Arc<Self> {
+        Arc::new(Self { registry, policy, ports, open_calls, settings })
+    }
+
+    /// Runs the call and records it. The answer is not returned before its row is committed.
+    ///
+    /// Dropping the future cancels the call (reason: client); its row is written all the same.
+    ///
+    /// # Errors
+    /// [`ExecuteToolError`].
+    pub async fn handle(self: &Arc<Self>, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
+        let gone = command.cancel.cancel_on_drop();
+        // A task of its own, so that the path ends as it must also when nobody waits for it any more.
+        let path = tokio::spawn({
+            let handler = self.clone();
+            async move { handler.run_and_record(command).await }
+        });
+        let outcome = path.await;
+        gone.disarm();
+        outcome.unwrap_or_else(|ended| Err(running::panicked("recording a call", &ended)))
+    }
+
+    async fn run_and_record(&self, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
+        let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
+        // Open until the row is written: who waits for the end of all calls waits for their rows.
+        let mut open = None;
+        let work = AssertUnwindSafe(self.run(&command, &mut record, &mut open)).catch_unwind().await;
+        let outcome = work.unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())));
+        let execution = record.conclude(&outcome, self.ports.clock.as_ref());
+        hooks::after(&self.ports.hooks, &execution, &outcome).await;
+        self.ports.log.record(execution).await?;
+        outcome
+    }
+
+    /// The order of every call.
+    async fn run(
+        &self,
+        command: &ExecuteToolCommand,
+        record: &mut Record,
+        open: &mut Option<OpenCallGuard>,
+    ) -> Result<CallOutcome, ExecuteToolError> {
+        let registered = resolution::find(&self.registry, command).await?;
+        record.resolved(&registered.tool);
+        *open = Some(resolution::admit(&self.open_calls, record.id(), command)?);
+        let time = self.settings.time_for(&registered.tool, command.timeout);
+        let arguments = arguments::prepare(&registered, &command.tool, &command.arguments)?;
+        let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
+        hooks::before(&self.ports.hooks, &registered, &mut call, record, &command.cancel).await?;
+
+        let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
+        let decision = self.policy.decide(&call.tool, &call.arguments, &accesses);
+        record.decided(&accesses, &decision);
+        let approved =
+            approval::obtain(self.ports.approver.as_ref(), command, &call, accesses, &decision, record).await?;
+
+        // Whoever took the call back while it waited for its turn must not find that it ran.
+        if let Some(reason) = command.cancel.reason() {
+            return Err(ExecuteToolError::Cancelled(reason));
+        }
+        if can_change(&call.tool, &approved.accesses) {
+            self.ports.log.record(record.started()).await?;
+        }
+        let grant = Grant::new(self.policy.clone(), call.tool.clone(), approved.by_person());
+        let outcome =
+            running::run(registered.provider.as_ref(), &call, command, &grant, &self.ports, &self.settings).await?;
+        Ok(output::bound(outcome, &registered, &call, command, &self.ports, &self.settings).await)
+    }
+
+    fn call(
+        &self,
+        id: CallId,
+        tool: Arc<Tool>,
+        command: &ExecuteToolCommand,
+        arguments: Map<String, Value>,
+    ) -> ToolCall {
+        ToolCall { id, tool, called_as: command.tool.clone(), arguments, meta: command.meta.clone() }
+    }
+}
+
+/// Whether a call can leave something changed, so that it must be on record before it runs. An upstream's hint that it
+/// only reads spares the row; it never grants anything.
+fn can_change(tool: &Tool, accesses: &[Access]) -> bool {
+    accesses.iter().any(|access| match access.kind() {
+        AccessKind::Read => false,
+        AccessKind::Upstream | AccessKind::Reach => tool.annotations().read_only_hint != Some(true),
+        AccessKind::Write | AccessKind::Run | AccessKind::Send => true,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! The audit row of one call, filled in on its way.
+
+use super::{ExecuteToolCommand, ExecuteToolError, RecordedArguments};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::io;
+use toolstead_domain::{
+    access::Access,
+    error_kind::ErrorKind,
+    permission::decision::Decision,
+    ports::{clock::Clock, tool_provider::CallOutcome},
+    tool::Tool,
+    tool_call::CallId,
+    tool_execution::{Outcome, RecordedDecision, ToolExecution},
+    tool_failure::ToolFailure,
+};
+use uuid::Uuid;
+
+/// Texts of arguments are kept to this length.
+const KEPT_TEXT: usize = 2_000;
+/// All kept arguments of a call together, as JSON.
+const KEPT_BYTES: usize = 16 << 10;
+/// What stands in place of a secret.
+const REDACTED: &str = "[redacted]";
+
+/// One row in the making.
+#[derive(Debug)]
+pub(super) struct Record(ToolExecution, RecordedArguments);
+
+impl Record {
+    pub(super) fn begin(command: &ExecuteToolCommand, keep: RecordedArguments, clock: &dyn Clock) -> Self {
+        let name: String = command.tool.chars().take(128).collect();
+        Self(
+            ToolExecution {
+                id: CallId(Uuid::now_v7()),
+                tool: name.clone(),
+                called_as: name,
+                source: String::new(),
+                principal: command.principal.id().to_owned(),
+                session: command.session.to_string(),
+                client: command.client.client.clone(),
+                arguments: kept(&command.arguments, keep),
+                arguments_digest: digest(&command.arguments).0,
+                accesses: Vec::new(),
+                decision: None,
+                started: clock.now(),
+                ended: None,
+                outcome: Outcome::Running,
+                result_bytes: 0,
+                result_digest: None,
+            },
+            keep,
+        )
+    }
+
+    pub(super) fn id(&self) -> CallId {
+        self.0.id
+    }
+
+    pub(super) fn resolved(&mut self, tool: &Tool) {
+        self.0.tool = tool.name().to_string();
+        self.0.source = tool.source().label();
+    }
+
+    /// A hook gave the call other arguments.
+    pub(super) fn rewritten(&mut self, arguments: &Map<String, Value>) {
+        self.0.arguments_digest = digest(arguments).0;
+        self.0.arguments = kept(&Value::Object(arguments.clone()), self.1);
+    }
+
+    pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision) {
+        self.0.accesses = accesses.iter().map(ToString::to_string).collect();
+        let verdict = decision.verdict.as_str().to_owned();
+        self.0.decision = Some(RecordedDecision { verdict, reason: decision.reason(), approved_by: None });
+    }
+
+    pub(super) fn approved_by(&mut self, by: String) {
+        if let Some(decision) = &mut self.0.decision {
+            decision.approved_by = Some(by);
+        }
+    }
+
+    /// The row that says that the call is about to run.
+    pub(super) fn started(&self) -> ToolExecution {
+        self.0.clone()
+    }
+
+    /// The final row.
+    pub(super) fn conclude(
+        mut self,
+        outcome: &Result<CallOutcome, ExecuteToolError>,
+        clock: &dyn Clock,
+    ) -> ToolExecution {
+        let keep = self.1;
+        self.0.outcome = match outcome {
+            Ok(CallOutcome::Done(result)) => {
+                let (digest, bytes) = digest(result.as_object());
+                (self.0.result_digest, self.0.result_bytes) = (Some(digest), bytes);
+                match result.is_error() {
+                    true => Outcome::Failed(
+                        result.error_kind().unwrap_or(ErrorKind::ExecutionFailed),
+                        shortened(&result.joined_text()),
+                    ),
+                    false => Outcome::Succeeded,
+                }
+            }
+            Ok(CallOutcome::InputRequired(_)) => Outcome::InputRequired,
+            Err(ExecuteToolError::NotCallable(failure) | ExecuteToolError::Refused(failure)) => {
+                Outcome::Refused(failure.kind, refusal(failure, keep))
+            }
+            Err(ExecuteToolError::Failed(failure)) => Outcome::Failed(failure.kind, shortened(&failure.message)),
+            Err(ExecuteToolError::Cancelled(reason)) => Outcome::Cancelled(*reason),
+            Err(ExecuteToolError::NotRecorded(error)) => Outcome::Failed(ErrorKind::Internal, error.to_string()),
+        };
+        self.0.ended = Some(clock.now());
+        self.0
+    }
+}
+
+/// What is kept of arguments.
+fn kept(arguments: &Value, keep: RecordedArguments) -> Value {
+    match keep {
+        RecordedArguments::None => Value::Null,
+        RecordedArguments::Full => arguments.clone(),
+        RecordedArguments::Redacted => capped(redacted(arguments)),
+    }
+}
+
+/// Why a call was refused; without the values of arguments where those are not kept in full.
+fn refusal(failure: &ToolFailure, keep: RecordedArguments) -> String {
+    if keep == RecordedArguments::Full || failure.kind != ErrorKind::InvalidInput {
+        return shortened(&failure.message);
+    }
+    let expected = failure.data.get("violations").and_then(Value::as_array);
+    let expected: Vec<&str> = expected.into_iter().flatten().filter_map(Value::as_str).collect();
+    match expected.is_empty() {
+        true => "the arguments are malformed".into(),
+        false => shortened(&expected.join("; ")),
+    }
+}
+
+/// SHA-256 and length of the value as compact JSON, without writing it anywhere.
+fn digest(value: &impl serde::Serialize) -> (String, u64) {
+    struct Sink(Sha256, u64);
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            self.1 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut sink = Sink(Sha256::new(), 0);
+    // JSON values always serialize, and the sink takes everything.
+    let _ = serde_json::to_writer(&mut sink, value);
+    let Sink(hasher, bytes) = sink;
+    let mut text = String::with_capacity(64);
+    for byte in hasher.finalize() {
+        text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
+        text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
+    }
+    (text, bytes)
+}
+
+/// The value with everything hidden that bears a secret's name, and long texts shortened.
+fn redacted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let hide = |(name, value): (&String, &Value)| {
+                let value = if is_secret(name) { REDACTED.into() } else { redacted(value) };
+                (name.clone(), value)
+            };
+            Value::Object(members.iter().map(hide).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => items.iter().map(redacted).collect::<Vec<_>>().into(),
+        Value::String(text) => shortened(text).into(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "apikey",
+        "api_key",
+        "api-key",
+        "authorization",
+        "cookie",
+        "credential",
+        "private_key",
+        "privatekey",
+    ];
+    let name = name.to_ascii_lowercase();
+    // Counters and cursors of tokens are no secrets.
+    !matches!(name.as_str(), "max_tokens" | "page_token" | "tokens") && WORDS.iter().any(|word| name.contains(word))
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(KEPT_TEXT) {
+        Some((at, _)) => format!("{}… ({} bytes in all)", &text[..at], text.len()),
+        None => text.to_owned(),
+    }
+}
+
+fn capped(value: Value) -> Value {
+    let bytes = value.to_string().len();
+    if bytes > KEPT_BYTES { format!("[{bytes} bytes of arguments, too many to keep]").into() } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_bears_a_secrets_name_is_hidden_at_any_depth() {
+        let given = json!({"path": "a", "auth": {"API_KEY": "k", "x-token": ["t"]}, "max_tokens": 5});
+        assert_eq!(
+            redacted(&given),
+            json!({"path": "a", "auth": {"API_KEY": REDACTED, "x-token": REDACTED}, "max_tokens": 5})
+        );
+    }
+
+    #[test]
+    fn long_arguments_are_shortened_and_never_lost_in_silence() {
+        let kept = redacted(&json!({"content": "x".repeat(5000)}));
+        assert!(kept["content"].as_str().unwrap().ends_with("… (5000 bytes in all)"));
+        let many: Vec<Value> = (0..20).map(|_| json!("y".repeat(1900))).collect();
+        assert!(capped(redacted(&json!(many))).as_str().unwrap().contains("too many to keep"));
+    }
+
+    #[test]
+    fn a_digest_is_that_of_the_compact_json() {
+        let (hex, bytes) = digest(&json!({}));
+        assert_eq!((hex.as_str(), bytes), ("44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a", 2));
+    }
+}

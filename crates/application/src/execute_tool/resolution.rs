@@ -1,0 +1,83 @@
+//! Which tool is meant, and whether there is room for the call.
+
+use super::{ExecuteToolCommand, ExecuteToolError};
+use crate::{
+    open_calls::{NotAdmitted, OpenCallGuard, OpenCalls},
+    tool_registry::{
+        Registered, ToolRegistry,
+        snapshot::{Snapshot, Unresolved},
+    },
+};
+use std::{sync::Arc, time::Duration};
+use toolstead_domain::{
+    error_kind::ErrorKind, tool::Availability, tool_call::CallId, tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+};
+
+/// A call may come before its server has listed its tools for the first time; so long it waits for that.
+const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
+
+/// The tool that the name leads to. While a provider is on its way of which nothing is known yet, a name that leads
+/// nowhere may be one of its tools.
+pub(super) async fn find(
+    registry: &ToolRegistry,
+    command: &ExecuteToolCommand,
+) -> Result<Registered, ExecuteToolError> {
+    let snapshot = registry.snapshot();
+    if snapshot.resolve(&command.tool).is_ok() {
+        return resolve(&snapshot, &command.tool);
+    }
+    tokio::select! {
+        () = registry.settled(FIRST_LIST_WAITS) => resolve(&registry.snapshot(), &command.tool),
+        reason = command.cancel.cancelled() => Err(ExecuteToolError::Cancelled(reason)),
+    }
+}
+
+/// The tool that the name leads to, if it can be called at all.
+fn resolve(snapshot: &Snapshot, name: &str) -> Result<Registered, ExecuteToolError> {
+    let registered =
+        snapshot.resolve(name).map_err(|unresolved| ExecuteToolError::NotCallable(unknown(name, unresolved)))?;
+    let tool = &registered.tool;
+    match &tool.availability {
+        _ if !tool.enabled => Err(ExecuteToolError::NotCallable(
+            ToolFailure::new(ErrorKind::Disabled, format!("the tool `{}` is switched off", tool.name()))
+                .next("Use another tool; an operator can switch it on again."),
+        )),
+        Availability::Unavailable(reason) => Err(ExecuteToolError::NotCallable(ToolFailure::new(
+            ErrorKind::Unavailable,
+            format!("the tool `{}` is unavailable here: {reason}", tool.name()),
+        ))),
+        Availability::Available => Ok(registered.clone()),
+    }
+}
+
+fn unknown(name: &str, unresolved: Unresolved) -> ToolFailure {
+    let shown: String = name.chars().take(128).collect();
+    let (message, candidates) = match unresolved {
+        Unresolved::Unknown(nearest) => (format!("Unknown tool: {shown}"), nearest),
+        Unresolved::Ambiguous(several) => (format!("`{shown}` could be several tools"), several),
+    };
+    let failure = ToolFailure::new(ErrorKind::NotFound, message);
+    match candidates.is_empty() {
+        true => failure.next("`tools/list` names the tools that there are."),
+        false => failure.next(format!(
+            "Did you mean {}?",
+            candidates.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(" or ")
+        )),
+    }
+}
+
+/// Lets the call in, within the budget of calls at once.
+pub(super) fn admit(
+    calls: &Arc<OpenCalls>,
+    id: CallId,
+    command: &ExecuteToolCommand,
+) -> Result<OpenCallGuard, ExecuteToolError> {
+    calls.admit(id, command.principal.clone(), command.cancel.clone()).map_err(|why| match why {
+        NotAdmitted::TooMany(_) => ExecuteToolError::Refused(
+            ToolFailure::new(ErrorKind::RateLimited, why.to_string())
+                .next("Wait for a running call to end, then try again."),
+        ),
+        NotAdmitted::Closing => ExecuteToolError::Cancelled(CancelReason::Shutdown),
+    })
+}

@@ -1,0 +1,97 @@
+//! The one place where providers are called: bounded in time, cancellable, and safe from panics.
+
+use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts};
+use crate::cancel_signal::CancelSignal;
+use futures::FutureExt;
+use std::{
+    any::Any,
+    future::Future,
+    panic::AssertUnwindSafe,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{
+    access::Access,
+    error_kind::ErrorKind,
+    permission::grant::Grant,
+    ports::tool_provider::{CallContext, CallOutcome, ToolProvider},
+    tool_call::ToolCall,
+    tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+};
+
+/// What the call would touch.
+pub(super) async fn accesses(
+    provider: &dyn ToolProvider,
+    call: &ToolCall,
+    cancel: &CancelSignal,
+    at_most: Duration,
+) -> Result<Vec<Access>, ExecuteToolError> {
+    let work = provider.accesses(call);
+    bounded(call, work, cancel, at_most).await?.map_err(ExecuteToolError::Refused)
+}
+
+/// Runs the call until it ends, is taken back, or is a grace past its deadline. Whichever comes first, the provider's
+/// future is gone when this returns.
+pub(super) async fn run(
+    provider: &dyn ToolProvider,
+    call: &ToolCall,
+    command: &ExecuteToolCommand,
+    grant: &Grant,
+    ports: &ExecuteToolPorts,
+    settings: &CallSettings,
+) -> Result<CallOutcome, ExecuteToolError> {
+    let time = settings.time_for(&call.tool, command.timeout);
+    let context = CallContext {
+        id: call.id,
+        principal: &command.principal,
+        session: &command.session,
+        deadline: Instant::now() + time,
+        grant,
+        client: &command.client,
+        answers: command.answers.as_ref(),
+        caller: command.caller.as_ref(),
+        outputs: ports.outputs.as_ref(),
+    };
+    let work = provider.call(call, &context);
+    match bounded(call, work, &command.cancel, time + settings.grace).await? {
+        Ok(outcome) => Ok(outcome),
+        Err(failure) => {
+            if let Some(cause) = &failure.source {
+                tracing::info!(call = %call.id, tool = %call.tool.name(), error = &**cause as &dyn std::error::Error, "the tool failed");
+            }
+            Err(ExecuteToolError::Failed(failure))
+        }
+    }
+}
+
+async fn bounded<T>(
+    call: &ToolCall,
+    work: impl Future<Output = Result<T, ToolFailure>>,
+    cancel: &CancelSignal,
+    at_most: Duration,
+) -> Result<Result<T, ToolFailure>, ExecuteToolError> {
+    tokio::select! {
+        biased;
+        done = AssertUnwindSafe(work).catch_unwind() => match done {
+            Ok(done) => Ok(done),
+            Err(panic) => Err(panicked(&format!("the tool `{}`", call.tool.name()), panic.as_ref())),
+        },
+        reason = cancel.cancelled() => match reason {
+            CancelReason::Deadline => Err(late(call, at_most)),
+            CancelReason::Client | CancelReason::Shutdown => Err(ExecuteToolError::Cancelled(reason)),
+        },
+        () = tokio::time::sleep(at_most) => Err(late(call, at_most)),
+    }
+}
+
+/// The failure that a panic becomes; what it said is for the operator.
+pub(super) fn panicked(what: &str, panic: &(dyn Any + Send)) -> ExecuteToolError {
+    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    tracing::error!(panic = said.unwrap_or("?"), "{what} panicked");
+    ExecuteToolError::Failed(ToolFailure::new(ErrorKind::Internal, format!("{what} failed unexpectedly")))
+}
+
+fn late(call: &ToolCall, time: Duration) -> ExecuteToolError {
+    let message = format!("The tool `{}` did not end within {} s and was stopped.", call.tool.name(), time.as_secs());
+    ExecuteToolError::Failed(ToolFailure::new(ErrorKind::Timeout, message).next("Ask for less, or allow more time."))
+}

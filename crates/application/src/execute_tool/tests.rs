@@ -1,0 +1,507 @@
+//! The path of a call from outside: what comes back, what was run, and what is on record.
+
+use super::*;
+use crate::list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageSize, ToolFilter};
+use async_trait::async_trait;
+use serde_json::json;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+use toolstead_domain::{
+    access::PathAccess,
+    alias::{Alias, Dialect, Rewrite},
+    category::Category,
+    permission::{
+        path_pattern::PatternBase,
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    ports::{
+        approver::{Approval, Unattended},
+        caller::SilentCaller,
+        clock::Timestamp,
+        output_sink::{NoOutputs, StoredOutput},
+        tool_hook::HookVerdict,
+        tool_provider::ToolProvider,
+    },
+    testing::{
+        fixed_clock::FixedClock,
+        in_memory_execution_log::InMemoryExecutionLog,
+        in_memory_tool_repository::InMemoryToolRepository,
+        samples,
+        scripted_approver::ScriptedApprover,
+        scripted_provider::{CallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
+    },
+    tool::Availability,
+    tool_execution::{Outcome, ToolExecution},
+    tool_result::ToolResult,
+    workspace_roots::WorkspaceRoots,
+};
+
+struct House {
+    handler: Arc<ExecuteToolHandler>,
+    provider: Arc<ScriptedProvider>,
+    log: Arc<InMemoryExecutionLog>,
+    registry: Arc<ToolRegistry>,
+    policy: Arc<PermissionPolicy>,
+    open_calls: Arc<OpenCalls>,
+}
+
+/// What differs from test to test.
+struct Plan {
+    rules: Vec<(Effect, &'static str)>,
+    approver: Arc<dyn Approver>,
+    hooks: Vec<Arc<dyn ToolHook>>,
+    outputs: Arc<dyn OutputSink>,
+    settings: CallSettings,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            rules: Vec::new(),
+            approver: Arc::new(Unattended),
+            hooks: Vec::new(),
+            outputs: Arc::new(NoOutputs),
+            settings: CallSettings::default(),
+        }
+    }
+}
+
+impl Plan {
+    async fn house(self, provider: ScriptedProvider) -> House {
+        let rule = |(effect, text)| {
+            Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        };
+        let policy = Arc::new(PermissionPolicy {
+            rules: self.rules.into_iter().map(rule).collect(),
+            roots: WorkspaceRoots { write: vec!["/w".into()], ..Default::default() },
+            ..Default::default()
+        });
+        let (provider, log) = (Arc::new(provider), Arc::new(InMemoryExecutionLog::new()));
+        let clock = Arc::new(FixedClock::at(Timestamp(1)));
+        let registry = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock.clone()).await.unwrap();
+        registry.register(provider.clone()).await.unwrap();
+        let open_calls = OpenCalls::new(8);
+        let ports = ExecuteToolPorts {
+            approver: self.approver,
+            log: log.clone(),
+            clock,
+            outputs: self.outputs,
+            hooks: self.hooks,
+        };
+        let handler =
+            ExecuteToolHandler::new(registry.clone(), policy.clone(), ports, open_calls.clone(), self.settings);
+        House { handler, provider, log, registry, policy, open_calls }
+    }
+}
+
+fn command(tool: &str, arguments: Value) -> ExecuteToolCommand {
+    ExecuteToolCommand {
+        tool: tool.into(),
+        arguments,
+        meta: Map::new(),
+        principal: Principal::local(),
+        session: "s".into(),
+        client: Arc::new(ClientProfile::without_protocol("test")),
+        caller: Arc::new(SilentCaller),
+        answers: None,
+        timeout: None,
+        cancel: CancelSignal::new(),
+    }
+}
+
+impl House {
+    /// The answer's text, or the error as `class kind: message`.
+    async fn call(&self, tool: &str, arguments: Value) -> String {
+        match self.handler.handle(command(tool, arguments)).await {
+            Ok(CallOutcome::Done(result)) => result.joined_text(),
+            Ok(CallOutcome::InputRequired(_)) => "input required".into(),
+            Err(ExecuteToolError::NotCallable(failure)) => format!("not callable {}: {}", failure.kind, failure.text()),
+            Err(ExecuteToolError::Refused(failure)) => format!("refused {}: {}", failure.kind, failure.text()),
+            Err(ExecuteToolError::Failed(failure)) => format!("failed {}: {}", failure.kind, failure.text()),
+            Err(other) => other.to_string(),
+        }
+    }
+
+    fn only_row(&self) -> ToolExecution {
+        let rows = self.log.rows();
+        assert_eq!(rows.len(), 1, "{rows:#?}");
+        rows.into_iter().next().unwrap()
+    }
+}
+
+fn write(path: &str) -> Vec<Access> {
+    vec![Access::WritePath(PathAccess::plain(PathBuf::from(path)))]
+}
+
+fn tool_with_schema(name: &str, schema: Value) -> Tool {
+    let definition = json!({"name": name, "inputSchema": schema}).as_object().unwrap().clone();
+    Tool::new(
+        samples::tool(name).name().clone(),
+        definition,
+        Category::Utility,
+        toolstead_domain::tool::ToolSource::BuiltIn,
+    )
+}
+
+fn provider() -> ScriptedProvider {
+    let strict = json!({"type": "object", "required": ["path"], "additionalProperties": false,
+                        "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}});
+    let mut read = tool_with_schema("read", strict);
+    read.aliases =
+        vec![Alias { name: "Read", dialect: Dialect::ClaudeCode, rewrites: &[Rewrite::Rename("file_path", "path")] }];
+    let mut away = samples::tool("away");
+    away.availability = Availability::Unavailable("the key is missing".into());
+    ScriptedProvider::new("built-in")
+        .with(ScriptedTool::named("echo").answers(ToolResult::text("hi")))
+        .with(ScriptedTool::of(read).answers(ToolResult::text("content")))
+        .with(ScriptedTool::of(away))
+        .with(ScriptedTool::named("write").touches(write("/w/a")).answers(ToolResult::text("written")))
+        .with(ScriptedTool::named("outside").touches(write("/etc/a")).answers(ToolResult::text("written")))
+        .with(ScriptedTool::named("broken").fails(ErrorKind::Io, "the disk is gone"))
+        .with(ScriptedTool::named("bomb").panics("boom"))
+        .with(ScriptedTool::named("endless").touches(write("/w/a")).never_ends())
+        .with(ScriptedTool::named("long").answers(ToolResult::text("x".repeat(50_000))))
+}
+
+#[tokio::test]
+async fn a_call_answers_and_is_on_record() {
+    let house = Plan::default().house(provider()).await;
+    assert_eq!(house.call("echo", json!({"a": 1})).await, "hi");
+    let row = house.only_row();
+    assert_eq!((row.tool.as_str(), &row.outcome, row.ended), ("echo", &Outcome::Succeeded, Some(Timestamp(1))));
+    assert_eq!((row.arguments, row.source.as_str()), (json!({"a": 1}), "built-in"));
+    assert_eq!(row.decision.unwrap().reason, "calls that touch nothing are allowed by default");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_with_what_is() {
+    let house = Plan::default().house(provider()).await;
+    assert_eq!(house.call("ecko", json!({})).await, "not callable not_found: Unknown tool: ecko. Did you mean `echo`?");
+    assert!(
+        house
+            .call("Echo!", json!({}))
+            .await
+            .starts_with("not callable not_found: Unknown tool: Echo! Did you mean `echo`?")
+    );
+    assert_eq!(
+        house.call("away", json!({})).await,
+        "not callable unavailable: the tool `away` is unavailable here: the key is missing"
+    );
+    house.registry.set_enabled("echo", false).await.unwrap();
+    assert!(house.call("echo", json!({})).await.starts_with("not callable disabled: the tool `echo` is switched off."));
+    assert!(
+        house
+            .call("read", json!([1]))
+            .await
+            .starts_with("not callable invalid_input: `arguments` must be a JSON object, got [1]")
+    );
+    assert_eq!(house.provider.calls().len(), 0);
+    let kinds: Vec<_> = house.log.rows().iter().filter_map(|row| row.outcome.error_kind()).collect();
+    assert_eq!(kinds.len(), 5, "every refusal is on record");
+}
+
+#[tokio::test]
+async fn arguments_are_renamed_repaired_and_validated_before_the_provider_sees_them() {
+    let house = Plan::default().house(provider()).await;
+    assert_eq!(house.call("Read", json!({"file_path": "a", "limit": "10"})).await, "content");
+    let seen = &house.provider.calls()[0];
+    assert_eq!(Value::Object(seen.arguments.clone()), json!({"limit": 10, "path": "a"}));
+    assert_eq!((seen.called_as.as_str(), house.log.rows()[0].tool.as_str()), ("Read", "read"));
+    assert_eq!(
+        house.call("read", json!({"pth": "a", "limit": "x"})).await,
+        "refused invalid_input: The arguments do not fit the tool `read`:\n\
+         the arguments: expected only known properties; did you mean `path` for `pth`?, got the unknown `pth`\n\
+         the arguments: expected the property \"path\", got nothing\n\
+         /limit: expected an integer, got \"x\"\nCorrect them and call again."
+    );
+    assert_eq!(house.provider.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn what_no_rule_allows_does_not_run_and_the_refusal_teaches() {
+    let house = Plan::default().house(provider()).await;
+    let told = house.call("write", json!({})).await;
+    assert!(told.starts_with("refused permission_denied: The call of `write` is not permitted: changes of files are asked about by default: to write /w/a. Nobody can be asked here."), "{told}");
+    assert!(told.contains("--allow 'Write(//w/a)'"), "{told}");
+    let told = house.call("outside", json!({})).await;
+    assert!(told.contains("outside of the workspace's roots") && told.contains("--root DIR"), "{told}");
+    assert_eq!(house.provider.calls().len(), 0);
+    assert!(house.log.rows().iter().all(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _))));
+}
+
+#[tokio::test]
+async fn a_denying_rule_hides_a_tool_and_refuses_its_call() {
+    let house = Plan { rules: vec![(Effect::Deny, "echo")], ..Default::default() }.house(provider()).await;
+    let list = ListToolsHandler::new(house.registry.clone(), house.policy.clone());
+    let page = list.handle(&ListToolsQuery::default()).unwrap();
+    assert!(page.tools.iter().all(|one| !matches!(one.tool.name().as_str(), "echo" | "away")));
+    let told = house.call("echo", json!({})).await;
+    assert!(told.contains("the deny rule `echo` in the command line") && told.contains("change `echo`"), "{told}");
+}
+
+#[tokio::test]
+async fn a_person_may_say_yes_or_no_and_the_record_says_who() {
+    let denied = Approval::Denied { by: "ann".into() };
+    let approver = ScriptedApprover::answering([Approval::Granted { by: "ann".into() }, denied, Approval::TimedOut]);
+    let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
+    assert_eq!(house.call("write", json!({})).await, "written");
+    assert_eq!(
+        house.call("write", json!({})).await,
+        "refused permission_denied: The call of `write` was refused by ann."
+    );
+    assert!(house.call("write", json!({})).await.starts_with("refused approval_timeout"));
+    let rows = house.log.rows();
+    let approved: Vec<_> = rows.iter().map(|row| row.decision.clone().unwrap().approved_by).collect();
+    assert_eq!(approved, [Some("ann".to_owned()), Some("ann".into()), None]);
+    assert_eq!(house.provider.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn failures_and_panics_become_answers() {
+    let house = Plan::default().house(provider()).await;
+    assert_eq!(house.call("broken", json!({})).await, "failed io: the disk is gone");
+    assert_eq!(house.call("bomb", json!({})).await, "failed internal: the tool `bomb` failed unexpectedly");
+    assert_eq!(house.call("echo", json!({})).await, "hi");
+    assert_eq!(house.log.rows().len(), 3);
+}
+
+#[tokio::test]
+async fn a_call_that_can_change_something_is_on_record_before_it_runs() {
+    let house = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() }.house(provider()).await;
+    let calling = tokio::spawn({
+        let handler = house.handler.clone();
+        async move { handler.handle(command("endless", json!({}))).await }
+    });
+    house.provider.began(1).await;
+    assert_eq!(house.only_row().outcome, Outcome::Running);
+    // The caller goes away: the provider's future is dropped, the row is finished all the same.
+    calling.abort();
+    house.provider.ended(1).await;
+    house.open_calls.drained().await;
+    assert_eq!(house.provider.ends()[0].1, CallEnd::Dropped);
+    assert_eq!(wait_for_end(&house).await.outcome, Outcome::Cancelled(CancelReason::Client));
+}
+
+/// The only row, once it is final: it is written just after the call is closed.
+async fn wait_for_end(house: &House) -> ToolExecution {
+    loop {
+        let row = house.only_row();
+        if row.outcome.is_final() {
+            return row;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_recorded_does_not_run_or_keeps_its_result() {
+    let house = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() }.house(provider()).await;
+    house.log.fail_next_record();
+    assert_eq!(house.call("write", json!({})).await, "the call could not be recorded");
+    assert_eq!(house.provider.calls().len(), 0, "it did not run");
+    house.log.fail_next_record();
+    assert_eq!(house.call("echo", json!({})).await, "the call could not be recorded");
+    assert_eq!(house.provider.calls().len(), 1, "it ran, and its result is withheld");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_past_its_deadline_is_dropped_after_a_grace() {
+    let house = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() }.house(provider()).await;
+    let mut late = command("endless", json!({}));
+    late.timeout = Some(Duration::from_secs(5));
+    let error = house.handler.handle(late).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert_eq!(house.provider.ends()[0].1, CallEnd::Dropped);
+    assert!(matches!(house.only_row().outcome, Outcome::Failed(ErrorKind::Timeout, _)));
+}
+
+#[tokio::test]
+async fn a_cancelled_call_stops_with_its_reason() {
+    let house = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() }.house(provider()).await;
+    for reason in [CancelReason::Client, CancelReason::Shutdown] {
+        let call = command("endless", json!({}));
+        let cancel = call.cancel.clone();
+        let calling = tokio::spawn({
+            let handler = house.handler.clone();
+            async move { handler.handle(call).await }
+        });
+        house.provider.began(house.provider.ends().len() as u64 + 1).await;
+        cancel.cancel(reason);
+        let error = calling.await.unwrap().unwrap_err();
+        assert!(matches!(error, ExecuteToolError::Cancelled(told) if told == reason), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn too_many_calls_at_once_are_refused() {
+    let house = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() }.house(provider()).await;
+    let mut calls = Vec::new();
+    for _ in 0..8 {
+        let handler = house.handler.clone();
+        calls.push(tokio::spawn(async move { handler.handle(command("endless", json!({}))).await }));
+    }
+    house.provider.began(8).await;
+    assert!(house.call("echo", json!({})).await.starts_with("refused rate_limited: 8 calls are open already"));
+    house.open_calls.close();
+    house.open_calls.cancel_all(CancelReason::Shutdown);
+    for call in calls {
+        assert!(call.await.unwrap().is_err());
+    }
+    assert!(house.call("echo", json!({})).await.contains("cancelled (shutdown)"));
+}
+
+#[tokio::test]
+async fn output_over_the_budget_is_cut_and_says_so() {
+    let house = Plan::default().house(provider()).await;
+    let text = house.call("long", json!({})).await;
+    assert!(text.len() < 31_000 && text.contains("20000 of 50000 characters are left out here"), "{}", text.len());
+    assert_eq!(house.only_row().outcome, Outcome::Succeeded);
+}
+
+mockall::mock! {
+    Outputs {}
+    #[async_trait]
+    impl OutputSink for Outputs {
+        async fn store(&self, principal: &Principal, call: CallId, text: &str) -> Option<StoredOutput>;
+    }
+}
+
+#[tokio::test]
+async fn what_is_cut_is_stored_once_and_whole_and_the_cut_names_its_handle() {
+    let mut outputs = MockOutputs::new();
+    let handle = || Some(StoredOutput { handle: "o17".into(), bytes: 50_000 });
+    outputs.expect_store().withf(|_, _, text| text.len() == 50_000).times(1).returning(move |_, _, _| handle());
+    let house = Plan { outputs: Arc::new(outputs), ..Default::default() }.house(provider()).await;
+    assert!(house.call("long", json!({})).await.contains("the whole is kept as `o17` (50000 bytes)"));
+    assert_eq!(house.call("echo", json!({})).await, "hi");
+}
+
+/// Refuses, rewrites or lets pass by the path, and counts how many ends it heard of.
+#[derive(Default)]
+struct Guard(AtomicUsize);
+
+#[async_trait]
+impl ToolHook for Guard {
+    fn name(&self) -> &str {
+        "guard"
+    }
+
+    async fn before(&self, call: &ToolCall) -> HookVerdict {
+        let rewritten = |arguments: Value| HookVerdict::Rewrite(arguments.as_object().unwrap().clone());
+        match call.arguments.get("path").and_then(Value::as_str) {
+            Some("secret") => HookVerdict::Deny("not that one".into()),
+            Some("old") => rewritten(json!({"path": "new"})),
+            Some("bad") => rewritten(json!({"path": 7})),
+            _ => HookVerdict::Continue,
+        }
+    }
+
+    async fn after(&self, execution: &ToolExecution, result: Option<&ToolResult>) {
+        assert_eq!(execution.outcome == Outcome::Succeeded, result.is_some());
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn hooks_may_refuse_and_rewrite_and_hear_of_the_end() {
+    let guard = Arc::new(Guard::default());
+    let house = Plan { hooks: vec![guard.clone()], ..Default::default() }.house(provider()).await;
+    let told = house.call("read", json!({"path": "secret"})).await;
+    assert_eq!(told, "refused permission_denied: The hook `guard` refused the call: not that one");
+    assert_eq!(house.call("read", json!({"path": "old"})).await, "content");
+    assert_eq!(house.provider.calls()[0].arguments["path"], "new");
+    assert!(house.call("read", json!({"path": "bad"})).await.starts_with("refused invalid_input"), "validated again");
+    assert_eq!(guard.0.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn tools_come_and_go_while_it_runs() {
+    let house = Plan::default().house(provider()).await;
+    let mut changes = house.registry.changes();
+    let more =
+        Arc::new(ScriptedProvider::new("more").with(ScriptedTool::named("fresh").answers(ToolResult::text("new"))));
+    house.registry.register(more.clone()).await.unwrap();
+    assert_eq!(house.call("fresh", json!({})).await, "new");
+    changes.mark_unchanged();
+    more.replace_tools([ScriptedTool::named("fresher").answers(ToolResult::text("newer"))]);
+    changes.changed().await.unwrap();
+    assert_eq!(house.call("fresher", json!({})).await, "newer");
+    assert!(house.registry.register(more.clone()).await.unwrap_err().to_string().contains("registered already"));
+    let clash = ScriptedProvider::new("clash").with(ScriptedTool::named("echo"));
+    assert!(house.registry.register(Arc::new(clash)).await.unwrap_err().to_string().contains("offered by `built-in`"));
+    let other =
+        Arc::new(ScriptedProvider::new("more").with(ScriptedTool::named("other").answers(ToolResult::text("other"))));
+    house.registry.replace(other).await.unwrap();
+    assert!(more.is_closed());
+    assert_eq!(house.call("other", json!({})).await, "other");
+    house.registry.unregister("more").await.unwrap();
+    assert!(house.call("other", json!({})).await.contains("Unknown tool: other"));
+}
+
+#[tokio::test]
+async fn a_provider_that_is_down_shows_its_last_catalogue() {
+    let repository = Arc::new(InMemoryToolRepository::new());
+    let clock: Arc<dyn Clock> = Arc::new(FixedClock::at(Timestamp(1)));
+    let known = samples::tool("known");
+    let source =
+        toolstead_domain::tool::ToolSource::Embedded(toolstead_domain::server_name::ServerName::parse("up").unwrap());
+    let stored = Tool::new(known.name().clone(), known.definition().clone(), Category::Mcp, source);
+    toolstead_domain::ports::tool_repository::ToolRepository::save_catalogue(
+        &*repository,
+        "up",
+        &[stored],
+        Timestamp(0),
+    )
+    .await
+    .unwrap();
+    let registry = ToolRegistry::new(repository, clock).await.unwrap();
+    let provider = Arc::new(ScriptedProvider::new("up").with(ScriptedTool::named("fresh")));
+    provider.fail_list("not there yet");
+    registry.register(provider.clone()).await.unwrap();
+    assert!(registry.snapshot().resolve("known").is_ok());
+    let mut changes = registry.changes();
+    provider.mend_list();
+    provider.announce_change();
+    changes.changed().await.unwrap();
+    assert!(registry.snapshot().resolve("fresh").is_ok() && registry.snapshot().resolve("known").is_err());
+    assert_eq!(provider.list().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn pages_follow_a_cursor_that_belongs_to_one_list() {
+    let names: Vec<String> = (0..7).map(|n| format!("tool_{n}")).collect();
+    let provider =
+        names.iter().fold(ScriptedProvider::new("built-in"), |all, name| all.with(ScriptedTool::named(name)));
+    let house = Plan::default().house(provider).await;
+    let list = ListToolsHandler::new(house.registry.clone(), house.policy.clone());
+    let ask = |cursor: Option<String>, text: Option<&str>| {
+        let filter = ToolFilter { text: text.map(str::to_owned), ..Default::default() };
+        list.handle(&ListToolsQuery { filter, cursor, page: PageSize::Tools(3) })
+    };
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    let mut first_cursor = None;
+    loop {
+        let page = ask(cursor, None).unwrap();
+        seen.extend(page.tools.iter().map(|one| one.tool.name().to_string()));
+        first_cursor = first_cursor.or(page.next_cursor.clone());
+        match page.next_cursor {
+            Some(next) => cursor = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(seen, names);
+    assert_eq!(ask(first_cursor.clone(), Some("tool")).unwrap_err(), InvalidCursor::Foreign, "another filter");
+    assert_eq!(ask(Some("nonsense".into()), None).unwrap_err(), InvalidCursor::Foreign);
+    house.registry.set_enabled("tool_0", false).await.unwrap();
+    assert_eq!(
+        ask(first_cursor.clone(), None).unwrap().tools[0].tool.name().as_str(),
+        "tool_3",
+        "the old list is kept for a while"
+    );
+    for enabled in [true, false, true, false, true] {
+        house.registry.set_enabled("tool_1", enabled).await.unwrap();
+    }
+    assert_eq!(ask(first_cursor, None).unwrap_err(), InvalidCursor::Stale);
+}

@@ -1,0 +1,52 @@
+//! Tools and servers whose calls have another default time than all others.
+
+use std::{collections::BTreeMap, time::Duration};
+use toolstead_domain::{server_name::ServerName, tool::Tool};
+
+/// Default times of single tools (`[tools.NAME] timeout`) and of all tools of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolTimeouts {
+    /// By a tool's name, in any spelling.
+    pub by_tool: BTreeMap<String, Duration>,
+    /// By server.
+    pub by_server: BTreeMap<ServerName, Duration>,
+}
+
+impl ToolTimeouts {
+    /// The tool's own default, else its server's.
+    pub(super) fn of(&self, tool: &Tool) -> Option<Duration> {
+        let named = |name: &str| self.by_tool.get(name).copied();
+        named(tool.name().as_str())
+            .or_else(|| named(tool.rule_name().as_str()))
+            .or_else(|| tool.aliases.iter().find_map(|alias| named(alias.name)))
+            .or_else(|| self.by_server.get(tool.server()?).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::{
+        alias::{Alias, Dialect},
+        category::Category,
+        tool::ToolSource,
+        tool_name::ToolName,
+    };
+
+    #[test]
+    fn a_tool_comes_before_its_server_in_any_spelling() {
+        let server = ServerName::parse("git").unwrap();
+        let source = ToolSource::McpServer { server: server.clone(), tool: "log".into() };
+        let mut tool = Tool::new(ToolName::for_plain_upstream("log"), Default::default(), Category::Mcp, source);
+        tool.aliases = vec![Alias { name: "history", dialect: Dialect::Clai, rewrites: &[] }];
+        let seconds = Duration::from_secs;
+        let mut timeouts = ToolTimeouts::default();
+        assert_eq!(timeouts.of(&tool), None);
+        timeouts.by_server.insert(server, seconds(1));
+        assert_eq!(timeouts.of(&tool), Some(seconds(1)));
+        for (name, time) in [("history", 2), ("mcp__git__log", 3), ("log", 4)] {
+            timeouts.by_tool.insert(name.into(), seconds(time));
+            assert_eq!(timeouts.of(&tool), Some(seconds(time)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The use cases of Toolstead, one a file: a command or query, its handler, its errors.
+//!
+//! [`execute_tool`] is the path of one call, and there is no way round it. [`tool_registry`] is the live set of tools
+//! that every use case reads. The crate knows the domain alone; ports reach the world.
+
+pub mod cancel_signal;
+pub mod execute_tool;
+pub mod get_tool;
+pub mod list_executions;
+pub mod list_tools;
+pub mod open_calls;
+pub mod refresh_tools;
+pub mod set_tool_enabled;
+pub mod tool_registry;

@@ -1,0 +1,45 @@
+//! Reading the audit trail.
+
+use std::sync::Arc;
+use toolstead_domain::{
+    ports::{
+        execution_log::{ExecutionFilter, ExecutionLog},
+        tool_repository::StoreError,
+    },
+    tool_call::CallId,
+    tool_execution::ToolExecution,
+};
+
+/// Answers questions about calls that were made.
+pub struct ListExecutionsHandler {
+    log: Arc<dyn ExecutionLog>,
+}
+
+impl std::fmt::Debug for ListExecutionsHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ListExecutionsHandler").finish_non_exhaustive()
+    }
+}
+
+impl ListExecutionsHandler {
+    /// Reads this log.
+    pub fn new(log: Arc<dyn ExecutionLog>) -> Self {
+        Self { log }
+    }
+
+    /// The rows that fit, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn list(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, StoreError> {
+        self.log.list(filter).await
+    }
+
+    /// One row; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn get(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {
+        self.log.find(id).await
+    }
+}

@@ -1,0 +1,174 @@
+//! What a caller may see of the tools, page by page.
+
+use crate::tool_registry::{Registered, ToolRegistry};
+use arc_swap::ArcSwapOption;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use std::{hash::BuildHasher, sync::Arc};
+use toolstead_domain::{category::Category, permission::policy::PermissionPolicy};
+
+/// Asks for one page of tools.
+#[derive(Debug, Clone, Default)]
+pub struct ListToolsQuery {
+    /// Which tools.
+    pub filter: ToolFilter,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+    /// How large the page may be.
+    pub page: PageSize,
+}
+
+/// Which tools to list; every given condition must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct ToolFilter {
+    /// Only this category.
+    pub category: Option<Category>,
+    /// Only tools that bear all these tags.
+    pub tags: Vec<String>,
+    /// Only tools whose name, title or description holds this text; case does not count.
+    pub text: Option<String>,
+    /// Also those that cannot be called: switched off, unavailable, denied.
+    pub with_uncallable: bool,
+}
+
+/// How large a page may be. It holds at least one tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageSize {
+    /// So many tools.
+    Tools(usize),
+    /// So many bytes of definitions.
+    Bytes(usize),
+}
+
+impl Default for PageSize {
+    fn default() -> Self {
+        Self::Tools(50)
+    }
+}
+
+/// One page.
+#[derive(Debug, Clone)]
+pub struct ToolPage {
+    /// The tools, sorted by name.
+    pub tools: Vec<Registered>,
+    /// Where the next page begins; `None` on the last one.
+    pub next_cursor: Option<String>,
+}
+
+/// A cursor that leads nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidCursor {
+    /// It was not made here, or for another filter.
+    #[error("the cursor was not given out for this list: start again without a cursor")]
+    Foreign,
+    /// The list it was given out for is gone.
+    #[error("the list of tools has changed since the cursor was given out: start again without a cursor")]
+    Stale,
+}
+
+/// Lists tools. Advertising uses the same policy as calling.
+pub struct ListToolsHandler {
+    registry: Arc<ToolRegistry>,
+    policy: Arc<PermissionPolicy>,
+    /// What is advertised without any filter, by version: what clients ask for again and again.
+    advertised: ArcSwapOption<(u64, Arc<[Registered]>)>,
+    /// Tells this process's cursors from others'.
+    cursor_key: u64,
+}
+
+impl std::fmt::Debug for ListToolsHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ListToolsHandler").finish_non_exhaustive()
+    }
+}
+
+impl ListToolsHandler {
+    /// Lists the registry's tools under the policy.
+    pub fn new(registry: Arc<ToolRegistry>, policy: Arc<PermissionPolicy>) -> Self {
+        let cursor_key = uuid::Uuid::new_v4().as_u64_pair().0;
+        Self { registry, policy, advertised: ArcSwapOption::empty(), cursor_key }
+    }
+
+    /// One page.
+    ///
+    /// # Errors
+    /// [`InvalidCursor`].
+    pub fn handle(&self, query: &ListToolsQuery) -> Result<ToolPage, InvalidCursor> {
+        let (snapshot, from) = match &query.cursor {
+            None => (self.registry.snapshot(), 0),
+            Some(cursor) => {
+                let (version, from) = self.open(cursor, &query.filter).ok_or(InvalidCursor::Foreign)?;
+                (self.registry.snapshot_at(version).ok_or(InvalidCursor::Stale)?, from)
+            }
+        };
+        let fitting: Arc<[Registered]> = if query.filter == ToolFilter::default() {
+            self.advertised(snapshot.version(), snapshot.tools())
+        } else {
+            snapshot.tools().iter().filter(|one| self.fits(&query.filter, one)).cloned().collect()
+        };
+        let rest = fitting.get(from..).ok_or(InvalidCursor::Foreign)?;
+        let count = match query.page {
+            PageSize::Tools(tools) => rest.len().min(tools.max(1)),
+            PageSize::Bytes(bytes) => {
+                let mut used = 0;
+                let within = rest.iter().take_while(|one| {
+                    used += one.wire().get().len() + 1;
+                    used <= bytes
+                });
+                within.count().max(1).min(rest.len())
+            }
+        };
+        let more = from + count < fitting.len();
+        let next_cursor = more.then(|| self.seal(snapshot.version(), from + count, &query.filter));
+        Ok(ToolPage { tools: rest[..count].to_vec(), next_cursor })
+    }
+
+    fn advertised(&self, version: u64, tools: &[Registered]) -> Arc<[Registered]> {
+        if let Some(known) = &*self.advertised.load()
+            && known.0 == version
+        {
+            return known.1.clone();
+        }
+        let filter = ToolFilter::default();
+        let list: Arc<[Registered]> = tools.iter().filter(|one| self.fits(&filter, one)).cloned().collect();
+        self.advertised.store(Some(Arc::new((version, list.clone()))));
+        list
+    }
+
+    fn fits(&self, filter: &ToolFilter, one: &Registered) -> bool {
+        let tool = &one.tool;
+        let holds = |text: &String| {
+            let text = text.to_lowercase();
+            [tool.name().as_str(), tool.title().unwrap_or(""), tool.description()]
+                .iter()
+                .any(|part| part.to_lowercase().contains(&text))
+        };
+        filter.category.is_none_or(|category| tool.category == category)
+            && filter.tags.iter().all(|tag| tool.tags.contains(tag))
+            && filter.text.as_ref().is_none_or(holds)
+            && (filter.with_uncallable || (tool.is_callable() && self.policy.advertises(tool)))
+    }
+
+    /// `version:from:check`, in base64. The check binds it to this process and this filter.
+    fn seal(&self, version: u64, from: usize, filter: &ToolFilter) -> String {
+        URL_SAFE_NO_PAD.encode(format!("{version}:{from}:{:x}", self.check(version, from, filter)))
+    }
+
+    fn open(&self, cursor: &str, filter: &ToolFilter) -> Option<(u64, usize)> {
+        let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+        let mut parts = text.split(':');
+        let (version, from) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let genuine =
+            u64::from_str_radix(parts.next()?, 16).ok()? == self.check(version, from, filter) && parts.next().is_none();
+        genuine.then_some((version, from))
+    }
+
+    fn check(&self, version: u64, from: usize, filter: &ToolFilter) -> u64 {
+        // Not a secret: a cursor shows nothing that its bearer may not list anyway. It only tells foreign ones apart.
+        std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default().hash_one((
+            self.cursor_key,
+            version,
+            from,
+            filter,
+        ))
+    }
+}

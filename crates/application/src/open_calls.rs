@@ -1,0 +1,138 @@
+//! The calls that are open: running, or waiting for a person or for input from their client.
+
+use crate::cancel_signal::CancelSignal;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::watch;
+use toolstead_domain::{principal::Principal, tool_call::CallId, tool_execution::CancelReason};
+
+/// All open calls of this process, with their owners. It bounds their number, and ends them at shutdown.
+#[derive(Debug)]
+pub struct OpenCalls {
+    calls: Mutex<HashMap<CallId, OpenCall>>,
+    limit: usize,
+    count: watch::Sender<usize>,
+    closing: CancelSignal,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    owner: Principal,
+    cancel: CancelSignal,
+}
+
+/// Keeps one call open; dropping it closes the call.
+#[derive(Debug)]
+pub struct OpenCallGuard {
+    calls: Arc<OpenCalls>,
+    id: CallId,
+}
+
+/// Why a call was not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdmitted {
+    /// As many calls as allowed are open already.
+    #[error("{0} calls are open already, which is the limit")]
+    TooMany(usize),
+    /// The runtime shuts down.
+    #[error("the runtime is shutting down")]
+    Closing,
+}
+
+impl OpenCalls {
+    /// Room for `limit` calls at once.
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { calls: Mutex::default(), limit, count: watch::Sender::new(0), closing: CancelSignal::new() })
+    }
+
+    /// Opens a call.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`] when there is no room, or no time left.
+    pub fn admit(
+        self: &Arc<Self>,
+        id: CallId,
+        owner: Principal,
+        cancel: CancelSignal,
+    ) -> Result<OpenCallGuard, NotAdmitted> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: once it closes, nothing is let in that nobody waits for.
+        if self.closing.reason().is_some() {
+            return Err(NotAdmitted::Closing);
+        }
+        if calls.len() >= self.limit {
+            return Err(NotAdmitted::TooMany(self.limit));
+        }
+        calls.insert(id, OpenCall { owner, cancel });
+        self.count.send_replace(calls.len());
+        Ok(OpenCallGuard { calls: self.clone(), id })
+    }
+
+    /// How many calls are open.
+    pub fn len(&self) -> usize {
+        *self.count.borrow()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many of them belong to the principal.
+    pub fn owned_by(&self, principal: &Principal) -> usize {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.values().filter(|call| call.owner == *principal).count()
+    }
+
+    /// Lets no new call in.
+    pub fn close(&self) {
+        let _calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        self.closing.cancel(CancelReason::Shutdown);
+    }
+
+    /// Cancels every open call.
+    pub fn cancel_all(&self, reason: CancelReason) {
+        for call in self.calls.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            call.cancel.cancel(reason);
+        }
+    }
+
+    /// Returns when no call is open.
+    pub async fn drained(&self) {
+        let mut count = self.count.subscribe();
+        // The sender lives as long as `self`, so this ends with the condition.
+        let _ = count.wait_for(|open| *open == 0).await;
+    }
+}
+
+impl Drop for OpenCallGuard {
+    fn drop(&mut self) {
+        let mut calls = self.calls.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.remove(&self.id);
+        self.calls.count.send_replace(calls.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[tokio::test]
+    async fn calls_are_bounded_and_drained() {
+        let calls = OpenCalls::new(1);
+        let signal = CancelSignal::new();
+        let admit = || calls.admit(CallId(Uuid::now_v7()), Principal::local(), signal.clone());
+        let first = admit().unwrap();
+        assert_eq!(admit().unwrap_err(), NotAdmitted::TooMany(1));
+        assert_eq!((calls.len(), calls.owned_by(&Principal::local())), (1, 1));
+        calls.cancel_all(CancelReason::Shutdown);
+        assert_eq!(signal.reason(), Some(CancelReason::Shutdown));
+        drop(first);
+        calls.drained().await;
+        calls.close();
+        assert_eq!(admit().unwrap_err(), NotAdmitted::Closing);
+    }
+}

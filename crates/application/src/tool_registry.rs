@@ -1,0 +1,378 @@
+//! The live set of tools: each with its provider, as one immutable snapshot that readers share.
+
+pub mod snapshot;
+
+use arc_swap::ArcSwap;
+use snapshot::{RegisteredTool, Snapshot};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::watch, task::JoinHandle};
+use toolstead_domain::{
+    ports::{
+        clock::Clock,
+        tool_provider::{ProviderState, ToolProvider},
+        tool_repository::{StoreError, ToolRepository},
+    },
+    tool::{Tool, ToolSource},
+};
+
+/// So many snapshots live on for cursors that were given out on them.
+const KEPT_SNAPSHOTS: usize = 4;
+
+/// All providers and their tools. Readers take a [`Snapshot`] and never wait for a database or an upstream.
+///
+/// A provider whose list is not known yet shows the catalogue of its last run. Its list is taken again whenever it says
+/// that it changed.
+pub struct ToolRegistry {
+    repository: Arc<dyn ToolRepository>,
+    clock: Arc<dyn Clock>,
+    current: ArcSwap<Snapshot>,
+    inner: Mutex<Inner>,
+    /// The current version; rises with every snapshot.
+    version: watch::Sender<u64>,
+    /// Rises whenever a provider told something, also without a new snapshot.
+    heard: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Inner {
+    entries: Vec<Entry>,
+    disabled: BTreeSet<String>,
+    kept: VecDeque<Arc<Snapshot>>,
+}
+
+struct Entry {
+    provider: Arc<dyn ToolProvider>,
+    tools: Vec<Tool>,
+    /// Whether the provider itself has listed them, in this run or an earlier one.
+    known: bool,
+    watcher: JoinHandle<()>,
+}
+
+/// How one provider is, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderStatus {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: ProviderState,
+    /// How many tools it offers, or offered when it was last heard of.
+    pub tools: usize,
+}
+
+/// A provider or tool that cannot be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// A provider of this name is there already; replacing it must be asked for.
+    #[error("a provider named `{0}` is registered already: use `replace` to put another in its place")]
+    DuplicateProvider(String),
+    /// Two providers offer a tool of this name.
+    #[error("the tool `{tool}` of `{provider}` is offered by `{holder}` already")]
+    DuplicateTool {
+        /// The tool.
+        tool: String,
+        /// The provider that came later.
+        provider: String,
+        /// The provider that has it.
+        holder: String,
+    },
+    /// No provider of this name.
+    #[error("no provider named `{0}` is registered")]
+    UnknownProvider(String),
+    /// The stored catalogue could not be read.
+    #[error("could not prepare the provider")]
+    Store(#[from] StoreError),
+}
+
+impl std::fmt::Debug for ToolRegistry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolRegistry").field("snapshot", &self.snapshot()).finish_non_exhaustive()
+    }
+}
+
+impl ToolRegistry {
+    /// An empty registry that keeps catalogues in `repository`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the repository cannot say which tools are switched off.
+    pub async fn new(repository: Arc<dyn ToolRepository>, clock: Arc<dyn Clock>) -> Result<Arc<Self>, StoreError> {
+        let disabled = repository.disabled().await?.into_iter().collect();
+        Ok(Arc::new(Self {
+            repository,
+            clock,
+            current: ArcSwap::from_pointee(Snapshot::empty()),
+            inner: Mutex::new(Inner { disabled, ..Default::default() }),
+            version: watch::Sender::new(0),
+            heard: watch::Sender::new(0),
+        }))
+    }
+
+    /// The tools as they are now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// The snapshot of that version, if it is still kept.
+    pub fn snapshot_at(&self, version: u64) -> Option<Arc<Snapshot>> {
+        let current = self.snapshot();
+        if current.version() == version {
+            return Some(current);
+        }
+        self.lock().kept.iter().find(|snapshot| snapshot.version() == version).cloned()
+    }
+
+    /// Tells every change of the set of tools: the new version.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// Adds a provider. Its tools are there when this returns, as far as they are known.
+    ///
+    /// # Errors
+    /// [`RegistryError`] when its name or one of its tools' names is taken, or the store cannot be read.
+    pub async fn register(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
+        self.put(provider, Placement::New).await
+    }
+
+    /// Puts a provider in the place of the one with the same name, or adds it.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register), save that its own name may be taken.
+    pub async fn replace(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
+        self.put(provider, Placement::Replacing).await
+    }
+
+    /// Removes a provider and its tools, and closes it.
+    ///
+    /// # Errors
+    /// [`RegistryError::UnknownProvider`].
+    pub async fn unregister(&self, name: &str) -> Result<(), RegistryError> {
+        let entry = {
+            let mut inner = self.lock();
+            let at = inner.entries.iter().position(|entry| entry.provider.name() == name);
+            let at = at.ok_or_else(|| RegistryError::UnknownProvider(name.into()))?;
+            let entry = inner.entries.remove(at);
+            self.publish(&mut inner);
+            entry
+        };
+        entry.watcher.abort();
+        entry.provider.close().await;
+        Ok(())
+    }
+
+    /// Asks providers for their lists again: the named one, or all.
+    ///
+    /// # Errors
+    /// [`RegistryError::UnknownProvider`].
+    pub async fn refresh(self: &Arc<Self>, name: Option<&str>) -> Result<(), RegistryError> {
+        let chosen: Vec<_> = {
+            let inner = self.lock();
+            let providers = inner.entries.iter().map(|entry| &entry.provider);
+            providers.filter(|provider| name.is_none_or(|name| provider.name() == name)).cloned().collect()
+        };
+        if let (Some(name), true) = (name, chosen.is_empty()) {
+            return Err(RegistryError::UnknownProvider(name.into()));
+        }
+        futures::future::join_all(chosen.iter().map(|provider| self.take_list(provider))).await;
+        Ok(())
+    }
+
+    /// Switches a tool on or off, here and for later runs.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be kept; then nothing changed.
+    pub async fn set_enabled(&self, tool: &str, enabled: bool) -> Result<(), StoreError> {
+        self.repository.set_enabled(tool, enabled).await?;
+        let mut inner = self.lock();
+        let changed = if enabled { inner.disabled.remove(tool) } else { inner.disabled.insert(tool.into()) };
+        if changed {
+            self.publish(&mut inner);
+        }
+        Ok(())
+    }
+
+    /// How every provider is, in the order of registration.
+    pub fn providers(&self) -> Vec<ProviderStatus> {
+        let status = |entry: &Entry| ProviderStatus {
+            name: entry.provider.name().into(),
+            state: entry.provider.state(),
+            tools: entry.tools.len(),
+        };
+        self.lock().entries.iter().map(status).collect()
+    }
+
+    /// Returns when every provider has listed its tools once, in this run or an earlier one, or is known to be down; or
+    /// after `at_most`.
+    pub async fn settled(&self, at_most: Duration) {
+        let mut heard = self.heard.subscribe();
+        let settled = |entry: &Entry| entry.known || entry.provider.state() != ProviderState::Connecting;
+        let all = async {
+            loop {
+                heard.mark_unchanged();
+                if self.lock().entries.iter().all(settled) || heard.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Late providers are no fault of the one who waits.
+        let _ = tokio::time::timeout(at_most, all).await;
+    }
+
+    /// Closes every provider, all at once.
+    pub async fn close(&self) {
+        let entries = std::mem::take(&mut self.lock().entries);
+        futures::future::join_all(entries.iter().map(|entry| {
+            entry.watcher.abort();
+            entry.provider.close()
+        }))
+        .await;
+    }
+
+    async fn put(self: &Arc<Self>, provider: Arc<dyn ToolProvider>, placement: Placement) -> Result<(), RegistryError> {
+        let (tools, known) = match provider.list().await {
+            Ok(tools) => (tools, true),
+            Err(error) => {
+                tracing::debug!(%error, "showing the stored catalogue");
+                let stored = self.repository.catalogue(provider.name()).await?;
+                let known = !stored.is_empty();
+                (stored, known)
+            }
+        };
+        match self.place(&provider, tools, known, placement) {
+            Ok(None) => Ok(()),
+            Ok(Some(replaced)) => {
+                replaced.watcher.abort();
+                replaced.provider.close().await;
+                Ok(())
+            }
+            Err(error) => {
+                // It was handed over, so nobody else ends what it has started.
+                provider.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts the provider into the set, and returns the one whose place it took.
+    fn place(
+        self: &Arc<Self>,
+        provider: &Arc<dyn ToolProvider>,
+        tools: Vec<Tool>,
+        known: bool,
+        placement: Placement,
+    ) -> Result<Option<Entry>, RegistryError> {
+        let mut inner = self.lock();
+        let at = inner.entries.iter().position(|entry| entry.provider.name() == provider.name());
+        if at.is_some() && placement == Placement::New {
+            return Err(RegistryError::DuplicateProvider(provider.name().into()));
+        }
+        // What a server offers is not in our hands: there a name that is taken is left out, and nothing else.
+        if provider.owns_schemas() {
+            check_names(&inner.entries, provider.name(), &tools)?;
+        }
+        let watcher = tokio::spawn(self.clone().watch(provider.clone()));
+        let entry = Entry { provider: provider.clone(), tools, known, watcher };
+        let replaced = match at {
+            Some(at) => Some(std::mem::replace(&mut inner.entries[at], entry)),
+            None => {
+                inner.entries.push(entry);
+                None
+            }
+        };
+        self.publish(&mut inner);
+        Ok(replaced)
+    }
+
+    async fn watch(self: Arc<Self>, provider: Arc<dyn ToolProvider>) {
+        loop {
+            provider.changed().await;
+            self.take_list(&provider).await;
+            self.heard.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Takes the provider's list into a new snapshot and into the store, if it differs.
+    async fn take_list(&self, provider: &Arc<dyn ToolProvider>) {
+        let tools = match provider.list().await {
+            Ok(tools) => tools,
+            Err(error) => return tracing::debug!(%error, "keeping the tools that were known"),
+        };
+        let changed = {
+            let mut inner = self.lock();
+            let Some(entry) = inner.entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.provider, provider)) else {
+                return;
+            };
+            let changed = entry.tools != tools || !entry.known;
+            entry.known = true;
+            if changed {
+                entry.tools.clone_from(&tools);
+                self.publish(&mut inner);
+            }
+            changed
+        };
+        if changed
+            && tools.iter().all(|tool| *tool.source() != ToolSource::BuiltIn)
+            && let Err(error) = self.repository.save_catalogue(provider.name(), &tools, self.clock.now()).await
+        {
+            tracing::warn!(
+                provider = provider.name(),
+                error = &error as &dyn std::error::Error,
+                "the catalogue is not kept"
+            );
+        }
+    }
+
+    /// Makes a snapshot of the entries. Compiled schemas of tools that did not change are taken over.
+    fn publish(&self, inner: &mut MutexGuard<'_, Inner>) {
+        let old = self.current.load_full();
+        let Inner { entries, disabled, kept } = &mut **inner;
+        let offered = entries.iter().flat_map(|entry| entry.tools.iter().map(|tool| (&entry.provider, tool)));
+        let snapshot = Arc::new(old.successor(offered, disabled));
+        for one in snapshot.left_out().iter().filter(|one| !old.left_out().contains(one)) {
+            tracing::warn!(
+                tool = one.tool,
+                provider = one.provider,
+                "the tool is left out: another provider has its name"
+            );
+        }
+        if kept.len() == KEPT_SNAPSHOTS {
+            kept.pop_front();
+        }
+        kept.push_back(old);
+        let version = snapshot.version();
+        self.current.store(snapshot);
+        self.version.send_replace(version);
+        self.heard.send_modify(|count| *count += 1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing panics while it is held; if something did, the entries are still whole.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placement {
+    New,
+    Replacing,
+}
+
+fn check_names(entries: &[Entry], provider: &str, tools: &[Tool]) -> Result<(), RegistryError> {
+    for entry in entries.iter().filter(|entry| entry.provider.name() != provider) {
+        let held: BTreeSet<_> = entry.tools.iter().map(Tool::name).collect();
+        if let Some(tool) = tools.iter().find(|tool| held.contains(tool.name())) {
+            return Err(RegistryError::DuplicateTool {
+                tool: tool.name().to_string(),
+                provider: provider.into(),
+                holder: entry.provider.name().into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A tool and who runs it, as handlers pass it on.
+pub type Registered = Arc<RegisteredTool>;

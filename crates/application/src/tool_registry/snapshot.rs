@@ -1,0 +1,200 @@
+//! All tools at one moment.
+
+use serde_json::value::RawValue;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, OnceLock},
+};
+use toolstead_domain::{
+    ports::tool_provider::ToolProvider,
+    tool::{Tool, ToolSource},
+    tool_input_schema::{Formats, InvalidSchema, ToolInputSchema, nearest_name},
+};
+
+/// An immutable set of tools, sorted by name.
+pub struct Snapshot {
+    version: u64,
+    tools: Vec<Arc<RegisteredTool>>,
+    by_name: HashMap<Arc<str>, usize>,
+    /// Other spellings; more than one place where several tools share one.
+    by_alias: HashMap<String, Vec<usize>>,
+    left_out: Vec<LeftOut>,
+}
+
+/// A tool that is not offered, because another provider has its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The provider whose tool it is.
+    pub provider: String,
+    /// The name.
+    pub tool: String,
+}
+
+/// A tool with its provider, and what is worked out of its definition on first use.
+pub struct RegisteredTool {
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// Who runs it.
+    pub provider: Arc<dyn ToolProvider>,
+    input: OnceLock<Result<ToolInputSchema, InvalidSchema>>,
+    output: OnceLock<Option<ToolInputSchema>>,
+    wire: OnceLock<Box<RawValue>>,
+}
+
+/// A name that leads to no single tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unresolved {
+    /// No tool is called so. The nearest names that are, three at most.
+    Unknown(Vec<String>),
+    /// Several tools could be meant.
+    Ambiguous(Vec<String>),
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").field("version", &self.version).field("tools", &self.tools.len()).finish()
+    }
+}
+
+impl std::fmt::Debug for RegisteredTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RegisteredTool").field("tool", self.tool.name()).finish_non_exhaustive()
+    }
+}
+
+impl Snapshot {
+    pub(super) fn empty() -> Self {
+        Self { version: 0, tools: Vec::new(), by_name: HashMap::new(), by_alias: HashMap::new(), left_out: Vec::new() }
+    }
+
+    /// The next snapshot. Where two providers offer the same name, the first one keeps it.
+    pub(super) fn successor<'a>(
+        &self,
+        offered: impl Iterator<Item = (&'a Arc<dyn ToolProvider>, &'a Tool)>,
+        disabled: &BTreeSet<String>,
+    ) -> Self {
+        let mut seen = BTreeSet::new();
+        let mut left_out = Vec::new();
+        let mut tools: Vec<Arc<RegisteredTool>> = Vec::new();
+        for (provider, tool) in offered {
+            if is_disguised(tool, &tools) || !seen.insert(tool.name().clone()) {
+                left_out.push(LeftOut { provider: provider.name().into(), tool: tool.name().to_string() });
+                continue;
+            }
+            let enabled = !disabled.contains(tool.name().as_str());
+            tools.push(self.taken_over(provider, tool, enabled).unwrap_or_else(|| {
+                let mut tool = tool.clone();
+                tool.enabled = enabled;
+                let tool = Arc::new(tool);
+                let (input, output, wire) = Default::default();
+                Arc::new(RegisteredTool { tool, provider: provider.clone(), input, output, wire })
+            }));
+        }
+        tools.sort_by(|a, b| a.tool.name().cmp(b.tool.name()));
+        let by_name = tools.iter().enumerate().map(|(at, one)| (one.tool.name().as_str().into(), at)).collect();
+        let mut by_alias: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, one) in tools.iter().enumerate() {
+            let mut spellings: BTreeSet<String> = one.tool.aliases.iter().map(|alias| alias.name.to_owned()).collect();
+            if let ToolSource::McpServer { server, tool } = one.tool.source() {
+                spellings.insert(one.tool.rule_name().to_string());
+                spellings.extend([format!("{server}__{tool}"), format!("mcp_{server}_{tool}"), format!("mcp_{tool}")]);
+            }
+            for spelling in spellings {
+                by_alias.entry(spelling).or_default().push(at);
+            }
+        }
+        Self { version: self.version + 1, tools, by_name, by_alias, left_out }
+    }
+
+    fn taken_over(&self, provider: &Arc<dyn ToolProvider>, tool: &Tool, enabled: bool) -> Option<Arc<RegisteredTool>> {
+        let old = &self.tools[*self.by_name.get(tool.name().as_str())?];
+        let same = Arc::ptr_eq(&old.provider, provider) && old.tool.enabled == enabled && {
+            let Tool { category, tags, aliases, availability, .. } = tool;
+            old.tool.definition() == tool.definition()
+                && (&old.tool.category, &old.tool.tags, old.tool.source()) == (category, tags, tool.source())
+                && (&old.tool.aliases, &old.tool.availability) == (aliases, availability)
+        };
+        same.then(|| old.clone())
+    }
+
+    /// Rises with every change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// All tools, sorted by name, those that cannot be called included.
+    pub fn tools(&self) -> &[Arc<RegisteredTool>] {
+        &self.tools
+    }
+
+    /// The tools that are not offered, because another provider has their name.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// The tool that a caller means: by its name, else by another spelling that leads to one tool only. Case counts.
+    ///
+    /// # Errors
+    /// [`Unresolved`] with names that may be meant.
+    pub fn resolve(&self, name: &str) -> Result<&Arc<RegisteredTool>, Unresolved> {
+        if let Some(at) = self.by_name.get(name) {
+            return Ok(&self.tools[*at]);
+        }
+        match self.by_alias.get(name).map(Vec::as_slice) {
+            Some([at]) => Ok(&self.tools[*at]),
+            Some(several) => {
+                Err(Unresolved::Ambiguous(several.iter().map(|at| self.tools[*at].tool.name().to_string()).collect()))
+            }
+            None => Err(Unresolved::Unknown(self.nearest(name))),
+        }
+    }
+
+    fn nearest(&self, name: &str) -> Vec<String> {
+        let mut known: Vec<&str> =
+            self.tools.iter().filter(|one| one.tool.is_callable()).map(|one| one.tool.name().as_str()).collect();
+        let mut nearest = Vec::new();
+        while let (true, Some(near)) = (nearest.len() < 3, nearest_name(name, known.iter().copied())) {
+            nearest.push(near.to_owned());
+            known.retain(|other| *other != near);
+        }
+        nearest
+    }
+}
+
+/// Whether a tool that is advertised under its server's own name would pass for another: it bears the alias of a tool
+/// that is there already, or a name of the form that tells servers apart.
+fn is_disguised(tool: &Tool, others: &[Arc<RegisteredTool>]) -> bool {
+    let name = tool.name().as_str();
+    let is_plain = matches!(tool.source(), ToolSource::McpServer { .. }) && tool.rule_name().as_str() != name;
+    let is_alias = || others.iter().any(|other| other.tool.aliases.iter().any(|alias| alias.name == name));
+    is_plain && (name.starts_with("mcp__") || is_alias())
+}
+
+impl RegisteredTool {
+    /// The compiled input schema. A server that sent none, or `null`, takes any arguments.
+    ///
+    /// # Errors
+    /// [`InvalidSchema`] when it cannot be compiled.
+    pub fn input_schema(&self) -> Result<&ToolInputSchema, &InvalidSchema> {
+        let formats = if self.provider.owns_schemas() { Formats::Asserted } else { Formats::Annotations };
+        let any = serde_json::json!({});
+        let compile = || {
+            let schema = self.tool.input_schema();
+            ToolInputSchema::compile(if schema.is_null() { &any } else { schema }, formats)
+        };
+        self.input.get_or_init(compile).as_ref()
+    }
+
+    /// The compiled schema of the structured content, if the tool promises one that can be compiled.
+    pub fn output_schema(&self) -> Option<&ToolInputSchema> {
+        let compile = || ToolInputSchema::compile(self.tool.output_schema()?, Formats::Annotations).ok();
+        self.output.get_or_init(compile).as_ref()
+    }
+
+    /// MCP's definition as JSON text, written once.
+    pub fn wire(&self) -> &RawValue {
+        self.wire.get_or_init(|| {
+            serde_json::value::to_raw_value(self.tool.definition()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+        })
+    }
+}
