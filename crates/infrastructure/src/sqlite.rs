@@ -1,0 +1,25 @@
+//! The stores on SQLite: one file that several processes share.
+//!
+//! [`database::Database`] opens it and hands out the adapters. All writing goes through one task that owns the one
+//! connection that writes (`writer`); reading has connections of its own, opened when somebody reads.
+
+#[expect(clippy::disallowed_methods, reason = "the database is a file of our own, which no tool reaches")]
+pub mod database;
+pub mod database_options;
+pub mod open_error;
+pub mod retention;
+
+mod connection;
+mod execution_log;
+mod execution_row;
+mod fault;
+#[expect(clippy::disallowed_methods, reason = "the database is a file of our own, which no tool reaches")]
+mod instance;
+#[cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test compares the list with the folder"))]
+mod migrations;
+#[expect(clippy::disallowed_methods, reason = "a test reads the file back")]
+#[cfg(test)]
+mod new_database;
+mod tool_repository;
+mod tool_row;
+mod writer;

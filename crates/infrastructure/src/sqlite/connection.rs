@@ -1,0 +1,50 @@
+//! How connections to the database are set up.
+
+use super::{database_options::DatabaseOptions, fault::Fault};
+use sqlx::{
+    ConnectOptions, SqliteConnection, SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// More readers than that would only wait for the same two or four cores.
+const MAX_READERS: u32 = 4;
+/// After a checkpoint the write-ahead log is cut to this size, in bytes.
+const KEPT_LOG_BYTES: &str = "67108864";
+
+/// Opens the connection that writes, and turns write-ahead logging on.
+pub(super) async fn connect_writer(path: &Path, options: &DatabaseOptions) -> Result<SqliteConnection, Fault> {
+    let synchronous = if options.power_safe { SqliteSynchronous::Full } else { SqliteSynchronous::Normal };
+    let connect = base(path, options)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(synchronous)
+        .foreign_keys(true)
+        .pragma("journal_size_limit", KEPT_LOG_BYTES);
+    let patience = Instant::now() + options.busy_timeout;
+    loop {
+        match connect.connect().await.map_err(Fault::from) {
+            // SQLite does not wait by itself where two processes turn write-ahead logging on at the same moment.
+            Err(Fault::Locked(_)) if Instant::now() < patience => tokio::time::sleep(Duration::from_millis(2)).await,
+            connected => return connected,
+        }
+    }
+}
+
+/// The connections that read. None is opened before somebody reads.
+pub(super) fn readers(path: &Path, options: &DatabaseOptions) -> SqlitePool {
+    SqlitePoolOptions::new()
+        .max_connections(MAX_READERS)
+        .acquire_timeout(options.busy_timeout)
+        // A connection to a file does not go stale, and asking it before each use costs a change of threads.
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_lazy_with(base(path, options).read_only(true))
+}
+
+fn base(path: &Path, options: &DatabaseOptions) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).busy_timeout(options.busy_timeout).disable_statement_logging()
+}

@@ -1,0 +1,129 @@
+//! The audit trail.
+
+use super::{
+    execution_row::{self, Values, select_executions},
+    fault::{Fault, store_error},
+    writer::Writer,
+};
+use async_trait::async_trait;
+use sqlx::SqlitePool;
+use toolstead_domain::{
+    ports::{
+        execution_log::{ExecutionFilter, ExecutionLog},
+        tool_repository::StoreError,
+    },
+    tool_call::CallId,
+    tool_execution::{OutcomeKind, ToolExecution},
+};
+
+/// Records through the [`Writer`], reads from the pool.
+#[derive(Debug)]
+pub(super) struct SqliteExecutionLog {
+    writer: Writer,
+    readers: SqlitePool,
+}
+
+impl SqliteExecutionLog {
+    /// A log on this database.
+    pub(super) fn new(writer: Writer, readers: SqlitePool) -> Self {
+        Self { writer, readers }
+    }
+
+    async fn rows(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, Fault> {
+        let rows = sqlx::query(statement(filter))
+            .bind(before(filter))
+            .bind(filter.tool.clone())
+            .bind(filter.principal.clone())
+            .bind(filter.outcome.map(OutcomeKind::as_str))
+            .bind(filter.limit)
+            .fetch_all(&self.readers)
+            .await?;
+        rows.iter().map(execution_row::read).collect()
+    }
+}
+
+#[async_trait]
+impl ExecutionLog for SqliteExecutionLog {
+    async fn record(&self, execution: ToolExecution) -> Result<(), StoreError> {
+        let failed = || format!("record the call {}", execution.id);
+        let values = Values { execution: &execution, instance: self.writer.instance() };
+        let row = values.to_json().map_err(|fault| store_error(failed(), fault))?;
+        self.writer.record(row).await.map_err(|fault| store_error(failed(), fault))
+    }
+
+    async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {
+        let row = sqlx::query(select_executions!("WHERE id = $1"))
+            .bind(id.0)
+            .fetch_optional(&self.readers)
+            .await
+            .map_err(Fault::from)
+            .and_then(|row| row.as_ref().map(execution_row::read).transpose());
+        row.map_err(|fault| store_error(format!("read the call {id}"), fault))
+    }
+
+    async fn list(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, StoreError> {
+        self.rows(filter).await.map_err(|fault| store_error("list the calls", fault))
+    }
+}
+
+/// One end of the range of ids: the row where the page before ended, or what is greater than every id.
+fn before(filter: &ExecutionFilter) -> Vec<u8> {
+    filter.before.map_or_else(|| vec![0xff; 17], |id| id.0.as_bytes().to_vec())
+}
+
+/// The statement that walks along the most telling index, newest first, and looks at each row for the other conditions.
+///
+/// Parameters of all of them: before, tool, principal, outcome, limit.
+fn statement(filter: &ExecutionFilter) -> &'static str {
+    match (filter.outcome, &filter.tool, &filter.principal) {
+        (Some(outcome), _, _) if outcome != OutcomeKind::Succeeded => select_executions!(
+            "INDEXED BY tool_executions_by_outcome ",
+            "WHERE outcome = $4 AND outcome <> 'succeeded' AND id < $1 ",
+            "AND ($2 IS NULL OR tool = $2) AND ($3 IS NULL OR principal = $3) ",
+            "ORDER BY id DESC LIMIT $5",
+        ),
+        (_, Some(_), _) => select_executions!(
+            "INDEXED BY tool_executions_by_tool ",
+            "WHERE tool = $2 AND id < $1 ",
+            "AND ($3 IS NULL OR principal = $3) AND ($4 IS NULL OR outcome = $4) ",
+            "ORDER BY id DESC LIMIT $5",
+        ),
+        (_, None, Some(_)) => select_executions!(
+            "INDEXED BY tool_executions_by_principal ",
+            "WHERE principal = $3 AND id < $1 ",
+            "AND ($4 IS NULL OR outcome = $4) ",
+            "ORDER BY id DESC LIMIT $5",
+        ),
+        (_, None, None) => {
+            select_executions!("WHERE id < $1 AND ($4 IS NULL OR outcome = $4) ", "ORDER BY id DESC LIMIT $5")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::new_database::{NewDatabase, new_database};
+
+    #[tokio::test]
+    async fn no_list_sorts_or_walks_the_table() {
+        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        let [tool, principal] = [Some("t".to_owned()), Some("p".to_owned())];
+        let outcomes = [None, Some(OutcomeKind::Succeeded), Some(OutcomeKind::Failed)];
+        for (tool, principal) in [(None, None), (tool.clone(), None), (None, principal.clone()), (tool, principal)] {
+            for outcome in outcomes {
+                let filter = ExecutionFilter {
+                    tool: tool.clone(),
+                    principal: principal.clone(),
+                    outcome,
+                    ..ExecutionFilter::default()
+                };
+                let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", statement(&filter)));
+                let plan: Vec<(i64, i64, i64, String)> =
+                    sqlx::query_as(explain).fetch_all(&mut connection).await.unwrap();
+                let [(.., step)] = plan.as_slice() else { panic!("{filter:?} takes several steps: {plan:?}") };
+                assert!(step.starts_with("SEARCH tool_executions USING INDEX"), "{filter:?}: {step}");
+            }
+        }
+    }
+}

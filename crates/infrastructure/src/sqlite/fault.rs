@@ -1,0 +1,84 @@
+//! What a failure of SQLite means to the one who runs the program.
+
+use std::sync::Arc;
+use toolstead_domain::ports::tool_repository::StoreError;
+
+/// A failure, sorted by what can be done about it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    /// Space has to be made.
+    #[error("the disk is full")]
+    DiskFull(#[source] sqlx::Error),
+    /// It was waited for long enough.
+    #[error("another program keeps the database locked")]
+    Locked(#[source] sqlx::Error),
+    /// The file or its folder is missing, or may only be read.
+    #[error("the database cannot be opened for writing")]
+    ReadOnly(#[source] sqlx::Error),
+    /// The file is something else.
+    #[error("the file is not an SQLite database")]
+    NotADatabase(#[source] sqlx::Error),
+    /// The file was an SQLite database.
+    #[error("the database is damaged")]
+    Damaged(#[source] sqlx::Error),
+    /// The disk failed.
+    #[error("the disk failed")]
+    Disk(#[source] sqlx::Error),
+    /// `close` came first.
+    #[error("the database is closed")]
+    Closed,
+    /// A value in the database that this program cannot read.
+    #[error("a stored value cannot be understood")]
+    Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A statement failed for a reason of its own.
+    #[error("the statement failed")]
+    Statement(#[source] sqlx::Error),
+}
+
+/// SQLite's result codes (sqlite.org/rescode.html). The lowest byte is the primary one.
+mod code {
+    pub(super) const BUSY: i32 = 5;
+    pub(super) const LOCKED: i32 = 6;
+    pub(super) const READONLY: i32 = 8;
+    pub(super) const IOERR: i32 = 10;
+    pub(super) const CORRUPT: i32 = 11;
+    pub(super) const FULL: i32 = 13;
+    pub(super) const CANTOPEN: i32 = 14;
+    pub(super) const NOTADB: i32 = 26;
+    /// The file that processes share beside the database could not grow.
+    pub(super) const IOERR_SHMSIZE: i32 = 4874;
+}
+
+impl Fault {
+    /// Whether the failure may lie in the row that was written rather than in the database.
+    pub(super) fn may_lie_in_the_row(&self) -> bool {
+        matches!(self, Self::Statement(_))
+    }
+}
+
+/// The failure as the ports tell it. `operation` says what was tried: "read the tools of `git`". One failure may be
+/// told to several, who waited for the same transaction.
+pub(super) fn store_error(operation: impl Into<String>, fault: impl Into<Arc<Fault>>) -> StoreError {
+    StoreError { operation: operation.into(), source: Box::new(fault.into()) }
+}
+
+impl From<sqlx::Error> for Fault {
+    fn from(error: sqlx::Error) -> Self {
+        let code = match &error {
+            sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<i32>().ok()),
+            sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => return Self::Closed,
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => return Self::Unreadable(error.into()),
+            _ => None,
+        };
+        let Some(code) = code else { return Self::Statement(error) };
+        match (code, code & 0xff) {
+            (code::IOERR_SHMSIZE, _) | (_, code::FULL) => Self::DiskFull(error),
+            (_, code::BUSY | code::LOCKED) => Self::Locked(error),
+            (_, code::READONLY | code::CANTOPEN) => Self::ReadOnly(error),
+            (_, code::NOTADB) => Self::NotADatabase(error),
+            (_, code::CORRUPT) => Self::Damaged(error),
+            (_, code::IOERR) => Self::Disk(error),
+            _ => Self::Statement(error),
+        }
+    }
+}

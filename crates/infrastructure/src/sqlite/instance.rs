@@ -1,0 +1,139 @@
+//! Which of the processes at one database live.
+//!
+//! Each process holds a lock on a file of its own for as long as it may write, `instances/{id}.lock` beside the
+//! database. The kernel frees the lock when the process ends, in whatever way, so a free lock means a dead process:
+//! no process id that is used again, no heartbeat that is late.
+
+use super::fault::Fault;
+use sqlx::SqliteConnection;
+use std::{
+    collections::BTreeSet,
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+use uuid::Uuid;
+
+/// This process, or rather this opening of the database. Its lock is free once the value is dropped.
+#[derive(Debug)]
+pub(super) struct Instance {
+    id: Uuid,
+    path: PathBuf,
+    /// Holds the lock.
+    _lock: File,
+}
+
+impl Instance {
+    /// Joins the processes whose lock files stand in this folder.
+    pub(super) fn join(folder: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        loop {
+            let id = Uuid::new_v4();
+            let path = lock_path(folder, id);
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            // Between its creation and its lock the file looks like that of a dead process. One that took it for that
+            // has the lock or has removed the file; then another id is tried.
+            match file.try_lock() {
+                Ok(()) if file.metadata()?.nlink() > 0 => return Ok(Self { id, path, _lock: file }),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Names this process in the rows of the calls that it runs.
+    pub(super) fn id(&self) -> Uuid {
+        self.id
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Who finds the file later removes it.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Marks as interrupted what ran in processes that are dead, and removes their lock files.
+pub(super) async fn bury_the_dead(
+    connection: &mut SqliteConnection,
+    folder: &Path,
+    own: &Instance,
+) -> Result<(), Fault> {
+    let running: BTreeSet<Uuid> = sqlx::query_scalar(
+        "SELECT DISTINCT instance FROM tool_executions INDEXED BY tool_executions_running WHERE instance IS NOT NULL",
+    )
+    .fetch_all(&mut *connection)
+    .await?
+    .into_iter()
+    .collect();
+    let known: BTreeSet<Uuid> = lock_files(folder).chain(running.iter().copied()).collect();
+    for id in known {
+        if id == own.id {
+            continue;
+        }
+        let path = lock_path(folder, id);
+        // Held until the rows are marked, so that of several processes only one marks them.
+        let Some(lock) = lock_of_the_dead(&path) else { continue };
+        if running.contains(&id) {
+            sqlx::query("UPDATE tool_executions SET outcome = 'interrupted', instance = NULL WHERE instance = $1")
+                .bind(id)
+                .execute(&mut *connection)
+                .await?;
+        }
+        // Somebody else may have removed it, and a file that stays does no harm.
+        let _ = std::fs::remove_file(&path);
+        drop(lock);
+    }
+    Ok(())
+}
+
+/// The lock of a process that is dead; `None` if it lives. A process without a lock file is dead.
+fn lock_of_the_dead(path: &Path) -> Option<Option<File>> {
+    match OpenOptions::new().write(true).open(path) {
+        Ok(file) => file.try_lock().is_ok().then_some(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(None),
+        // A file that is out of reach may belong to a process of somebody else.
+        Err(_) => None,
+    }
+}
+
+fn lock_files(folder: &Path) -> impl Iterator<Item = Uuid> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".lock")?.parse().ok())
+}
+
+fn lock_path(folder: &Path, id: Uuid) -> PathBuf {
+    folder.join(format!("{id}.lock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_a_living_process_is_held_and_its_file_goes_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two] = [(); 2].map(|()| Instance::join(folder.path()).unwrap());
+        assert_eq!(lock_files(folder.path()).collect::<BTreeSet<_>>(), BTreeSet::from([one.id, two.id]));
+        assert!(lock_of_the_dead(&one.path).is_none());
+        let path = one.path.clone();
+        drop(one);
+        assert!(matches!(lock_of_the_dead(&path), Some(None)));
+        assert_eq!(lock_files(folder.path()).collect::<Vec<_>>(), [two.id]);
+    }
+
+    #[test]
+    fn a_lock_that_nobody_holds_is_that_of_a_dead_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = lock_path(folder.path(), Uuid::from_u128(7));
+        std::fs::write(&path, "").unwrap();
+        std::fs::write(folder.path().join("notes.txt"), "").unwrap();
+        let lock = lock_of_the_dead(&path).unwrap();
+        assert!(lock.is_some());
+        // While one process buries it, it looks alive to another.
+        assert!(lock_of_the_dead(&path).is_none());
+        assert_eq!(lock_files(folder.path()).collect::<Vec<_>>(), [Uuid::from_u128(7)]);
+    }
+}

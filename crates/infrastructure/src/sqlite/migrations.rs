@@ -1,0 +1,117 @@
+//! The schema, step by step (`migrations/`), and the way from any older one to it.
+
+use super::fault::Fault;
+use sqlx::{
+    Connection, SqlSafeStr, SqliteConnection,
+    migrate::{Migration, MigrationType, Migrator},
+};
+
+/// The number in the header of our databases, as `migrations/0001_create_tools.sql` sets it: "TSTD".
+const APPLICATION_ID: i64 = 0x5453_5444;
+
+macro_rules! migration {
+    ($version:literal, $file:literal) => {
+        Migration::new(
+            $version,
+            $file.into(),
+            MigrationType::Simple,
+            include_str!(concat!("../../../../migrations/", $file)).into_sql_str(),
+            false,
+        )
+    };
+}
+
+/// Every step, oldest first.
+fn migrations() -> Vec<Migration> {
+    vec![migration!(1, "0001_create_tools.sql"), migration!(2, "0002_create_tool_executions.sql")]
+}
+
+/// A database whose schema cannot become ours.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MigrateError {
+    /// It belongs to another program.
+    #[error("the database belongs to another program")]
+    NotOurs,
+    /// It went through a step that is not known here.
+    #[error("step {0} of the schema is not known here")]
+    Newer(i64),
+    /// It went through another step of that number.
+    #[error("step {0} of the schema differs")]
+    Changed(i64),
+    /// SQLite failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// Brings the schema up to date. Does nothing but one read where it is, which is nearly always.
+///
+/// Several processes may do this at once: one of them takes the write lock, the others find the work done.
+pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), MigrateError> {
+    let migrations = migrations();
+    if missing(connection, &migrations).await? == 0 {
+        return Ok(());
+    }
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(Fault::from)?;
+    if missing(&mut transaction, &migrations).await? > 0 {
+        Migrator::with_migrations(migrations).run(&mut *transaction).await.map_err(|error| match error {
+            sqlx::migrate::MigrateError::Execute(error) | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => {
+                Fault::from(error)
+            }
+            other => Fault::Unreadable(other.into()),
+        })?;
+    }
+    transaction.commit().await.map_err(Fault::from)?;
+    Ok(())
+}
+
+/// How many steps the database lacks.
+async fn missing(connection: &mut SqliteConnection, migrations: &[Migration]) -> Result<usize, MigrateError> {
+    let is_used: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema)")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(Fault::from)?;
+    if !is_used {
+        return Ok(migrations.len());
+    }
+    let application_id: i64 =
+        sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *connection).await.map_err(Fault::from)?;
+    if application_id != APPLICATION_ID {
+        return Err(MigrateError::NotOurs);
+    }
+    let applied: Vec<(i64, Vec<u8>)> =
+        sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations ORDER BY version")
+            .fetch_all(connection)
+            .await
+            .map_err(Fault::from)?;
+    for (version, checksum) in &applied {
+        match migrations.iter().find(|migration| migration.version == *version) {
+            None => return Err(MigrateError::Newer(*version)),
+            Some(migration) if migration.checksum.as_ref() != checksum => return Err(MigrateError::Changed(*version)),
+            Some(_) => {}
+        }
+    }
+    Ok(migrations.len() - applied.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_list_is_the_folder() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "README.md")
+            .collect();
+        files.sort();
+        let listed = migrations();
+        assert_eq!(listed.iter().map(|migration| migration.description.as_ref()).collect::<Vec<_>>(), files);
+        for (number, migration) in (1..).zip(&listed) {
+            assert_eq!(migration.version, number);
+            assert!(migration.description.starts_with(&format!("{number:04}_")), "{}", migration.description);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! A new database with the newest schema, for tests.
+
+use super::{connection::connect_writer, database_options::DatabaseOptions, migrations::migrate};
+use sqlx::SqliteConnection;
+use tempfile::TempDir;
+
+pub(super) struct NewDatabase {
+    pub(super) folder: TempDir,
+    pub(super) options: DatabaseOptions,
+    pub(super) connection: SqliteConnection,
+}
+
+pub(super) async fn new_database() -> NewDatabase {
+    let folder = tempfile::tempdir().unwrap();
+    let options = DatabaseOptions::at(folder.path().join("test.db"));
+    std::fs::write(&options.path, "").unwrap();
+    let mut connection = connect_writer(&options.path, &options).await.unwrap();
+    migrate(&mut connection).await.unwrap();
+    NewDatabase { folder, options, connection }
+}

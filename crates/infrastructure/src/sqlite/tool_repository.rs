@@ -1,0 +1,58 @@
+//! What is kept of tools between runs.
+
+use super::{
+    fault::{Fault, store_error},
+    tool_row::{self, Catalogue},
+    writer::Writer,
+};
+use async_trait::async_trait;
+use sqlx::SqlitePool;
+use toolstead_domain::{
+    ports::{
+        clock::Timestamp,
+        tool_repository::{StoreError, ToolRepository},
+    },
+    tool::Tool,
+};
+
+/// Writes through the [`Writer`], reads from the pool.
+#[derive(Debug)]
+pub(super) struct SqliteToolRepository {
+    writer: Writer,
+    readers: SqlitePool,
+}
+
+impl SqliteToolRepository {
+    /// A repository in this database.
+    pub(super) fn new(writer: Writer, readers: SqlitePool) -> Self {
+        Self { writer, readers }
+    }
+}
+
+#[async_trait]
+impl ToolRepository for SqliteToolRepository {
+    async fn catalogue(&self, provider: &str) -> Result<Vec<Tool>, StoreError> {
+        let rows = sqlx::query(tool_row::CATALOGUE).bind(provider).fetch_all(&self.readers).await;
+        rows.map_err(Fault::from)
+            .and_then(|rows| rows.iter().map(tool_row::read).collect())
+            .map_err(|fault| store_error(format!("read the tools of `{provider}`"), fault))
+    }
+
+    async fn save_catalogue(&self, provider: &str, tools: &[Tool], now: Timestamp) -> Result<(), StoreError> {
+        let saved = self.writer.save_catalogue(Catalogue::new(provider, tools, now)).await;
+        saved.map_err(|fault| store_error(format!("save the tools of `{provider}`"), fault))
+    }
+
+    async fn set_enabled(&self, tool: &str, enabled: bool) -> Result<(), StoreError> {
+        let switched = self.writer.set_enabled(tool.to_owned(), enabled).await;
+        let way = if enabled { "on" } else { "off" };
+        switched.map_err(|fault| store_error(format!("switch the tool `{tool}` {way}"), fault))
+    }
+
+    async fn disabled(&self) -> Result<Vec<String>, StoreError> {
+        sqlx::query_scalar("SELECT name FROM disabled_tools ORDER BY name")
+            .fetch_all(&self.readers)
+            .await
+            .map_err(|error| store_error("read which tools are switched off", Fault::from(error)))
+    }
+}

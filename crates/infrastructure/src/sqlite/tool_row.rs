@@ -1,0 +1,212 @@
+//! How the tools of a catalogue are written and read.
+
+use super::fault::Fault;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteRow};
+use std::error::Error;
+use toolstead_domain::{
+    category::Category,
+    ports::clock::Timestamp,
+    server_name::ServerName,
+    tool::{Availability, Tool, ToolSource},
+    tool_name::ToolName,
+};
+
+/// Notes that a catalogue ($1) was seen at a time ($2).
+const SEE: &str = "
+    INSERT INTO catalogues (provider, last_seen) VALUES ($1, $2)
+    ON CONFLICT (provider) DO UPDATE SET last_seen = excluded.last_seen";
+
+/// Forgets the tools of a provider ($1) whose names are not in a JSON array ($2).
+const FORGET_OTHERS: &str = "
+    DELETE FROM tools WHERE provider = $1 AND name NOT IN (SELECT value FROM json_each($2))";
+
+/// Adds the tools of a JSON array ($2), each an array as [`values`] gives it, to the catalogue of a provider ($1) at a
+/// time ($3). Tools that have not changed are not written again.
+const SAVE: &str = "
+    INSERT INTO tools (
+        provider, name, definition, category, tags, source, server, upstream_name, unavailable, fingerprint, first_seen
+    )
+    SELECT
+        $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+        unhex(value ->> 8), $3
+    FROM jsonb_each($2)
+    WHERE true
+    ON CONFLICT (provider, name) DO UPDATE SET
+        definition = excluded.definition, category = excluded.category, tags = excluded.tags,
+        source = excluded.source, server = excluded.server, upstream_name = excluded.upstream_name,
+        unavailable = excluded.unavailable, fingerprint = excluded.fingerprint
+    WHERE (tools.definition, tools.category, tools.tags, tools.source, tools.server, tools.upstream_name,
+           tools.unavailable)
+        IS NOT (excluded.definition, excluded.category, excluded.tags, excluded.source, excluded.server,
+                excluded.upstream_name, excluded.unavailable)";
+
+/// The tools of a provider ($1), sorted by name; [`read`] knows the order of the columns.
+pub(super) const CATALOGUE: &str = "
+    SELECT name, definition, category, tags, source, server, upstream_name, unavailable,
+           NOT EXISTS (SELECT 1 FROM disabled_tools WHERE disabled_tools.name = tools.name)
+    FROM tools WHERE provider = $1 ORDER BY name";
+
+/// A catalogue on its way to the disk.
+#[derive(Debug)]
+pub(super) struct Catalogue {
+    provider: String,
+    /// A JSON array of texts.
+    names: String,
+    /// A JSON array of [`values`].
+    tools: String,
+    now: Timestamp,
+}
+
+impl Catalogue {
+    /// The tools of a provider, as they are now.
+    pub(super) fn new(provider: &str, tools: &[Tool], now: Timestamp) -> Self {
+        let names = tools.iter().map(|tool| tool.name().as_str()).collect::<Value>().to_string();
+        let tools = tools.iter().map(values).collect::<Value>().to_string();
+        Self { provider: provider.to_owned(), names, tools, now }
+    }
+
+    /// Replaces what the database knows of the provider.
+    pub(super) async fn save(self, connection: &mut SqliteConnection) -> Result<(), Fault> {
+        let Self { provider, names, tools, now } = self;
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        sqlx::query(SEE).bind(&provider).bind(now.0).execute(&mut *transaction).await?;
+        sqlx::query(FORGET_OTHERS).bind(&provider).bind(names).execute(&mut *transaction).await?;
+        sqlx::query(SAVE).bind(provider).bind(tools).bind(now.0).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+}
+
+/// Switches a tool on or off.
+pub(super) async fn switch(connection: &mut SqliteConnection, tool: &str, enabled: bool) -> Result<(), Fault> {
+    let statement = match enabled {
+        true => "DELETE FROM disabled_tools WHERE name = $1",
+        false => "INSERT INTO disabled_tools (name) VALUES ($1) ON CONFLICT DO NOTHING",
+    };
+    sqlx::query(statement).bind(tool).execute(connection).await?;
+    Ok(())
+}
+
+/// A tool as JSON, in the order in which [`SAVE`] takes it apart.
+fn values(tool: &Tool) -> Value {
+    let (source, server, upstream_name) = match tool.source() {
+        ToolSource::BuiltIn => ("built-in", None, None),
+        ToolSource::McpServer { server, tool } => ("mcp", Some(server.as_str()), Some(&**tool)),
+        ToolSource::Embedded(provider) => ("embedded", Some(provider.as_str()), None),
+    };
+    let unavailable = match &tool.availability {
+        Availability::Available => None,
+        Availability::Unavailable(reason) => Some(reason),
+    };
+    json!([
+        tool.name().as_str(),
+        serde_json::to_string(tool.definition()).unwrap_or_default(),
+        tool.category.as_str(),
+        Value::from(tool.tags.as_slice()).to_string(),
+        source,
+        server,
+        upstream_name,
+        unavailable,
+        fingerprint(tool),
+    ])
+}
+
+/// Changes when what a model or a rule sees of the tool changes: SHA-256 of name, description, schemas and
+/// annotations, in hex. The order of members does not count.
+fn fingerprint(tool: &Tool) -> String {
+    let member = |name: &str| tool.definition().get(name).cloned().unwrap_or_default();
+    let mut seen = json!([
+        tool.name().as_str(),
+        member("description"),
+        member("inputSchema"),
+        member("outputSchema"),
+        member("annotations"),
+    ]);
+    seen.sort_all_objects();
+    Sha256::digest(seen.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads a row of [`CATALOGUE`].
+pub(super) fn read(row: &SqliteRow) -> Result<Tool, Fault> {
+    let text = |column: usize| row.try_get::<String, _>(column);
+    let optional = |column: usize| row.try_get::<Option<String>, _>(column);
+    let name = ToolName::parse(&text(0)?).map_err(unreadable)?;
+    let definition: Map<String, Value> = serde_json::from_str(&text(1)?).map_err(unreadable)?;
+    let category = Category::parse(&text(2)?).map_err(unreadable)?;
+    let server =
+        || -> Result<ServerName, Fault> { ServerName::parse(&optional(5)?.unwrap_or_default()).map_err(unreadable) };
+    let source = match text(4)?.as_str() {
+        "built-in" => ToolSource::BuiltIn,
+        "embedded" => ToolSource::Embedded(server()?),
+        _ => ToolSource::McpServer { server: server()?, tool: optional(6)?.unwrap_or_default().into() },
+    };
+    let mut tool = Tool::new(name, definition, category, source);
+    tool.tags = serde_json::from_str(&text(3)?).map_err(unreadable)?;
+    tool.availability = optional(7)?.map_or(Availability::Available, Availability::Unavailable);
+    tool.enabled = row.try_get(8)?;
+    Ok(tool)
+}
+
+fn unreadable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
+    Fault::Unreadable(cause.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::new_database::{NewDatabase, new_database};
+    use toolstead_domain::testing::samples;
+
+    #[track_caller]
+    fn check(change: impl Fn(&mut Map<String, Value>), changes_the_fingerprint: bool) {
+        let base = json!({
+            "description": "d", "inputSchema": {"type": "object", "required": []}, "annotations": {"readOnlyHint": true},
+        });
+        let tool = |definition: Value| {
+            let Value::Object(definition) = definition else { unreachable!("an object") };
+            Tool::new(samples::tool("t").name().clone(), definition, Category::Utility, ToolSource::BuiltIn)
+        };
+        let mut changed = base.clone();
+        change(changed.as_object_mut().unwrap());
+        assert_eq!(fingerprint(&tool(changed)) != fingerprint(&tool(base)), changes_the_fingerprint);
+    }
+
+    #[test]
+    fn a_fingerprint_changes_with_what_a_model_sees() {
+        check(|definition| definition["description"] = "e".into(), true);
+        check(|definition| definition["inputSchema"]["type"] = "string".into(), true);
+        check(|definition| definition["annotations"]["readOnlyHint"] = false.into(), true);
+        check(|definition| drop(definition.insert("outputSchema".into(), json!({}))), true);
+        check(|definition| drop(definition.remove("annotations")), true);
+        check(|definition| drop(definition.insert("_meta".into(), json!({"version": 2}))), false);
+        check(|definition| definition["inputSchema"] = json!({"required": [], "type": "object"}), false);
+    }
+
+    /// Saves the tools and returns how many rows that changed, and when each tool was seen first.
+    async fn save(connection: &mut SqliteConnection, tools: &[Tool], now: i64) -> (i64, Vec<i64>) {
+        let changes = "SELECT total_changes()";
+        let before: i64 = sqlx::query_scalar(changes).fetch_one(&mut *connection).await.unwrap();
+        Catalogue::new("p", tools, Timestamp(now)).save(connection).await.unwrap();
+        let after: i64 = sqlx::query_scalar(changes).fetch_one(&mut *connection).await.unwrap();
+        let seen =
+            sqlx::query_scalar("SELECT first_seen FROM tools ORDER BY name").fetch_all(connection).await.unwrap();
+        (after - before, seen)
+    }
+
+    #[tokio::test]
+    async fn what_has_not_changed_is_not_written_again() {
+        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        let mut tools = ["a", "b", "c"].map(samples::tool);
+        assert_eq!(save(&mut connection, &tools, 10).await, (4, vec![10, 10, 10]));
+        assert_eq!(save(&mut connection, &tools, 20).await, (1, vec![10, 10, 10]));
+        tools[1].availability = Availability::Unavailable("no key".into());
+        assert_eq!(save(&mut connection, &tools, 30).await, (2, vec![10, 10, 10]));
+        assert_eq!(save(&mut connection, &tools[1..], 40).await, (2, vec![10, 10]));
+        assert_eq!(save(&mut connection, &tools, 50).await, (2, vec![50, 10, 10]));
+        let last_seen: i64 =
+            sqlx::query_scalar("SELECT last_seen FROM catalogues").fetch_one(&mut connection).await.unwrap();
+        assert_eq!(last_seen, 50);
+    }
+}

@@ -1,0 +1,275 @@
+//! The one task that writes.
+//!
+//! Recording does not set the pace of calls: the task takes every row that waits, commits all of them in one
+//! transaction, and only then tells those who wait. Nobody waits for others to come; while one transaction is on its
+//! way to the disk the rows of the next one gather. The queue has a bound, so a disk that is too slow slows the calls
+//! down rather than filling the memory.
+
+use super::{
+    execution_row::RECORD,
+    fault::Fault,
+    instance::Instance,
+    retention::{self, Expiry},
+    tool_row::{self, Catalogue},
+};
+use sqlx::{Connection, SqliteConnection};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+/// As many writes may wait; further ones wait to wait.
+const QUEUE: usize = 1024;
+/// As many rows go into one transaction at most: some milliseconds, even in a debug build.
+const BATCH_ROWS: usize = 256;
+/// A transaction ends with the row that makes its text this long, in bytes.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// Hands writes to the task. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Writer {
+    queue: mpsc::Sender<Write>,
+    instance: Uuid,
+}
+
+type Done<T> = oneshot::Sender<Result<T, Arc<Fault>>>;
+
+enum Write {
+    /// A row of the audit trail, as [`RECORD`] takes it.
+    Record(String, Done<()>),
+    SaveCatalogue(Catalogue, Done<()>),
+    SetEnabled {
+        tool: String,
+        enabled: bool,
+        done: Done<()>,
+    },
+    DeleteExpired(Expiry, Done<u64>),
+    Close(oneshot::Sender<()>),
+}
+
+impl Writer {
+    /// Starts the task, which owns connection and instance from here on.
+    pub(super) fn spawn(connection: SqliteConnection, instance: Instance) -> Self {
+        let (queue, writes) = mpsc::channel(QUEUE);
+        let id = instance.id();
+        tokio::spawn(run(connection, instance, writes));
+        Self { queue, instance: id }
+    }
+
+    /// Names this process in the rows of running calls.
+    pub(super) fn instance(&self) -> Uuid {
+        self.instance
+    }
+
+    /// Writes a row of the audit trail. Once it is in the queue it is written, also if nobody waits any more.
+    pub(super) async fn record(&self, row: String) -> Result<(), Arc<Fault>> {
+        self.write(|done| Write::Record(row, done)).await
+    }
+
+    /// Replaces a catalogue.
+    pub(super) async fn save_catalogue(&self, catalogue: Catalogue) -> Result<(), Arc<Fault>> {
+        self.write(|done| Write::SaveCatalogue(catalogue, done)).await
+    }
+
+    /// Switches a tool.
+    pub(super) async fn set_enabled(&self, tool: String, enabled: bool) -> Result<(), Arc<Fault>> {
+        self.write(|done| Write::SetEnabled { tool, enabled, done }).await
+    }
+
+    /// Deletes some of the rows that have to go, and returns how many; 0 when none is left.
+    pub(super) async fn delete_expired(&self, expiry: Expiry) -> Result<u64, Arc<Fault>> {
+        self.write(|done| Write::DeleteExpired(expiry, done)).await
+    }
+
+    /// Ends the task once everything in the queue is written and the connection is closed.
+    pub(super) async fn close(&self) {
+        let (done, closed) = oneshot::channel();
+        // Whoever closes second finds the task gone, or going with the first.
+        if self.queue.send(Write::Close(done)).await.is_ok() {
+            let _ = closed.await;
+        }
+    }
+
+    async fn write<T>(&self, write: impl FnOnce(Done<T>) -> Write) -> Result<T, Arc<Fault>> {
+        let (done, written) = oneshot::channel();
+        self.queue.send(write(done)).await.map_err(|_| Fault::Closed)?;
+        written.await.map_err(|_| Fault::Closed)?
+    }
+}
+
+async fn run(mut connection: SqliteConnection, instance: Instance, mut queue: mpsc::Receiver<Write>) {
+    let mut writes = Vec::with_capacity(BATCH_ROWS);
+    let mut closed = Vec::new();
+    while queue.recv_many(&mut writes, BATCH_ROWS).await > 0 {
+        let mut batch = Batch::default();
+        for write in writes.drain(..) {
+            match write {
+                Write::Record(row, done) => {
+                    batch.bytes += row.len();
+                    batch.rows.push((row, done));
+                    if batch.bytes >= BATCH_BYTES {
+                        std::mem::take(&mut batch).commit(&mut connection).await;
+                    }
+                }
+                Write::SaveCatalogue(catalogue, done) => {
+                    tell(done, catalogue.save(&mut connection).await);
+                }
+                Write::SetEnabled { tool, enabled, done } => {
+                    tell(done, tool_row::switch(&mut connection, &tool, enabled).await);
+                }
+                Write::DeleteExpired(expiry, done) => {
+                    tell(done, retention::delete_some(&mut connection, expiry).await);
+                }
+                Write::Close(done) => {
+                    // What stands in the queue is still taken out and written; nothing new comes in.
+                    queue.close();
+                    closed.push(done);
+                }
+            }
+        }
+        batch.commit(&mut connection).await;
+    }
+    if let Err(error) = connection.close().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "could not close the database");
+    }
+    // The lock is given up last: whoever finds it free may mark what still runs as interrupted.
+    drop(instance);
+    for done in closed {
+        // Nobody waits any more.
+        let _ = done.send(());
+    }
+}
+
+/// Rows that are committed together.
+#[derive(Default)]
+struct Batch {
+    rows: Vec<(String, Done<()>)>,
+    bytes: usize,
+}
+
+impl Batch {
+    async fn commit(self, connection: &mut SqliteConnection) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let mut json = String::with_capacity(self.bytes + self.rows.len() + 2);
+        for (row, _) in &self.rows {
+            json.push(if json.is_empty() { '[' } else { ',' });
+            json.push_str(row);
+        }
+        json.push(']');
+        match insert(connection, json).await {
+            Ok(()) => self.rows.into_iter().for_each(|(_, done)| tell(done, Ok(()))),
+            // The fault may be that of one row; the others are not to suffer.
+            Err(fault) if fault.may_lie_in_the_row() && self.rows.len() > 1 => {
+                for (row, done) in self.rows {
+                    tell(done, insert(connection, format!("[{row}]")).await);
+                }
+            }
+            Err(fault) => {
+                let fault = Arc::new(fault);
+                for (_, done) in self.rows {
+                    // Nobody waits any more.
+                    let _ = done.send(Err(fault.clone()));
+                }
+            }
+        }
+    }
+}
+
+/// One statement is one transaction.
+async fn insert(connection: &mut SqliteConnection, json: String) -> Result<(), Fault> {
+    sqlx::query(RECORD).bind(json).execute(connection).await?;
+    Ok(())
+}
+
+fn tell<T>(done: Done<T>, result: Result<T, Fault>) {
+    // Nobody waits any more: the one who asked was dropped, and what it asked for is done all the same.
+    let _ = done.send(result.map_err(Arc::new));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::{
+        connection::readers,
+        execution_log::SqliteExecutionLog,
+        execution_row::Values,
+        new_database::{NewDatabase, new_database},
+    };
+    use std::{error::Error, future::Future, pin::pin, task::Context, task::Waker};
+    use tempfile::TempDir;
+    use toolstead_domain::{ports::execution_log::ExecutionLog, testing::samples};
+
+    fn start(database: NewDatabase) -> (Writer, SqliteExecutionLog, TempDir) {
+        let NewDatabase { folder, options, connection } = database;
+        let instance = Instance::join(&folder.path().join("instances")).unwrap();
+        let writer = Writer::spawn(connection, instance);
+        let log = SqliteExecutionLog::new(writer.clone(), readers(&options.path, &options));
+        (writer, log, folder)
+    }
+
+    fn row(number: u32) -> String {
+        Values { execution: &samples::execution(number), instance: Uuid::nil() }.to_json().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_row_that_cannot_be_written_harms_no_other() {
+        let (writer, log, _folder) = start(new_database().await);
+        for bad in ["[null]", "[", "\"x\"", r#"["00"]"#] {
+            // The task has not run yet, so that the three go into one transaction.
+            let written = tokio::join!(writer.record(row(1)), writer.record(bad.into()), writer.record(row(2)));
+            assert!(matches!(written, (Ok(()), Err(_), Ok(()))), "{bad}: {written:?}");
+        }
+        assert_eq!(log.list(&Default::default()).await.unwrap(), [2, 1].map(samples::execution));
+    }
+
+    #[tokio::test]
+    async fn a_row_is_written_also_when_nobody_waits_for_it_any_more() {
+        let (writer, log, _folder) = start(new_database().await);
+        assert!(pin!(writer.record(row(1))).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        writer.close().await;
+        assert_eq!(log.find(samples::call_id(1)).await.unwrap(), Some(samples::execution(1)));
+        let late = log.record(samples::execution(2)).await.unwrap_err();
+        assert_eq!(late.source().unwrap().to_string(), "the database is closed");
+        writer.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_told_and_what_was_acknowledged_stays() {
+        let mut database = new_database().await;
+        sqlx::query("PRAGMA max_page_count = 40").execute(&mut database.connection).await.unwrap();
+        let (writer, log, _folder) = start(database);
+        let mut written = 0;
+        let fault = loop {
+            assert!(written < 1000, "the database is larger than it was to be");
+            match writer.record(row(written + 1)).await {
+                Ok(()) => written += 1,
+                Err(fault) => break fault,
+            }
+        };
+        assert!(written > 10, "{written}");
+        assert!(matches!(*fault, Fault::DiskFull(_)), "{fault:?}");
+        let told = log.record(samples::execution(written + 1)).await.unwrap_err();
+        assert_eq!(told.source().unwrap().to_string(), "the disk is full");
+        assert_eq!(log.find(samples::call_id(written + 1)).await.unwrap(), None);
+        for number in 1..=written {
+            assert_eq!(log.find(samples::call_id(number)).await.unwrap(), Some(samples::execution(number)));
+        }
+    }
+
+    #[tokio::test]
+    async fn rows_are_committed_together_up_to_a_bound_of_bytes() {
+        let (writer, log, _folder) = start(new_database().await);
+        let large = |number| {
+            let mut execution = samples::execution(number);
+            execution.arguments = "x".repeat(3 << 20).into();
+            execution
+        };
+        let rows = [1, 2, 3].map(large);
+        let [one, two, three] = rows.clone().map(|row| log.record(row));
+        let (one, two, three) = tokio::join!(one, two, three);
+        assert!(one.is_ok() && two.is_ok() && three.is_ok());
+        assert_eq!(log.find(samples::call_id(3)).await.unwrap().as_ref(), Some(&rows[2]));
+        writer.close().await;
+    }
+}

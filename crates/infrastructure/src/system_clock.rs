@@ -1,0 +1,15 @@
+//! The system's clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+use toolstead_domain::ports::clock::{Clock, Timestamp};
+
+/// Reads the system's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+}
