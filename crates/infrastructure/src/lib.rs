@@ -1,7 +1,9 @@
 //! The adapters of Toolstead: everything that touches the world.
 //!
-//! Each folder is one technology and is blind to the others, save that all may use `sandbox`. No type of a database
+//! Each folder is one technology and is blind to the others, save that all may use [`sandbox`]. No type of a database
 //! or network library appears in a public signature.
 
+pub mod builtin;
+pub mod sandbox;
 pub mod sqlite;
 pub mod system_clock;

@@ -1,0 +1,58 @@
+//! The built-in tools: one file a tool, one line in the list below.
+//!
+//! [`built_in_tool::BuiltInTool`] is the contract of a tool, [`provider::BuiltInTools`] offers a list of them. Tools
+//! reach files through `sandbox/` alone.
+
+mod aliases;
+mod answer;
+pub mod built_in_tool;
+mod file_filter;
+pub mod provider;
+mod report;
+pub mod run;
+pub mod schema;
+mod snippet;
+mod text_encoding;
+mod text_window;
+mod unified_diff;
+pub mod world;
+
+use crate::builtin::built_in_tool::AnyBuiltInTool;
+
+/// Declares the module of each tool and puts the tool into [`all`].
+macro_rules! built_in_tools {
+    ($($module:ident::$tool:ident,)*) => {
+        $(mod $module;)*
+
+        /// Every built-in tool that is compiled in, in the order in which lists show them.
+        pub fn all() -> Vec<Box<dyn AnyBuiltInTool>> {
+            vec![$(Box::new($module::$tool)),*]
+        }
+    };
+}
+
+built_in_tools! {
+    read_file::ReadFile,
+    write_file::WriteFile,
+    edit_file::EditFile,
+    list_directory::ListDirectory,
+    glob::Glob,
+    grep::Grep,
+    system_info::SystemInfo,
+    disk_info::DiskInfo,
+    network_info::NetworkInfo,
+    current_time::CurrentTime,
+    working_directory::WorkingDirectory,
+    help::Help,
+    echo::Echo,
+}
+
+/// Every name and alias of a built-in tool.
+pub fn spellings() -> Vec<&'static str> {
+    let names: Vec<&'static str> = all().iter().map(|tool| tool.name()).collect();
+    let aliases = names.iter().flat_map(|name| aliases::aliases_of(name)).map(|alias| alias.name);
+    aliases.chain(names.iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! The other spellings of the built-in tools: the one table of names and parameter renames of the five tool systems
+//! whose work continues here.
+
+use toolstead_domain::alias::{
+    Alias,
+    Dialect::{self, Clai, ClaudeCode, Kodelet, MicroX, Tfo},
+    Rewrite::{self, AnyDepth, Default, IfTrue, Negate, RefuseTrue, Rename, Set, Span, Words, ZeroIs},
+};
+
+/// One row: the canonical name, the alias, where it comes from, and what to do with its arguments.
+///
+/// An alias with the canonical name itself only adds parameter spellings.
+type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
+
+/// Sorted by canonical name.
+const TABLE: &[Row] = &[
+    (
+        "current_time",
+        "date",
+        Clai,
+        &[
+            IfTrue("utc", "zone", r#""UTC""#),
+            IfTrue("unix", "style", r#""unix""#),
+            IfTrue("rfc3339", "style", r#""rfc3339""#),
+        ],
+    ),
+    ("disk_info", "system-info__disk_info", MicroX, &[]),
+    (
+        "edit_file",
+        "Edit",
+        ClaudeCode,
+        &[Rename("file_path", "path"), Rename("old_string", "old_text"), Rename("new_string", "new_text")],
+    ),
+    (
+        "edit_file",
+        "edit_file",
+        MicroX,
+        &[Rename("file_path", "path"), Rename("old_string", "old_text"), Rename("new_string", "new_text")],
+    ),
+    ("edit_file", "file_edit", Kodelet, &[Rename("file_path", "path")]),
+    ("edit_file", "file_multi_edit", Kodelet, &[Rename("file_path", "path"), Rename("occurrence", "count")]),
+    (
+        "edit_file",
+        "sed",
+        Clai,
+        &[
+            Rename("file_path", "path"),
+            Rename("pattern", "old_text"),
+            Rename("repl", "new_text"),
+            Set("regex", "true"),
+            Set("replace_all", "true"),
+        ],
+    ),
+    ("glob", "Glob", ClaudeCode, &[]),
+    (
+        "glob",
+        "find",
+        Clai,
+        &[
+            Rename("directory", "path"),
+            Rename("name", "pattern"),
+            AnyDepth("pattern"),
+            Default("pattern", r#""**""#),
+            Words("type", "type", &[("f", "file"), ("d", "directory")]),
+            Default("type", r#""any""#),
+            Rename("maxdepth", "max_depth"),
+        ],
+    ),
+    ("glob", "glob_tool", Kodelet, &[Set("show_hidden", "false")]),
+    ("glob", "search_files", Tfo, &[Default("pattern", r#""*""#), AnyDepth("pattern"), Set("type", r#""any""#)]),
+    (
+        "grep",
+        "Grep",
+        ClaudeCode,
+        &[
+            Rename("-A", "after"),
+            Rename("-B", "before"),
+            Rename("-C", "context"),
+            Rename("-n", "line_numbers"),
+            Rename("-i", "ignore_case"),
+            Rename("-o", "only_matching"),
+            Rename("type", "file_type"),
+        ],
+    ),
+    (
+        "grep",
+        "grep_tool",
+        Kodelet,
+        &[
+            Rename("include", "glob"),
+            Rename("surround_lines", "context"),
+            Rename("max_results", "head_limit"),
+            Set("output_mode", r#""content""#),
+        ],
+    ),
+    (
+        "grep",
+        "rg",
+        Clai,
+        &[
+            Negate("case_sensitive", "ignore_case"),
+            Rename("line_number", "line_numbers"),
+            Rename("hidden", "show_hidden"),
+            Set("output_mode", r#""content""#),
+        ],
+    ),
+    ("help", "clai_help", Clai, &[]),
+    ("list_directory", "LS", ClaudeCode, &[Set("depth", "0")]),
+    (
+        "list_directory",
+        "file_tree",
+        Clai,
+        &[Rename("directory", "path"), Rename("level", "depth"), Default("depth", "0")],
+    ),
+    ("list_directory", "list_directory", Tfo, &[IfTrue("recursive", "depth", "0")]),
+    (
+        "list_directory",
+        "ls",
+        Clai,
+        &[Rename("directory", "path"), Rename("all", "show_hidden"), Default("show_hidden", "false")],
+    ),
+    ("network_info", "system-info__network_info", MicroX, &[]),
+    ("read_file", "Read", ClaudeCode, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
+    (
+        "read_file",
+        "cat",
+        Clai,
+        &[
+            Rename("file", "path"),
+            Rename("number", "line_numbers"),
+            Default("line_numbers", "false"),
+            Rename("showEnds", "show_ends"),
+            Rename("squeezeBlank", "squeeze_blank"),
+        ],
+    ),
+    (
+        "read_file",
+        "file_read",
+        Kodelet,
+        &[Rename("file_path", "path"), Rename("line_limit", "limit"), ZeroIs("offset", 1)],
+    ),
+    ("read_file", "read_file", MicroX, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
+    ("read_file", "rows_between", Clai, &[Rename("file_path", "path"), Span("start_line", "end_line")]),
+    ("system_info", "system-info__system_info", MicroX, &[]),
+    ("working_directory", "pwd", Clai, &[]),
+    ("write_file", "Write", ClaudeCode, &[Rename("file_path", "path")]),
+    ("write_file", "file_write", Kodelet, &[Rename("file_path", "path"), Rename("text", "content")]),
+    (
+        "write_file",
+        "write_file",
+        Clai,
+        &[
+            Rename("file_path", "path"),
+            RefuseTrue("append", "Read the file, and write it whole with the new text at its end."),
+        ],
+    ),
+];
+
+/// The aliases of a tool, by its canonical name.
+pub(super) fn aliases_of(tool: &str) -> Vec<Alias> {
+    let rows = TABLE.iter().filter(|(canonical, ..)| *canonical == tool);
+    rows.map(|&(_, name, dialect, rewrites)| Alias { name, dialect, rewrites }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use serde_json::{Value, json};
+    use toolstead_domain::tool_input_schema::{Formats, ToolInputSchema};
+
+    #[track_caller]
+    fn check(alias: &str, given: Value, tool: &str, expected: Value) {
+        let alias = aliases_of(tool).into_iter().find(|other| other.name == alias).unwrap();
+        let mut arguments = given.as_object().unwrap().clone();
+        alias.rewrite(&mut arguments).unwrap();
+        assert_eq!(Value::Object(arguments), expected);
+        let definition = builtin::tests::definition(tool);
+        let schema = ToolInputSchema::compile(definition.input_schema(), Formats::Asserted).unwrap();
+        schema.validate(&expected).unwrap();
+    }
+
+    #[test]
+    fn arguments_of_every_spelling_become_valid_ones() {
+        check("Read", json!({"file_path": "a", "offset": 0}), "read_file", json!({"path": "a", "offset": 1}));
+        check("file_read", json!({"file_path": "a", "line_limit": 5}), "read_file", json!({"path": "a", "limit": 5}));
+        check(
+            "cat",
+            json!({"file": "a", "showEnds": true, "squeezeBlank": true}),
+            "read_file",
+            json!({"path": "a", "line_numbers": false, "show_ends": true, "squeeze_blank": true}),
+        );
+        check(
+            "rows_between",
+            json!({"file_path": "a", "start_line": 3, "end_line": 5}),
+            "read_file",
+            json!({"path": "a", "offset": 3, "limit": 3}),
+        );
+        check("Write", json!({"file_path": "a", "content": ""}), "write_file", json!({"path": "a", "content": ""}));
+        check("file_write", json!({"file_path": "a", "text": "b"}), "write_file", json!({"path": "a", "content": "b"}));
+        check(
+            "write_file",
+            json!({"file_path": "a", "content": "b", "append": false}),
+            "write_file",
+            json!({"path": "a", "content": "b"}),
+        );
+        let edited = json!({"path": "a", "old_text": "b", "new_text": "c"});
+        check("Edit", json!({"file_path": "a", "old_string": "b", "new_string": "c"}), "edit_file", edited.clone());
+        check("edit_file", json!({"path": "a", "old_string": "b", "new_string": "c"}), "edit_file", edited.clone());
+        check("file_edit", json!({"file_path": "a", "old_text": "b", "new_text": "c"}), "edit_file", edited);
+        check(
+            "file_multi_edit",
+            json!({"file_path": "a", "old_text": "b", "new_text": "c", "occurrence": 2}),
+            "edit_file",
+            json!({"path": "a", "old_text": "b", "new_text": "c", "count": 2}),
+        );
+        check(
+            "sed",
+            json!({"file_path": "a", "pattern": "b", "repl": "c", "start_line": 1, "end_line": 2}),
+            "edit_file",
+            json!({"path": "a", "old_text": "b", "new_text": "c", "regex": true, "replace_all": true, "start_line": 1, "end_line": 2}),
+        );
+        check(
+            "LS",
+            json!({"path": "/a", "ignore": ["x"]}),
+            "list_directory",
+            json!({"path": "/a", "ignore": ["x"], "depth": 0}),
+        );
+        check("list_directory", json!({"recursive": true}), "list_directory", json!({"depth": 0}));
+        check(
+            "ls",
+            json!({"directory": "a", "long": true}),
+            "list_directory",
+            json!({"path": "a", "long": true, "show_hidden": false}),
+        );
+        check("file_tree", json!({"directory": "a"}), "list_directory", json!({"path": "a", "depth": 0}));
+        check("Glob", json!({"pattern": "*"}), "glob", json!({"pattern": "*"}));
+        check("glob_tool", json!({"pattern": "*"}), "glob", json!({"pattern": "*", "show_hidden": false}));
+        check("search_files", json!({}), "glob", json!({"pattern": "**/*", "type": "any"}));
+        check(
+            "find",
+            json!({"directory": "a", "name": "*.c", "type": "f", "maxdepth": 2}),
+            "glob",
+            json!({"path": "a", "pattern": "**/*.c", "type": "file", "max_depth": 2}),
+        );
+        check(
+            "Grep",
+            json!({"pattern": "a", "-A": 1, "-B": 2, "-C": 3, "-n": true, "-i": true, "-o": true, "type": "rust"}),
+            "grep",
+            json!({"pattern": "a", "after": 1, "before": 2, "context": 3, "line_numbers": true, "ignore_case": true, "only_matching": true, "file_type": "rust"}),
+        );
+        check(
+            "grep_tool",
+            json!({"pattern": "a", "include": "*.c", "surround_lines": 1, "max_results": 5}),
+            "grep",
+            json!({"pattern": "a", "glob": "*.c", "context": 1, "head_limit": 5, "output_mode": "content"}),
+        );
+        check(
+            "rg",
+            json!({"pattern": "a", "case_sensitive": false, "line_number": true, "hidden": true}),
+            "grep",
+            json!({"pattern": "a", "ignore_case": true, "line_numbers": true, "show_hidden": true, "output_mode": "content"}),
+        );
+        check("date", json!({"utc": true, "unix": true}), "current_time", json!({"zone": "UTC", "style": "unix"}));
+        check("pwd", json!({}), "working_directory", json!({}));
+        check("clai_help", json!({}), "help", json!({}));
+    }
+
+    #[test]
+    fn appending_is_refused_rather_than_done_as_overwriting() {
+        let alias = aliases_of("write_file").into_iter().find(|alias| alias.name == "write_file").unwrap();
+        let mut arguments = json!({"path": "a", "content": "b", "append": true}).as_object().unwrap().clone();
+        assert!(alias.rewrite(&mut arguments).is_err());
+    }
+
+    #[test]
+    fn every_row_names_a_tool_that_exists_and_no_alias_means_two_tools() {
+        for (canonical, alias, ..) in TABLE {
+            assert_eq!(builtin::tests::definition(canonical).name().as_str(), *canonical);
+            assert!(TABLE.iter().all(|(other, name, ..)| name != alias || other == canonical), "{alias}");
+        }
+        assert!(TABLE.is_sorted_by_key(|(canonical, ..)| *canonical));
+    }
+}

@@ -1,0 +1,184 @@
+//! The contract of a tool that is written in Rust.
+
+use crate::builtin::{run::Run, schema::input_schema, world::World};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::any::type_name;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, Tool, ToolAnnotations, ToolSource},
+    tool_failure::ToolFailure,
+    tool_name::{InvalidToolName, ToolName},
+    tool_result::ToolResult,
+};
+
+/// A tool: its definition and what it does, in one type.
+///
+/// Arguments are validated against the schema of [`Input`](Self::Input) before a tool sees them. A tool touches nothing
+/// beyond what [`accesses`](Self::accesses) said and the grant permits; files are reached through
+/// [`Run::on_files`] alone.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use toolstead_domain::{
+///     category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
+/// };
+/// use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, run::Run};
+///
+/// struct Greet;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Input {
+///     /// Whom to greet.
+///     name: String,
+/// }
+///
+/// #[async_trait]
+/// impl BuiltInTool for Greet {
+///     const NAME: &str = "greet";
+///     const TITLE: &str = "Greet";
+///     const DESCRIPTION: &str = "Greets somebody by name.";
+///     const CATEGORY: Category = Category::Utility;
+///     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+///     const EXAMPLE: &str = r#"{"name": "Ada"}"#;
+///     type Input = Input;
+///
+///     async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+///         Ok(ToolResult::text(format!("Hello, {}!", input.name)))
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait BuiltInTool: Send + Sync + 'static {
+    /// The canonical name, in lower snake case.
+    const NAME: &'static str;
+    /// The name for people.
+    const TITLE: &'static str;
+    /// What it does, when to use it and how, for a model. The first sentence stands alone in lists.
+    const DESCRIPTION: &'static str;
+    /// What it is for.
+    const CATEGORY: Category;
+    /// Free words to filter by, sorted.
+    const TAGS: &'static [&'static str] = &[];
+    /// MCP's hints.
+    const ANNOTATIONS: ToolAnnotations;
+    /// Arguments of a typical call, as JSON text, for the documentation.
+    const EXAMPLE: &'static str;
+    /// The arguments. Doc comments on its fields are what a model reads of them.
+    type Input: DeserializeOwned + JsonSchema + Send + Sync;
+
+    /// The schema of the structured content, if every success has one
+    /// ([`output_schema`](crate::builtin::schema::output_schema)).
+    fn output_schema(&self) -> Option<Value> {
+        None
+    }
+
+    /// Whether it can work here. Asked once, when its provider is made.
+    fn availability(&self, world: &World) -> Availability {
+        let _ = world;
+        Availability::Available
+    }
+
+    /// What a call would touch. Nothing, unless it says so.
+    ///
+    /// # Errors
+    /// A failure for the model when the arguments cannot be understood.
+    async fn accesses(&self, input: &Self::Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let _ = (input, world);
+        Ok(Vec::new())
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// A failure for the model: what was wrong, and what to do next.
+    async fn run(&self, input: Self::Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure>;
+}
+
+/// A [`BuiltInTool`] whose types are forgotten, so that unlike tools stand in one list. Every tool is one.
+#[async_trait]
+pub trait AnyBuiltInTool: Send + Sync {
+    /// Its canonical name.
+    fn name(&self) -> &'static str;
+
+    /// Arguments of a typical call, as JSON text.
+    fn example(&self) -> &'static str;
+
+    /// Its definition under a name, from a source.
+    fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool;
+
+    /// See [`BuiltInTool::accesses`].
+    ///
+    /// # Errors
+    /// Also `invalid_input` when the arguments do not fit the input type.
+    async fn accesses(&self, arguments: &Map<String, Value>, world: &World) -> Result<Vec<Access>, ToolFailure>;
+
+    /// See [`BuiltInTool::run`].
+    ///
+    /// # Errors
+    /// Also `invalid_input` when the arguments do not fit the input type.
+    async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure>;
+}
+
+impl std::fmt::Debug for dyn AnyBuiltInTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[async_trait]
+impl<T: BuiltInTool> AnyBuiltInTool for T {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn example(&self) -> &'static str {
+        T::EXAMPLE
+    }
+
+    fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool {
+        let mut definition = Map::new();
+        definition.insert("name".into(), name.as_str().into());
+        definition.insert("title".into(), T::TITLE.into());
+        definition.insert("description".into(), T::DESCRIPTION.into());
+        definition.insert("inputSchema".into(), input_schema::<T::Input>());
+        if let Some(schema) = self.output_schema() {
+            definition.insert("outputSchema".into(), schema);
+        }
+        definition.insert("annotations".into(), T::ANNOTATIONS.to_json());
+        let mut tool = Tool::new(name, definition, T::CATEGORY, source);
+        tool.tags = T::TAGS.iter().map(ToString::to_string).collect();
+        tool.availability = self.availability(world);
+        tool
+    }
+
+    async fn accesses(&self, arguments: &Map<String, Value>, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        BuiltInTool::accesses(self, &parsed(arguments)?, world).await
+    }
+
+    async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        BuiltInTool::run(self, parsed(arguments)?, run).await
+    }
+}
+
+fn parsed<I: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<I, ToolFailure> {
+    I::deserialize(arguments).map_err(|error| {
+        ToolFailure::new(ErrorKind::InvalidInput, format!("the arguments cannot be used: {error}"))
+            .caused_by(format!("arguments do not fit {}", type_name::<I>()))
+    })
+}
+
+/// The name of a tool, checked.
+///
+/// # Errors
+/// [`InvalidToolName`] when a program that embeds Toolstead named its tool against MCP's rule.
+pub(super) fn checked_name(tool: &dyn AnyBuiltInTool) -> Result<ToolName, InvalidToolName> {
+    ToolName::parse(tool.name())
+}

@@ -1,0 +1,88 @@
+//! A text as models write it, with line feeds only, and the way back to the text as it is.
+
+use std::{borrow::Cow, ops::Range};
+
+/// A text with every `\r\n` as `\n`. Positions are counted in bytes.
+#[derive(Debug)]
+pub(super) struct LineView<'a> {
+    original: &'a str,
+    text: Cow<'a, str>,
+    /// Where in `text` the line feeds stand whose carriage returns are left out, ascending.
+    without_return: Vec<usize>,
+}
+
+impl<'a> LineView<'a> {
+    pub(super) fn of(original: &'a str) -> Self {
+        if !original.contains("\r\n") {
+            return Self { original, text: Cow::Borrowed(original), without_return: Vec::new() };
+        }
+        let mut text = String::with_capacity(original.len());
+        let mut without_return = Vec::new();
+        let mut pieces = original.split("\r\n");
+        text.push_str(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            without_return.push(text.len());
+            text.push('\n');
+            text.push_str(piece);
+        }
+        Self { original, text: Cow::Owned(text), without_return }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn original(&self) -> &'a str {
+        self.original
+    }
+
+    /// The same range in the original. A line break belongs to it with its carriage return or not at all.
+    pub(super) fn in_original(&self, range: Range<usize>) -> Range<usize> {
+        let moved = |at: usize| at + self.without_return.partition_point(|place| *place < at);
+        moved(range.start)..moved(range.end)
+    }
+
+    /// A new text (with line feeds) for a range of the original, with the line endings of that place: those in the
+    /// range, else the next, else the one before. Where there are none at all it stays as it is.
+    pub(super) fn with_endings_of<'n>(&self, range: &Range<usize>, new: &'n str) -> Cow<'n, str> {
+        if !new.contains('\n') {
+            return Cow::Borrowed(new);
+        }
+        let ending =
+            |at: Option<usize>, base: usize| at.map(|at| self.original.as_bytes()[..base + at].last() == Some(&b'\r'));
+        let next = self.original[range.start..].find('\n');
+        let has_return = ending(next, range.start).or_else(|| ending(self.original[..range.start].rfind('\n'), 0));
+        match has_return {
+            Some(true) => Cow::Owned(new.replace('\n', "\r\n")),
+            Some(false) | None => Cow::Borrowed(new),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_the_view_are_found_again() {
+        let view = LineView::of("a\r\nb\nc\r\n");
+        assert_eq!(view.text(), "a\nb\nc\n");
+        let original = |range| &view.original()[view.in_original(range)];
+        assert_eq!(original(0..1), "a");
+        assert_eq!(original(1..2), "\r\n");
+        assert_eq!(original(0..4), "a\r\nb\n");
+        assert_eq!(original(4..6), "c\r\n");
+        assert_eq!(original(2..2), "");
+    }
+
+    #[test]
+    fn new_lines_end_as_their_neighbours_do() {
+        let check = |original: &str, range: Range<usize>, expected: &str| {
+            assert_eq!(LineView::of(original).with_endings_of(&range, "x\ny"), expected, "{original:?}");
+        };
+        check("a\r\nb\n", 0..0, "x\r\ny");
+        check("a\r\nb\n", 3..3, "x\ny");
+        check("a\r\nb", 4..4, "x\r\ny");
+        check("a", 0..1, "x\ny");
+    }
+}

@@ -1,0 +1,135 @@
+//! What `grep` looks for, and in which files.
+
+use crate::builtin::grep::{Input, OutputMode};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use ignore::{
+    overrides::{Override, OverrideBuilder},
+    types::{Types, TypesBuilder},
+};
+use std::path::Path;
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// The largest program that a pattern may become, in bytes.
+const MAX_PROGRAM_BYTES: usize = 10 << 20;
+/// The longest line, or file where matches go over lines, that is searched.
+const MAX_BUFFER_BYTES: usize = 16 << 20;
+
+/// A search, made ready.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) matcher: RegexMatcher,
+    globs: Override,
+    types: Option<Types>,
+}
+
+impl Plan {
+    /// `start` is where the globs are anchored.
+    pub(super) fn of(input: &Input, start: &Path) -> Result<Self, ToolFailure> {
+        Ok(Self { matcher: matcher(input)?, globs: globs(input, start)?, types: types(input)? })
+    }
+
+    /// Whether an entry is searched, or entered.
+    pub(super) fn is_wanted(&self, path: &Path, is_folder: bool) -> bool {
+        if self.globs.matched(path, is_folder).is_ignore() {
+            return false;
+        }
+        is_folder || self.types.as_ref().is_none_or(|types| types.matched(path, false).is_whitelist())
+    }
+
+    /// A searcher for this plan.
+    pub(super) fn searcher(input: &Input) -> Searcher {
+        let shows_lines = input.output_mode == OutputMode::Content && !input.only_matching;
+        let around = |own: Option<usize>| if shows_lines { own.or(input.context).unwrap_or(0) } else { 0 };
+        SearcherBuilder::new()
+            .line_number(true)
+            .multi_line(input.multiline)
+            .before_context(around(input.before))
+            .after_context(around(input.after))
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(MAX_BUFFER_BYTES))
+            .build()
+    }
+}
+
+fn matcher(input: &Input) -> Result<RegexMatcher, ToolFailure> {
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .case_insensitive(input.ignore_case)
+        .fixed_strings(input.fixed_strings)
+        .multi_line(true)
+        .dot_matches_new_line(input.multiline)
+        .size_limit(MAX_PROGRAM_BYTES)
+        .dfa_size_limit(MAX_PROGRAM_BYTES);
+    if !input.multiline {
+        // Lets the engine work line by line, with `$` before a carriage return as well.
+        builder.crlf(true).line_terminator(Some(b'\n'));
+    }
+    builder.build(&input.pattern).map_err(|error| {
+        let failure =
+            ToolFailure::new(ErrorKind::InvalidInput, format!("`{}` cannot be searched for: {error}", input.pattern));
+        let has_look_around = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| input.pattern.contains(group));
+        if has_look_around {
+            failure.next("Look-around is not supported; search for less, and pick from what is found.")
+        } else if !input.multiline && (input.pattern.contains("\\n") || input.pattern.contains('\n')) {
+            failure.next("Set `multiline` to let a match go over several lines.")
+        } else {
+            failure.next("Set `fixed_strings` to look for the text as it is.")
+        }
+    })
+}
+
+fn globs(input: &Input, start: &Path) -> Result<Override, ToolFailure> {
+    let wrong = |error: ignore::Error| {
+        ToolFailure::new(ErrorKind::InvalidInput, format!("`glob` cannot be used: {error}"))
+            .next("Give patterns like \"*.rs\" or \"src/**/*.{ts,tsx}\".")
+    };
+    let mut builder = OverrideBuilder::new(start);
+    for glob in separated(input.glob.as_deref().unwrap_or_default()) {
+        builder.add(&glob).map_err(wrong)?;
+    }
+    builder.build().map_err(wrong)
+}
+
+/// The patterns in a list with commas or blanks; those in braces belong to their pattern.
+fn separated(list: &str) -> Vec<String> {
+    let mut patterns = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in list.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ',' | ' ' if depth == 0 => {
+                patterns.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(pattern) = patterns.last_mut() {
+            pattern.push(c);
+        }
+    }
+    patterns.retain(|pattern| !pattern.is_empty());
+    patterns
+}
+
+fn types(input: &Input) -> Result<Option<Types>, ToolFailure> {
+    let Some(name) = &input.file_type else { return Ok(None) };
+    let types = TypesBuilder::new().add_defaults().select(name).build().map_err(|error| {
+        ToolFailure::new(ErrorKind::InvalidInput, format!("`file_type` cannot be used: {error}"))
+            .next("Use ripgrep's names, like \"rust\", \"py\", \"js\" or \"md\", or use `glob`.")
+    })?;
+    Ok(Some(types))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_globs_is_taken_apart() {
+        assert_eq!(separated("*.rs, *.{ts,tsx} !x"), ["*.rs", "*.{ts,tsx}", "!x"]);
+        assert_eq!(separated(" ,"), Vec::<String>::new());
+        assert_eq!(separated("}a,b{c,d"), ["}a", "b{c,d"]);
+    }
+}

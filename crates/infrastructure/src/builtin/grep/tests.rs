@@ -1,0 +1,195 @@
+//! What `grep` promises.
+
+use crate::builtin::tests::Bench;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, time::Duration};
+
+fn bench() -> Bench {
+    let bench = Bench::with_deny(&["Read(secret)"]);
+    bench.put_at("old.rs", "fn main() {\n    one();\n}\n", 1);
+    bench.put_at("src/new.rs", "fn one() {}\r\nfn two() { one() }\r\n", 3);
+    bench.put_at("notes.md", "one two\n", 2);
+    bench.put_at(".env", "one\n", 0);
+    bench.put_at("build/out.rs", "one\n", 9);
+    bench.put(".git/config", "one\n");
+    bench.put("secret/key", "one\n");
+    bench.put_at("blob", b"one\0two\n", 5);
+    bench.put_at(".gitignore", "build/\n", 0);
+    bench
+}
+
+#[track_caller]
+fn check(arguments: Value, expected: &str) {
+    let text = bench().text("grep", arguments);
+    let denied = "\n[1 file or folder was not searched: a rule denies reading it.]";
+    assert_eq!(text.replace(denied, "").replace("\n[1 binary file passed over]", ""), expected);
+}
+
+#[test]
+fn files_are_named_the_last_changed_first() {
+    check(json!({"pattern": "one"}), "src/new.rs\nnotes.md\nold.rs\n.env");
+    check(json!({"pattern": "one", "show_hidden": false}), "src/new.rs\nnotes.md\nold.rs");
+    check(json!({"pattern": "one", "no_ignore": true, "glob": "*.rs"}), "build/out.rs\nsrc/new.rs\nold.rs");
+    check(json!({"pattern": "one", "file_type": "md"}), "notes.md");
+    check(json!({"pattern": "one", "glob": "*.{rs,md} !old*"}), "src/new.rs\nnotes.md");
+    check(json!({"pattern": "one", "glob": "src/*.rs"}), "src/new.rs");
+    check(json!({"pattern": "one", "path": "src"}), "src/new.rs");
+    check(json!({"pattern": "one", "path": "build/out.rs"}), "build/out.rs");
+    check(json!({"pattern": "one", "path": "build"}), "build/out.rs");
+    check(json!({"pattern": "ONE", "ignore_case": true, "path": "notes.md"}), "notes.md");
+    check(
+        json!({"pattern": "o.e()", "fixed_strings": true}),
+        "Nothing matches `o.e()` in `.`.\nIgnore files leave out 1 file or folder: set `no_ignore` to search them, too.",
+    );
+}
+
+#[test]
+fn lines_are_shown_with_numbers_and_surroundings() {
+    let content = |more: Value| {
+        let mut arguments = json!({"pattern": "one", "output_mode": "content", "glob": "*.rs"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    check(content(json!({})), "src/new.rs:1:fn one() {}\nsrc/new.rs:2:fn two() { one() }\nold.rs:2:    one();");
+    check(content(json!({"line_numbers": false, "path": "old.rs"})), "old.rs:    one();");
+    check(content(json!({"context": 1, "path": "old.rs"})), "old.rs-1-fn main() {\nold.rs:2:    one();\nold.rs-3-}");
+    check(
+        content(json!({"before": 1})),
+        "src/new.rs:1:fn one() {}\nsrc/new.rs:2:fn two() { one() }\n--\nold.rs-1-fn main() {\nold.rs:2:    one();",
+    );
+    check(
+        content(json!({"only_matching": true, "pattern": "o.."})),
+        "src/new.rs:1:one\nsrc/new.rs:2:o()\nsrc/new.rs:2:one\nold.rs:2:one",
+    );
+    check(
+        content(json!({"pattern": "[}]$", "path": "src"})),
+        "src/new.rs:1:fn one() {}\nsrc/new.rs:2:fn two() { one() }",
+    );
+    check(content(json!({"pattern": "main.*one", "multiline": true})), "old.rs:1:fn main() {\nold.rs:2:    one();");
+}
+
+#[test]
+fn counts_cover_everything_and_pages_say_where_they_end() {
+    check(
+        json!({"pattern": "one", "output_mode": "count", "glob": "*.rs"}),
+        "src/new.rs:2\nold.rs:1\n3 lines match in 2 files",
+    );
+    check(
+        json!({"pattern": "one", "output_mode": "count", "glob": "*.rs", "head_limit": 1}),
+        "src/new.rs:2\n3 lines match in 2 files\n[1 of 2 are shown; narrow the search, or go on with offset=1]",
+    );
+    check(json!({"pattern": "one", "head_limit": 2, "offset": 2}), "old.rs\n.env");
+    check(json!({"pattern": "one", "offset": 9}), "There are only 4 to show; `offset` lies past them.");
+    check(json!({"pattern": "one", "head_limit": 0, "glob": "*.rs"}), "src/new.rs\nold.rs");
+}
+
+#[test]
+fn matches_are_told_as_data() {
+    let result = bench().call("grep", json!({"pattern": "two", "path": "notes.md", "output_mode": "content"})).unwrap();
+    let expected = json!({
+        "mode": "content", "files": ["notes.md"],
+        "matches": [{"path": "notes.md", "line": 1, "text": "one two", "start": 4, "end": 7}],
+        "counts": [], "total_matches": 1, "truncated": false,
+    });
+    assert_eq!(result.structured_content(), Some(&expected));
+}
+
+#[test]
+fn what_was_not_searched_is_said() {
+    let text = bench().text("grep", json!({"pattern": "one"}));
+    assert!(text.contains("[1 file or folder was not searched: a rule denies reading it.]"), "{text}");
+    assert!(text.contains("[1 binary file passed over]"), "{text}");
+    let late = bench().call_within(Duration::ZERO, "grep", json!({"pattern": "one"})).unwrap();
+    assert!(late.joined_text().contains("the time was over"), "{}", late.joined_text());
+    assert_eq!(late.structured_content().unwrap()["truncated"], true);
+    let late = bench().call_within(Duration::ZERO, "grep", json!({"pattern": "one", "path": "old.rs"})).unwrap();
+    assert!(late.joined_text().contains("the time was over"), "{}", late.joined_text());
+}
+
+#[test]
+fn a_search_that_finds_too_much_ends() {
+    let bench = Bench::new();
+    bench.put("f", "x\n".repeat(30_000));
+    let count = bench.call("grep", json!({"pattern": "x", "output_mode": "count"})).unwrap();
+    assert_eq!(count.structured_content().unwrap()["total_matches"], 10_000);
+    assert!(count.joined_text().contains("because so much was found"), "{}", count.joined_text());
+    bench.put("f", "y\ny\ny\ny\nx\n".repeat(9_000));
+    let content = json!({"pattern": "x", "output_mode": "content", "context": 2, "head_limit": 5});
+    let content = bench.call("grep", content).unwrap();
+    assert_eq!(content.structured_content().unwrap()["truncated"], true);
+}
+
+#[test]
+fn a_long_line_and_another_encoding_are_searched() {
+    let bench = Bench::new();
+    bench.put("long", format!("{}needle{}", "x".repeat(2_000_000), "y".repeat(2_000_000)));
+    let text = bench.text("grep", json!({"pattern": "needle", "output_mode": "content"}));
+    assert!(text.contains("needle") && text.len() < 2000, "{}", text.len());
+    bench.put("wide", b"\xff\xfen\0\xe4\0h\0\n\0");
+    assert_eq!(bench.text("grep", json!({"pattern": "näh", "output_mode": "content"})), "wide:1:näh");
+    bench.put("huge", vec![b'z'; 20 << 20]);
+    let text = bench.text("grep", json!({"pattern": "z$", "path": "huge"}));
+    assert!(text.contains("1 could not be searched"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_searched_for_is_told_with_what_to_do() {
+    let bench = bench();
+    for (arguments, expected) in [
+        (json!({"pattern": "("}), "Set `fixed_strings`"),
+        (json!({"pattern": "(?=x)"}), "Look-around is not supported"),
+        (json!({"pattern": "a\\nb"}), "Set `multiline`"),
+        (json!({"pattern": "x", "file_type": "klingon"}), "unrecognized file type: klingon"),
+        (json!({"pattern": "x", "glob": "a["}), "`glob` cannot be used"),
+        (json!({"pattern": "x", "path": "nowhere"}), "does not exist"),
+        (json!({"pattern": "x{1000}{1000}{1000}"}), "size limit"),
+    ] {
+        let told = bench.call("grep", arguments).unwrap_err().text();
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
+fn ignore_files_work_as_in_git() {
+    let bench = Bench::new();
+    bench.put(".gitignore", "*.log\n/only_here\n");
+    bench.put("a/.gitignore", "!keep.log\nsub/\n");
+    for name in ["x.log", "only_here", "a/keep.log", "a/only_here", "a/sub/y", "a/z"] {
+        bench.put(name, "hit");
+    }
+    let found = |arguments| bench.text("grep", arguments).lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    let set = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+    assert_eq!(found(json!({"pattern": "hit"})), set(&["a/keep.log", "a/only_here", "a/z"]));
+    bench.put("b/w.log", "hit");
+    assert_eq!(found(json!({"pattern": "hit", "path": "b"})).len(), 2, "patterns above the start hold there");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn what_is_found_is_what_a_look_at_every_line_finds(
+        files in prop::collection::btree_map("[ab]{1,2}(/[ab]{1,2}){0,2}[.]t", "([abx ]{0,5}\r?\n){0,6}[abx]{0,2}", 0..6),
+        pattern in "(a|b|x|[.]|ab|x[*]|\\^a|b\\$){1,2}",
+    ) {
+        let bench = Bench::new();
+        for (name, content) in &files {
+            bench.put(name, content);
+        }
+        let arguments = json!({"pattern": pattern, "output_mode": "content", "head_limit": 0});
+        let found = bench.call("grep", arguments).unwrap();
+        let found = found.structured_content().unwrap()["matches"].as_array().unwrap().clone();
+        let found: BTreeSet<(String, u64)> = found
+            .iter()
+            .map(|line| (line["path"].as_str().unwrap().to_owned(), line["line"].as_u64().unwrap()))
+            .collect();
+        let regex = regex::Regex::new(&pattern).unwrap();
+        let expected: BTreeSet<(String, u64)> = files
+            .iter()
+            .flat_map(|(name, content)| (1..).zip(content.lines()).map(move |(number, line)| (name, number, line)))
+            .filter(|(.., line)| regex.is_match(line))
+            .map(|(name, number, _)| (name.clone(), number))
+            .collect();
+        prop_assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,156 @@
+//! The built-in tools as a provider.
+
+use crate::builtin::{
+    aliases::aliases_of,
+    built_in_tool::{AnyBuiltInTool, checked_name},
+    run::Run,
+    world::World,
+};
+use async_trait::async_trait;
+use std::collections::HashMap;
+use toolstead_domain::{
+    access::Access,
+    error_kind::ErrorKind,
+    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
+    server_name::ServerName,
+    tool::{Tool, ToolSource},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_name::{InvalidToolName, ToolName},
+};
+
+/// The name under which the built-in tools are registered.
+pub const BUILT_IN: &str = "built-in";
+
+/// Tools that are written in Rust, as one provider.
+#[derive(Debug)]
+pub struct BuiltInTools {
+    name: String,
+    world: World,
+    tools: Vec<Box<dyn AnyBuiltInTool>>,
+    definitions: Vec<Tool>,
+    places: HashMap<ToolName, usize>,
+}
+
+impl BuiltInTools {
+    /// The provider `built-in`: its tools bear their own names, and the aliases of those names.
+    ///
+    /// # Errors
+    /// [`InvalidBuiltInTools`] when a name breaks MCP's rule or is there twice.
+    pub fn new(tools: Vec<Box<dyn AnyBuiltInTool>>, world: World) -> Result<Self, InvalidBuiltInTools> {
+        let mut provider = Self::of(BUILT_IN.into(), tools, world, |name| (name, ToolSource::BuiltIn))?;
+        for tool in &mut provider.definitions {
+            tool.aliases = aliases_of(tool.name().as_str());
+        }
+        Ok(provider)
+    }
+
+    /// A provider of a program that embeds Toolstead, under a name of its own: its tools are called
+    /// `mcp__{name}__{tool}`.
+    ///
+    /// # Errors
+    /// [`InvalidBuiltInTools`] when a tool's name breaks MCP's rule or is there twice.
+    pub fn named(
+        name: &ServerName,
+        tools: Vec<Box<dyn AnyBuiltInTool>>,
+        world: World,
+    ) -> Result<Self, InvalidBuiltInTools> {
+        Self::of(name.to_string(), tools, world, |tool| {
+            (ToolName::for_upstream(name, tool.as_str()), ToolSource::Embedded(name.clone()))
+        })
+    }
+
+    fn of(
+        name: String,
+        tools: Vec<Box<dyn AnyBuiltInTool>>,
+        world: World,
+        offered_as: impl Fn(ToolName) -> (ToolName, ToolSource),
+    ) -> Result<Self, InvalidBuiltInTools> {
+        let mut definitions = Vec::with_capacity(tools.len());
+        let mut places = HashMap::with_capacity(tools.len());
+        for (place, tool) in tools.iter().enumerate() {
+            let (name, source) = offered_as(checked_name(&**tool)?);
+            if places.insert(name.clone(), place).is_some() {
+                return Err(InvalidBuiltInTools::Twice(name));
+            }
+            definitions.push(tool.definition(name, source, &world));
+        }
+        Ok(Self { name, world, tools, definitions, places })
+    }
+
+    /// The tools' definitions, in the order of the list.
+    pub fn definitions(&self) -> &[Tool] {
+        &self.definitions
+    }
+
+    /// Arguments of a typical call of a tool, as JSON text; `None` if it is not among these.
+    pub fn example(&self, tool: &str) -> Option<&'static str> {
+        self.places.get(tool).map(|place| self.tools[*place].example())
+    }
+
+    fn tool(&self, call: &ToolCall) -> Result<&dyn AnyBuiltInTool, ToolFailure> {
+        let name = call.tool.name();
+        let place = self.places.get(name);
+        place.map(|place| &*self.tools[*place]).ok_or_else(|| {
+            ToolFailure::new(ErrorKind::NotFound, format!("there is no tool `{name}` among those of `{}`", self.name))
+        })
+    }
+}
+
+#[async_trait]
+impl ToolProvider for BuiltInTools {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+        Ok(self.definitions.clone())
+    }
+
+    async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
+        self.tool(call)?.accesses(&call.arguments, &self.world).await
+    }
+
+    async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
+        let run = Run { world: &self.world, tools: &self.definitions, call, context };
+        self.tool(call)?.run(&call.arguments, &run).await.map(CallOutcome::Done)
+    }
+}
+
+/// Tools that cannot be offered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidBuiltInTools {
+    /// A name breaks MCP's rule.
+    #[error(transparent)]
+    Name(#[from] InvalidToolName),
+    /// Two tools bear the same name.
+    #[error("there are two tools named `{0}`")]
+    Twice(ToolName),
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin::tests::Bench;
+    use serde_json::json;
+    use toolstead_domain::error_kind::ErrorKind;
+
+    #[test]
+    fn arguments_that_do_not_fit_are_said_to_be_wrong() {
+        let bench = Bench::new();
+        for (tool, arguments) in [
+            ("read_file", json!({})),
+            ("read_file", json!({"path": "a", "pages": "1"})),
+            ("read_file", json!({"path": "a", "limit": 0})),
+            ("grep", json!({"pattern": "x", "output_mode": "all"})),
+            ("write_file", json!({"path": "a", "content": "", "mode": "rwx"})),
+        ] {
+            assert_eq!(bench.call(tool, arguments.clone()).unwrap_err().kind, ErrorKind::InvalidInput, "{arguments}");
+        }
+        assert_eq!(bench.call_unchecked("read_file", json!({"path": 1})).unwrap_err().kind, ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_tool_of_another_provider_is_not_found() {
+        assert_eq!(Bench::new().call_unchecked("elsewhere", json!({})).unwrap_err().kind, ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,53 @@
+//! One run of a built-in tool.
+
+use crate::{
+    builtin::world::{World, on_blocking_thread},
+    sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
+};
+use toolstead_domain::{ports::tool_provider::CallContext, tool::Tool, tool_call::ToolCall, tool_failure::ToolFailure};
+
+/// What a tool has while it runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    pub(super) world: &'a World,
+    pub(super) tools: &'a [Tool],
+    pub(super) call: &'a ToolCall,
+    pub(super) context: &'a CallContext<'a>,
+}
+
+impl<'a> Run<'a> {
+    /// The surroundings.
+    pub fn world(&self) -> &'a World {
+        self.world
+    }
+
+    /// All tools of the same provider.
+    pub fn tools(&self) -> &'a [Tool] {
+        self.tools
+    }
+
+    /// The call.
+    pub fn call(&self) -> &'a ToolCall {
+        self.call
+    }
+
+    /// What accompanies the call: principal, deadline, grant, the way back to the client.
+    pub fn context(&self) -> &'a CallContext<'a> {
+        self.context
+    }
+
+    /// Works on files, on a thread where that holds up nobody. The workspace it gets knows what the call may touch and
+    /// when to end; it ends also when this future is dropped.
+    ///
+    /// # Errors
+    /// What the work fails with.
+    pub async fn on_files<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&GrantedWorkspace) -> Result<T, ToolFailure> + Send + 'static,
+    ) -> Result<T, ToolFailure> {
+        let stop = Stop::at(self.context.deadline);
+        let _abandon = stop.when_dropped();
+        let granted = GrantedWorkspace::new(self.world.workspace.clone(), self.context.grant.clone(), stop);
+        on_blocking_thread(move || work(&granted)).await
+    }
+}

@@ -1,0 +1,149 @@
+//! JSON Schemas from Rust types, in the plain form that every client and model provider takes.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+/// The schema of a tool's arguments: an object that takes no unknown members (JSON Schema 2020-12, everything inline).
+pub fn input_schema<T: JsonSchema>() -> Value {
+    let mut schema = plain_schema(SchemaSettings::draft2020_12().for_deserialize().into_root::<T>());
+    if let Value::Object(members) = &mut schema {
+        members.entry("properties").or_insert_with(|| json!({}));
+        members.entry("additionalProperties").or_insert(Value::Bool(false));
+    }
+    schema
+}
+
+/// The schema of a tool's structured content. Members that are `None` must be left out when it is written
+/// (`skip_serializing_if`).
+pub fn output_schema<T: JsonSchema>() -> Value {
+    plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>())
+}
+
+trait IntoRoot {
+    fn into_root<T: JsonSchema>(self) -> Value;
+}
+
+impl IntoRoot for SchemaSettings {
+    fn into_root<T: JsonSchema>(self) -> Value {
+        let inline = self.with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        });
+        inline.into_generator().into_root_schema_for::<T>().to_value()
+    }
+}
+
+fn plain_schema(mut schema: Value) -> Value {
+    if let Value::Object(members) = &mut schema {
+        // The tool has a title and a description of its own.
+        members.shift_remove("title");
+        members.shift_remove("description");
+    }
+    make_plain(&mut schema);
+    schema
+}
+
+/// Takes out what only Rust means: "or null" of an `Option`, the widths of numbers, defaults that say nothing.
+fn make_plain(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            without_null(members);
+            if members.get("format").and_then(Value::as_str).is_some_and(is_width) {
+                members.shift_remove("format");
+            }
+            if members.get("default").is_some_and(Value::is_null) {
+                members.shift_remove("default");
+            }
+            if let Some(Value::String(description)) = members.get_mut("description") {
+                // Doc comments are broken into lines for those who read the source.
+                *description = description.replace('\n', " ");
+            }
+            members.values_mut().for_each(make_plain);
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_plain),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn is_width(format: &str) -> bool {
+    ["uint", "int", "float", "double"].iter().any(|prefix| format.starts_with(prefix))
+}
+
+fn without_null(members: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = members.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = &types[..] {
+            let only = only.clone();
+            members.insert("type".into(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = members.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Array(choices)) = members.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type") != Some(&json!("null")));
+        if let [Value::Object(only)] = &choices[..] {
+            let only = only.clone();
+            members.shift_remove("anyOf");
+            // What stands beside the choice (its description) is about this use and wins.
+            for (name, value) in only {
+                members.entry(name).or_insert(value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Input {
+        /// Path of the file.
+        path: String,
+        /// First line.
+        #[schemars(range(min = 1))]
+        offset: Option<u32>,
+        /// What to
+        /// show.
+        #[serde(default)]
+        mode: Option<Mode>,
+        #[serde(default)]
+        all: bool,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Mode {
+        Text,
+        HexDump,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    #[test]
+    fn a_schema_is_plain_inline_and_closed() {
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "path": {"description": "Path of the file.", "type": "string"},
+                "offset": {"description": "First line.", "type": "integer", "minimum": 1},
+                "mode": {"description": "What to show.", "type": "string", "enum": ["text", "hex_dump"]},
+                "all": {"type": "boolean", "default": false},
+            },
+            "additionalProperties": false,
+            "required": ["path"],
+        });
+        assert_eq!(input_schema::<Input>(), expected);
+    }
+
+    #[test]
+    fn a_tool_without_arguments_still_has_a_closed_object() {
+        let expected = json!({"type": "object", "properties": {}, "additionalProperties": false});
+        assert_eq!(input_schema::<Nothing>(), expected);
+    }
+}

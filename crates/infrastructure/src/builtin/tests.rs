@@ -1,0 +1,311 @@
+//! A workspace on a real disk, and the path that a call takes to a tool: for the tests of the tools.
+#![expect(clippy::disallowed_methods, reason = "tests lay out and look at files behind the tools' back")]
+
+use super::*;
+use crate::{
+    builtin::{provider::BuiltInTools, world::World},
+    sandbox::workspace::{FolderNames, Workspace},
+};
+use futures::future::join_all;
+use serde_json::{Map, Value};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    client_profile::ClientProfile,
+    coercion::coerce,
+    error_kind::ErrorKind,
+    permission::{
+        decision::Verdict,
+        grant::Grant,
+        path_pattern::PatternBase,
+        policy::PermissionPolicy,
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    ports::{
+        caller::SilentCaller,
+        clock::{Clock, Timestamp},
+        output_sink::NoOutputs,
+        tool_provider::{CallContext, CallOutcome, ToolProvider},
+    },
+    principal::Principal,
+    tool::{Tool, ToolSource},
+    tool_call::{CallId, ToolCall},
+    tool_failure::ToolFailure,
+    tool_input_schema::{Formats, ToolInputSchema},
+    tool_name::ToolName,
+    tool_result::ToolResult,
+    workspace_roots::WorkspaceRoots,
+};
+use uuid::Uuid;
+
+/// 2026-03-01T12:00:00Z, always.
+struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(1_772_366_400_000_000)
+    }
+}
+
+/// A workspace with one root, and the built-in tools in it.
+pub(super) struct Bench {
+    folder: TempDir,
+    tools: BuiltInTools,
+    policy: Arc<PermissionPolicy>,
+    runtime: Runtime,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        Self::with_rules(&[])
+    }
+
+    pub(super) fn with_deny(rules: &[&str]) -> Self {
+        Self::with_rules(&rules.iter().map(|rule| (Effect::Deny, *rule)).collect::<Vec<_>>())
+    }
+
+    pub(super) fn with_ask(rules: &[&str]) -> Self {
+        Self::with_rules(&rules.iter().map(|rule| (Effect::Ask, *rule)).collect::<Vec<_>>())
+    }
+
+    pub(super) fn without_roots() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self::of(folder, Workspace::closed(), PermissionPolicy::default())
+    }
+
+    fn with_rules(rules: &[(Effect, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
+        let rule = |(effect, text): &(Effect, &str)| {
+            Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        };
+        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+        let rules = rules.iter().map(rule).collect();
+        Self::of(folder, workspace, PermissionPolicy { rules, roots, ..Default::default() })
+    }
+
+    fn of(folder: TempDir, workspace: Workspace, policy: PermissionPolicy) -> Self {
+        let tools = BuiltInTools::new(all(), world(workspace)).unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        Self { folder, tools, policy: Arc::new(policy), runtime }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(super) fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// A file whose content changed so many seconds after 2026.
+    pub(super) fn put_at(&self, name: &str, content: impl AsRef<[u8]>, seconds: u64) {
+        self.put(name, content);
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(1_767_225_600 + seconds);
+        fs::File::options().append(true).open(self.path(name)).unwrap().set_modified(time).unwrap();
+    }
+
+    pub(super) fn get(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    pub(super) fn names(&self, name: &str) -> Vec<String> {
+        let names = fs::read_dir(self.path(name)).unwrap();
+        let mut names: Vec<String> =
+            names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    pub(super) fn mode(&self, name: &str) -> u32 {
+        fs::metadata(self.path(name)).unwrap().permissions().mode() & 0o7777
+    }
+
+    pub(super) fn set_mode(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    pub(super) fn hard_link(&self, from: &str, to: &str) {
+        fs::hard_link(self.path(from), self.path(to)).unwrap();
+    }
+
+    pub(super) fn link(&self, target: &str, name: &str) {
+        symlink(target, self.path(name)).unwrap();
+    }
+
+    /// What a model reads of a success.
+    #[track_caller]
+    pub(super) fn text(&self, tool: &str, arguments: Value) -> String {
+        self.call(tool, arguments).unwrap().joined_text()
+    }
+
+    /// One call: validated, judged, approved where somebody is asked, run. A success keeps its promise of structured
+    /// content.
+    pub(super) fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
+        self.runtime.block_on(self.called(tool, arguments, Duration::from_secs(600)))
+    }
+
+    /// One call that must be done by then.
+    pub(super) fn call_within(&self, time: Duration, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
+        self.runtime.block_on(self.called(tool, arguments, time))
+    }
+
+    pub(super) fn call_at_once(&self, calls: Vec<(&str, Value)>) -> Vec<Result<ToolResult, ToolFailure>> {
+        let calls = calls.into_iter().map(|(tool, arguments)| self.called(tool, arguments, Duration::from_secs(600)));
+        self.runtime.block_on(join_all(calls))
+    }
+
+    async fn called(&self, tool: &str, arguments: Value, time: Duration) -> Result<ToolResult, ToolFailure> {
+        let tool = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).unwrap();
+        let mut arguments = arguments.as_object().unwrap().clone();
+        coerce(tool.input_schema(), &mut arguments);
+        let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).unwrap();
+        schema
+            .validate(&Value::Object(arguments.clone()))
+            .map_err(|wrong| ToolFailure::new(ErrorKind::InvalidInput, wrong.to_string()))?;
+        let tool = Arc::new(tool.clone());
+        let call = ToolCall {
+            id: CallId(Uuid::nil()),
+            tool: tool.clone(),
+            called_as: tool.name().to_string(),
+            arguments,
+            meta: Map::new(),
+        };
+        let accesses = self.tools.accesses(&call).await?;
+        let decision = self.policy.decide(&tool, &call.arguments, &accesses);
+        let approved = match decision.verdict {
+            Verdict::Allow => Vec::new(),
+            Verdict::Ask => accesses,
+            Verdict::Deny => return Err(ToolFailure::new(ErrorKind::PermissionDenied, decision.reason())),
+        };
+        let grant = Grant::new(self.policy.clone(), tool.clone(), approved);
+        let context = CallContext {
+            id: call.id,
+            principal: &Principal::local(),
+            session: "test",
+            deadline: Instant::now() + time,
+            grant: &grant,
+            client: &ClientProfile::without_protocol("test"),
+            answers: None,
+            caller: &SilentCaller,
+            outputs: &NoOutputs,
+        };
+        let CallOutcome::Done(result) = self.tools.call(&call, &context).await? else {
+            panic!("no built-in tool asks for input")
+        };
+        if let Some(schema) = tool.output_schema() {
+            let promised = ToolInputSchema::compile(schema, Formats::Asserted).unwrap();
+            promised.validate(result.structured_content().unwrap()).unwrap();
+        }
+        Ok(result)
+    }
+
+    fn accesses(&self, tool: &str, arguments: Value) -> Vec<Access> {
+        self.call_unchecked(tool, arguments).unwrap()
+    }
+
+    /// What a call would touch, without a look at its arguments before; the tool may be none of these.
+    pub(super) fn call_unchecked(&self, tool: &str, arguments: Value) -> Result<Vec<Access>, ToolFailure> {
+        let known = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).cloned();
+        let unknown = || Tool::new(ToolName::parse(tool).unwrap(), Map::new(), Category::Utility, ToolSource::BuiltIn);
+        let call = ToolCall {
+            id: CallId(Uuid::nil()),
+            tool: Arc::new(known.unwrap_or_else(unknown)),
+            called_as: tool.into(),
+            arguments: arguments.as_object().unwrap().clone(),
+            meta: Map::new(),
+        };
+        self.runtime.block_on(self.tools.accesses(&call))
+    }
+}
+
+fn world(workspace: Workspace) -> World {
+    World { workspace: Arc::new(workspace), clock: Arc::new(StoppedClock), version: "Toolstead test".into() }
+}
+
+/// The definition of a built-in tool.
+#[track_caller]
+pub(super) fn definition(name: &str) -> Tool {
+    let tools = BuiltInTools::new(all(), world(Workspace::closed())).unwrap();
+    tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap().clone()
+}
+
+#[test]
+fn every_tool_is_defined_in_full_and_its_example_is_valid() {
+    let tools = BuiltInTools::new(all(), world(Workspace::closed())).unwrap();
+    for tool in tools.definitions() {
+        let name = tool.name();
+        assert!((40..=400).contains(&tool.description().len()), "{name}: {}", tool.description().len());
+        assert!(tool.title().is_some() && tool.annotations().read_only_hint.is_some(), "{name}");
+        assert!(tool.tags.is_sorted(), "{name}");
+        let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).unwrap();
+        let example: Value = serde_json::from_str(tools.example(name.as_str()).unwrap()).unwrap();
+        schema.validate(&example).unwrap();
+        assert_eq!(schema.as_value()["additionalProperties"], false, "{name}");
+        let properties = schema.as_value()["properties"].as_object().unwrap();
+        for (property, schema) in properties {
+            assert!(schema["description"].is_string() && schema["type"].is_string(), "{name}.{property}: {schema}");
+        }
+        if let Some(schema) = tool.output_schema() {
+            assert_eq!(schema["type"], "object", "{name}");
+            ToolInputSchema::compile(schema, Formats::Asserted).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_name_is_not_given_to_two_tools() {
+    let twice = all().into_iter().chain(all()).collect();
+    assert!(BuiltInTools::new(twice, world(Workspace::closed())).is_err());
+}
+
+#[test]
+fn tools_of_an_embedding_program_bear_its_providers_name() {
+    let name = toolstead_domain::server_name::ServerName::parse("weather").unwrap();
+    let tools = BuiltInTools::named(&name, all(), world(Workspace::closed())).unwrap();
+    assert_eq!(tools.name(), "weather");
+    assert_eq!(tools.definitions()[0].name().as_str(), "mcp__weather__read_file");
+    assert!(tools.example("mcp__weather__read_file").is_some());
+}
+
+#[test]
+fn a_call_says_what_it_will_touch() {
+    let bench = Bench::new();
+    let kinds = |accesses: Vec<Access>| {
+        let shown = |access: &Access| access.to_string().replace(&*bench.path("").to_string_lossy(), "@/");
+        accesses.iter().map(shown).collect::<Vec<_>>().join(", ")
+    };
+    let path = serde_json::json!({"path": "a", "content": "", "old_text": "", "new_text": "", "pattern": "x"});
+    let only = |names: &[&str]| -> Value {
+        path.as_object()
+            .unwrap()
+            .iter()
+            .filter(|(name, _)| names.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    };
+    for (tool, arguments, expected) in [
+        ("read_file", only(&["path"]), "read @/a"),
+        ("write_file", only(&["path", "content"]), "write @/a"),
+        ("edit_file", only(&["path", "old_text", "new_text"]), "read @/a, write @/a"),
+        ("list_directory", only(&["path"]), "read @/a and everything below"),
+        ("glob", only(&["path", "pattern"]), "read @/a and everything below"),
+        ("grep", only(&["path", "pattern"]), "read @/a and everything below"),
+        ("system_info", only(&[]), ""),
+        ("echo", only(&[]), ""),
+    ] {
+        assert_eq!(kinds(bench.accesses(tool, arguments)), expected, "{tool}");
+    }
+}

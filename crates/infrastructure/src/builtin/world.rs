@@ -1,0 +1,46 @@
+//! What built-in tools know of their surroundings.
+
+use crate::sandbox::workspace::Workspace;
+use std::{fmt, sync::Arc};
+use toolstead_domain::{access::PathAccess, error_kind::ErrorKind, ports::clock::Clock, tool_failure::ToolFailure};
+
+/// The surroundings of the built-in tools: the same for all calls of a run.
+#[derive(Clone)]
+pub struct World {
+    /// The folders that they may work in.
+    pub workspace: Arc<Workspace>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The program's name and version, for reports: `Toolstead 0.1.0`.
+    pub version: String,
+}
+
+impl World {
+    /// What a call that names this path would touch. A missing path is no error.
+    ///
+    /// # Errors
+    /// `invalid_input` when the text is no path.
+    pub async fn access(&self, path: &str) -> Result<PathAccess, ToolFailure> {
+        let (workspace, path) = (self.workspace.clone(), path.to_owned());
+        on_blocking_thread(move || Ok(workspace.access(&path)?)).await
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("workspace", &self.workspace)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Does work that blocks where it holds up nobody.
+pub(super) async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
+) -> Result<T, ToolFailure> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(ToolFailure::new(ErrorKind::Internal, "the tool failed inside: this is a fault of Toolstead")
+            .caused_by(error))
+    })
+}

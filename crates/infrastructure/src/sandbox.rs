@@ -1,0 +1,8 @@
+//! The only way to files and processes.
+
+pub mod child_environment;
+pub mod host;
+pub mod kernel;
+#[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
+pub mod launcher;
+pub mod workspace;

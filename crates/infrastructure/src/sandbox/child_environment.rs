@@ -1,0 +1,72 @@
+//! The environment of a child process: built from a short list, never inherited.
+
+use std::{collections::BTreeMap, path::Path};
+
+/// The folders that every child finds programs in.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The environment that every child starts from: `PATH`, `HOME`, `USER`, `LANG`, `TMPDIR`, and `TZ` and `TERM` where the
+/// runtime has them. Keys, tokens and sockets of agents do not get there. What the configuration declares for one child is
+/// added by its caller.
+///
+/// `runtime` reads a variable of the runtime's own environment. `PATH` is the runtime's absolute folders in their order,
+/// so that `npx` or `uvx` is the one that its user has installed, then the fixed folders of the system that are not among
+/// them. Relative and empty entries are left out: they would let the folder that a child works in supply its programs.
+pub fn base(runtime: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
+    let given = |name: &str| runtime(name).filter(|value| !value.is_empty() && !value.contains('\0'));
+    let mut folders: Vec<String> = Vec::new();
+    for folder in given("PATH").as_deref().unwrap_or("").split(':').chain(DEFAULT_PATH.split(':')) {
+        if Path::new(folder).is_absolute() && !folders.iter().any(|known| known == folder) {
+            folders.push(folder.into());
+        }
+    }
+    let mut environment = BTreeMap::from([("PATH".to_owned(), folders.join(":"))]);
+    for (name, default) in [
+        ("HOME", Some("/")),
+        ("USER", Some("nobody")),
+        ("LANG", Some("C.UTF-8")),
+        ("TMPDIR", Some("/tmp")),
+        ("TZ", None),
+        ("TERM", None),
+    ] {
+        if let Some(value) = given(name).or(default.map(str::to_owned)) {
+            environment.insert(name.into(), value);
+        }
+    }
+    environment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(runtime: &[(&str, &str)]) -> BTreeMap<String, String> {
+        base(|name| runtime.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn nothing_but_the_listed_variables_gets_in() {
+        let environment = built(&[
+            ("HOME", "/home/a"),
+            ("TZ", "UTC"),
+            ("AWS_SECRET_ACCESS_KEY", "s"),
+            ("SSH_AUTH_SOCK", "/s"),
+            ("USER", ""),
+        ]);
+        let expected = [
+            ("HOME", "/home/a"),
+            ("LANG", "C.UTF-8"),
+            ("PATH", DEFAULT_PATH),
+            ("TMPDIR", "/tmp"),
+            ("TZ", "UTC"),
+            ("USER", "nobody"),
+        ];
+        assert_eq!(environment, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    }
+
+    #[test]
+    fn programs_are_found_where_the_user_has_them_and_never_in_a_relative_folder() {
+        let path = built(&[("PATH", "/opt/node/bin::.:bin:/usr/bin:/opt/node/bin")]).remove("PATH");
+        assert_eq!(path.as_deref(), Some("/opt/node/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin"));
+    }
+}

@@ -1,0 +1,108 @@
+//! The operating system, the processor, the memory.
+
+use crate::sandbox::host::system_file;
+use rustix::{
+    process::geteuid,
+    system::{sysinfo, uname},
+};
+use std::{thread::available_parallelism, time::Duration};
+
+/// The machine, at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// The kernel's name: `Linux`.
+    pub kernel: String,
+    /// The kernel's release: `6.8.0-31-generic`.
+    pub release: String,
+    /// How the kernel was built.
+    pub version: String,
+    /// The processor's architecture: `x86_64`.
+    pub architecture: String,
+    /// The machine's name.
+    pub host_name: String,
+    /// The system's name for people: `Ubuntu 24.04 LTS`. The kernel's name where it has none.
+    pub system: String,
+    /// The user who runs this, by name where the machine knows it, else by number.
+    pub user: String,
+    /// The processor's model, where the kernel tells it.
+    pub processor: Option<String>,
+    /// How many processors this may use.
+    pub processors: usize,
+    /// The memory, in bytes.
+    pub total_memory_bytes: u64,
+    /// How long the machine has been up.
+    pub uptime: Duration,
+}
+
+impl Machine {
+    /// Asks the system. Blocks for moments.
+    pub fn read() -> Self {
+        let (kernel, memory) = (uname(), sysinfo());
+        let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+        let os_release = system_file("/etc/os-release").unwrap_or_default();
+        let cpu_info = system_file("/proc/cpuinfo").unwrap_or_default();
+        let passwd = system_file("/etc/passwd").unwrap_or_default();
+        let user = geteuid().as_raw();
+        Self {
+            system: value_of(&os_release, "PRETTY_NAME", '=').unwrap_or_else(|| text(kernel.sysname())),
+            kernel: text(kernel.sysname()),
+            release: text(kernel.release()),
+            version: text(kernel.version()),
+            architecture: text(kernel.machine()),
+            host_name: text(kernel.nodename()),
+            user: user_name(&passwd, user).unwrap_or_else(|| user.to_string()),
+            processor: value_of(&cpu_info, "model name", ':'),
+            processors: available_parallelism().map_or(1, usize::from),
+            total_memory_bytes: bytes_of(memory.totalram, memory.mem_unit),
+            uptime: Duration::from_secs(u64::try_from(memory.uptime).unwrap_or(0)),
+        }
+    }
+}
+
+#[expect(clippy::unnecessary_cast, reason = "the width differs by processor")]
+fn bytes_of(units: rustix::ffi::c_ulong, unit: rustix::ffi::c_uint) -> u64 {
+    (units as u64).saturating_mul(u64::from(unit))
+}
+
+/// The value behind the first such key, without quotes; `None` if there is none or it is empty.
+fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
+    let value = text.lines().find_map(|line| {
+        let (name, value) = line.split_once(separator)?;
+        (name.trim() == key).then(|| value.trim().trim_matches('"').to_owned())
+    });
+    value.filter(|value| !value.is_empty())
+}
+
+fn user_name(passwd: &str, user: u32) -> Option<String> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(user)).then(|| name.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_knows_itself() {
+        let machine = Machine::read();
+        assert_eq!(machine.kernel, "Linux");
+        assert!(machine.total_memory_bytes > 1 << 20 && machine.processors > 0 && !machine.user.is_empty());
+    }
+
+    #[test]
+    fn files_of_the_system_are_read_leniently() {
+        let cpu_info = "processor\t: 0\nmodel name\t: Fast One\nprocessor\t: 1\nmodel name\t: Fast Two\n";
+        assert_eq!(value_of(cpu_info, "model name", ':').as_deref(), Some("Fast One"));
+        assert_eq!(
+            value_of("NAME=x\nPRETTY_NAME=\"Some System 1\"", "PRETTY_NAME", '=').as_deref(),
+            Some("Some System 1")
+        );
+        assert_eq!(value_of("PRETTY_NAME=", "PRETTY_NAME", '='), None);
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\nme:x:1000:1000::/home/me:/bin/sh\n";
+        assert_eq!(user_name(passwd, 1000).as_deref(), Some("me"));
+        assert_eq!(user_name(passwd, 7), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! What the running kernel offers.
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+
+/// The features that the sandbox is built on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Features {
+    /// Paths can be resolved beneath a folder without races (Linux 5.6).
+    pub openat2: bool,
+    /// The version of Landlock; `None` where there is none.
+    pub landlock_abi: Option<u32>,
+    /// This user may make user namespaces, as far as the system's settings say.
+    pub user_namespaces: bool,
+}
+
+/// Asks the kernel. Changes nothing.
+pub fn features() -> Features {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Features {
+        openat2: openat2(CWD, ".", flags, Mode::empty(), ResolveFlags::BENEATH).is_ok(),
+        landlock_abi: landlock_abi(),
+        user_namespaces: setting("/proc/sys/user/max_user_namespaces").is_none_or(|most| most > 0)
+            && setting("/proc/sys/kernel/unprivileged_userns_clone").is_none_or(|allowed| allowed > 0)
+            && setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+                .is_none_or(|restricted| restricted == 0),
+    }
+}
+
+/// A number of the system's settings; `None` where this kernel has no such setting.
+#[expect(clippy::disallowed_methods, reason = "a setting of the kernel, no file of anybody's")]
+fn setting(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[expect(unsafe_code, reason = "rustix has no call for Landlock's version")]
+fn landlock_abi() -> Option<u32> {
+    const ONLY_VERSION: libc::c_long = 1;
+    // SAFETY: with a null attribute, size 0 and the flag for the version, the call touches no memory (landlock(7)).
+    let version =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0_usize, ONLY_VERSION) };
+    u32::try_from(version).ok().filter(|version| *version > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_of_the_tests_resolves_beneath() {
+        assert!(features().openat2);
+    }
+}

@@ -1,0 +1,356 @@
+//! The one place that starts child processes.
+#![expect(unsafe_code, reason = "what a child does between fork and exec can be said in no other way")]
+
+use rustix::{
+    io::Errno,
+    pipe::{PipeFlags, pipe_with},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getppid, kill_process_group, pidfd_open,
+        set_parent_process_death_signal, setsid, waitid,
+    },
+    thread::set_no_new_privs,
+};
+use std::{
+    fmt, io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{fs::PermissionsExt, process::CommandExt},
+    },
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    net::unix::pipe,
+    sync::oneshot,
+    time::timeout,
+};
+use toolstead_domain::sandbox_policy::SandboxPolicy;
+
+/// How long a child may take to end by itself once its input is closed.
+const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
+/// How often killed children are looked after until they are gone.
+const REAPING_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Starts child processes from one thread of its own, which lives as long as a launcher or a child of it does.
+///
+/// The thread matters: a child's death signal is bound to the thread that forked it, and the threads of an async
+/// runtime come and go. With it, a child ends even when the runtime is killed with `SIGKILL`. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Launcher {
+    orders: mpsc::Sender<Order>,
+}
+
+/// What to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchSpec {
+    /// A path (relative ones from `working_dir`), or a name that is looked for in the `PATH` of the child's
+    /// environment.
+    pub program: String,
+    /// Its arguments, without the program's name.
+    pub args: Vec<String>,
+    /// The folder that it starts in; absolute.
+    pub working_dir: PathBuf,
+    /// Its environment, which is all of it, and what it may touch.
+    pub policy: SandboxPolicy,
+}
+
+/// A running child: the leader of a session and process group of its own.
+///
+/// Dropping it kills the whole group.
+#[derive(Debug)]
+pub struct Child {
+    /// Its standard input; taken by whoever writes there.
+    pub stdin: Option<pipe::Sender>,
+    /// Its standard output; taken by whoever reads it.
+    pub stdout: Option<pipe::Receiver>,
+    /// Its standard error; taken by whoever reads it.
+    pub stderr: Option<pipe::Receiver>,
+    process: Process,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// A child that could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// No such program.
+    #[error("the program `{program}` was not found; it was looked for in {places}")]
+    NotFound {
+        /// As it was named.
+        program: String,
+        /// The folders, or the one path.
+        places: String,
+    },
+    /// Its folder is not there.
+    #[error("the working folder `{}` does not exist", .0.display())]
+    NoWorkingFolder(PathBuf),
+    /// The system refused.
+    #[error("could not start `{}`", program.display())]
+    Start {
+        /// The program that was found.
+        program: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The launching thread is gone.
+    #[error("no child can be started any more")]
+    Stopped,
+}
+
+enum Order {
+    Launch {
+        spec: Box<LaunchSpec>,
+        launcher: Launcher,
+        reply: oneshot::Sender<Result<Started, LaunchError>>,
+    },
+    /// A child that has been killed and not been waited for.
+    Reap(OwnedFd),
+}
+
+struct Started {
+    process: Process,
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+/// A child that has not been waited for, so that neither its id nor its group's can have been given to anybody else.
+#[derive(Debug)]
+struct Process {
+    id: Pid,
+    handle: Option<OwnedFd>,
+    launcher: Launcher,
+}
+
+impl Launcher {
+    /// Starts the launching thread.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn start() -> io::Result<Self> {
+        let (orders, queue) = mpsc::channel();
+        thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue))?;
+        Ok(Self { orders })
+    }
+
+    /// Starts a child with three pipes, its own session, a built environment, no further descriptors, no way to gain
+    /// privileges, and a signal that ends it with this process.
+    ///
+    /// # Errors
+    /// [`LaunchError`]; then nothing runs.
+    pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
+        let (reply, started) = oneshot::channel();
+        let order = Order::Launch { spec: Box::new(spec), launcher: self.clone(), reply };
+        self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
+        let Started { process, stdin, stdout, stderr } = started.await.map_err(|_| LaunchError::Stopped)??;
+        let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
+        Ok(Child {
+            stdin: Some(pipe::Sender::from_owned_fd(stdin).map_err(failed)?),
+            stdout: Some(pipe::Receiver::from_owned_fd(stdout).map_err(failed)?),
+            stderr: Some(pipe::Receiver::from_owned_fd(stderr).map_err(failed)?),
+            process,
+        })
+    }
+}
+
+impl Child {
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.process.id.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Returns when the child has ended. Its group may live on until this value is dropped.
+    pub async fn exited(&mut self) -> Exit {
+        self.process.exited().await
+    }
+
+    /// Ends the child and its group: closes its input, if that was not taken; asks with `SIGTERM` if that does not do;
+    /// kills what is left after `grace`. Returns when it is gone.
+    pub async fn terminate(mut self, grace: Duration) {
+        drop(self.stdin.take());
+        let gently = TIME_FOR_END_OF_INPUT.min(grace / 2);
+        if timeout(gently, self.exited()).await.is_ok() {
+            return;
+        }
+        self.process.signal(Signal::TERM);
+        if timeout(grace.saturating_sub(gently), self.exited()).await.is_ok() {
+            return;
+        }
+        self.process.signal(Signal::KILL);
+        // Only a process that hangs in the kernel takes longer; the launching thread waits for that one.
+        let _ = timeout(Duration::from_secs(1), self.exited()).await;
+    }
+}
+
+impl Process {
+    async fn exited(&self) -> Exit {
+        loop {
+            let Some(handle) = &self.handle else { return Exit::Code(0) };
+            let readable = async {
+                // SAFETY: the descriptor is borrowed of its owner for as long as it is registered.
+                let registered = unsafe { AsyncFd::register_with_interest(handle.as_fd(), Interest::READABLE) };
+                registered.map_err(io::Error::from)?.readable().await.map(drop)
+            };
+            if readable.await.is_err() {
+                // The runtime is shutting down; nobody gets an answer any more.
+                std::future::pending::<()>().await;
+            }
+            // Looked at, not taken: the id stays ours until the group has been killed.
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            match waitid(WaitId::PidFd(handle.as_fd()), options) {
+                Ok(Some(status)) => {
+                    let signal = status.terminating_signal().map(Exit::Signal);
+                    return signal.unwrap_or(Exit::Code(status.exit_status().unwrap_or(0)));
+                }
+                Ok(None) | Err(Errno::INTR) => {}
+                Err(_) => return Exit::Code(0),
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Fails only where nobody of the group is left.
+        let _ = kill_process_group(self.id, signal);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        match self.handle.take() {
+            Some(handle) if is_reaped(&handle) => {}
+            // Cannot fail: the thread serves as long as anybody can send.
+            Some(handle) => drop(self.launcher.orders.send(Order::Reap(handle))),
+            // The system had no descriptor left for it. This is the launching thread, and the wait is short.
+            None => drop(waitid(WaitId::Pid(self.id), WaitIdOptions::EXITED)),
+        }
+    }
+}
+
+impl fmt::Debug for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Launch { .. } => "Launch",
+            Self::Reap(_) => "Reap",
+        })
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "it ended with code {code}"),
+            Self::Signal(signal) => write!(f, "it was ended by signal {signal}"),
+        }
+    }
+}
+
+/// The launching thread.
+fn serve(queue: &mpsc::Receiver<Order>) {
+    let mut killed: Vec<OwnedFd> = Vec::new();
+    loop {
+        let order = if killed.is_empty() {
+            queue.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
+        } else {
+            queue.recv_timeout(REAPING_INTERVAL)
+        };
+        match order {
+            // Whoever has stopped waiting drops the child, which ends it.
+            Ok(Order::Launch { spec, launcher, reply }) => drop(reply.send(start(&spec, launcher))),
+            Ok(Order::Reap(handle)) => killed.push(handle),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            // Nobody can order anything any more; what was killed last is still waited for.
+            Err(mpsc::RecvTimeoutError::Disconnected) if killed.is_empty() => return,
+            Err(mpsc::RecvTimeoutError::Disconnected) => thread::sleep(REAPING_INTERVAL),
+        }
+        killed.retain(|handle| !is_reaped(handle));
+    }
+}
+
+/// Takes the end of a child that has ended; says whether there is nothing to wait for any more.
+fn is_reaped(handle: &OwnedFd) -> bool {
+    let ended = waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    !matches!(ended, Ok(None) | Err(Errno::INTR))
+}
+
+fn start(spec: &LaunchSpec, launcher: Launcher) -> Result<Started, LaunchError> {
+    if !spec.working_dir.is_dir() {
+        return Err(LaunchError::NoWorkingFolder(spec.working_dir.clone()));
+    }
+    let program = find_program(spec)?;
+    start_program(&program, spec, launcher).map_err(|source| LaunchError::Start { program, source })
+}
+
+fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::Result<Started> {
+    let (child_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (stdout, child_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (stderr, child_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+    let runtime = rustix::process::getpid();
+    let mut command = Command::new(program);
+    command
+        .args(&spec.args)
+        .env_clear()
+        .envs(&spec.policy.environment)
+        .current_dir(&spec.working_dir)
+        .stdin(Stdio::from(child_stdin))
+        .stdout(Stdio::from(child_stdout))
+        .stderr(Stdio::from(child_stderr));
+    // SAFETY: the closure makes system calls alone. It allocates nothing, takes no lock and reads no environment.
+    unsafe { command.pre_exec(move || confine(runtime)) };
+    let id = command.spawn()?.id();
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+    let mut process = Process { id, handle: None, launcher };
+    process.handle = Some(pidfd_open(id, PidfdFlags::empty())?);
+    Ok(Started { process, stdin, stdout, stderr })
+}
+
+/// What the child does to itself before it becomes the program.
+fn confine(runtime: Pid) -> io::Result<()> {
+    // A session of its own is also a process group of its own, and has no terminal that it could read passwords from.
+    setsid()?;
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() != Some(runtime) {
+        // The runtime ended before the signal was in place.
+        return Err(Errno::SRCH.into());
+    }
+    set_no_new_privs(true)?;
+    // Marked, not closed: the pipe that reports a failed exec to the runtime is among them.
+    // SAFETY: the call touches no memory.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The program's absolute path.
+fn find_program(spec: &LaunchSpec) -> Result<PathBuf, LaunchError> {
+    let not_found = |places: String| LaunchError::NotFound { program: spec.program.clone(), places };
+    if spec.program.contains('/') {
+        let path = spec.working_dir.join(&spec.program);
+        return if is_executable(&path) { Ok(path) } else { Err(not_found(format!("`{}`", path.display()))) };
+    }
+    let folders = spec.policy.environment.get("PATH").map_or("", String::as_str);
+    let mut candidates = folders.split(':').filter(|folder| folder.starts_with('/') && !spec.program.is_empty());
+    let found = candidates.clone().map(|folder| Path::new(folder).join(&spec.program)).find(|path| is_executable(path));
+    found.ok_or_else(|| {
+        let places = candidates.next().map(|_| folders).filter(|folders| !folders.is_empty());
+        not_found(places.map_or("no folder, because its `PATH` is empty".into(), |folders| format!("`{folders}`")))
+    })
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Why a path could not be used, as a model has to hear it.
+
+use crate::sandbox::workspace::facts::FileKind;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+use toolstead_domain::{access::Access, error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// A path that could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// The text is no path.
+    #[error("`{text}` cannot be used as a path: {reason}")]
+    Unusable {
+        /// The beginning of the text.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// There is no root at all.
+    #[error("the workspace has no root, so no path can be used")]
+    NoRoot,
+    /// It lies outside, or a link leads there.
+    #[error("`{}` is outside of the workspace{}", path.display(), led(path, real))]
+    Outside {
+        /// The path as asked for.
+        path: PathBuf,
+        /// Where it leads.
+        real: PathBuf,
+    },
+    /// No rule permits what only showed while the call ran.
+    #[error("no rule lets this call {0}")]
+    Refused(Box<Access>),
+    /// Nothing is there.
+    #[error("`{}` does not exist", path.display())]
+    NotFound {
+        /// The path as asked for.
+        path: PathBuf,
+        /// The deepest of its folders that exists, if it is not the nearest one.
+        nearest_folder: Option<PathBuf>,
+        /// Names in that folder that are like the missing one, best first.
+        similar: Vec<String>,
+    },
+    /// A file was wanted, and something else is there.
+    #[error("`{}` is {kind}, not a file", path.display())]
+    NotAFile {
+        /// The path as asked for.
+        path: PathBuf,
+        /// What it is.
+        kind: FileKind,
+    },
+    /// A folder was wanted, and something else is there.
+    #[error("`{}` is {kind}, not a folder", path.display())]
+    NotAFolder {
+        /// The path as asked for.
+        path: PathBuf,
+        /// What it is.
+        kind: FileKind,
+    },
+    /// More bytes than are taken.
+    #[error("`{}` has {bytes} bytes, and at most {limit} are taken", path.display())]
+    TooLarge {
+        /// The path as asked for.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Something is there already.
+    #[error("`{}` exists already", path.display())]
+    Exists {
+        /// The path as asked for.
+        path: PathBuf,
+    },
+    /// The folder for a new file is missing.
+    #[error("the folder `{}` does not exist", folder.display())]
+    FolderMissing {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file's own permissions forbid changing it.
+    #[error("`{}` is write-protected", path.display())]
+    WriteProtected {
+        /// The path as asked for.
+        path: PathBuf,
+    },
+    /// Somebody changed it in between. Nothing was written.
+    #[error("`{}` was changed by somebody else in between, and was left alone", path.display())]
+    Changed {
+        /// The path as asked for.
+        path: PathBuf,
+    },
+    /// Another call holds the file until the time is over.
+    #[error("another call is changing `{}`", path.display())]
+    Busy {
+        /// The path as asked for.
+        path: PathBuf,
+    },
+    /// The time was over, or nobody waits any more. Nothing was written.
+    #[error("the time was over before `{}` was written, and it was left as it is", path.display())]
+    OutOfTime {
+        /// The path as asked for.
+        path: PathBuf,
+    },
+    /// The operating system said no.
+    #[error("could not {operation} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried: "read".
+        operation: &'static str,
+        /// The path as asked for.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl PathError {
+    /// A refusal by the system.
+    pub fn io(operation: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
+        Self::Io { operation, path: path.to_path_buf(), source: source.into() }
+    }
+
+    /// Nothing is there, and nothing more is known.
+    pub(super) fn not_found(path: &Path) -> Self {
+        Self::NotFound { path: path.to_path_buf(), nearest_folder: None, similar: Vec::new() }
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Unusable { .. } | Self::Exists { .. } => ErrorKind::InvalidInput,
+            Self::NoRoot | Self::Outside { .. } | Self::Refused(_) => ErrorKind::PermissionDenied,
+            Self::NotFound { .. } | Self::FolderMissing { .. } => ErrorKind::NotFound,
+            Self::NotAFile { .. } | Self::NotAFolder { .. } => ErrorKind::UnsupportedType,
+            Self::TooLarge { .. } => ErrorKind::TooLarge,
+            Self::Changed { .. } => ErrorKind::StaleFile,
+            Self::Busy { .. } | Self::OutOfTime { .. } => ErrorKind::Timeout,
+            Self::WriteProtected { .. } | Self::Io { .. } => ErrorKind::Io,
+        }
+    }
+
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::NoRoot | Self::Outside { .. } => {
+                "Only paths inside the workspace's roots can be used; `working_directory` names them."
+            }
+            Self::NotFound { nearest_folder, similar, .. } => {
+                return not_found_next(nearest_folder.as_deref(), similar);
+            }
+            Self::NotAFile { kind: FileKind::Folder, .. } => "Use `list_directory` to see what it holds.",
+            Self::NotAFolder { kind: FileKind::File, .. } => "Use `read_file` to read it.",
+            Self::FolderMissing { .. } => "Leave `create_dirs` at true to have it made.",
+            Self::Exists { .. } => "Leave `if_exists` at \"overwrite\" to replace it, or use `edit_file` to change it.",
+            Self::Changed { .. } => "Read it again, then repeat the change.",
+            Self::Busy { .. } => "Try again.",
+            _ => return None,
+        };
+        Some(next.into())
+    }
+}
+
+impl From<PathError> for ToolFailure {
+    fn from(error: PathError) -> Self {
+        let failure = Self::new(error.kind(), error.to_string());
+        let failure = match error.next() {
+            Some(next) => failure.next(next),
+            None => failure,
+        };
+        match error {
+            PathError::Io { source, .. } => failure.caused_by(source),
+            _ => failure,
+        }
+    }
+}
+
+fn led(path: &Path, real: &Path) -> String {
+    if path == real { String::new() } else { format!(" (it leads to `{}`)", real.display()) }
+}
+
+fn not_found_next(nearest_folder: Option<&Path>, similar: &[String]) -> Option<String> {
+    let names = similar.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match (nearest_folder, similar.is_empty()) {
+        (None, true) => Some("Use `glob` or `list_directory` to find it.".into()),
+        (None, false) => Some(format!("In the same folder there is {names}.")),
+        (Some(folder), true) => Some(format!("The path exists up to `{}`.", folder.display())),
+        (Some(folder), false) => Some(format!("The path exists up to `{}`, which holds {names}.", folder.display())),
+    }
+}

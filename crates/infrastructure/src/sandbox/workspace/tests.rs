@@ -1,0 +1,453 @@
+//! What the workspace promises, tried on a real disk.
+#![expect(clippy::disallowed_methods, reason = "tests lay out and look at files behind the workspace's back")]
+
+use super::*;
+use crate::sandbox::workspace::{
+    granted::GrantedWorkspace,
+    stop::Stop,
+    walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits},
+    write::{WriteOptions, Written},
+};
+use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
+use serde_json::Map;
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, fs::symlink, net::UnixListener},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use toolstead_domain::{
+    category::Category,
+    permission::{
+        grant::Grant,
+        path_pattern::PatternBase,
+        policy::{Mode as PolicyMode, PermissionPolicy},
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    tool::{Tool, ToolSource},
+    tool_failure::ToolFailure,
+    tool_name::ToolName,
+    workspace_roots::WorkspaceRoots,
+};
+
+/// A folder with a root `w`, a read-only root `ro`, and `out` that no call may touch.
+struct Place {
+    folder: TempDir,
+    granted: GrantedWorkspace,
+}
+
+const WRITE: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };
+
+impl Place {
+    fn new(deny: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        for name in ["w/sub", "ro", "out", "home"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        fs::write(at("w/a.txt"), "inside").unwrap();
+        fs::write(at("w/sub/b.txt"), "below").unwrap();
+        fs::write(at("ro/r.txt"), "read only").unwrap();
+        fs::write(at("out/secret"), "secret").unwrap();
+        let roots = WorkspaceRoots { write: vec![at("w")], read_only: vec![at("ro")], forbidden: vec![] };
+        let names = FolderNames { home: Some(at("w")), aliases: vec![(PathBuf::from("/known/as"), at("w"))] };
+        let workspace = Arc::new(Workspace::open(&roots, names).unwrap());
+        let rule = |text: &&str| {
+            Arc::new(
+                PermissionRule::parse(Effect::Deny, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap(),
+            )
+        };
+        let policy = PermissionPolicy {
+            rules: deny.iter().map(rule).collect(),
+            mode: PolicyMode::AcceptEdits,
+            roots,
+            ..Default::default()
+        };
+        let tool = Tool::new(ToolName::parse("tool").unwrap(), Map::new(), Category::File, ToolSource::BuiltIn);
+        let grant = Grant::new(Arc::new(policy), Arc::new(tool), Vec::new());
+        let stop = Stop::at(Instant::now() + Duration::from_secs(60));
+        Self { granted: GrantedWorkspace::new(workspace, grant, stop), folder }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    fn read(&self, path: &str) -> Result<String, String> {
+        let content = self.granted.find(path).and_then(|found| found.read(1000));
+        content.map(|content| String::from_utf8(content).unwrap()).map_err(|error| told(self, error))
+    }
+
+    fn write(&self, path: &str, content: &str) -> Result<Written, String> {
+        self.granted
+            .write_target(path)
+            .and_then(|target| target.write(content.as_bytes(), WRITE))
+            .map_err(|error| told(self, error))
+    }
+
+    fn on_disk(&self, name: &str) -> String {
+        fs::read_to_string(self.at(name)).unwrap()
+    }
+
+    fn names_in(&self, name: &str) -> Vec<String> {
+        let names = fs::read_dir(self.at(name)).unwrap();
+        let mut names: Vec<String> =
+            names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// What a model reads, with the place's own folder as `@`.
+fn told(place: &Place, error: PathError) -> String {
+    ToolFailure::from(error).text().replace(&*place.at("").to_string_lossy(), "@/")
+}
+
+#[test]
+fn a_path_is_worked_out_on_the_text_and_followed_on_the_disk() {
+    let place = Place::new(&[]);
+    symlink("sub", place.at("w/relative")).unwrap();
+    symlink(place.at("w/sub"), place.at("w/absolute")).unwrap();
+    symlink(place.at("ro"), place.at("w/other_root")).unwrap();
+    symlink("../out", place.at("w/escape")).unwrap();
+    symlink("/etc", place.at("w/etc")).unwrap();
+    symlink("absolute/new.txt", place.at("w/dangling")).unwrap();
+    let check = |text: &str, lexical: &str, real: &str| {
+        let access = place.granted.workspace().access(text).unwrap();
+        let short = |path: &Path| path.to_string_lossy().replace(&*place.at("").to_string_lossy(), "@/");
+        assert_eq!((short(&access.lexical).as_str(), short(&access.real).as_str()), (lexical, real), "{text}");
+    };
+    check("a.txt", "@/w/a.txt", "@/w/a.txt");
+    check(".", "@/w", "@/w");
+    check("./sub/../a.txt", "@/w/a.txt", "@/w/a.txt");
+    check("~/a.txt", "@/w/a.txt", "@/w/a.txt");
+    check("~other", "@/w/~other", "@/w/~other");
+    check("/known/as/sub", "@/w/sub", "@/w/sub");
+    check("relative/b.txt", "@/w/relative/b.txt", "@/w/sub/b.txt");
+    check("absolute/b.txt", "@/w/absolute/b.txt", "@/w/sub/b.txt");
+    check("absolute/new/deep.txt", "@/w/absolute/new/deep.txt", "@/w/sub/new/deep.txt");
+    check("other_root/r.txt", "@/w/other_root/r.txt", "@/ro/r.txt");
+    check("dangling", "@/w/dangling", "@/w/sub/new.txt");
+    check("escape/secret", "@/w/escape/secret", "@/out/secret");
+    check("etc/passwd", "@/w/etc/passwd", "/etc/passwd");
+    check("../out/secret", "@/out/secret", "@/out/secret");
+    check("/etc/passwd", "/etc/passwd", "/etc/passwd");
+    check("file:///etc/passwd", "@/w/file:/etc/passwd", "@/w/file:/etc/passwd");
+    check("%2e%2e/x", "@/w/%2e%2e/x", "@/w/%2e%2e/x");
+    check("a.txt/..", "@/w", "@/w");
+}
+
+#[test]
+fn what_is_no_path_is_said_to_be_none() {
+    let place = Place::new(&[]);
+    for bad in ["", "a\0b", &"x".repeat(300), &"x/".repeat(3000)] {
+        assert!(matches!(place.granted.workspace().access(bad), Err(PathError::Unusable { .. })), "{bad:?}");
+    }
+    symlink("loop_b", place.at("w/loop_a")).unwrap();
+    symlink("loop_a", place.at("w/loop_b")).unwrap();
+    assert!(matches!(place.granted.workspace().access("loop_a"), Err(PathError::Io { .. })));
+    assert!(place.read("loop_a").is_err());
+}
+
+#[test]
+fn nothing_outside_of_the_roots_is_read_or_written() {
+    let place = Place::new(&[]);
+    symlink("../out/secret", place.at("w/link")).unwrap();
+    symlink(place.at("out"), place.at("w/folder")).unwrap();
+    symlink("../out/planted", place.at("w/dangling")).unwrap();
+    symlink("/proc/self/root", place.at("w/magic")).unwrap();
+    let outside = ["link", "folder/secret", "../out/secret", "/etc/passwd", "magic/etc/passwd", "dangling"];
+    for path in outside {
+        let told = place.read(path).unwrap_err();
+        assert!(told.contains("outside of the workspace"), "{path}: {told}");
+        let told = place.write(path, "x").unwrap_err();
+        assert!(told.contains("outside of the workspace"), "{path}: {told}");
+    }
+    assert!(place.write("folder/new/deep", "x").is_err());
+    assert_eq!(place.names_in("out"), ["secret"]);
+    assert_eq!(place.on_disk("out/secret"), "secret");
+}
+
+#[test]
+fn a_link_that_leads_back_inside_is_followed() {
+    let place = Place::new(&[]);
+    symlink(place.at("w/sub"), place.at("w/absolute")).unwrap();
+    symlink(place.at("w/a.txt"), place.at("w/file_link")).unwrap();
+    assert_eq!(place.read("absolute/b.txt").unwrap(), "below");
+    assert_eq!(place.read("file_link").unwrap(), "inside");
+    assert!(!place.write("file_link", "through").unwrap().created);
+    assert_eq!(place.on_disk("w/a.txt"), "through");
+    assert!(place.at("w/file_link").is_symlink());
+    assert!(place.write("absolute/c.txt", "new").unwrap().created);
+    assert_eq!(place.on_disk("w/sub/c.txt"), "new");
+}
+
+#[test]
+fn rules_judge_where_a_path_leads_and_a_read_only_root_stays_as_it_is() {
+    let place = Place::new(&["Read(hidden/**)"]);
+    fs::create_dir(place.at("w/hidden")).unwrap();
+    fs::write(place.at("w/hidden/k"), "k").unwrap();
+    symlink("hidden/k", place.at("w/innocent")).unwrap();
+    symlink(place.at("ro/r.txt"), place.at("w/borrowed")).unwrap();
+    assert!(place.read("innocent").unwrap_err().contains("no rule lets this call read @/w/innocent"));
+    assert!(place.write("innocent", "x").unwrap_err().contains("no rule lets this call write"));
+    assert_eq!(place.read("borrowed").unwrap(), "read only");
+    assert!(place.write("borrowed", "x").is_err());
+    assert!(place.write(&place.at("ro/new").to_string_lossy(), "x").is_err());
+    assert_eq!(place.names_in("ro"), ["r.txt"]);
+}
+
+#[test]
+fn only_regular_files_are_read_or_replaced() {
+    let place = Place::new(&[]);
+    mknodat(CWD, place.at("w/pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let _socket = UnixListener::bind(place.at("w/socket")).unwrap();
+    for (name, kind) in [("pipe", "a named pipe"), ("socket", "a socket"), ("sub", "a folder"), (".", "a folder")] {
+        assert!(place.read(name).unwrap_err().contains(kind), "{name}");
+        assert!(place.write(name, "x").unwrap_err().contains(kind), "{name}");
+    }
+}
+
+#[test]
+fn files_of_the_kernel_are_not_read_even_if_a_root_holds_them() {
+    let roots = WorkspaceRoots { write: vec![PathBuf::from("/proc")], ..Default::default() };
+    let workspace = Arc::new(Workspace::open(&roots, FolderNames::default()).unwrap());
+    let place = Place::new(&[]);
+    let policy = PermissionPolicy { roots, ..Default::default() };
+    let tool = Tool::new(ToolName::parse("tool").unwrap(), Map::new(), Category::File, ToolSource::BuiltIn);
+    let grant = Grant::new(Arc::new(policy), Arc::new(tool), Vec::new());
+    let granted = GrantedWorkspace::new(workspace, grant, place.granted.stop().clone());
+    let refused = granted.find("/proc/version").and_then(|found| found.read(1000)).unwrap_err();
+    assert!(matches!(refused, PathError::NotAFile { .. }), "{refused}");
+    assert!(granted.find("/proc/self/root/etc/passwd").is_err());
+}
+
+#[test]
+fn a_missing_path_is_told_with_what_is_near_as_far_as_the_call_may_see() {
+    let place = Place::new(&["Read(a.text)"]);
+    fs::write(place.at("w/a.text"), "").unwrap();
+    assert_eq!(place.read("a.tx").unwrap_err(), "`@/w/a.tx` does not exist. In the same folder there is `a.txt`.");
+    assert_eq!(
+        place.read("sup/b.txt").unwrap_err(),
+        "`@/w/sup/b.txt` does not exist. The path exists up to `@/w`, which holds `sub`."
+    );
+    assert!(place.read("entirely_else").unwrap_err().contains("`glob`"));
+}
+
+#[test]
+fn a_file_that_is_too_large_is_not_read() {
+    let place = Place::new(&[]);
+    fs::write(place.at("w/large"), vec![b'x'; 1001]).unwrap();
+    assert!(place.read("large").unwrap_err().contains("1001 bytes, and at most 1000"));
+}
+
+#[test]
+fn a_replaced_file_keeps_its_mode_and_its_twin_keeps_its_content() {
+    let place = Place::new(&[]);
+    fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o4751)).unwrap();
+    fs::hard_link(place.at("w/a.txt"), place.at("out/twin")).unwrap();
+    let written = place.write("a.txt", "changed").unwrap();
+    assert_eq!(written, Written { created: false, bytes: 7, other_links: 1, owner_changed: false });
+    assert_eq!((place.on_disk("w/a.txt").as_str(), place.on_disk("out/twin").as_str()), ("changed", "inside"));
+    let mode = fs::metadata(place.at("w/a.txt")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o751, "set-user-id goes away with the content");
+    assert_eq!(place.names_in("w"), ["a.txt", "sub"], "no draft is left");
+}
+
+#[test]
+fn a_write_protected_file_is_not_replaced_by_the_back_door() {
+    let place = Place::new(&[]);
+    fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o444)).unwrap();
+    let written = place.write("a.txt", "changed");
+    // The system lets its administrator write anywhere.
+    match rustix::process::geteuid().is_root() {
+        true => assert_eq!(place.on_disk("w/a.txt"), "changed"),
+        false => assert!(written.unwrap_err().contains("is write-protected")),
+    }
+}
+
+#[test]
+fn extended_attributes_stay_where_the_file_system_has_them() {
+    let place = Place::new(&[]);
+    let set = rustix::fs::setxattr(place.at("w/a.txt"), "user.note", b"kept", rustix::fs::XattrFlags::empty());
+    place.write("a.txt", "changed").unwrap();
+    if set.is_ok() {
+        let mut value = [0; 16];
+        let length = rustix::fs::getxattr(place.at("w/a.txt"), "user.note", &mut value).unwrap();
+        assert_eq!(&value[..length], b"kept");
+    }
+}
+
+#[test]
+fn folders_are_made_only_when_asked_for() {
+    let place = Place::new(&[]);
+    let refused = place.granted.write_target("new/deep/x").unwrap();
+    let refused = refused.write(b"x", WriteOptions { create_folders: false, ..WRITE }).unwrap_err();
+    assert!(matches!(refused, PathError::FolderMissing { .. }));
+    assert!(place.write("new/deep/x", "x").unwrap().created);
+    assert_eq!(place.on_disk("w/new/deep/x"), "x");
+    assert!(place.write("a.txt/x", "x").is_err());
+    let kept = place.granted.write_target("a.txt").unwrap();
+    let kept = kept.write(b"x", WriteOptions { overwrite: false, ..WRITE }).unwrap_err();
+    assert!(matches!(kept, PathError::Exists { .. }));
+}
+
+#[test]
+fn a_file_that_somebody_else_changed_in_between_is_left_alone() {
+    let place = Place::new(&[]);
+    let target = place.granted.write_target("a.txt").unwrap();
+    assert_eq!(target.read(100).unwrap().unwrap(), b"inside");
+    fs::write(place.at("w/a.txt"), "theirs, newer").unwrap();
+    assert!(matches!(target.write(b"ours", WRITE), Err(PathError::Changed { .. })));
+    let target = place.granted.write_target("new.txt").unwrap();
+    fs::write(place.at("w/new.txt"), "theirs").unwrap();
+    assert!(matches!(target.write(b"ours", WRITE), Err(PathError::Changed { .. })));
+    assert_eq!(place.on_disk("w/a.txt"), "theirs, newer");
+    assert_eq!(place.names_in("w"), ["a.txt", "new.txt", "sub"], "no draft is left");
+}
+
+#[test]
+fn a_call_that_nobody_waits_for_changes_nothing_any_more() {
+    let place = Place::new(&[]);
+    let target = place.granted.write_target("a.txt").unwrap();
+    drop(place.granted.stop().when_dropped());
+    assert!(matches!(target.write(b"late", WRITE), Err(PathError::OutOfTime { .. })));
+    assert_eq!(place.on_disk("w/a.txt"), "inside");
+    assert_eq!(place.names_in("w"), ["a.txt", "sub"], "no draft is left");
+}
+
+#[derive(Default)]
+struct Met(Vec<String>);
+
+impl Visitor for Met {
+    type Context = ();
+
+    fn meet(&mut self, entry: &Entry<'_>, (): &()) -> Visit {
+        let opened = entry.open().is_ok();
+        self.0.push(format!("{}{}", entry.below().display(), if opened { "" } else { " -" }));
+        Visit::Continue
+    }
+}
+
+#[test]
+fn a_walk_stays_in_the_folder_and_passes_over_what_may_not_be_read() {
+    let place = Place::new(&["Read(hidden)"]);
+    fs::create_dir_all(place.at("w/hidden/deep")).unwrap();
+    symlink(place.at("out"), place.at("w/link")).unwrap();
+    symlink("a.txt", place.at("w/file_link")).unwrap();
+    let walk = |limits| {
+        let mut met = Met::default();
+        let folder = place.granted.find(".").unwrap();
+        let walked = place.granted.walk(&folder, limits, (), &mut met).unwrap();
+        (met.0, walked)
+    };
+    let (met, walked) = walk(WalkLimits { entries: 100, depth: 9 });
+    assert_eq!(met, ["a.txt", "file_link -", "link -", "sub -", "sub/b.txt"]);
+    assert_eq!((walked.entries, walked.refused, walked.ended), (6, 1, None));
+    let (met, _) = walk(WalkLimits { entries: 100, depth: 1 });
+    assert_eq!(met, ["a.txt", "file_link -", "link -", "sub -"]);
+    let (_, walked) = walk(WalkLimits { entries: 3, depth: 9 });
+    assert_eq!((walked.entries, walked.ended), (3, Some(WalkEnd::Entries)));
+}
+
+#[test]
+fn a_walk_ends_with_its_time() {
+    let place = Place::new(&[]);
+    let late = place.granted.with_stop(Stop::at(Instant::now()));
+    let folder = late.find(".").unwrap();
+    let walked = late.walk(&folder, WalkLimits { entries: 100, depth: 9 }, (), &mut Met::default()).unwrap();
+    assert_eq!((walked.entries, walked.ended), (0, Some(WalkEnd::Time)));
+}
+
+#[test]
+fn a_file_that_is_replaced_all_the_time_is_always_found_under_its_name() {
+    let place = Place::new(&[]);
+    fs::write(place.at("w/odd (deleted)"), "odd").unwrap();
+    assert_eq!(place.read("odd (deleted)").unwrap(), "odd");
+    fs::hard_link(place.at("w/a.txt"), place.at("w/twin")).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _over = SetWhenDropped(&over);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                fs::write(place.at("w/draft"), "inside").unwrap();
+                fs::rename(place.at("w/draft"), place.at("w/a.txt")).unwrap();
+            }
+        });
+        for _ in 0..1000 {
+            assert_eq!(place.read("a.txt").unwrap(), "inside");
+            let access = place.granted.workspace().access("a.txt").unwrap();
+            assert_eq!(access.real, access.lexical);
+        }
+    });
+}
+
+/// Ends the swapping thread also when the test fails.
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn no_swap_of_a_folder_and_a_link_leads_outside() {
+    let place = Place::new(&[]);
+    fs::create_dir(place.at("w/swap")).unwrap();
+    fs::write(place.at("w/swap/secret"), "harmless").unwrap();
+    symlink(place.at("out"), place.at("w/other")).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _over = SetWhenDropped(&over);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let exchange = RenameFlags::EXCHANGE;
+                renameat_with(CWD, place.at("w/swap"), CWD, place.at("w/other"), exchange).unwrap();
+            }
+        });
+        let mut done = [0; 3];
+        let end = Instant::now() + Duration::from_secs(30);
+        while done != [100; 3] && Instant::now() < end {
+            match place.read("swap/secret") {
+                Ok(content) => {
+                    assert_eq!(content, "harmless");
+                    done[0] = 100.min(done[0] + 1);
+                }
+                Err(told) => assert!(!told.contains("`secret`"), "{told}"),
+            }
+            if place.write("swap/written", "ours").is_ok() {
+                done[1] = 100.min(done[1] + 1);
+            }
+            let mut met = Met::default();
+            let folder = place.granted.find(".").unwrap();
+            place.granted.walk(&folder, WalkLimits { entries: 100, depth: 9 }, (), &mut met).unwrap();
+            if met.0.iter().any(|entry| entry.ends_with("/secret")) {
+                done[2] = 100.min(done[2] + 1);
+            }
+        }
+        assert!(done.iter().all(|done| *done > 0), "each way was tried and worked at times: {done:?}");
+    });
+    assert_eq!(place.names_in("out"), ["secret"], "nothing was written outside");
+    assert_eq!(place.on_disk("out/secret"), "secret");
+}
+
+#[test]
+fn a_root_must_be_there_and_real() {
+    let place = Place::new(&[]);
+    symlink("w", place.at("link")).unwrap();
+    let open = |name: &str| {
+        let roots = WorkspaceRoots { write: vec![place.at(name)], ..Default::default() };
+        Workspace::open(&roots, FolderNames::default())
+    };
+    assert!(matches!(open("link"), Err(OpenWorkspaceError::NotReal { .. })));
+    assert!(matches!(open("missing"), Err(OpenWorkspaceError::Open { .. })));
+    assert!(matches!(open("w/a.txt"), Err(OpenWorkspaceError::Open { .. })));
+    let closed = Workspace::closed();
+    assert_eq!(closed.access("a").unwrap().lexical, Path::new("/a"));
+    assert!(matches!(closed.open_path(Path::new("/a")), Err(PathError::NoRoot)));
+}
