@@ -4,6 +4,7 @@
 //! or network library appears in a public signature.
 
 pub mod builtin;
+pub mod mcp;
 pub mod sandbox;
 pub mod sqlite;
 pub mod system_clock;

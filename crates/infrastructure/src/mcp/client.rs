@@ -1,0 +1,297 @@
+//! One upstream MCP server as a tool provider.
+
+mod catalogue;
+pub mod config;
+pub mod connection;
+mod foreign_text;
+mod found_id;
+mod handshake;
+mod http;
+pub mod http_connector;
+mod in_flight;
+mod lines;
+mod outcome;
+mod peer;
+mod relay;
+mod request;
+mod request_error;
+mod stderr_tail;
+mod supervisor;
+mod transport;
+
+use crate::mcp::{
+    client::{
+        config::McpServerConfig,
+        connection::{Connection, McpServerDeps},
+        outcome::Called,
+        request::CallRequest,
+        request_error::RequestError,
+        supervisor::{Current, Shared},
+        transport::Transport,
+    },
+    wire::{incoming::Answer, message::RpcError},
+};
+use async_trait::async_trait;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::time::{timeout, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+use toolstead_domain::{
+    access::Access,
+    client_profile::{Generation, ProtocolVersion},
+    error_kind::ErrorKind,
+    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState, ToolProvider},
+    server_name::ServerName,
+    tool::{Tool, ToolSource},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+};
+
+/// One MCP server: a task of its own keeps it connected, whatever it does, and nobody else waits for it.
+#[derive(Debug)]
+pub struct McpServer {
+    shared: Arc<Shared>,
+    /// The version that [`ToolProvider::list`] answered from last.
+    seen: AtomicU64,
+    /// Ends the connection, too, when this value goes away without having been closed.
+    _supervisor: AbortOnDropHandle<()>,
+}
+
+/// How a server is, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServerStatus {
+    /// Its name here.
+    pub name: ServerName,
+    /// `stdio`, `http` or `in-process`.
+    pub transport: &'static str,
+    /// How it is.
+    pub state: ProviderState,
+    /// The revision that is spoken with it; `None` while it is down.
+    pub protocol: Option<ProtocolVersion>,
+    /// What it calls itself, with its version.
+    pub server: Option<String>,
+    /// How many tools it offers, or offered when it was heard of last; `None` if it never was.
+    pub tools: Option<usize>,
+    /// What was left out, skipped or odd, one sentence each.
+    pub notes: Vec<String>,
+    /// The last lines of its standard error, oldest first.
+    pub stderr: Vec<String>,
+}
+
+impl McpServer {
+    /// Starts to connect to the server and returns at once. To be called within a tokio runtime.
+    pub fn start(config: McpServerConfig, deps: McpServerDeps) -> Arc<Self> {
+        let shared = Arc::new(Shared::new(config, deps));
+        let supervisor = tokio::spawn(supervisor::supervise(shared.clone()));
+        Arc::new(Self { shared, seen: AtomicU64::new(0), _supervisor: AbortOnDropHandle::new(supervisor) })
+    }
+
+    /// How the server is. Never blocks.
+    pub fn status(&self) -> McpServerStatus {
+        let current = self.shared.current();
+        let config = &self.shared.config;
+        let mut notes = current.notes.clone();
+        notes.extend(current.catalogue.iter().flat_map(|catalogue| catalogue.notes.iter().cloned()));
+        let mut stderr = current.stderr.clone();
+        if let Some(connection) = &current.connection {
+            let peer = connection.transport.peer();
+            for (count, what) in [
+                (peer.noise(), "lines of its output that were no messages"),
+                (peer.unexpected_answers(), "answers that nobody waited for"),
+            ] {
+                if count > 0 {
+                    notes.push(format!("{what}: {count}"));
+                }
+            }
+            stderr = connection.transport.stderr();
+        }
+        McpServerStatus {
+            name: config.name.clone(),
+            transport: config.transport.label(),
+            state: current.state.clone(),
+            protocol: current.connection.as_ref().map(|connection| connection.card.version),
+            server: current.connection.as_ref().and_then(|connection| connection.card.name.clone()),
+            tools: current.catalogue.as_ref().map(|catalogue| catalogue.tools.len()),
+            notes,
+            stderr,
+        }
+    }
+
+    /// Lists the tools anew, or tries a server again that is down; returns when that is done, well or badly.
+    pub async fn refresh(&self) {
+        let mut lists = self.shared.lists();
+        lists.mark_unchanged();
+        let current = self.shared.current();
+        match &current.state {
+            ProviderState::Ready => self.shared.want_list(),
+            ProviderState::Connecting => {}
+            ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } if self.shared.want(&current) => {}
+            ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. } | ProviderState::Closed => return,
+        }
+        // Every attempt ends by itself; this bound is for the one that ends with the runtime.
+        let _ = timeout(2 * self.shared.config.timeouts.connect, lists.changed()).await;
+    }
+
+    /// The server when it is ready: at once as a rule, else as soon as an attempt that is under way or due has ended.
+    async fn ready(&self, called: Called<'_>) -> Result<(Arc<Current>, Arc<Connection>), ToolFailure> {
+        let current = self.shared.current();
+        if let Some(connection) = current.connection.clone() {
+            return Ok((current, connection));
+        }
+        let mut changes = self.shared.changes();
+        let mut may_want = true;
+        loop {
+            changes.mark_unchanged();
+            let current = self.shared.current();
+            if let Some(connection) = current.connection.clone() {
+                return Ok((current, connection));
+            }
+            match &current.state {
+                ProviderState::Connecting | ProviderState::Ready => {}
+                ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. }
+                    if std::mem::take(&mut may_want) && self.shared.want(&current) => {}
+                ProviderState::Failed { reason } => return Err(called.unavailable(reason)),
+                ProviderState::NeedsAuthorization { reason } => return Err(called.needs_authorization(reason)),
+                ProviderState::Closed => return Err(called.unavailable("it was closed")),
+            }
+            if changes.changed().await.is_err() {
+                return Err(called.unavailable("it was closed"));
+            }
+        }
+    }
+
+    async fn exchange(
+        &self,
+        called: Called<'_>,
+        call: &ToolCall,
+        context: &CallContext<'_>,
+    ) -> Result<(Answer, Generation), ToolFailure> {
+        let request = CallRequest {
+            tool: called.tool,
+            arguments: &call.arguments,
+            meta: &call.meta,
+            answers: context.answers,
+            log_level: context.client.log_level,
+            progress: context.caller.wants_progress(),
+        };
+        let (current, connection) = self.ready(called).await?;
+        let generation = connection.writer.version.generation();
+        let answer = self.send(&current, &connection, &request, context).await;
+        let stale_headers = |answer: &Answer| {
+            matches!(connection.transport, Transport::Http(_))
+                && matches!(answer.result_text(), Ok(Err(error)) if error.code == RpcError::HEADER_MISMATCH)
+        };
+        match answer {
+            // Refused unseen: the headers follow a definition that the server has changed (MCP 2026-07-28,
+            // basic/transports/streamable-http, "Client Behavior").
+            Ok(answer) if generation == Generation::Modern && stale_headers(&answer) => {
+                self.refresh().await;
+                let (current, connection) = self.ready(called).await?;
+                let answer = self.send(&current, &connection, &request, context).await;
+                answer.map(|answer| (answer, generation)).map_err(|error| called.failure(error))
+            }
+            Ok(answer) => Ok((answer, generation)),
+            Err(error) => Err(called.failure(error)),
+        }
+    }
+
+    async fn send(
+        &self,
+        current: &Current,
+        connection: &Connection,
+        request: &CallRequest<'_>,
+        context: &CallContext<'_>,
+    ) -> Result<Answer, RequestError> {
+        let mirrored = current.catalogue.as_ref().and_then(|catalogue| catalogue.mirrored.get(request.tool));
+        let idle = self.shared.config.timeouts.idle;
+        connection.transport.call(&connection.writer, request, mirrored, context.caller, idle).await
+    }
+
+    /// How long a call may take.
+    fn time_for(&self, context: &CallContext<'_>) -> Duration {
+        context.deadline.saturating_duration_since(Instant::now()).min(self.shared.config.timeouts.call)
+    }
+}
+
+#[async_trait]
+impl ToolProvider for McpServer {
+    fn name(&self) -> &str {
+        self.shared.config.name.as_str()
+    }
+
+    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+        // The version first: what changes in between is told once more.
+        let version = *self.shared.changes().borrow();
+        let current = self.shared.current();
+        self.seen.store(version, Ordering::Release);
+        self.shared.want(&current);
+        if let Some(catalogue) = &current.catalogue {
+            return Ok(catalogue.tools.clone());
+        }
+        let reason = match &current.state {
+            ProviderState::Failed { reason } => reason.clone(),
+            ProviderState::NeedsAuthorization { reason } => format!("it wants a login: {reason}"),
+            ProviderState::Connecting | ProviderState::Ready => "it is not connected yet".into(),
+            ProviderState::Closed => "it was closed".into(),
+        };
+        Err(ProviderError { provider: self.name().into(), reason })
+    }
+
+    async fn changed(&self) {
+        let seen = self.seen.load(Ordering::Acquire);
+        if self.shared.changes().wait_for(|version| *version != seen).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    fn state(&self) -> ProviderState {
+        self.shared.current().state.clone()
+    }
+
+    fn owns_schemas(&self) -> bool {
+        false
+    }
+
+    async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
+        let Called { tool, server } = called(call)?;
+        Ok(vec![Access::CallUpstream { server: server.clone(), tool: tool.into() }])
+    }
+
+    async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
+        let called = called(call)?;
+        let time = self.time_for(context);
+        let exchange = self.exchange(called, call, context);
+        let deadline = tokio::time::Instant::now() + time;
+        match timeout_at(deadline, exchange).await {
+            Ok(answered) => {
+                let (answer, generation) = answered?;
+                called.outcome(answer, generation)
+            }
+            Err(_) => Err(called.failure(RequestError::Late(time))),
+        }
+    }
+
+    async fn close(&self) {
+        // Longer than the connection takes; for a supervisor that was ended with its runtime.
+        let _ = timeout(self.shared.config.timeouts.close + Duration::from_secs(2), self.shared.close()).await;
+    }
+}
+
+/// The tool as its server knows it.
+fn called(call: &ToolCall) -> Result<Called<'_>, ToolFailure> {
+    match call.tool.source() {
+        ToolSource::McpServer { server, tool } => Ok(Called { tool, server }),
+        ToolSource::BuiltIn | ToolSource::Embedded(_) => {
+            let message = format!("`{}` is no tool of an MCP server", call.tool.name());
+            Err(ToolFailure::new(ErrorKind::Internal, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,326 @@
+//! The tools that a server lists, taken with care.
+
+use crate::mcp::{
+    client::{
+        config::{McpLimits, ToolNames},
+        connection::Connection,
+        foreign_text::shown,
+        request_error::RequestError,
+        transport::Transport,
+    },
+    wire::{headers::ParamHeaders, incoming::Answer, message::RpcError, numbers},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+use toolstead_domain::{
+    category::Category,
+    client_profile::Generation,
+    server_name::ServerName,
+    tool::{Tool, ToolSource},
+    tool_name::ToolName,
+};
+
+/// The longest cursor that is sent back, in bytes.
+const MAX_CURSOR_BYTES: usize = 64 << 10;
+/// All definitions of one server together, in bytes.
+const MAX_CATALOGUE_BYTES: usize = 64 << 20;
+/// So many tools that were left out are named.
+const NAMED_TOOLS: usize = 3;
+
+/// What a server offers.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Catalogue {
+    /// The tools, in the server's order, their names unique.
+    pub(super) tools: Vec<Tool>,
+    /// The parameters that headers repeat, by the tool's name over there; only tools that have any.
+    pub(super) mirrored: HashMap<Arc<str>, ParamHeaders>,
+    /// What was left out, and why; for the operator.
+    pub(super) notes: Vec<String>,
+}
+
+/// One page as it came. Each definition is parsed by itself, so that a bad one does not spoil the others.
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(borrow, default)]
+    tools: Vec<&'a RawValue>,
+    #[serde(rename = "nextCursor", default)]
+    next_cursor: Option<Value>,
+}
+
+impl Catalogue {
+    /// Lists the tools, page by page.
+    ///
+    /// # Errors
+    /// [`RequestError`] when the first page cannot be had. A later page that cannot be had ends the list with a note.
+    pub(super) async fn fetch(
+        connection: &Connection,
+        server: &ServerName,
+        names: ToolNames,
+        limits: &McpLimits,
+    ) -> Result<Self, RequestError> {
+        let mut draft = Draft {
+            server,
+            names,
+            limits,
+            mirrors: matches!(connection.transport, Transport::Http(_))
+                && connection.writer.version.generation() == Generation::Modern,
+            catalogue: Self::default(),
+            known: HashSet::new(),
+            bytes: 0,
+            left_out: BTreeMap::new(),
+        };
+        let mut cursors = HashSet::new();
+        let mut params = Map::new();
+        for page in 1.. {
+            let answer = connection.transport.request(&connection.writer, "tools/list", &params).await;
+            let next = match answer.and_then(|answer| draft.take_page(answer)) {
+                Ok(next) => next,
+                // A server without tools need not know the method.
+                Err(RequestError::Rpc(error)) if page == 1 && error.code == RpcError::METHOD_NOT_FOUND => {
+                    draft.note("it does not know `tools/list`");
+                    None
+                }
+                Err(error) if page == 1 => return Err(error),
+                Err(error) => {
+                    draft.note(format!("the list of tools ends after {} pages: {error}", page - 1));
+                    None
+                }
+            };
+            let Some(cursor) = next else { break };
+            if page == limits.pages {
+                draft.note(format!("the list of tools was cut off after {page} pages"));
+                break;
+            }
+            if !cursors.insert(cursor.clone()) {
+                draft.note(format!("the list of tools was cut off after {page} pages: the server repeats a cursor"));
+                break;
+            }
+            params.insert("cursor".into(), cursor.into());
+        }
+        Ok(draft.finish())
+    }
+}
+
+struct Draft<'a> {
+    server: &'a ServerName,
+    names: ToolNames,
+    limits: &'a McpLimits,
+    /// Whether parameters are repeated in headers.
+    mirrors: bool,
+    catalogue: Catalogue,
+    known: HashSet<ToolName>,
+    bytes: usize,
+    /// The names of the tools that were left out, by the reason.
+    left_out: BTreeMap<String, Vec<String>>,
+}
+
+impl Draft<'_> {
+    /// Takes the tools of one page. Returns the cursor of the next one, if there is one that is wanted.
+    fn take_page(&mut self, answer: Answer) -> Result<Option<String>, RequestError> {
+        let malformed = |reason: String| RequestError::Malformed(reason);
+        let text = match answer.result_text().map_err(|reason| malformed(reason.to_string()))? {
+            Ok(text) => text,
+            Err(error) => return Err(RequestError::Rpc(error)),
+        };
+        let page: Page<'_> = serde_json::from_str(text)
+            .map_err(|reason| malformed(format!("its answer to `tools/list` is no list of tools: {reason}")))?;
+        for definition in page.tools {
+            if self.catalogue.tools.len() >= self.limits.tools {
+                self.note(format!("the list of tools was cut off after {} tools", self.limits.tools));
+                return Ok(None);
+            }
+            if self.bytes + definition.get().len() > MAX_CATALOGUE_BYTES {
+                self.note(format!("the list of tools was cut off after {} MiB", MAX_CATALOGUE_BYTES >> 20));
+                return Ok(None);
+            }
+            if let Err((name, reason)) = self.take_tool(definition.get()) {
+                self.left_out.entry(reason.into_owned()).or_default().push(name);
+            }
+        }
+        match page.next_cursor {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR_BYTES => Ok(Some(cursor)),
+            Some(_) => {
+                self.note("the list of tools was cut off: the server gave a cursor that is no text, or too long");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes one definition, or says whose it is and why it was left out.
+    fn take_tool(&mut self, definition: &str) -> Result<(), (String, Cow<'static, str>)> {
+        let nameless = || "(without a name)".to_owned();
+        if definition.len() > self.limits.definition_bytes {
+            let name =
+                serde_json::from_str::<Named<'_>>(definition).map_or_else(|_| nameless(), |tool| shown(&tool.name, 80));
+            return Err((name, format!("more than {} bytes", self.limits.definition_bytes).into()));
+        }
+        let object = match serde_json::from_str(definition) {
+            Ok(Value::Object(object)) => object,
+            Ok(_) => return Err((nameless(), "no object".into())),
+            Err(error) => {
+                let name = serde_json::from_str::<Named<'_>>(definition)
+                    .map_or_else(|_| nameless(), |tool| shown(&tool.name, 80));
+                return Err((name, shown(&error.to_string(), 120).into()));
+            }
+        };
+        let Some(tool) = object.get("name").and_then(Value::as_str).map(Arc::<str>::from) else {
+            return Err((nameless(), "no name".into()));
+        };
+        if let Some(number) = numbers::first_inexact(definition.as_bytes()) {
+            return Err((shown(&tool, 80), format!("the number {} cannot be carried", shown(number, 40)).into()));
+        }
+        let mirrored = match object.get("inputSchema").map(ParamHeaders::of_schema) {
+            Some(Err(reason)) if self.mirrors => return Err((shown(&tool, 80), reason.to_string().into())),
+            Some(Ok(mirrored)) if self.mirrors && !mirrored.is_empty() => Some(mirrored),
+            Some(_) | None => None,
+        };
+        let name = match self.names {
+            ToolNames::Qualified => ToolName::for_upstream(self.server, &tool),
+            ToolNames::Plain => ToolName::for_plain_upstream(&tool),
+        };
+        if !self.known.insert(name.clone()) {
+            return Err((shown(&tool, 80), "another tool has its name".into()));
+        }
+        self.bytes += definition.len();
+        let source = ToolSource::McpServer { server: self.server.clone(), tool: tool.clone() };
+        self.catalogue.tools.push(Tool::new(name, object, Category::Mcp, source));
+        if let Some(mirrored) = mirrored {
+            self.catalogue.mirrored.insert(tool, mirrored);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        self.catalogue.notes.push(note.into());
+    }
+
+    fn finish(mut self) -> Catalogue {
+        for (reason, names) in std::mem::take(&mut self.left_out) {
+            let shown: Vec<_> = names.iter().take(NAMED_TOOLS).map(|name| format!("`{name}`")).collect();
+            let more = match names.len().saturating_sub(NAMED_TOOLS) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            self.note(format!("left out ({reason}): {}{more}", shown.join(", ")));
+        }
+        for note in &self.catalogue.notes {
+            tracing::warn!(server = %self.server, "{note}");
+        }
+        self.catalogue
+    }
+}
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::wire::incoming::Incoming;
+    use serde_json::json;
+
+    fn answer(result: &str) -> Answer {
+        match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).into()) {
+            Ok(Incoming::Answer(answer)) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn take(definitions: &[&str], limits: McpLimits, names: ToolNames, mirrors: bool) -> Catalogue {
+        let server = ServerName::parse("s").unwrap();
+        let mut draft = Draft {
+            server: &server,
+            names,
+            limits: &limits,
+            mirrors,
+            catalogue: Catalogue::default(),
+            known: HashSet::new(),
+            bytes: 0,
+            left_out: BTreeMap::new(),
+        };
+        draft.take_page(answer(&format!(r#"{{"tools":[{}]}}"#, definitions.join(",")))).unwrap();
+        draft.finish()
+    }
+
+    fn names(catalogue: &Catalogue) -> Vec<&str> {
+        catalogue.tools.iter().map(|tool| tool.name().as_str()).collect()
+    }
+
+    #[track_caller]
+    fn left_out(definition: &str, reason: &str) {
+        let catalogue = take(&[definition, r#"{"name":"good"}"#], McpLimits::default(), ToolNames::Qualified, true);
+        assert_eq!(names(&catalogue), ["mcp__s__good"]);
+        assert!(catalogue.notes.len() == 1 && catalogue.notes[0].contains(reason), "{:?}", catalogue.notes);
+    }
+
+    #[test]
+    fn a_bad_definition_does_not_spoil_the_good_ones() {
+        left_out("7", "no object");
+        left_out(r#"{"description":"x"}"#, "(no name): `(without a name)`");
+        left_out(r#"{"name":7}"#, "no name");
+        let deep = format!(
+            r#"{{"name":"deep","inputSchema":{}{}}}"#,
+            r#"{"a":"#.repeat(10_000),
+            "1".to_owned() + &"}".repeat(10_000)
+        );
+        left_out(&deep, "`deep`");
+        left_out(
+            &format!(r#"{{"name":"big","description":"{}"}}"#, "x".repeat(300 << 10)),
+            "(more than 278528 bytes): `big`",
+        );
+        left_out(r#"{"name":"n","inputSchema":{"maximum":18446744073709551617}}"#, "the number 18446744073709551617");
+        left_out(
+            r#"{"name":"h","inputSchema":{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}}"#,
+            "x-mcp-header",
+        );
+        left_out(r#"{"name":"good","x":1},{"name":"good","y":2}"#, "another tool has its name): `good`, `good`");
+    }
+
+    #[test]
+    fn a_definition_is_kept_as_it_came_but_for_its_name() {
+        let raw =
+            r#"{"z":1,"name":"a b","execution":{"taskSupport":"required"},"inputSchema":true,"icons":[{"x":null}]}"#;
+        let catalogue = take(&[raw], McpLimits::default(), ToolNames::Qualified, false);
+        let [tool] = catalogue.tools.as_slice() else { panic!("{catalogue:?}") };
+        let wire = Value::Object(tool.definition().clone()).to_string();
+        assert_eq!(wire, raw.replace("a b", tool.name().as_str()));
+        let server = ServerName::parse("s").unwrap();
+        assert_eq!(*tool.source(), ToolSource::McpServer { server, tool: "a b".into() });
+    }
+
+    #[test]
+    fn names_can_be_left_as_they_are_and_the_first_of_two_equal_ones_counts() {
+        let definitions = [r#"{"name":"a","x":1}"#, r#"{"name":"A"}"#, r#"{"name":"a","x":2}"#, r#"{"name":"a__b"}"#];
+        let catalogue = take(&definitions, McpLimits::default(), ToolNames::Plain, false);
+        assert_eq!(names(&catalogue), ["a", "A", "a__b"]);
+        assert_eq!(catalogue.tools[0].definition()["x"], json!(1));
+    }
+
+    #[test]
+    fn too_many_tools_are_cut_off_with_a_note() {
+        let definitions: Vec<String> = (0..100).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
+        let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
+        let limits = McpLimits { tools: 7, ..McpLimits::default() };
+        let catalogue = take(&definitions, limits, ToolNames::Qualified, false);
+        assert_eq!(
+            (catalogue.tools.len(), catalogue.notes.as_slice()),
+            (7, ["the list of tools was cut off after 7 tools".to_owned()].as_slice())
+        );
+    }
+
+    #[test]
+    fn annotated_parameters_are_remembered_where_headers_repeat_them() {
+        let raw = r#"{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}"#;
+        assert!(take(&[raw], McpLimits::default(), ToolNames::Qualified, true).mirrored.contains_key("t"));
+        assert!(take(&[raw], McpLimits::default(), ToolNames::Qualified, false).mirrored.is_empty());
+    }
+}

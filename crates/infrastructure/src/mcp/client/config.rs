@@ -1,0 +1,215 @@
+//! How one MCP server is reached, and what it is allowed to take.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+use tokio::io::{AsyncRead, AsyncWrite};
+use toolstead_domain::{client_profile::ProtocolVersion, server_name::ServerName};
+use url::Url;
+
+use crate::mcp::wire::lines::MAX_MESSAGE_BYTES;
+
+/// One server of the configuration.
+#[derive(Debug, Clone)]
+pub struct McpServerConfig {
+    /// Its name here.
+    pub name: ServerName,
+    /// How it is reached.
+    pub transport: McpTransport,
+    /// The revision to speak; `None`: whatever it speaks.
+    pub protocol: Option<ProtocolVersion>,
+    /// How its tools are named here.
+    pub names: ToolNames,
+    /// How long is waited for it.
+    pub timeouts: McpTimeouts,
+    /// How much is taken from it.
+    pub limits: McpLimits,
+    /// When it is tried again.
+    pub retry: RetryPolicy,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub enum McpTransport {
+    /// As a child process, by its standard streams.
+    Stdio(StdioServer),
+    /// By streamable HTTP.
+    Http(HttpServer),
+    /// In this process, by a pair of streams that speak as standard streams do.
+    Streams(StreamServer),
+}
+
+/// A server that is started here.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StdioServer {
+    /// A path, or a name that is looked for in `PATH`.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables beside those of every child ([`crate::sandbox::child_environment::base`]).
+    pub env: BTreeMap<String, String>,
+    /// Where it starts; `None`: where the runtime was started.
+    pub working_dir: Option<PathBuf>,
+}
+
+/// A server that runs elsewhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpServer {
+    /// Its MCP endpoint, `http` or `https`.
+    pub url: Url,
+    /// Headers of every request, such as `Authorization`. Those of the protocol itself cannot be set.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// A server in this process. Each connection calls `open` once.
+#[derive(Clone)]
+pub struct StreamServer {
+    /// Gives the two ends: what the server says, and what it hears.
+    pub open: Arc<dyn Fn() -> (BoxedReader, BoxedWriter) + Send + Sync>,
+}
+
+/// What a server says.
+pub type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
+/// What a server hears.
+pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// How a server's tools are named here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolNames {
+    /// `mcp__{server}__{tool}`.
+    #[default]
+    Qualified,
+    /// As the server names them.
+    Plain,
+}
+
+/// How long is waited for a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct McpTimeouts {
+    /// From the start of a connection to its first list of tools.
+    pub connect: Duration,
+    /// For the answer to `server/discover` before `initialize` is tried as well.
+    pub probe: Duration,
+    /// For one call, where the call itself allows as much.
+    pub call: Duration,
+    /// For any sign of a call (its answer, progress, a log message); `None`: as long as the call may take.
+    pub idle: Option<Duration>,
+    /// From the end of its input to the end of a child.
+    pub close: Duration,
+}
+
+/// How much is taken from a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct McpLimits {
+    /// Tools.
+    pub tools: usize,
+    /// Pages of one list.
+    pub pages: usize,
+    /// Size of one message, in bytes (of an HTTP body after decompression).
+    pub message_bytes: usize,
+    /// Size of one tool's definition, in bytes: a description of 16 KiB and a schema of 256 KiB.
+    pub definition_bytes: usize,
+}
+
+/// When a server that failed is tried again: after `first`, then twice as long each time, up to `longest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// The shortest time between two attempts.
+    pub first: Duration,
+    /// The longest. A connection that lived as long as this has cleared its record.
+    pub longest: Duration,
+}
+
+impl McpServerConfig {
+    /// A server with the usual times and limits.
+    pub fn new(name: ServerName, transport: McpTransport) -> Self {
+        Self {
+            name,
+            transport,
+            protocol: None,
+            names: ToolNames::default(),
+            timeouts: McpTimeouts::default(),
+            limits: McpLimits::default(),
+            retry: RetryPolicy::default(),
+        }
+    }
+}
+
+impl McpTransport {
+    /// The transport as one word.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
+            Self::Streams(_) => "in-process",
+        }
+    }
+}
+
+impl Default for McpTimeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(30),
+            probe: Duration::from_secs(3),
+            call: Duration::from_secs(120),
+            idle: None,
+            close: Duration::from_millis(1500),
+        }
+    }
+}
+
+impl Default for McpLimits {
+    fn default() -> Self {
+        Self { tools: 512, pages: 1000, message_bytes: MAX_MESSAGE_BYTES, definition_bytes: (256 + 16) << 10 }
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { first: Duration::from_secs(1), longest: Duration::from_secs(60) }
+    }
+}
+
+// What the configuration declares for a server may be a secret: arguments are shown, values of variables and headers
+// are not.
+impl fmt::Debug for StdioServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StdioServer")
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("env", &self.env.keys())
+            .field("working_dir", &self.working_dir)
+            .finish()
+    }
+}
+
+impl fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpServer").field("url", &shown_url(&self.url)).field("headers", &self.headers.keys()).finish()
+    }
+}
+
+impl fmt::Debug for StreamServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StreamServer")
+    }
+}
+
+/// An address without what may be a secret in it: user, password, query.
+pub(super) fn shown_url(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_of_the_configuration_are_not_printed() {
+        let secret = |name: &str| BTreeMap::from([(name.to_owned(), "secret".to_owned())]);
+        let stdio = StdioServer { command: "npx".into(), args: vec![], env: secret("TOKEN"), working_dir: None };
+        let url = Url::parse("https://user:secret@example.com/mcp?key=secret").unwrap();
+        let http = HttpServer { url, headers: secret("authorization") };
+        let printed = format!("{:?} {:?}", McpTransport::Stdio(stdio), McpTransport::Http(http));
+        assert!(!printed.contains("secret"), "{printed}");
+        assert!(printed.contains("TOKEN") && printed.contains("https://example.com/mcp"), "{printed}");
+    }
+}

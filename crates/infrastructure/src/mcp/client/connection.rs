@@ -1,0 +1,283 @@
+//! One conversation with a server: from its first word to its last.
+
+use crate::{
+    mcp::client::{
+        config::{McpServerConfig, McpTransport, StdioServer},
+        handshake::{self, ServerCard},
+        http::HttpTransport,
+        http_connector::HttpConnector,
+        lines::LineTransport,
+        peer::{Loss, Peer},
+        request::RequestWriter,
+        request_error::RequestError,
+        transport::Transport,
+    },
+    sandbox::launcher::{LaunchSpec, Launcher},
+};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
+use tokio::time::{sleep, timeout};
+use toolstead_domain::{
+    client_profile::{Generation, ProtocolVersion},
+    sandbox_policy::{NetworkPolicy, SandboxLimits, SandboxPolicy},
+};
+
+/// What servers are reached with.
+#[derive(Debug, Clone)]
+pub struct McpServerDeps {
+    /// Starts those that are children.
+    pub launcher: Launcher,
+    /// Reaches those that are elsewhere.
+    pub http: Arc<HttpConnector>,
+    /// The environment that every child starts from ([`crate::sandbox::child_environment::base`]).
+    pub environment: BTreeMap<String, String>,
+    /// Where children start that have no folder of their own in the configuration; absolute.
+    pub working_dir: PathBuf,
+}
+
+/// A server that has said who it is.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) transport: Transport,
+    pub(super) writer: RequestWriter,
+    pub(super) card: ServerCard,
+}
+
+/// How the conversation is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// `server/discover`, and whatever is no answer to that leads to `initialize`.
+    Probe,
+    /// `initialize` with this revision.
+    Initialize(ProtocolVersion),
+    /// `server/discover`, and nothing else.
+    Discover,
+}
+
+/// What a server of unknown generation made of the first message.
+enum FirstWord {
+    /// It introduced itself.
+    Card(ServerCard),
+    /// It refused, or went away.
+    Refused(RequestError),
+    /// It introduced itself as one of the new generation, after it had got the old first message, too.
+    Modern,
+}
+
+impl Connection {
+    /// Connects to the server. Dropping the future ends what was started.
+    ///
+    /// # Errors
+    /// Why it did not come about.
+    pub(super) async fn open(config: &McpServerConfig, deps: &McpServerDeps, opening: Opening) -> Result<Self, Loss> {
+        let connector = Connector { config, deps };
+        let opened = match opening {
+            Opening::Probe => connector.probe().await,
+            Opening::Initialize(version) => connector.initialize(version).await,
+            Opening::Discover => connector.discover().await,
+        };
+        let (transport, card) = opened?;
+        if let Transport::Http(http) = &transport {
+            http.agree_on(card.version);
+        }
+        let writer = RequestWriter::new(card.version, &transport.peer().capabilities);
+        Ok(Self { transport, writer, card })
+    }
+
+    /// Hears of changes of the list of tools where the server does not tell of them by itself. Ends when there is
+    /// nothing to hear.
+    pub(super) async fn listen(&self) {
+        if self.writer.version.generation() == Generation::Legacy {
+            return self.transport.listen(&self.writer).await;
+        }
+        let tools = self.card.capabilities.get("tools");
+        if tools.and_then(|tools| tools.get("listChanged")) != Some(&Value::Bool(true)) {
+            return;
+        }
+        let filter = Map::from_iter([("notifications".to_owned(), json!({"toolsListChanged": true}))]);
+        let mut pause = Duration::from_secs(1);
+        loop {
+            // The stream is the answer: what comes on it is heard by the transport.
+            match self.transport.request(&self.writer, "subscriptions/listen", &filter).await {
+                Err(RequestError::Rpc(error)) => {
+                    tracing::debug!(server = %self.transport.peer().server, %error, "the server tells of no changes");
+                    return;
+                }
+                Ok(answer) if matches!(answer.result_text(), Ok(Err(_)) | Err(_)) => return,
+                Ok(_) | Err(_) => {}
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(60));
+            // Nobody repeats what changed in the meantime.
+            self.transport.peer().list_changed.notify_one();
+        }
+    }
+}
+
+struct Connector<'a> {
+    config: &'a McpServerConfig,
+    deps: &'a McpServerDeps,
+}
+
+type Opened = Result<(Transport, ServerCard), Loss>;
+
+impl Connector<'_> {
+    async fn initialize(&self, version: ProtocolVersion) -> Opened {
+        let transport = self.connect().await?;
+        let card = handshake::initialize(&transport, version).await;
+        self.opened(transport, card).await
+    }
+
+    async fn discover(&self) -> Opened {
+        let transport = self.connect().await?;
+        let card = match handshake::discover(&transport).await {
+            // The configuration says what it speaks; that it does not describe itself does not matter.
+            Err(RequestError::Malformed(_)) if self.config.protocol == Some(ProtocolVersion::NEWEST) => {
+                Ok(ServerCard { version: ProtocolVersion::NEWEST, name: None, capabilities: Map::new() })
+            }
+            card => card,
+        };
+        self.opened(transport, card).await
+    }
+
+    /// Finds out what the server speaks (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
+    async fn probe(&self) -> Opened {
+        let transport = self.connect().await?;
+        let refused = match first_word(&transport, self.config.timeouts.probe).await {
+            FirstWord::Card(card) => return Ok((transport, card)),
+            FirstWord::Refused(error) => error,
+            // It has got both first messages; a fresh conversation knows only one.
+            FirstWord::Modern => {
+                drop(transport);
+                return self.discover().await;
+            }
+        };
+        match refused {
+            error @ (RequestError::Unauthorized(_) | RequestError::Unreachable(_)) => {
+                self.opened(transport, Err(error)).await
+            }
+            // Some servers end at a first request that they do not know.
+            RequestError::Lost(_) => self.initialize(ProtocolVersion::NEWEST_LEGACY).await,
+            _ => match handshake::initialize(&transport, ProtocolVersion::NEWEST_LEGACY).await {
+                Ok(card) => Ok((transport, card)),
+                // Some servers are bound to the generation of the first message that they got.
+                Err(RequestError::Rpc(_) | RequestError::Lost(_)) => {
+                    drop(transport);
+                    self.initialize(ProtocolVersion::NEWEST_LEGACY).await
+                }
+                error => self.opened(transport, error).await,
+            },
+        }
+    }
+
+    async fn opened(&self, transport: Transport, card: Result<ServerCard, RequestError>) -> Opened {
+        let fixed = self.config.protocol;
+        let error = match card {
+            Ok(card) if fixed.is_none_or(|fixed| fixed == card.version) => return Ok((transport, card)),
+            Ok(card) => RequestError::Malformed(format!(
+                "it speaks protocol version {} and not {}, which the configuration asks for",
+                card.version,
+                fixed.unwrap_or(card.version)
+            )),
+            Err(error) => error,
+        };
+        let last_words = transport.abandon().await;
+        Err(with_last_words(loss_of(error), last_words))
+    }
+
+    async fn connect(&self) -> Result<Transport, Loss> {
+        let capabilities = Map::new();
+        let peer = Arc::new(Peer::new(self.config.name.clone(), capabilities));
+        let limit = self.config.limits.message_bytes;
+        match &self.config.transport {
+            McpTransport::Stdio(server) => {
+                let child = self.deps.launcher.launch(self.launch_spec(server)).await;
+                let child = child.map_err(|error| Loss::Failed(with_causes(&error)))?;
+                let lines = LineTransport::to_child(child, peer, limit);
+                lines
+                    .map(|lines| Transport::Lines(Box::new(lines)))
+                    .ok_or_else(|| Loss::Failed("it has no standard streams".into()))
+            }
+            McpTransport::Streams(server) => {
+                let (reader, writer) = (server.open)();
+                Ok(Transport::Lines(Box::new(LineTransport::over(reader, writer, peer, limit))))
+            }
+            McpTransport::Http(server) => {
+                let client = self.deps.http.client().map_err(Loss::Failed)?;
+                let http = HttpTransport::new(client, server, peer, limit).map_err(Loss::Failed)?;
+                Ok(Transport::Http(Box::new(http)))
+            }
+        }
+    }
+
+    fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {
+        let mut environment = self.deps.environment.clone();
+        environment.extend(server.env.clone());
+        LaunchSpec {
+            program: server.command.clone(),
+            args: server.args.clone(),
+            working_dir: server.working_dir.clone().unwrap_or_else(|| self.deps.working_dir.clone()),
+            policy: SandboxPolicy {
+                write_roots: Vec::new(),
+                read_roots: Vec::new(),
+                network: NetworkPolicy::Host,
+                environment,
+                limits: SandboxLimits::default(),
+            },
+        }
+    }
+}
+
+/// Asks a server of unknown generation who it is. One that is silent does not know the request or is slow to start; it
+/// gets the other first message, too, and the first good answer counts.
+async fn first_word(transport: &Transport, patience: Duration) -> FirstWord {
+    let mut discovery = pin!(handshake::discover(transport));
+    match timeout(patience, &mut discovery).await {
+        Ok(Ok(card)) => return FirstWord::Card(card),
+        Ok(Err(error)) => return FirstWord::Refused(error),
+        Err(_) => {}
+    }
+    let mut initialization = pin!(handshake::initialize(transport, ProtocolVersion::NEWEST_LEGACY));
+    let mut is_silent = true;
+    loop {
+        tokio::select! {
+            biased;
+            card = &mut discovery, if is_silent => match card {
+                Ok(_) => return FirstWord::Modern,
+                Err(_) => is_silent = false,
+            },
+            card = &mut initialization => return match card {
+                Ok(card) => FirstWord::Card(card),
+                Err(RequestError::Rpc(_)) if is_silent => FirstWord::Modern,
+                Err(error) => FirstWord::Refused(error),
+            },
+        }
+    }
+}
+
+/// A loss with what is known of the server's end.
+pub(super) fn with_last_words(loss: Loss, last_words: Option<String>) -> Loss {
+    match (loss, last_words) {
+        (Loss::Failed(reason), Some(words)) => Loss::Failed(format!("{reason}; {words}")),
+        (loss, _) => loss,
+    }
+}
+
+/// What an error of a request means for the whole connection.
+pub(super) fn loss_of(error: RequestError) -> Loss {
+    match error {
+        RequestError::Unauthorized(reason) => Loss::Unauthorized(reason),
+        RequestError::Http { status: 403, detail } => Loss::Unauthorized(format!("HTTP status 403{detail}")),
+        error => Loss::Failed(error.to_string()),
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,339 @@
+//! A server behind streamable HTTP (MCP 2025-11-25 and 2026-07-28, basic/transports).
+
+mod answer;
+mod listening;
+mod request_headers;
+mod stream;
+
+use crate::mcp::{
+    client::{
+        config::{HttpServer, shown_url},
+        foreign_text::shown,
+        handshake,
+        http::answer::Posted,
+        in_flight::{Purpose, Waiting},
+        peer::{Loss, Peer},
+        request::{self, CallRequest, RequestWriter, check_size},
+        request_error::RequestError,
+    },
+    wire::{
+        headers::{self, ParamHeaders},
+        incoming::Answer,
+        message::{Id, RpcError},
+    },
+};
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use request_headers::{Mirrored, configured_headers};
+use reqwest::{Method, Response};
+use serde_json::{Map, Value};
+use std::{
+    error::Error,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+use tokio::{runtime::Handle, sync::Mutex, time::timeout};
+use toolstead_domain::client_profile::{Generation, ProtocolVersion};
+use url::Url;
+
+/// How long a message without an answer may take: a notification, our answer to a ping, the end of a session.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The endpoint of one server, and the session there, if it has sessions.
+#[derive(Debug)]
+pub(super) struct HttpTransport {
+    pub(super) peer: Arc<Peer>,
+    client: reqwest::Client,
+    url: Url,
+    /// Those of the configuration, `Accept` and `Content-Type`.
+    headers: HeaderMap,
+    limit: usize,
+    session: ArcSwapOption<Session>,
+    /// Held while a new session is opened in the place of one that the server has ended.
+    renewing: Mutex<()>,
+    /// The revision that was agreed on.
+    version: OnceLock<ProtocolVersion>,
+}
+
+/// A session up to 2025-11-25, as the server named it.
+#[derive(Debug)]
+struct Session {
+    id: HeaderValue,
+}
+
+/// A request that has been registered. Dropping it unfinished takes it back.
+#[derive(Debug)]
+pub(super) struct HttpRequest<'a> {
+    transport: &'a HttpTransport,
+    pub(super) waiting: Arc<Waiting>,
+    generation: Generation,
+    finished: OnceLock<()>,
+}
+
+impl HttpTransport {
+    /// The way to this server; nothing is sent yet.
+    ///
+    /// # Errors
+    /// The reason why its address or a header of its configuration cannot be used.
+    pub(super) fn new(
+        client: reqwest::Client,
+        server: &HttpServer,
+        peer: Arc<Peer>,
+        limit: usize,
+    ) -> Result<Self, String> {
+        if !matches!(server.url.scheme(), "http" | "https") {
+            return Err(format!("`{}` is no http or https address", shown_url(&server.url)));
+        }
+        Ok(Self {
+            peer,
+            client,
+            url: server.url.clone(),
+            headers: configured_headers(&server.headers)?,
+            limit,
+            session: ArcSwapOption::empty(),
+            renewing: Mutex::new(()),
+            version: OnceLock::new(),
+        })
+    }
+
+    /// The longest message, in bytes.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Notes the revision that was agreed on.
+    pub(super) fn agree_on(&self, version: ProtocolVersion) {
+        // Agreed on once a connection.
+        let _ = self.version.set(version);
+    }
+
+    /// Registers a request.
+    ///
+    /// # Errors
+    /// [`RequestError::Lost`] once the connection has ended.
+    pub(super) fn begin(&self, purpose: Purpose, writer: &RequestWriter) -> Result<HttpRequest<'_>, RequestError> {
+        Ok(HttpRequest {
+            transport: self,
+            waiting: self.peer.in_flight.begin(purpose)?,
+            generation: writer.version.generation(),
+            finished: OnceLock::new(),
+        })
+    }
+
+    /// Makes a request and waits for its answer.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub(super) async fn request(
+        &self,
+        writer: &RequestWriter,
+        method: &str,
+        params: &Map<String, Value>,
+    ) -> Result<Answer, RequestError> {
+        let request = self.begin(Purpose::Exchange, writer)?;
+        // The handshake's requests are never taken back.
+        if matches!(method, "initialize" | "server/discover") {
+            request.finished.get_or_init(|| ());
+        }
+        let text = writer.request(request.waiting.id, method, params);
+        let outcome = self.exchange(writer, &request.waiting, text, &Mirrored::method(method)).await;
+        request.finish(&outcome);
+        outcome
+    }
+
+    /// Sends a `tools/call` and waits for its answer.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub(super) async fn call(
+        &self,
+        writer: &RequestWriter,
+        request: &HttpRequest<'_>,
+        text: Vec<u8>,
+        call: &CallRequest<'_>,
+        mirrored: Option<&ParamHeaders>,
+    ) -> Result<Answer, RequestError> {
+        let params = mirrored.map(|params| (params, call.arguments));
+        let mirrored = Mirrored { method: "tools/call", name: Some(call.tool), params };
+        self.exchange(writer, &request.waiting, text, &mirrored).await
+    }
+
+    /// Sends a message that has no answer.
+    ///
+    /// # Errors
+    /// [`RequestError`] when the server did not take it.
+    pub(super) async fn send(&self, writer: &RequestWriter, text: Vec<u8>) -> Result<(), RequestError> {
+        check_size(&text, self.limit)?;
+        let mut headers = self.headers.clone();
+        self.add_session(&mut headers, Some(writer.version));
+        let sending = self.execute(Method::POST, headers, text.into());
+        let response = timeout(MESSAGE_TIMEOUT, sending).await.map_err(|_| RequestError::Late(MESSAGE_TIMEOUT))?;
+        let status = response.map_err(|error| self.failed(error))?.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        Err(RequestError::Http { status: status.as_u16(), detail: String::new() })
+    }
+
+    /// Answers a request of the server. A new server makes none.
+    pub(super) async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
+        let version = self.version.get().copied();
+        if version.is_some_and(|version| version.generation() == Generation::Modern) {
+            return;
+        }
+        let mut headers = self.headers.clone();
+        self.add_session(&mut headers, version);
+        let sending = self.execute(Method::POST, headers, request::answer(id, outcome).into());
+        if let Err(error) = timeout(MESSAGE_TIMEOUT, sending).await.map_err(drop).and_then(|sent| sent.map_err(drop)) {
+            tracing::debug!(server = %self.peer.server, %id, ?error, "could not answer a request of the server");
+        }
+    }
+
+    /// Ends the session, as far as the server lets us.
+    pub(super) async fn close(&self, grace: Duration) {
+        self.peer.lose("the connection was closed");
+        if let Some(session) = self.session.swap(None) {
+            let mut headers = self.headers.clone();
+            headers.insert(headers::SESSION_ID, session.id.clone());
+            let sending = self.execute(Method::DELETE, headers, Bytes::new());
+            // Courtesy: the server ends the session sooner or later.
+            let _ = timeout(grace.min(MESSAGE_TIMEOUT), sending).await;
+        }
+    }
+
+    /// Sends a request, opens a new session where the server has ended the one that we had, and waits for the answer,
+    /// which may also come on the stream of an earlier request.
+    async fn exchange(
+        &self,
+        writer: &RequestWriter,
+        waiting: &Arc<Waiting>,
+        text: Vec<u8>,
+        mirrored: &Mirrored<'_>,
+    ) -> Result<Answer, RequestError> {
+        let text = Bytes::from(text);
+        let session = self.session.load_full();
+        let headers = self.headers_of(writer, mirrored)?;
+        let posted = tokio::select! {
+            biased;
+            outcome = waiting.outcome() => return outcome,
+            posted = self.post(writer, waiting, text.clone(), headers) => posted?,
+        };
+        if let Posted::Answered(answer) = posted {
+            return Ok(answer);
+        }
+        // Refused unseen, so that sending it once more cannot do anything twice.
+        self.renew(writer, session).await?;
+        let headers = self.headers_of(writer, mirrored)?;
+        match self.post(writer, waiting, text, headers).await? {
+            Posted::Answered(answer) => Ok(answer),
+            Posted::SessionEnded => Err(RequestError::Lost("it ended the new session at once".into())),
+        }
+    }
+
+    /// Opens a new session, unless somebody else has done so since `ended` was in use.
+    async fn renew(&self, writer: &RequestWriter, ended: Option<Arc<Session>>) -> Result<(), RequestError> {
+        let _renewing = self.renewing.lock().await;
+        let current = self.session.load_full();
+        if current.as_ref().map(Arc::as_ptr) != ended.as_ref().map(Arc::as_ptr) {
+            return Ok(());
+        }
+        tracing::debug!(server = %self.peer.server, "the server has ended the session; opening a new one");
+        let renewed = self.reopen(writer).await;
+        if let Err(error) = &renewed {
+            self.peer
+                .suspect(Loss::Failed(format!("it ended the session, and a new one could not be opened: {error}")));
+        }
+        renewed
+    }
+
+    async fn reopen(&self, writer: &RequestWriter) -> Result<(), RequestError> {
+        let waiting = self.peer.in_flight.begin(Purpose::Exchange)?;
+        let params = handshake::initialize_params(writer.version, &self.peer.capabilities);
+        let text = writer.request(waiting.id, "initialize", &params);
+        let headers = self.headers_of(writer, &Mirrored::method("initialize"))?;
+        let posted = self.post(writer, &waiting, text.into(), headers).await;
+        self.peer.in_flight.forget(waiting.id);
+        let Posted::Answered(answer) = posted? else {
+            return Err(RequestError::Lost("it ended a session that was not open yet".into()));
+        };
+        let card = handshake::read_initialize_result(answer)?;
+        if card.version != writer.version {
+            let reason = format!("it speaks {} now, no longer {}", card.version, writer.version);
+            return Err(RequestError::Lost(reason));
+        }
+        match self.send(writer, request::notification("notifications/initialized", Map::new())).await {
+            Ok(()) | Err(RequestError::Http { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        // Another session may offer other tools.
+        self.peer.list_changed.notify_one();
+        Ok(())
+    }
+
+    /// Sends a request as it is. A builder would copy the headers one by one.
+    async fn execute(&self, method: Method, headers: HeaderMap, body: Bytes) -> reqwest::Result<Response> {
+        let mut request = reqwest::Request::new(method, self.url.clone());
+        *request.headers_mut() = headers;
+        if !body.is_empty() {
+            *request.body_mut() = Some(body.into());
+        }
+        self.client.execute(request).await
+    }
+
+    /// The error of a request that got no response at all.
+    fn failed(&self, error: reqwest::Error) -> RequestError {
+        let reason = described(error.without_url());
+        if reason.is_connect {
+            self.peer.suspect(Loss::Failed(reason.text.clone()));
+            return RequestError::Unreachable(reason.text);
+        }
+        RequestError::Lost(reason.text)
+    }
+}
+
+impl HttpRequest<'_> {
+    /// Notes how it ended, unless it is to be taken back.
+    pub(super) fn finish(&self, outcome: &Result<Answer, RequestError>) {
+        if !matches!(outcome, Err(RequestError::Late(_))) {
+            self.finished.get_or_init(|| ());
+        }
+    }
+}
+
+impl Drop for HttpRequest<'_> {
+    fn drop(&mut self) {
+        self.transport.peer.in_flight.forget(self.waiting.id);
+        // To a new server, the end of the stream says it.
+        if self.finished.get().is_some() || self.generation == Generation::Modern {
+            return;
+        }
+        let transport = self.transport;
+        let mut headers = transport.headers.clone();
+        transport.add_session(&mut headers, transport.version.get().copied());
+        let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
+        let message = transport.client.post(transport.url.clone()).headers(headers).body(text);
+        if let Ok(runtime) = Handle::try_current() {
+            // Nobody waits for it, and nothing depends on it.
+            runtime.spawn(async move { drop(message.timeout(MESSAGE_TIMEOUT).send().await) });
+        }
+    }
+}
+
+struct Described {
+    text: String,
+    is_connect: bool,
+}
+
+/// An error with its causes, on one line.
+fn described(error: reqwest::Error) -> Described {
+    let is_connect = error.is_connect();
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    let what = if is_connect { "it cannot be reached" } else { "the connection broke" };
+    Described { text: format!("{what}: {}", shown(&text, 300)), is_connect }
+}

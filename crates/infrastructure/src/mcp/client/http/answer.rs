@@ -1,0 +1,205 @@
+//! What comes back for a posted request: one JSON object, a stream of events, or an error.
+
+use super::{HttpTransport, Session};
+use crate::mcp::{
+    client::{
+        config::shown_url, foreign_text::shown, in_flight::Waiting, peer::Loss, request::RequestWriter,
+        request_error::RequestError,
+    },
+    wire::{
+        headers,
+        incoming::{Answer, Incoming},
+        message::{Id, RpcError},
+    },
+};
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use reqwest::{Method, Response};
+use std::sync::Arc;
+
+/// How much of an error's body is read, in bytes.
+const ERROR_BODY_BYTES: usize = 64 << 10;
+/// The longest id of a session that is taken, in bytes.
+const MAX_SESSION_ID_BYTES: usize = 1024;
+
+/// What became of a posted request.
+pub(super) enum Posted {
+    /// It has its answer.
+    Answered(Answer),
+    /// The server refused it unseen, because it has ended the session.
+    SessionEnded,
+}
+
+impl HttpTransport {
+    /// Posts a request and waits for its answer.
+    pub(super) async fn post(
+        &self,
+        writer: &RequestWriter,
+        waiting: &Arc<Waiting>,
+        text: Bytes,
+        headers: HeaderMap,
+    ) -> Result<Posted, RequestError> {
+        let had_session = headers.contains_key(headers::SESSION_ID);
+        // Only `initialize` has neither a session nor a version.
+        let opens_session = !headers.contains_key(headers::PROTOCOL_VERSION);
+        let response = self.execute(Method::POST, headers, text).await.map_err(|error| self.failed(error))?;
+        let status = response.status();
+        if opens_session && status.is_success() {
+            self.take_session(response.headers())?;
+        }
+        match media_type(&response) {
+            _ if status == StatusCode::UNAUTHORIZED => Err(self.unauthorized(&response)),
+            _ if status == StatusCode::NOT_FOUND && had_session => Ok(Posted::SessionEnded),
+            MediaType::Json => self.read_object(waiting, response, had_session).await,
+            MediaType::EventStream if status.is_success() => {
+                self.read_to_answer(writer, waiting, response).await.map(Posted::Answered)
+            }
+            MediaType::EventStream | MediaType::Other if !status.is_success() => Err(self.http_error(response).await),
+            MediaType::EventStream | MediaType::Other => {
+                let kind = response.headers().get(header::CONTENT_TYPE);
+                let kind = kind.map_or("nothing".into(), |kind| shown(&String::from_utf8_lossy(kind.as_bytes()), 80));
+                let what =
+                    format!("it answered a request with HTTP status {} and {kind} instead of JSON", status.as_u16());
+                Err(RequestError::Malformed(what))
+            }
+        }
+    }
+
+    /// The session that the answer to `initialize` names.
+    fn take_session(&self, headers: &HeaderMap) -> Result<(), RequestError> {
+        let id = headers.get(headers::SESSION_ID).cloned();
+        let visible = |id: &[u8]| id.iter().all(u8::is_ascii_graphic) && (1..=MAX_SESSION_ID_BYTES).contains(&id.len());
+        if id.as_ref().is_some_and(|id| !visible(id.as_bytes())) {
+            return Err(RequestError::Malformed("it names a session that no header can name".into()));
+        }
+        self.session.store(id.map(|mut id| {
+            id.set_sensitive(true);
+            Arc::new(Session { id })
+        }));
+        Ok(())
+    }
+
+    async fn read_object(
+        &self,
+        waiting: &Waiting,
+        response: Response,
+        had_session: bool,
+    ) -> Result<Posted, RequestError> {
+        let status = response.status();
+        let body = self.read_body(response, self.limit).await?;
+        // Told only where the status is an error, in which case the body is short as a rule.
+        let detail = if status.is_success() { String::new() } else { told(&body) };
+        let error = match Incoming::read(body) {
+            Ok(Incoming::Answer(answer)) if *answer.id() == Id::Number(waiting.id) => {
+                if status.is_success() || !matches!(status, StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST) {
+                    return Ok(Posted::Answered(answer));
+                }
+                match answer.result_text() {
+                    Ok(Err(error)) if !is_end_of_session(status, had_session, &error) => {
+                        return Ok(Posted::Answered(answer));
+                    }
+                    Ok(Err(error)) => Some(error),
+                    Ok(Ok(_)) | Err(_) => None,
+                }
+            }
+            Ok(Incoming::Answer(answer)) if status.is_success() => {
+                self.peer.drop_answer(answer.id());
+                return Err(RequestError::Malformed("it answered with the id of another request".into()));
+            }
+            // Errors that are not tied to the request, as servers send them that refuse before they read.
+            Ok(Incoming::Answer(answer)) => answer.into_outcome().ok().and_then(Result::err),
+            Err(unreadable) if unreadable.malformed.is_response && !status.is_success() => {
+                Some(*unreadable.malformed.error)
+            }
+            Ok(Incoming::Other(_)) if status.is_success() => {
+                return Err(RequestError::Malformed("it answered with a message that is no answer".into()));
+            }
+            Err(unreadable) if status.is_success() => {
+                return Err(RequestError::Malformed(unreadable.malformed.error.message));
+            }
+            Ok(Incoming::Other(_)) | Err(_) => None,
+        };
+        match error {
+            Some(error) if is_end_of_session(status, had_session, &error) => Ok(Posted::SessionEnded),
+            Some(error) if status != StatusCode::FORBIDDEN => Err(RequestError::Rpc(error)),
+            Some(_) | None => Err(RequestError::Http { status: status.as_u16(), detail }),
+        }
+    }
+
+    /// A body of at most `limit` bytes, after decompression.
+    async fn read_body(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, RequestError> {
+        let too_long = || RequestError::Malformed(format!("it sent a body of more than {limit} bytes"));
+        let announced = response.content_length().unwrap_or(0);
+        if announced > limit as u64 {
+            return Err(too_long());
+        }
+        let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failed(error))? {
+            if body.len() + chunk.len() > limit {
+                return Err(too_long());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// The server wants a login. What it says of where to get one is shown, never followed.
+    pub(super) fn unauthorized(&self, response: &Response) -> RequestError {
+        let challenge = response.headers().get(header::WWW_AUTHENTICATE);
+        let challenge = challenge
+            .map_or(String::new(), |value| format!(", `{}`", shown(&String::from_utf8_lossy(value.as_bytes()), 200)));
+        let reason = format!("HTTP status {}{challenge}", response.status().as_u16());
+        self.peer.suspect(Loss::Unauthorized(reason.clone()));
+        RequestError::Unauthorized(reason)
+    }
+
+    pub(super) async fn http_error(&self, response: Response) -> RequestError {
+        let status = response.status().as_u16();
+        let header = |name: header::HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let mut detail = String::new();
+        if let (true, Some(target)) = (response.status().is_redirection(), header(header::LOCATION)) {
+            let target = self.url.join(target).map_or_else(|_| "elsewhere".into(), |url| shown(&shown_url(&url), 200));
+            detail = format!(": it sends us to `{target}`, and redirects are not followed");
+        } else if let Some(after) = header(header::RETRY_AFTER) {
+            detail = format!(": it wants to be left alone for {} s", shown(after, 40));
+        }
+        if detail.is_empty() {
+            // The status is the error; its body only says more.
+            detail = self.read_body(response, ERROR_BODY_BYTES).await.map_or(String::new(), |body| told(&body));
+        }
+        RequestError::Http { status, detail }
+    }
+}
+
+/// Some servers answer 400 where the specification asks for 404.
+fn is_end_of_session(status: StatusCode, had_session: bool, error: &RpcError) -> bool {
+    status == StatusCode::BAD_REQUEST && had_session && error.message.to_ascii_lowercase().contains("session")
+}
+
+enum MediaType {
+    Json,
+    EventStream,
+    Other,
+}
+
+fn media_type(response: &Response) -> MediaType {
+    let value = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let kind = value.split(';').next().unwrap_or("").trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        MediaType::Json
+    } else if kind.eq_ignore_ascii_case("text/event-stream") {
+        MediaType::EventStream
+    } else {
+        MediaType::Other
+    }
+}
+
+pub(super) fn is_event_stream(response: &Response) -> bool {
+    matches!(media_type(response), MediaType::EventStream)
+}
+
+/// The beginning of a body as one line, with a colon before it.
+fn told(body: &[u8]) -> String {
+    let text = shown(&String::from_utf8_lossy(&body[..body.len().min(4000)]), 300);
+    if text.is_empty() { text } else { format!(": {text}") }
+}

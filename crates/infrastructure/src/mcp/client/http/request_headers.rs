@@ -1,0 +1,117 @@
+//! The headers of our requests.
+
+use super::HttpTransport;
+use crate::mcp::{
+    client::{request::RequestWriter, request_error::RequestError},
+    wire::headers::{self, ParamHeaders, encode_value},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use toolstead_domain::client_profile::{Generation, ProtocolVersion};
+
+/// What the protocol sets itself, and what belongs to one connection.
+const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transfer-encoding", "connection", "host"];
+
+/// The headers of the configuration, and those that every message has.
+///
+/// # Errors
+/// The reason why one of them cannot be used. The value, which may be a secret, is not in it.
+pub(super) fn configured_headers(configured: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::with_capacity(configured.len() + 6);
+    for (name, value) in configured {
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no name of a header"))?;
+        let of_the_protocol = header.as_str().starts_with("mcp-") || header == headers::LAST_EVENT_ID;
+        if of_the_protocol || RESERVED.contains(&header.as_str()) {
+            return Err(format!("the header `{name}` is set by the protocol and cannot be configured"));
+        }
+        let mut value =
+            HeaderValue::from_str(value).map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(headers)
+}
+
+/// What the headers of a request to a new server repeat of its body.
+pub(super) struct Mirrored<'a> {
+    pub(super) method: &'a str,
+    /// The tool's name.
+    pub(super) name: Option<&'a str>,
+    /// The parameters that have headers of their own, with the arguments.
+    pub(super) params: Option<(&'a ParamHeaders, &'a Map<String, Value>)>,
+}
+
+impl<'a> Mirrored<'a> {
+    /// Nothing but the method.
+    pub(super) fn method(method: &'a str) -> Self {
+        Self { method, name: None, params: None }
+    }
+}
+
+impl HttpTransport {
+    /// The headers of a request, with the session as it is now.
+    ///
+    /// # Errors
+    /// [`RequestError::Malformed`] for what no header can say.
+    pub(super) fn headers_of(
+        &self,
+        writer: &RequestWriter,
+        mirrored: &Mirrored<'_>,
+    ) -> Result<HeaderMap, RequestError> {
+        let Mirrored { method, name, params } = *mirrored;
+        let mut headers = self.headers.clone();
+        match writer.version.generation() {
+            // A session begins with `initialize`, and its version is not agreed on before the answer.
+            Generation::Legacy if method == "initialize" => {}
+            Generation::Legacy => self.add_session(&mut headers, Some(writer.version)),
+            Generation::Modern => {
+                headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(writer.version.as_str()));
+                headers.insert(headers::METHOD, header_value(method)?);
+                if let Some(name) = name {
+                    headers.insert(headers::NAME, header_value(name)?);
+                }
+                for (name, text) in params.into_iter().flat_map(|(params, arguments)| params.texts(arguments)) {
+                    if let Some(text) = text {
+                        headers.insert(name.clone(), header_value(&text)?);
+                    }
+                }
+            }
+        }
+        Ok(headers)
+    }
+
+    /// Adds the session, if there is one, and the version.
+    pub(super) fn add_session(&self, headers: &mut HeaderMap, version: Option<ProtocolVersion>) {
+        match &*self.session.load() {
+            Some(session) => headers.insert(headers::SESSION_ID, session.id.clone()),
+            None => headers.remove(headers::SESSION_ID),
+        };
+        if let Some(version) = version {
+            headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
+        }
+    }
+}
+
+fn header_value(text: &str) -> Result<HeaderValue, RequestError> {
+    HeaderValue::from_str(&encode_value(text))
+        .map_err(|_| RequestError::Malformed("a header cannot say what the request says".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_the_protocol_cannot_be_configured_and_secrets_are_not_told() {
+        let configured = |name: &str, value: &str| configured_headers(&BTreeMap::from([(name.into(), value.into())]));
+        assert_eq!(configured("Authorization", "Bearer x").unwrap()[header::AUTHORIZATION], "Bearer x");
+        for (name, value) in
+            [("Mcp-Session-Id", "1"), ("accept", "x"), ("Mcp-Param-A", "x"), ("a b", "x"), ("a", "secret\n")]
+        {
+            assert!(!configured(name, value).unwrap_err().contains("secret"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! The requests of one connection that wait for their answers.
+
+use crate::mcp::{
+    client::request_error::RequestError,
+    wire::{incoming::Answer, message::Id},
+};
+use std::{
+    collections::{HashMap, VecDeque},
+    future::poll_fn,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+use toolstead_domain::ports::caller::{InputRequest, LogMessage, Progress};
+
+/// So many log messages and questions wait for the one who made the call; what comes on top is dropped or refused.
+const WAITING_NOTICES: usize = 64;
+
+/// The requests that wait, by their ids. Ids are never used twice on one connection.
+#[derive(Debug, Default)]
+pub(super) struct InFlight {
+    last_id: AtomicI64,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    waiting: HashMap<i64, Arc<Waiting>>,
+    /// How many of them are calls.
+    calls: usize,
+    /// Why no request can be made any more.
+    ended: Option<String>,
+}
+
+/// One request that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// The request's id, and its progress token where it has one.
+    pub(super) id: i64,
+    purpose: Purpose,
+    state: Mutex<State>,
+}
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A tool's call, which may get progress, log messages and questions.
+    Call {
+        /// Whether it asked for progress.
+        progress: bool,
+    },
+    /// Everything else.
+    Exchange,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    outcome: Option<Result<Answer, RequestError>>,
+    /// The newest report that has not been taken, and how far the last one was.
+    progress: Option<Progress>,
+    reached: Option<f64>,
+    logs: VecDeque<LogMessage>,
+    questions: VecDeque<(Id, InputRequest)>,
+    waker: Option<Waker>,
+}
+
+/// What comes for a call before its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Notice {
+    /// How far it is.
+    Progress(Progress),
+    /// A log message.
+    Log(LogMessage),
+    /// A question, with the id that its answer must have.
+    Question(Id, InputRequest),
+}
+
+impl InFlight {
+    /// Registers a request before it is sent.
+    ///
+    /// # Errors
+    /// [`RequestError::Lost`] once the connection has ended.
+    pub(super) fn begin(&self, purpose: Purpose) -> Result<Arc<Waiting>, RequestError> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let waiting = Arc::new(Waiting { id, purpose, state: Mutex::default() });
+        let mut table = self.table();
+        if let Some(reason) = &table.ended {
+            return Err(RequestError::Lost(reason.clone()));
+        }
+        table.calls += usize::from(purpose.is_call());
+        table.waiting.insert(id, waiting.clone());
+        Ok(waiting)
+    }
+
+    /// Gives a request its outcome. `false` if none of this id waits: it was never made, has its answer, or was taken
+    /// back.
+    pub(super) fn settle(&self, id: &Id, outcome: Result<Answer, RequestError>) -> bool {
+        let Some(waiting) = number(id).and_then(|id| self.table().remove(id)) else { return false };
+        waiting.update(|state| state.outcome = Some(outcome));
+        true
+    }
+
+    /// Takes a request back. `false` if it has its outcome already.
+    pub(super) fn forget(&self, id: i64) -> bool {
+        self.table().remove(id).is_some()
+    }
+
+    /// Reports progress to the call that asked for it under this token. `false` for a token that nobody uses, and for
+    /// progress that does not move forward.
+    pub(super) fn progress(&self, token: &Id, progress: Progress) -> bool {
+        let waiting = number(token).and_then(|id| self.table().waiting.get(&id).cloned());
+        waiting.is_some_and(|waiting| waiting.push_progress(progress))
+    }
+
+    /// The one call that waits; `None` if there is none, or more than one.
+    pub(super) fn sole_call(&self) -> Option<Arc<Waiting>> {
+        let table = self.table();
+        let call = || table.waiting.values().find(|waiting| waiting.purpose.is_call()).cloned();
+        if table.calls == 1 { call() } else { None }
+    }
+
+    /// The one request that waits; `None` if there is none, or more than one.
+    pub(super) fn sole_id(&self) -> Option<i64> {
+        let table = self.table();
+        if table.waiting.len() == 1 { table.waiting.keys().next().copied() } else { None }
+    }
+
+    /// Ends every request that waits, and lets no further one begin.
+    pub(super) fn end(&self, reason: &str) {
+        let waiting = {
+            let mut table = self.table();
+            table.ended.get_or_insert_with(|| reason.to_owned());
+            table.calls = 0;
+            std::mem::take(&mut table.waiting)
+        };
+        for waiting in waiting.into_values() {
+            waiting.update(|state| state.outcome = Some(Err(RequestError::Lost(reason.to_owned()))));
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn remove(&mut self, id: i64) -> Option<Arc<Waiting>> {
+        let waiting = self.waiting.remove(&id)?;
+        self.calls -= usize::from(waiting.purpose.is_call());
+        Some(waiting)
+    }
+}
+
+impl Waiting {
+    /// The outcome; to be waited for once.
+    pub(super) async fn outcome(&self) -> Result<Answer, RequestError> {
+        poll_fn(|cx| self.poll(cx, |state| state.outcome.take())).await
+    }
+
+    /// The next thing that came for the call; questions only if `with_questions`. Never ends by itself. To be waited
+    /// for in the same task as the outcome.
+    pub(super) async fn notice(&self, with_questions: bool) -> Notice {
+        poll_fn(|cx| self.poll(cx, |state| state.take_notice(with_questions))).await
+    }
+
+    /// A notice that is there already.
+    pub(super) fn ready_notice(&self) -> Option<Notice> {
+        self.state().take_notice(false)
+    }
+
+    /// Hands a log message to the call; the oldest one gives way if too many wait.
+    pub(super) fn push_log(&self, message: LogMessage) {
+        self.update(|state| {
+            if state.logs.len() == WAITING_NOTICES {
+                state.logs.pop_front();
+            }
+            state.logs.push_back(message);
+        });
+    }
+
+    /// Hands a question to the call; `false` if too many wait.
+    pub(super) fn push_question(&self, id: Id, request: InputRequest) -> bool {
+        let mut taken = false;
+        self.update(|state| {
+            taken = state.questions.len() < WAITING_NOTICES;
+            if taken {
+                state.questions.push_back((id, request));
+            }
+        });
+        taken
+    }
+
+    fn push_progress(&self, progress: Progress) -> bool {
+        let mut taken = false;
+        self.update(|state| {
+            taken = self.purpose == (Purpose::Call { progress: true })
+                && progress.progress.is_finite()
+                && state.reached.is_none_or(|reached| progress.progress > reached);
+            if taken {
+                state.reached = Some(progress.progress);
+                state.progress = Some(progress);
+            }
+        });
+        taken
+    }
+
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        let waker = {
+            let mut state = self.state();
+            change(&mut state);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn poll<T>(&self, cx: &Context<'_>, take: impl FnOnce(&mut State) -> Option<T>) -> Poll<T> {
+        let mut state = self.state();
+        if let Some(taken) = take(&mut state) {
+            return Poll::Ready(taken);
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
+        if let Some(progress) = self.progress.take() {
+            return Some(Notice::Progress(progress));
+        }
+        if let Some(message) = self.logs.pop_front() {
+            return Some(Notice::Log(message));
+        }
+        let (id, request) = if with_questions { self.questions.pop_front()? } else { return None };
+        Some(Notice::Question(id, request))
+    }
+}
+
+impl Purpose {
+    fn is_call(self) -> bool {
+        matches!(self, Self::Call { .. })
+    }
+}
+
+/// Our ids are whole numbers; a text that spells one is not one of ours.
+fn number(id: &Id) -> Option<i64> {
+    match id {
+        Id::Number(number) => Some(*number),
+        Id::Text(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::wire::incoming::Incoming;
+    use toolstead_domain::client_profile::LogLevel;
+
+    const CALL: Purpose = Purpose::Call { progress: true };
+
+    fn answer(id: i64) -> Answer {
+        match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{id}}}"#).into()) {
+            Ok(Incoming::Answer(answer)) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn progress(progress: f64) -> Progress {
+        Progress { progress, total: None, message: None }
+    }
+
+    fn log(text: &str) -> LogMessage {
+        LogMessage { level: LogLevel::Info, logger: None, data: text.into() }
+    }
+
+    #[tokio::test]
+    async fn each_request_gets_its_own_answer_once() {
+        let in_flight = InFlight::default();
+        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(Purpose::Exchange).unwrap());
+        assert!(in_flight.settle(&Id::Number(two.id), Ok(answer(two.id))));
+        assert!(in_flight.settle(&Id::Number(one.id), Ok(answer(one.id))));
+        for id in [Id::Number(one.id), Id::Number(99), Id::Text(two.id.to_string().into())] {
+            assert!(!in_flight.settle(&id, Ok(answer(1))), "{id}");
+        }
+        assert_eq!((one.outcome().await, two.outcome().await), (Ok(answer(one.id)), Ok(answer(two.id))));
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_taken_back_gets_nothing() {
+        let in_flight = InFlight::default();
+        let one = in_flight.begin(CALL).unwrap();
+        assert!(in_flight.forget(one.id) && !in_flight.forget(one.id));
+        assert!(!in_flight.settle(&Id::Number(one.id), Ok(answer(1))));
+        assert!(!in_flight.progress(&Id::Number(one.id), progress(1.0)));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_connection_ends_what_waits_and_what_comes() {
+        let in_flight = InFlight::default();
+        let one = in_flight.begin(CALL).unwrap();
+        in_flight.end("gone");
+        in_flight.end("closed");
+        assert_eq!(one.outcome().await, Err(RequestError::Lost("gone".into())));
+        assert_eq!(in_flight.begin(CALL).unwrap_err(), RequestError::Lost("gone".into()));
+    }
+
+    #[tokio::test]
+    async fn progress_moves_forward_and_only_for_those_who_asked() {
+        let in_flight = InFlight::default();
+        let asked = in_flight.begin(CALL).unwrap();
+        let silent = in_flight.begin(Purpose::Call { progress: false }).unwrap();
+        let report = |id: i64, at: f64| in_flight.progress(&Id::Number(id), progress(at));
+        let taken = [0.0, 0.0, 2.0, 1.0, f64::NAN, 3.0].map(|at| report(asked.id, at));
+        assert_eq!(taken, [true, false, true, false, false, true]);
+        assert!(!report(silent.id, 1.0) && !report(77, 1.0));
+        assert_eq!(asked.notice(true).await, Notice::Progress(progress(3.0)));
+        assert_eq!(asked.ready_notice(), None);
+    }
+
+    #[test]
+    fn the_sole_call_is_known_only_while_there_is_one() {
+        let in_flight = InFlight::default();
+        let other = in_flight.begin(Purpose::Exchange).unwrap();
+        assert!(in_flight.sole_call().is_none() && in_flight.sole_id() == Some(other.id));
+        let one = in_flight.begin(CALL).unwrap();
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(one.id));
+        let two = in_flight.begin(CALL).unwrap();
+        assert!(in_flight.sole_call().is_none() && in_flight.sole_id().is_none());
+        in_flight.forget(one.id);
+        assert_eq!(in_flight.sole_call().map(|call| call.id), Some(two.id));
+    }
+
+    #[test]
+    fn what_waits_for_a_call_is_bounded() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
+        let asked = (0..1000).filter(|n| call.push_question(Id::Number(*n), question())).count();
+        for n in 0..1000 {
+            call.push_log(log(&n.to_string()));
+        }
+        let logged: Vec<_> = std::iter::from_fn(|| call.ready_notice()).collect();
+        assert_eq!(
+            (asked, logged.len(), logged.last()),
+            (WAITING_NOTICES, WAITING_NOTICES, Some(&Notice::Log(log("999"))))
+        );
+    }
+}

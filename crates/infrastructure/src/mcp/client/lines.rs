@@ -1,0 +1,213 @@
+//! A server behind a pair of byte streams: one message a line (MCP 2025-11-25, basic/transports, "stdio").
+
+use crate::{
+    mcp::{
+        client::{
+            config::{BoxedReader, BoxedWriter},
+            found_id::found_id,
+            in_flight::{Purpose, Waiting},
+            peer::Peer,
+            request::{self, RequestWriter, check_size},
+            request_error::RequestError,
+            stderr_tail::StderrTail,
+        },
+        wire::{
+            incoming::{Answer, Incoming},
+            lines::{BoundedLines, Line, LineSender},
+            message::{Id, RpcError},
+        },
+    },
+    sandbox::launcher::Child,
+};
+use serde_json::{Map, Value};
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+/// How long a server may take to read our answer to a question of its own.
+const TIME_TO_READ: Duration = Duration::from_secs(1);
+/// How long a child that closed its output may take to end before it is killed.
+const TIME_TO_END: Duration = Duration::from_millis(200);
+
+/// The connection. Dropping it ends the child, if there is one.
+#[derive(Debug)]
+pub(super) struct LineTransport {
+    pub(super) peer: Arc<Peer>,
+    pub(super) stderr: Option<StderrTail>,
+    sender: LineSender,
+    limit: usize,
+    writing: AbortOnDropHandle<()>,
+    _reading: AbortOnDropHandle<()>,
+    child: Mutex<Option<Child>>,
+}
+
+/// A request that has been registered. Dropping it before the answer is there takes it back.
+#[derive(Debug)]
+pub(super) struct LineRequest<'a> {
+    transport: &'a LineTransport,
+    pub(super) waiting: Arc<Waiting>,
+    /// The handshake's requests are never taken back (MCP 2025-11-25, basic/utilities/cancellation).
+    cancellable: bool,
+}
+
+impl LineTransport {
+    /// Speaks through these streams. Messages of more than `limit` bytes are cut off.
+    pub(super) fn over(reader: BoxedReader, writer: BoxedWriter, peer: Arc<Peer>, limit: usize) -> Self {
+        let (sender, writing) = LineSender::spawn(writer);
+        let writing = tokio::spawn(watch_writing(AbortOnDropHandle::new(writing), peer.clone()));
+        let reading = tokio::spawn(read(BoundedLines::new(reader, limit), peer.clone(), sender.clone()));
+        Self {
+            peer,
+            stderr: None,
+            sender,
+            limit,
+            writing: AbortOnDropHandle::new(writing),
+            _reading: AbortOnDropHandle::new(reading),
+            child: Mutex::new(None),
+        }
+    }
+
+    /// Speaks to a child through its standard streams, and keeps the end of what it says on standard error.
+    pub(super) fn to_child(mut child: Child, peer: Arc<Peer>, limit: usize) -> Option<Self> {
+        let (stdin, stdout, stderr) = (child.stdin.take()?, child.stdout.take()?, child.stderr.take()?);
+        let tail = StderrTail::of(stderr, peer.server.clone());
+        let mut transport = Self::over(Box::new(stdout), Box::new(stdin), peer, limit);
+        transport.stderr = Some(tail);
+        transport.child = Mutex::new(Some(child));
+        Some(transport)
+    }
+
+    /// Registers a request.
+    ///
+    /// # Errors
+    /// [`RequestError::Lost`] once the connection has ended.
+    pub(super) fn begin(&self, purpose: Purpose, cancellable: bool) -> Result<LineRequest<'_>, RequestError> {
+        Ok(LineRequest { transport: self, waiting: self.peer.in_flight.begin(purpose)?, cancellable })
+    }
+
+    /// Makes a request and waits for its answer.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub(super) async fn request(
+        &self,
+        writer: &RequestWriter,
+        method: &str,
+        params: &Map<String, Value>,
+    ) -> Result<Answer, RequestError> {
+        let cancellable = !matches!(method, "initialize" | "server/discover");
+        let request = self.begin(Purpose::Exchange, cancellable)?;
+        request.exchange(writer.request(request.waiting.id, method, params)).await
+    }
+
+    /// Sends a message that has no answer.
+    ///
+    /// # Errors
+    /// [`RequestError::Lost`] once the connection has ended.
+    pub(super) async fn send(&self, text: Vec<u8>) -> Result<(), RequestError> {
+        check_size(&text, self.limit)?;
+        self.sender.send(text).await.map_err(|closed| RequestError::Lost(closed.to_string()))
+    }
+
+    /// Answers a request of the server, unless it does not read.
+    pub(super) fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
+        self.sender.try_send(request::answer(id, outcome));
+    }
+
+    /// Ends a connection that was lost: a child that lives on is killed. Returns how it ended and what it said last, if
+    /// there is anything to tell.
+    pub(super) async fn abandon(&self) -> Option<String> {
+        self.peer.lose("the connection was given up");
+        self.writing.abort();
+        let mut child = self.take_child()?;
+        let exit = timeout(TIME_TO_END, child.exited()).await.ok().map(|exit| exit.to_string());
+        drop(child);
+        let said = self.stderr.as_ref().and_then(|stderr| stderr.lines().pop()).map(|line| format!("it said `{line}`"));
+        let words: Vec<String> = exit.into_iter().chain(said).collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+
+    /// Ends the connection: closes the server's input and, after `grace`, its life. Returns when it is gone.
+    pub(super) async fn close(&self, grace: Duration) {
+        self.peer.lose("the connection was closed");
+        // The pipe is closed with its writer.
+        self.writing.abort();
+        if let Some(child) = self.take_child() {
+            child.terminate(grace).await;
+        }
+    }
+
+    fn take_child(&self) -> Option<Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl LineRequest<'_> {
+    /// Sends the request and waits for its answer.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub(super) async fn exchange(&self, text: Vec<u8>) -> Result<Answer, RequestError> {
+        self.transport.send(text).await?;
+        self.waiting.outcome().await
+    }
+}
+
+impl Drop for LineRequest<'_> {
+    fn drop(&mut self) {
+        if self.transport.peer.in_flight.forget(self.waiting.id) && self.cancellable {
+            // Lost only where the server does not read; then it would not be heard either.
+            self.transport.sender.try_send(request::cancelled(self.waiting.id, "the caller does not wait any more"));
+        }
+    }
+}
+
+/// A server that does not take any more messages is of no use, whatever else it says.
+async fn watch_writing(writing: AbortOnDropHandle<io::Result<()>>, peer: Arc<Peer>) {
+    match writing.await {
+        Ok(Err(error)) => peer.lose(&format!("it closed its input: {error}")),
+        Ok(Ok(())) | Err(_) => peer.lose("the connection was closed"),
+    }
+}
+
+/// Reads what the server says until it ends.
+async fn read(mut lines: BoundedLines<BoxedReader>, peer: Arc<Peer>, sender: LineSender) {
+    loop {
+        match lines.next().await {
+            Ok(Some(Line::Whole(line))) => take_line(line, &peer, &sender).await,
+            Ok(Some(Line::TooLong(start))) => take_long_line(&start, lines.end_of_long_line(), &peer),
+            Ok(None) => return peer.lose("it closed its output"),
+            Err(error) => return peer.lose(&format!("its output could not be read: {error}")),
+        }
+    }
+}
+
+async fn take_line(mut line: Vec<u8>, peer: &Peer, sender: &LineSender) {
+    if line.starts_with("\u{feff}".as_bytes()) {
+        line.drain(..3);
+    }
+    match Incoming::read(line) {
+        Ok(Incoming::Answer(answer)) => peer.take_answer(answer),
+        Ok(Incoming::Other(message)) => {
+            if let Some((id, outcome)) = peer.hear(message, None) {
+                // A server that asks faster than it reads waits, but does not keep us from its output for ever.
+                let _ = timeout(TIME_TO_READ, sender.send(request::answer(&id, &outcome))).await;
+            }
+        }
+        Err(unreadable) => peer.take_unreadable(*unreadable),
+    }
+}
+
+/// A message over the limit. If it is the answer to a request, that request fails; the others go on.
+fn take_long_line(start: &[u8], end: &[u8], peer: &Peer) {
+    let id = found_id(start, end).or_else(|| peer.in_flight.sole_id());
+    let error = RequestError::Malformed("it sent a message that is longer than is taken".into());
+    tracing::debug!(server = %peer.server, ?id, "cut off a message that is too long");
+    if let Some(id) = id {
+        peer.in_flight.settle(&Id::Number(id), Err(error));
+    }
+}

@@ -1,0 +1,258 @@
+//! What the answer of a server means to the one who called its tool.
+
+use crate::mcp::{
+    client::{foreign_text::shown, request_error::RequestError},
+    wire::{incoming::Answer, message::RpcError},
+};
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, fmt};
+use toolstead_domain::{
+    client_profile::Generation,
+    error_kind::ErrorKind,
+    ports::{
+        caller::InputRequest,
+        tool_provider::{CallOutcome, InputRequired},
+    },
+    server_name::ServerName,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// How much of a server's error text is passed on, in characters.
+const ERROR_CHARACTERS: usize = 2000;
+
+/// The tool that was called, for messages: "`git_status` of the MCP server `git`".
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Called<'a> {
+    /// The tool's name over there.
+    pub(super) tool: &'a str,
+    /// The server's name here.
+    pub(super) server: &'a ServerName,
+}
+
+impl Called<'_> {
+    /// The outcome that an answer tells.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] for an error, and for what is no result of a call.
+    pub(super) fn outcome(&self, answer: Answer, generation: Generation) -> Result<CallOutcome, ToolFailure> {
+        let result = match answer.into_outcome() {
+            Ok(Ok(result)) => result,
+            Ok(Err(error)) => return Err(self.failure(RequestError::Rpc(error))),
+            Err(malformed) => return Err(self.failure(RequestError::Malformed(malformed.to_string()))),
+        };
+        let result = match (generation, result) {
+            (Generation::Modern, Value::Object(result)) => match self.modern_result(result)? {
+                Ok(result) => result,
+                Err(required) => return Ok(CallOutcome::InputRequired(required)),
+            },
+            (Generation::Legacy | Generation::Modern, result) => result,
+        };
+        let result = ToolResult::from_upstream(result);
+        result.map(CallOutcome::Done).map_err(|error| self.failure(RequestError::Malformed(error.to_string())))
+    }
+
+    /// A result of the new generation says what kind it is (MCP 2026-07-28, basic, "Responses"). What only its
+    /// generation asks for is taken off; our own edge adds it again for clients that expect it.
+    fn modern_result(&self, mut result: Map<String, Value>) -> Result<Result<Value, InputRequired>, ToolFailure> {
+        match result.get("resultType").map(Value::as_str) {
+            None => {}
+            Some(Some("complete")) => drop(result.shift_remove("resultType")),
+            Some(Some("input_required")) => return self.input_required(result).map(Err),
+            Some(other) => {
+                let reason = format!(
+                    "it gave a result of the type `{}`, which nobody asked for",
+                    shown(other.unwrap_or("?"), 40)
+                );
+                return Err(self.failure(RequestError::Malformed(reason)));
+            }
+        }
+        Ok(Ok(result.into()))
+    }
+
+    fn input_required(&self, mut result: Map<String, Value>) -> Result<InputRequired, ToolFailure> {
+        let malformed =
+            || self.failure(RequestError::Malformed("it asked for input in a way that cannot be read".into()));
+        let state = match result.remove("requestState") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(state)) => Some(state),
+            Some(_) => return Err(malformed()),
+        };
+        let mut requests = BTreeMap::new();
+        match result.remove("inputRequests") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(asked)) => {
+                for (key, mut request) in asked {
+                    let method =
+                        request.get("method").and_then(Value::as_str).map(str::to_owned).ok_or_else(malformed)?;
+                    let params = request.get_mut("params").map_or_else(|| Map::new().into(), Value::take);
+                    requests.insert(key, InputRequest { method, params });
+                }
+            }
+            Some(_) => return Err(malformed()),
+        }
+        if requests.is_empty() && state.is_none() {
+            return Err(malformed());
+        }
+        Ok(InputRequired { requests, state })
+    }
+
+    /// The failure that a request without a result is.
+    pub(super) fn failure(&self, error: RequestError) -> ToolFailure {
+        let failure = match &error {
+            RequestError::Rpc(said) => {
+                let message = format!("{self} failed ({}): {}", said.code, shown(&said.message, ERROR_CHARACTERS));
+                let failure = ToolFailure::new(kind_of(said), message);
+                match &said.data {
+                    Some(data) if said.code == RpcError::MISSING_CAPABILITY => failure.with_data(data.clone()),
+                    _ => failure,
+                }
+            }
+            RequestError::Malformed(reason) => ToolFailure::new(
+                ErrorKind::UpstreamProtocol,
+                format!("{self} gave no answer that can be used: {}", shown(reason, ERROR_CHARACTERS)),
+            ),
+            RequestError::Lost(reason) => ToolFailure::new(
+                ErrorKind::UpstreamProtocol,
+                format!(
+                    "{self} gave no answer, because the connection to the server ended: {}",
+                    shown(reason, ERROR_CHARACTERS)
+                ),
+            )
+            .next("Whether the call had an effect is not known. Look before you repeat it."),
+            RequestError::Unreachable(reason) => self.unavailable(reason),
+            RequestError::Late(time) => ToolFailure::new(
+                ErrorKind::Timeout,
+                format!(
+                    "{self} did not answer within {} s and was told to stop",
+                    (time.as_secs_f64() * 10.0).round() / 10.0
+                ),
+            )
+            .next("Ask for less, or allow more time."),
+            RequestError::Unauthorized(reason) => self.needs_authorization(reason),
+            RequestError::Http { status: 403, detail } => {
+                self.needs_authorization(&format!("HTTP status 403{}", shown(detail, ERROR_CHARACTERS)))
+            }
+            RequestError::Http { status, detail } => {
+                let kind = if *status == 429 { ErrorKind::RateLimited } else { ErrorKind::UpstreamHttp };
+                let detail = shown(detail, ERROR_CHARACTERS);
+                ToolFailure::new(kind, format!("{self} failed with the HTTP status {status}{detail}"))
+            }
+            RequestError::TooLarge { bytes, limit } => ToolFailure::new(
+                ErrorKind::TooLarge,
+                format!("the arguments for {self} have {bytes} bytes, and at most {limit} can be sent"),
+            )
+            .next("Send less at once."),
+        };
+        failure.caused_by(error)
+    }
+
+    /// The failure of a call to a server that is not there.
+    pub(super) fn unavailable(&self, reason: &str) -> ToolFailure {
+        let message = format!("{self} cannot be called now: {}", shown(reason, ERROR_CHARACTERS));
+        ToolFailure::new(ErrorKind::Unavailable, message)
+            .next("The server is tried again by itself; use another tool or try later.")
+    }
+
+    /// The failure of a call to a server that wants a login.
+    pub(super) fn needs_authorization(&self, reason: &str) -> ToolFailure {
+        let message =
+            format!("{self} cannot be called: the server wants a login ({})", shown(reason, ERROR_CHARACTERS));
+        ToolFailure::new(ErrorKind::AuthRequired, message).next("The operator has to configure one.")
+    }
+}
+
+impl fmt::Display for Called<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` of the MCP server `{}`", shown(self.tool, 128), self.server)
+    }
+}
+
+/// The kind of a server's error. A server that knows our kinds is taken at its word.
+fn kind_of(error: &RpcError) -> ErrorKind {
+    let named = error.data.as_ref().and_then(|data| data.get("kind")?.as_str());
+    if let Some(kind) = named.and_then(ErrorKind::from_name) {
+        return kind;
+    }
+    match error.code {
+        RpcError::INVALID_PARAMS => ErrorKind::InvalidInput,
+        RpcError::PARSE
+        | RpcError::INVALID_REQUEST
+        | RpcError::METHOD_NOT_FOUND
+        | RpcError::HEADER_MISMATCH
+        | RpcError::UNSUPPORTED_VERSION => ErrorKind::UpstreamProtocol,
+        RpcError::MISSING_CAPABILITY => ErrorKind::MissingCapability,
+        _ => ErrorKind::ExecutionFailed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::wire::incoming::Incoming;
+    use serde_json::json;
+
+    fn outcome(content: &str, generation: Generation) -> Result<CallOutcome, (ErrorKind, String)> {
+        let server = ServerName::parse("s").unwrap();
+        let called = Called { tool: "t", server: &server };
+        let answer = match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,{content}}}"#).into()) {
+            Ok(Incoming::Answer(answer)) => answer,
+            other => panic!("{other:?}"),
+        };
+        called.outcome(answer, generation).map_err(|failure| (failure.kind, failure.message))
+    }
+
+    #[track_caller]
+    fn done(content: &str, generation: Generation) -> String {
+        match outcome(&format!("\"result\":{content}"), generation).unwrap() {
+            CallOutcome::Done(result) => Value::Object(result.into_object()).to_string(),
+            CallOutcome::InputRequired(required) => panic!("{required:?}"),
+        }
+    }
+
+    #[test]
+    fn a_result_is_passed_on_as_it_came() {
+        let raw = r#"{"x":{"y":null},"content":[{"type":"video","z":1.0}],"resultType":"complete","_meta":{"a/b":1}}"#;
+        assert_eq!(done(raw, Generation::Legacy), raw);
+        assert_eq!(done(raw, Generation::Modern), raw.replace(r#""resultType":"complete","#, ""));
+    }
+
+    #[test]
+    fn a_question_of_a_new_server_is_an_outcome() {
+        let question = r#"{"method":"elicitation/create","params":{"message":"?"}}"#;
+        let raw = r#""result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":Q}}"#;
+        let raw = &raw.replace('Q', question);
+        let request = InputRequest { method: "elicitation/create".into(), params: json!({"message": "?"}) };
+        let required = InputRequired { requests: [("k".to_owned(), request)].into(), state: Some("s".into()) };
+        assert_eq!(outcome(raw, Generation::Modern), Ok(CallOutcome::InputRequired(required)));
+        for bad in [r#""inputRequests":7"#, r#""inputRequests":{"k":{}}"#, r#""requestState":7"#, r#""x":1"#] {
+            let raw = format!(r#""result":{{"resultType":"input_required",{bad}}}"#);
+            assert_eq!(outcome(&raw, Generation::Modern).unwrap_err().0, ErrorKind::UpstreamProtocol, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_result_is_a_typed_failure_that_names_tool_and_server() {
+        for (content, kind) in [
+            (r#""result":7"#, ErrorKind::UpstreamProtocol),
+            (r#""result":{"content":"x"}"#, ErrorKind::UpstreamProtocol),
+            (r#""result":{"content":[],"n":1e400}"#, ErrorKind::UpstreamProtocol),
+            (r#""result":{"resultType":"task"}"#, ErrorKind::UpstreamProtocol),
+            (r#""error":{"code":-32602,"message":"Unknown tool: t"}"#, ErrorKind::InvalidInput),
+            (r#""error":{"code":-32000,"message":"m"}"#, ErrorKind::ExecutionFailed),
+            (
+                r#""error":{"code":-32602,"message":"m","data":{"kind":"permission_denied"}}"#,
+                ErrorKind::PermissionDenied,
+            ),
+            (r#""error":{"code":-32602,"message":"m","data":{"kind":"nonsense"}}"#, ErrorKind::InvalidInput),
+            (r#""error":{"code":-32021,"message":"m"}"#, ErrorKind::MissingCapability),
+        ] {
+            let (found, message) = outcome(content, Generation::Modern).unwrap_err();
+            assert_eq!(found, kind, "{content}");
+            assert!(message.starts_with("`t` of the MCP server `s` "), "{message}");
+        }
+        let long = format!(r#""error":{{"code":1,"message":"{}"}}"#, "\\u001b[2Jx".repeat(10_000));
+        let (_, message) = outcome(&long, Generation::Legacy).unwrap_err();
+        assert!(message.chars().count() < 2100 && !message.contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,306 @@
+//! What a server says of its own accord, on either transport.
+
+use crate::mcp::{
+    client::{
+        foreign_text::shown,
+        found_id::found_id,
+        in_flight::{InFlight, Waiting},
+        request_error::RequestError,
+    },
+    wire::{
+        incoming::{Answer, Unreadable},
+        message::{Id, Message, RpcError},
+    },
+};
+use serde_json::{Map, Value};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use tokio::sync::{Notify, watch};
+use toolstead_domain::{
+    client_profile::LogLevel,
+    ports::caller::{InputRequest, LogMessage, Progress},
+    server_name::ServerName,
+};
+
+/// The longest log text of a server that gets into our own log, in characters.
+const LOGGED_CHARACTERS: usize = 500;
+/// How much of either end of what is no message is looked at, in bytes.
+const LOOKED_AT_BYTES: usize = 2000;
+
+/// One connection's server, as seen from here: what waits for its answers, and what it said unasked.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// The server's name here.
+    pub(super) server: ServerName,
+    /// The requests that wait.
+    pub(super) in_flight: InFlight,
+    /// Its tools may have changed.
+    pub(super) list_changed: Notify,
+    /// What we said that our client can do (MCP's `ClientCapabilities`).
+    pub(super) capabilities: Map<String, Value>,
+    lost: watch::Sender<Option<Loss>>,
+    noise: AtomicU64,
+    unexpected: AtomicU64,
+}
+
+/// Why a connection is of no use any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// It broke; the text says how.
+    Failed(String),
+    /// The server wants a login; the text is what it said.
+    Unauthorized(String),
+}
+
+/// What a server asked, answered on the spot.
+pub(super) type Reply = (Id, Result<Value, RpcError>);
+
+impl Peer {
+    /// A server that has not said anything.
+    pub(super) fn new(server: ServerName, capabilities: Map<String, Value>) -> Self {
+        Self {
+            server,
+            in_flight: InFlight::default(),
+            list_changed: Notify::new(),
+            capabilities,
+            lost: watch::Sender::new(None),
+            noise: AtomicU64::new(0),
+            unexpected: AtomicU64::new(0),
+        }
+    }
+
+    /// Ends the connection: everything that waits gets the reason.
+    pub(super) fn lose(&self, reason: &str) {
+        self.in_flight.end(reason);
+        self.suspect(Loss::Failed(reason.to_owned()));
+    }
+
+    /// Says that the connection is of no use any more. What waits goes on waiting.
+    pub(super) fn suspect(&self, loss: Loss) {
+        self.lost.send_if_modified(|lost| {
+            let first = lost.is_none();
+            lost.get_or_insert(loss);
+            first
+        });
+    }
+
+    /// Returns when the connection is of no use any more.
+    pub(super) async fn lost(&self) -> Loss {
+        let mut lost = self.lost.subscribe();
+        // The sender lives in `self`, so that waiting cannot fail.
+        let loss = lost.wait_for(Option::is_some).await.ok().and_then(|loss| loss.clone());
+        loss.unwrap_or_else(|| Loss::Failed(String::new()))
+    }
+
+    /// How many lines were no messages.
+    pub(super) fn noise(&self) -> u64 {
+        self.noise.load(Ordering::Relaxed)
+    }
+
+    /// How many answers nobody waited for.
+    pub(super) fn unexpected_answers(&self) -> u64 {
+        self.unexpected.load(Ordering::Relaxed)
+    }
+
+    /// Takes an answer that is meant for one of the requests that wait.
+    pub(super) fn take_answer(&self, answer: Answer) {
+        let id = answer.id().clone();
+        if !self.in_flight.settle(&id, Ok(answer)) {
+            self.drop_answer(&id);
+        }
+    }
+
+    /// Notes an answer that nobody waits for: its request was taken back or answered before, or never made.
+    pub(super) fn drop_answer(&self, id: &Id) {
+        self.unexpected.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(server = %self.server, %id, "dropped an answer that nobody waits for");
+    }
+
+    /// Takes something that is no message. If it was meant as an answer, its request fails; else it is noise.
+    pub(super) fn take_unreadable(&self, Unreadable { malformed, bytes }: Unreadable) {
+        let error = || RequestError::Malformed(malformed.error.message.clone());
+        if let (Some(id), true) = (&malformed.id, malformed.is_response) {
+            if !self.in_flight.settle(id, Err(error())) {
+                self.drop_answer(id);
+            }
+            return;
+        }
+        // JSON that is broken somewhere may still tell whom it was for.
+        let end = &bytes[bytes.len().saturating_sub(LOOKED_AT_BYTES)..];
+        let start = &bytes[..bytes.len().min(LOOKED_AT_BYTES)];
+        let is_broken = malformed.error.code == RpcError::PARSE;
+        if let Some(id) = is_broken.then(|| found_id(start, end)).flatten()
+            && self.in_flight.settle(&Id::Number(id), Err(error()))
+        {
+            return;
+        }
+        self.noise.fetch_add(1, Ordering::Relaxed);
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let text = shown(&String::from_utf8_lossy(start), LOGGED_CHARACTERS);
+            tracing::debug!(server = %self.server, reason = %malformed.error, text, "skipped what is no message");
+        }
+    }
+
+    /// Takes a request or notification. `call` is the call whose stream brought it; on a shared channel there is none,
+    /// and what is not marked belongs to the one call in flight, if it is the only one.
+    pub(super) fn hear(&self, message: Message, call: Option<&Arc<Waiting>>) -> Option<Reply> {
+        match message {
+            Message::Request { id, method, params } => self.answer_request(id, method, params, call),
+            Message::Notification { method, params } => {
+                self.note(&method, params, call);
+                None
+            }
+            Message::Response { id, .. } => {
+                self.drop_answer(&id);
+                None
+            }
+        }
+    }
+
+    fn note(&self, method: &str, params: Map<String, Value>, call: Option<&Arc<Waiting>>) {
+        match method {
+            "notifications/tools/list_changed" => self.list_changed.notify_one(),
+            "notifications/progress" => {
+                let token = params.get("progressToken").and_then(Id::from_value);
+                let taken = token.zip(read_progress(&params)).map(|(token, at)| self.in_flight.progress(&token, at));
+                if taken != Some(true) {
+                    tracing::trace!(server = %self.server, "dropped progress that nobody waits for");
+                }
+            }
+            "notifications/message" => match (call.cloned().or_else(|| self.in_flight.sole_call()), read_log(params)) {
+                (Some(call), Some(message)) => call.push_log(message),
+                (None, Some(LogMessage { level, data, .. })) => {
+                    let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+                    let text = shown(&text, LOGGED_CHARACTERS);
+                    tracing::debug!(server = %self.server, level = level.as_str(), text, "the server logged");
+                }
+                (_, None) => {}
+            },
+            _ => tracing::trace!(server = %self.server, method = shown(method, 80), "passed over a notification"),
+        }
+    }
+
+    /// A question can be relayed only where it is clear whose call it belongs to.
+    fn answer_request(
+        &self,
+        id: Id,
+        method: String,
+        params: Map<String, Value>,
+        call: Option<&Arc<Waiting>>,
+    ) -> Option<Reply> {
+        let capability = match method.as_str() {
+            "ping" => return Some((id, Ok(Map::new().into()))),
+            "roots/list" => "roots",
+            "sampling/createMessage" => "sampling",
+            "elicitation/create" => "elicitation",
+            _ => {
+                return Some((
+                    id,
+                    Err(RpcError::new(RpcError::METHOD_NOT_FOUND, "this client does not know the method")),
+                ));
+            }
+        };
+        if !self.capabilities.contains_key(capability) {
+            let refusal = format!("this client has not declared the capability `{capability}`");
+            return Some((id, Err(RpcError::new(RpcError::METHOD_NOT_FOUND, refusal))));
+        }
+        let Some(call) = call.cloned().or_else(|| self.in_flight.sole_call()) else {
+            let refusal = "it is not clear which call this belongs to: none or several are in flight";
+            return Some((id, Err(RpcError::new(RpcError::INTERNAL, refusal))));
+        };
+        let request = InputRequest { method, params: params.into() };
+        if call.push_question(id.clone(), request) {
+            return None;
+        }
+        Some((id, Err(RpcError::new(RpcError::INTERNAL, "too many questions wait already"))))
+    }
+}
+
+fn read_progress(params: &Map<String, Value>) -> Option<Progress> {
+    Some(Progress {
+        progress: params.get("progress")?.as_f64()?,
+        total: params.get("total").and_then(Value::as_f64),
+        message: params.get("message").and_then(Value::as_str).map(str::to_owned),
+    })
+}
+
+fn read_log(mut params: Map<String, Value>) -> Option<LogMessage> {
+    Some(LogMessage {
+        level: LogLevel::parse(params.get("level")?.as_str()?)?,
+        logger: params.get("logger").and_then(Value::as_str).map(str::to_owned),
+        data: params.remove("data").unwrap_or(Value::Null),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::client::in_flight::{Notice, Purpose};
+    use serde_json::json;
+
+    const CALL: Purpose = Purpose::Call { progress: true };
+
+    fn peer(capabilities: Value) -> Peer {
+        Peer::new(ServerName::parse("s").unwrap(), capabilities.as_object().unwrap().clone())
+    }
+
+    fn request(method: &str) -> Message {
+        Message::Request { id: Id::Number(1), method: method.into(), params: Map::new() }
+    }
+
+    fn code(reply: Option<Reply>) -> Option<i64> {
+        reply.and_then(|(_, outcome)| outcome.err()).map(|error| error.code)
+    }
+
+    #[test]
+    fn a_ping_is_answered_and_what_was_not_declared_is_refused() {
+        let peer = peer(json!({}));
+        let _call = peer.in_flight.begin(CALL).unwrap();
+        assert_eq!(peer.hear(request("ping"), None), Some((Id::Number(1), Ok(json!({})))));
+        for method in ["roots/list", "sampling/createMessage", "elicitation/create", "tools/list"] {
+            assert_eq!(code(peer.hear(request(method), None)), Some(RpcError::METHOD_NOT_FOUND), "{method}");
+        }
+    }
+
+    #[test]
+    fn a_question_goes_to_the_one_call_that_it_can_belong_to() {
+        let peer = peer(json!({"elicitation": {}}));
+        let question = || request("elicitation/create");
+        assert_eq!(code(peer.hear(question(), None)), Some(RpcError::INTERNAL));
+        let one = peer.in_flight.begin(CALL).unwrap();
+        assert_eq!(peer.hear(question(), None), None);
+        let two = peer.in_flight.begin(CALL).unwrap();
+        assert_eq!(code(peer.hear(question(), None)), Some(RpcError::INTERNAL));
+        assert_eq!(peer.hear(question(), Some(&two)), None);
+        assert_eq!(code(peer.hear(request("roots/list"), Some(&two))), Some(RpcError::METHOD_NOT_FOUND));
+        let refused = (0..200).filter(|_| peer.hear(question(), Some(&one)).is_some()).count();
+        assert_eq!(refused, 200 - 63);
+    }
+
+    #[test]
+    fn logs_and_progress_reach_their_call_or_nobody() {
+        let peer = peer(json!({}));
+        let log = |params: Value| Message::Notification {
+            method: "notifications/message".into(),
+            params: params.as_object().unwrap().clone(),
+        };
+        let call = peer.in_flight.begin(CALL).unwrap();
+        peer.hear(log(json!({"level": "error", "logger": "db", "data": {"a": 1}})), None);
+        peer.hear(log(json!({"level": "loud", "data": 1})), None);
+        let expected = LogMessage { level: LogLevel::Error, logger: Some("db".into()), data: json!({"a": 1}) };
+        assert_eq!((call.ready_notice(), call.ready_notice()), (Some(Notice::Log(expected)), None));
+        let _other = peer.in_flight.begin(CALL).unwrap();
+        peer.hear(log(json!({"level": "error", "data": 1})), None);
+        assert_eq!(call.ready_notice(), None);
+        let progress = |token: Value| Message::Notification {
+            method: "notifications/progress".into(),
+            params: json!({"progressToken": token, "progress": 0.5, "message": "m"}).as_object().unwrap().clone(),
+        };
+        peer.hear(progress(json!(call.id.to_string())), None);
+        assert_eq!(call.ready_notice(), None);
+        peer.hear(progress(json!(call.id)), None);
+        assert!(matches!(call.ready_notice(), Some(Notice::Progress(at)) if at.progress == 0.5));
+    }
+}

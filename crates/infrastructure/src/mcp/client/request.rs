@@ -1,0 +1,259 @@
+//! Requests to a server, written in one go.
+
+use crate::mcp::{
+    client::{in_flight::Purpose, request_error::RequestError},
+    wire::{
+        message::{Id, RpcError},
+        meta,
+    },
+};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use toolstead_domain::{
+    client_profile::{Generation, LogLevel, ProtocolVersion},
+    ports::caller::InputResponses,
+};
+
+/// Our name in both generations.
+const CLIENT_NAME: &str = "toolstead";
+
+/// Writes the requests of one connection: what goes with each of them is prepared once.
+#[derive(Debug, Clone)]
+pub(super) struct RequestWriter {
+    /// The revision in use.
+    pub(super) version: ProtocolVersion,
+    /// The members of `_meta` that every request carries, as JSON text; empty up to 2025-11-25.
+    common_meta: String,
+}
+
+/// A tool's call as it goes to the server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallRequest<'a> {
+    /// The tool's name over there.
+    pub(super) tool: &'a str,
+    /// The arguments.
+    pub(super) arguments: &'a Map<String, Value>,
+    /// The caller's `_meta`.
+    pub(super) meta: &'a Map<String, Value>,
+    /// Answers to the questions of an earlier try.
+    pub(super) answers: Option<&'a InputResponses>,
+    /// The least severe log message that is wanted.
+    pub(super) log_level: Option<LogLevel>,
+    /// Whether progress is wanted.
+    pub(super) progress: bool,
+}
+
+impl RequestWriter {
+    /// A writer for this revision that declares these capabilities (MCP's `ClientCapabilities`).
+    pub(super) fn new(version: ProtocolVersion, capabilities: &Map<String, Value>) -> Self {
+        let common_meta = match version.generation() {
+            Generation::Legacy => String::new(),
+            Generation::Modern => {
+                let members = json!({
+                    (meta::PROTOCOL_VERSION): version.as_str(),
+                    (meta::CLIENT_INFO): client_info(),
+                    (meta::CLIENT_CAPABILITIES): capabilities,
+                });
+                let text = members.to_string();
+                text[1..text.len() - 1].to_owned()
+            }
+        };
+        Self { version, common_meta }
+    }
+
+    /// A request with these parameters.
+    pub(super) fn request(&self, id: i64, method: &str, params: &Map<String, Value>) -> Vec<u8> {
+        let mut text = Vec::with_capacity(256 + self.common_meta.len());
+        begin(&mut text, id, method);
+        let mut separator = "";
+        for (name, value) in params {
+            member(&mut text, separator, name, value);
+            separator = ",";
+        }
+        if !self.common_meta.is_empty() {
+            push(&mut text, &[separator, "\"_meta\":{", &self.common_meta, "}"]);
+        }
+        text.extend_from_slice(b"}}");
+        text
+    }
+
+    /// A `tools/call`.
+    pub(super) fn call(&self, id: i64, call: &CallRequest<'_>) -> Vec<u8> {
+        let mut text = Vec::with_capacity(512 + self.common_meta.len());
+        begin(&mut text, id, "tools/call");
+        member(&mut text, "", "name", call.tool);
+        member(&mut text, ",", "arguments", call.arguments);
+        if let Some(answers) = call.answers {
+            let answers: Map<_, _> = answers.iter().map(|(key, answer)| (key.clone(), answer.0.clone())).collect();
+            member(&mut text, ",", "inputResponses", &answers);
+        }
+        self.call_meta(&mut text, id, call);
+        text.extend_from_slice(b"}}");
+        text
+    }
+
+    fn call_meta(&self, text: &mut Vec<u8>, id: i64, call: &CallRequest<'_>) {
+        let start = text.len();
+        text.extend_from_slice(b",\"_meta\":{");
+        let empty = text.len();
+        let separator = |text: &Vec<u8>| if text.len() == empty { "" } else { "," };
+        for (name, value) in call.meta {
+            if !meta::OF_ONE_HOP.contains(&name.as_str()) {
+                member(text, separator(text), name, value);
+            }
+        }
+        if call.progress {
+            member(text, separator(text), meta::PROGRESS_TOKEN, &id);
+        }
+        if !self.common_meta.is_empty() {
+            push(text, &[separator(text), &self.common_meta]);
+            if let Some(level) = call.log_level {
+                member(text, ",", meta::LOG_LEVEL, level.as_str());
+            }
+        }
+        if text.len() == empty {
+            text.truncate(start);
+        } else {
+            text.push(b'}');
+        }
+    }
+}
+
+impl CallRequest<'_> {
+    /// What is registered for it.
+    pub(super) fn purpose(&self) -> Purpose {
+        Purpose::Call { progress: self.progress }
+    }
+}
+
+/// Checks that a message may be sent.
+///
+/// # Errors
+/// [`RequestError::TooLarge`].
+pub(super) fn check_size(text: &[u8], limit: usize) -> Result<(), RequestError> {
+    if text.len() > limit { Err(RequestError::TooLarge { bytes: text.len(), limit }) } else { Ok(()) }
+}
+
+/// Who we are (MCP's `Implementation`).
+pub(super) fn client_info() -> Value {
+    json!({"name": CLIENT_NAME, "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// A notification; without parameters if they are empty.
+pub(super) fn notification(method: &str, params: Map<String, Value>) -> Vec<u8> {
+    crate::mcp::wire::message::Message::Notification { method: method.into(), params }.to_json()
+}
+
+/// Takes a request back.
+pub(super) fn cancelled(id: i64, reason: &str) -> Vec<u8> {
+    let params = Map::from_iter([("requestId".to_owned(), id.into()), ("reason".to_owned(), reason.into())]);
+    notification("notifications/cancelled", params)
+}
+
+/// Our answer to a request of the server.
+pub(super) fn answer(id: &Id, outcome: &Result<Value, RpcError>) -> Vec<u8> {
+    match outcome {
+        Ok(result) => crate::mcp::wire::message::response(id, result),
+        Err(error) => crate::mcp::wire::message::error_response(Some(id), error),
+    }
+}
+
+fn begin(text: &mut Vec<u8>, id: i64, method: &str) {
+    push(text, &["{\"jsonrpc\":\"2.0\",\"id\":", &id.to_string(), ",\"method\":\"", method, "\",\"params\":{"]);
+}
+
+fn push(text: &mut Vec<u8>, parts: &[&str]) {
+    for part in parts {
+        text.extend_from_slice(part.as_bytes());
+    }
+}
+
+fn member(text: &mut Vec<u8>, separator: &str, name: &str, value: &(impl Serialize + ?Sized)) {
+    text.extend_from_slice(separator.as_bytes());
+    write(text, name);
+    text.push(b':');
+    write(text, value);
+}
+
+fn write(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    // Cannot fail: memory takes every byte, and the keys of these values are texts.
+    let _ = serde_json::to_writer(text, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::wire::message::Message;
+    use toolstead_domain::ports::caller::InputResponse;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    fn parse(text: &[u8]) -> (String, Value) {
+        match Message::parse(text) {
+            Ok(Message::Request { id: Id::Number(7), method, params }) => (method, params.into()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_call_to_an_old_server_is_what_the_caller_said() {
+        let writer = RequestWriter::new(ProtocolVersion::V20251125, &Map::new());
+        let arguments = map(json!({"z": 1, "a": [{"b": null}]}));
+        let mut call = CallRequest {
+            tool: "a \"b\"\n",
+            arguments: &arguments,
+            meta: &Map::new(),
+            answers: None,
+            log_level: Some(LogLevel::Debug),
+            progress: false,
+        };
+        let plain = writer.call(7, &call);
+        let expected = json!({"name": "a \"b\"\n", "arguments": {"z": 1, "a": [{"b": null}]}});
+        assert_eq!(parse(&plain), ("tools/call".into(), expected));
+        assert!(String::from_utf8(plain).unwrap().contains(r#""arguments":{"z":1,"a":[{"b":null}]}"#));
+        let meta = map(json!({"traceparent": "00-1", "progressToken": "theirs"}));
+        (call.meta, call.progress) = (&meta, true);
+        assert_eq!(parse(&writer.call(7, &call)).1["_meta"], json!({"traceparent": "00-1", "progressToken": 7}));
+    }
+
+    #[test]
+    fn every_request_to_a_new_server_says_who_asks_and_how() {
+        let writer = RequestWriter::new(ProtocolVersion::V20260728, &map(json!({"roots": {}})));
+        let (method, params) = parse(&writer.request(7, "tools/list", &map(json!({"cursor": "c"}))));
+        let common = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "toolstead", "version": env!("CARGO_PKG_VERSION")},
+            "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
+        });
+        assert_eq!((method.as_str(), params), ("tools/list", json!({"cursor": "c", "_meta": common.clone()})));
+        let answers = InputResponses::from([("k".to_owned(), InputResponse(json!({"action": "accept"})))]);
+        let meta = map(json!({"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}, "a/b": 1}));
+        let call = CallRequest {
+            tool: "t",
+            arguments: &Map::new(),
+            meta: &meta,
+            answers: Some(&answers),
+            log_level: Some(LogLevel::Warning),
+            progress: true,
+        };
+        let mut expected = map(json!({"a/b": 1, "progressToken": 7}));
+        expected.extend(map(common));
+        expected.insert("io.modelcontextprotocol/logLevel".into(), "warning".into());
+        let params = parse(&writer.call(7, &call)).1;
+        assert_eq!(
+            (&params["_meta"], &params["inputResponses"]["k"]),
+            (&expected.into(), &json!({"action": "accept"}))
+        );
+    }
+
+    #[test]
+    fn requests_without_parameters_have_an_empty_object() {
+        let writer = RequestWriter::new(ProtocolVersion::V20241105, &Map::new());
+        assert_eq!(
+            writer.request(1, "tools/list", &Map::new()),
+            br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#
+        );
+    }
+}

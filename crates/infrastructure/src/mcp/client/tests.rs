@@ -1,0 +1,9 @@
+//! The client against servers whose every word stands in the test.
+
+mod calling;
+mod http;
+mod http_server;
+mod line_server;
+mod lines;
+
+use super::*;

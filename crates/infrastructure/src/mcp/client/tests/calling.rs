@@ -1,0 +1,143 @@
+//! Calls as the path of a call makes them.
+
+use super::*;
+use crate::mcp::client::config::{McpTransport, RetryPolicy};
+use crate::{mcp::client::http_connector::HttpConnector, sandbox::launcher::Launcher};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, sync::Mutex};
+use toolstead_domain::{
+    category::Category,
+    client_profile::{ClientProfile, LogLevel},
+    permission::grant::Grant,
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        output_sink::NoOutputs,
+    },
+    principal::Principal,
+    tool_call::CallId,
+    tool_name::ToolName,
+};
+use uuid::Uuid;
+
+/// Everything that a test waits for comes sooner than this.
+pub(super) const SOON: Duration = Duration::from_secs(20);
+
+/// A caller that keeps what it hears.
+#[derive(Debug, Default)]
+pub(super) struct Listener {
+    pub(super) progress: Mutex<Vec<f64>>,
+    pub(super) logs: Mutex<Vec<Value>>,
+    pub(super) ignores_progress: bool,
+}
+
+#[async_trait]
+impl Caller for Listener {
+    fn wants_progress(&self) -> bool {
+        !self.ignores_progress
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.progress.lock().unwrap().push(progress.progress);
+    }
+
+    fn log(&self, message: LogMessage) {
+        self.logs.lock().unwrap().push(message.data);
+    }
+
+    async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
+        Err(NotAnswered::Unsupported)
+    }
+}
+
+/// A configuration that fails and tries again quickly.
+pub(super) fn config(transport: McpTransport) -> McpServerConfig {
+    let mut config = McpServerConfig::new(ServerName::parse("s").unwrap(), transport);
+    config.retry = RetryPolicy { first: Duration::from_millis(20), longest: Duration::from_secs(60) };
+    config
+}
+
+pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
+    let deps = McpServerDeps {
+        launcher: Launcher::start().unwrap(),
+        http: Arc::new(HttpConnector::default()),
+        environment: BTreeMap::new(),
+        working_dir: "/".into(),
+    };
+    McpServer::start(config, deps)
+}
+
+/// Waits until the server's status is as wanted.
+#[track_caller]
+pub(super) fn until(
+    server: &McpServer,
+    wanted: impl Fn(&McpServerStatus) -> bool,
+) -> impl Future<Output = McpServerStatus> {
+    let place = std::panic::Location::caller();
+    async move {
+        let waiting = async {
+            loop {
+                let _ = server.list().await;
+                let status = server.status();
+                if wanted(&status) {
+                    return status;
+                }
+                server.changed().await;
+            }
+        };
+        match timeout(SOON, waiting).await {
+            Ok(status) => status,
+            Err(_) => panic!("{place}: {:?}", server.status()),
+        }
+    }
+}
+
+pub(super) async fn until_ready(server: &McpServer) -> McpServerStatus {
+    until(server, |status| status.state == ProviderState::Ready).await
+}
+
+pub(super) async fn tool_names(server: &McpServer) -> Vec<String> {
+    server.list().await.unwrap().iter().map(|tool| tool.name().to_string()).collect()
+}
+
+/// Calls a tool; the outcome as JSON text, or the failure's kind and text.
+pub(super) async fn call(server: &McpServer, tool: &str, arguments: Value) -> Result<String, (ErrorKind, String)> {
+    call_with(server, tool, arguments, &Listener::default(), SOON).await
+}
+
+pub(super) async fn call_with(
+    server: &McpServer,
+    tool: &str,
+    arguments: Value,
+    caller: &dyn Caller,
+    time: Duration,
+) -> Result<String, (ErrorKind, String)> {
+    let name = ServerName::parse(server.name()).unwrap();
+    let source = ToolSource::McpServer { server: name.clone(), tool: tool.into() };
+    let definition = Tool::new(ToolName::for_upstream(&name, tool), Map::new(), Category::Mcp, source);
+    let definition = Arc::new(definition);
+    let call = ToolCall {
+        id: CallId(Uuid::now_v7()),
+        tool: definition.clone(),
+        called_as: tool.into(),
+        arguments: arguments.as_object().unwrap().clone(),
+        meta: json!({"example.com/trace": "t"}).as_object().unwrap().clone(),
+    };
+    let (principal, grant) = (Principal::local(), Grant::new(Arc::default(), definition, vec![]));
+    let client = ClientProfile { log_level: Some(LogLevel::Info), ..ClientProfile::without_protocol("test") };
+    let context = CallContext {
+        id: call.id,
+        principal: &principal,
+        session: "session",
+        deadline: Instant::now() + time,
+        grant: &grant,
+        client: &client,
+        answers: None,
+        caller,
+        outputs: &NoOutputs,
+    };
+    match server.call(&call, &context).await {
+        Ok(CallOutcome::Done(result)) => Ok(Value::Object(result.into_object()).to_string()),
+        Ok(CallOutcome::InputRequired(required)) => Ok(format!("{required:?}")),
+        Err(failure) => Err((failure.kind, failure.text())),
+    }
+}

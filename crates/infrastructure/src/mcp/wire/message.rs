@@ -1,0 +1,409 @@
+//! One JSON-RPC message.
+
+use crate::mcp::wire::numbers;
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+use std::{borrow::Cow, fmt};
+
+/// A request's id: a 64-bit integer or a text (MCP 2025-11-25, basic, "Requests"; it is never null).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Id {
+    /// A whole number.
+    Number(i64),
+    /// A text, kept apart from the number that it may spell.
+    Text(Box<str>),
+}
+
+/// A message, its parameters and results as they came.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// Wants an answer.
+    Request {
+        /// To be sent back with the answer.
+        id: Id,
+        /// What is asked for.
+        method: String,
+        /// An object; empty if there was none.
+        params: Map<String, Value>,
+    },
+    /// Wants none.
+    Notification {
+        /// What happened.
+        method: String,
+        /// An object; empty if there was none.
+        params: Map<String, Value>,
+    },
+    /// Answers a request.
+    Response {
+        /// The request's id.
+        id: Id,
+        /// The result, or the error.
+        outcome: Result<Value, RpcError>,
+    },
+}
+
+/// A JSON-RPC error.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct RpcError {
+    /// -32700 to -32603, or one of MCP's own.
+    pub code: i64,
+    /// One sentence.
+    pub message: String,
+    /// More, for programs.
+    pub data: Option<Value>,
+}
+
+/// A text that is no message. It carries the id when that much could be read, so that its sender can be answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Malformed {
+    /// The id, if it could be read.
+    pub id: Option<Id>,
+    /// Whether it was meant as an answer to one of our requests.
+    pub is_response: bool,
+    /// What is wrong with it.
+    pub error: Box<RpcError>,
+}
+
+impl RpcError {
+    /// The text is no JSON.
+    pub const PARSE: i64 = -32700;
+    /// The JSON is no message.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// Nobody here knows the method.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The parameters do not fit.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Our own fault.
+    pub const INTERNAL: i64 = -32603;
+    /// A header contradicts the body (MCP 2026-07-28, basic/transports).
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// The request needs a capability that the client did not declare (MCP 2026-07-28).
+    pub const MISSING_CAPABILITY: i64 = -32021;
+    /// The protocol version is not spoken here (MCP 2026-07-28).
+    pub const UNSUPPORTED_VERSION: i64 = -32022;
+
+    /// An error with a code and a sentence.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// Adds data.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+}
+
+impl Malformed {
+    fn no_json(detail: impl fmt::Display) -> Self {
+        let error = RpcError::new(RpcError::PARSE, format!("the message is not JSON: {detail}"));
+        Self { id: None, is_response: false, error: error.into() }
+    }
+
+    fn no_object(what: impl Into<String>) -> Self {
+        Self { id: None, is_response: false, error: RpcError::new(RpcError::INVALID_REQUEST, what).into() }
+    }
+
+    /// The id is read from a repaired copy; the message itself is refused, never repaired.
+    pub(super) fn no_utf8(bytes: &[u8], error: std::str::Utf8Error) -> Self {
+        let mut malformed = Self::no_json(error);
+        if let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(&String::from_utf8_lossy(bytes)) {
+            (malformed.id, malformed.is_response) = (envelope.read_id().ok().flatten(), envelope.method.is_none());
+        }
+        malformed
+    }
+}
+
+/// The members of a message, those of the application still as text.
+#[derive(Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(borrow, default)]
+    pub(super) jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// `null` is something that was said; serde takes it for absence.
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+#[derive(Deserialize)]
+struct ErrorObject {
+    code: i64,
+    #[serde(default)]
+    message: String,
+    data: Option<Value>,
+}
+
+impl Message {
+    /// Parses one message. Members beside the protocol's own are ignored at this level; inside `params`, `result` and
+    /// `error` all are kept.
+    ///
+    /// # Errors
+    /// [`Malformed`]: -32700 for what is no JSON, -32600 for JSON that is no message, -32602 for parameters that are no
+    /// object or hold a number that cannot be carried exactly.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Envelope::parse(text)?.into_message(),
+            Err(error) => Err(Malformed::no_utf8(bytes, error)),
+        }
+    }
+
+    /// The message as one line of JSON without a line break.
+    pub fn to_json(&self) -> Vec<u8> {
+        let value = match self {
+            Self::Request { id, method, params } => {
+                json!({"jsonrpc": "2.0", "id": id.to_value(), "method": method, "params": params})
+            }
+            Self::Notification { method, params } if params.is_empty() => json!({"jsonrpc": "2.0", "method": method}),
+            Self::Notification { method, params } => json!({"jsonrpc": "2.0", "method": method, "params": params}),
+            Self::Response { id, outcome: Ok(result) } => return response(id, result),
+            Self::Response { id, outcome: Err(error) } => return error_response(Some(id), error),
+        };
+        value.to_string().into_bytes()
+    }
+}
+
+/// A response with a result, as one line of JSON. The result is written where it stands, not copied.
+pub fn response(id: &Id, result: &impl serde::Serialize) -> Vec<u8> {
+    let mut line = Vec::with_capacity(256);
+    line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    line.extend_from_slice(id.to_string().as_bytes());
+    line.extend_from_slice(br#","result":"#);
+    // Writing a JSON value into memory cannot fail: its keys are texts.
+    if serde_json::to_writer(&mut line, result).is_err() {
+        return error_response(Some(id), &RpcError::new(RpcError::INTERNAL, "the result could not be written"));
+    }
+    line.push(b'}');
+    line
+}
+
+/// A response with an error, as one line of JSON. Without an id the id is null, as JSON-RPC 2.0 (section 5) asks.
+pub fn error_response(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
+    json!({"jsonrpc": "2.0", "id": id.map_or(Value::Null, Id::to_value), "error": error.to_value()})
+        .to_string()
+        .into_bytes()
+}
+
+impl<'a> Envelope<'a> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, Malformed> {
+        // serde would take an array for the members in their order.
+        if text.trim_start().starts_with('[') {
+            return Err(match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+                Ok(_) => {
+                    Malformed::no_object("batches were removed from MCP in 2025-06-18: send one message at a time")
+                }
+                Err(error) => Malformed::no_json(error),
+            });
+        }
+        serde_json::from_str(text).map_err(|error| {
+            if error.is_data() {
+                Malformed::no_object(format!("the message is no JSON-RPC object: {error}"))
+            } else {
+                Malformed::no_json(error)
+            }
+        })
+    }
+
+    pub(super) fn read_id(&self) -> Result<Option<Id>, ()> {
+        let Some(raw) = self.id else { return Ok(None) };
+        match serde_json::from_str(raw.get()) {
+            Ok(Value::Number(number)) => number.as_i64().map(|number| Some(Id::Number(number))).ok_or(()),
+            Ok(Value::String(text)) => Ok(Some(Id::Text(text.into()))),
+            _ => Err(()),
+        }
+    }
+
+    pub(super) fn into_message(self) -> Result<Message, Malformed> {
+        let is_response = self.method.is_none();
+        let id = self.read_id();
+        let refuse = |code: i64, message: String| {
+            Err(Malformed { id: id.clone().ok().flatten(), is_response, error: RpcError::new(code, message).into() })
+        };
+        if self.jsonrpc.as_deref() != Some("2.0") {
+            return refuse(RpcError::INVALID_REQUEST, "`jsonrpc` must be \"2.0\"".into());
+        }
+        let id = match id.clone() {
+            Ok(id) => id,
+            // An error that answers nothing in particular, as servers send it for what they could not read.
+            Err(()) if is_response && self.error.is_some() => None,
+            Err(()) => {
+                return refuse(RpcError::INVALID_REQUEST, "`id` must be a whole number of 64 bits or a text".into());
+            }
+        };
+        if let Some(method) = self.method {
+            let params = match self.params.map(RawValue::get) {
+                None | Some("null") => Map::new(),
+                Some(text) => match parse_exact(text) {
+                    Ok(Value::Object(params)) => params,
+                    Ok(_) => return refuse(RpcError::INVALID_PARAMS, "`params` must be an object".into()),
+                    Err(reason) => {
+                        return refuse(RpcError::INVALID_PARAMS, format!("`params` cannot be taken: {reason}"));
+                    }
+                },
+            };
+            let method = method.into_owned();
+            return Ok(match id {
+                Some(id) => Message::Request { id, method, params },
+                None => Message::Notification { method, params },
+            });
+        }
+        let outcome = match (self.result, self.error) {
+            (Some(result), None) => match parse_exact(result.get()) {
+                Ok(result) => Ok(result),
+                Err(reason) => {
+                    return refuse(RpcError::INVALID_REQUEST, format!("the result cannot be taken: {reason}"));
+                }
+            },
+            (None, Some(error)) => match RpcError::parse(error.get()) {
+                Ok(error) => Err(error),
+                Err(reason) => return refuse(RpcError::INVALID_REQUEST, reason),
+            },
+            (Some(_), Some(_)) => {
+                return refuse(RpcError::INVALID_REQUEST, "the message has both `result` and `error`".into());
+            }
+            (None, None) => {
+                return refuse(
+                    RpcError::INVALID_REQUEST,
+                    "the message has no `method`, no `result` and no `error`".into(),
+                );
+            }
+        };
+        match id {
+            Some(id) => Ok(Message::Response { id, outcome }),
+            None => {
+                let error =
+                    outcome.err().unwrap_or_else(|| RpcError::new(RpcError::INVALID_REQUEST, "the response has no id"));
+                Err(Malformed { id: None, is_response, error: error.into() })
+            }
+        }
+    }
+}
+
+/// Parses a JSON value whose numbers can all be carried.
+pub(super) fn parse_exact(text: &str) -> Result<Value, String> {
+    if let Some(number) = numbers::first_inexact(text.as_bytes()) {
+        return Err(format!("the number {number} fits neither a 64-bit integer nor a double: send it as a text"));
+    }
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+impl Id {
+    /// The id as JSON.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Number(number) => (*number).into(),
+            Self::Text(text) => (**text).into(),
+        }
+    }
+
+    /// The id in JSON; `None` for what cannot be one.
+    pub fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(number) => number.as_i64().map(Self::Number),
+            Value::String(text) => Some(Self::Text(text.as_str().into())),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    /// As JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_value().fmt(f)
+    }
+}
+
+impl RpcError {
+    /// Reads the object that stands under `error`.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let object = serde_json::from_str::<ErrorObject>(text);
+        let ErrorObject { code, message, data } =
+            object.map_err(|reason| format!("the error cannot be read: {reason}"))?;
+        Ok(Self { code, message, data })
+    }
+
+    /// The error as JSON.
+    pub fn to_value(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("code".into(), self.code.into());
+        object.insert("message".into(), self.message.as_str().into());
+        if let Some(data) = &self.data {
+            object.insert("data".into(), data.clone());
+        }
+        object.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn good(text: &str) -> Message {
+        Message::parse(text.as_bytes()).unwrap()
+    }
+
+    #[track_caller]
+    fn bad(text: impl AsRef<[u8]>) -> (Option<Id>, bool, i64) {
+        let malformed = Message::parse(text.as_ref()).unwrap_err();
+        (malformed.id, malformed.is_response, malformed.error.code)
+    }
+
+    #[test]
+    fn each_kind_of_message_is_known_by_its_members() {
+        let params = json!({"a": 1}).as_object().unwrap().clone();
+        let request = Message::Request { id: Id::Text("1".into()), method: "m".into(), params: params.clone() };
+        assert_eq!(good(r#"{"jsonrpc":"2.0","id":"1","method":"m","params":{"a":1},"x":0}"#), request);
+        assert_eq!(
+            good(r#"{"jsonrpc":"2.0","method":"m"}"#),
+            Message::Notification { method: "m".into(), params: Map::new() }
+        );
+        let response = Message::Response { id: Id::Number(7), outcome: Ok(json!({"a": 1})) };
+        assert_eq!(good(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#), response);
+        for message in [request, response, Message::Notification { method: "m".into(), params }] {
+            assert_eq!(Message::parse(&message.to_json()), Ok(message));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_with_its_id_where_it_has_one() {
+        assert_eq!(bad("{"), (None, false, -32700));
+        assert_eq!(bad(""), (None, false, -32700));
+        assert_eq!(bad("[]"), (None, false, -32600));
+        assert_eq!(bad("7"), (None, false, -32600));
+        assert_eq!(bad(r#"{"id":1,"method":"m"}"#), (Some(Id::Number(1)), false, -32600));
+        assert_eq!(bad(r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#).2, -32600);
+        assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#), (None, false, -32600));
+        assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[]}"#), (Some(Id::Number(1)), false, -32602));
+        assert_eq!(
+            bad(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"n":1e400}}"#),
+            (Some(Id::Number(1)), false, -32602)
+        );
+        assert_eq!(
+            bad(r#"{"jsonrpc":"2.0","id":1,"result":{"n":18446744073709551617}}"#),
+            (Some(Id::Number(1)), true, -32600)
+        );
+        assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1,"result":{"s":"\ud800"}}"#), (Some(Id::Number(1)), true, -32600));
+        assert_eq!(
+            bad(r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1}}"#),
+            (Some(Id::Number(1)), true, -32600)
+        );
+        assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1}"#), (Some(Id::Number(1)), true, -32600));
+        assert_eq!(bad(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\xff\"}"), (Some(Id::Number(1)), true, -32700));
+        let deep =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
+        assert!(Message::parse(deep.as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! Numbers that JSON can say and we cannot carry.
+
+/// The first number in a JSON text that neither a 64-bit integer nor a double carries as it is written; `None` when all
+/// are carried exactly. The text must be JSON already.
+///
+/// An integer beyond 64 bits counts as a double when it has at most 17 significant digits, since that is how
+/// JavaScript writes large doubles.
+pub fn first_inexact(json: &[u8]) -> Option<&str> {
+    let mut at = 0;
+    while at < json.len() {
+        match json[at] {
+            b'"' => at = after_string(json, at + 1),
+            b'-' | b'0'..=b'9' => {
+                let length = json[at..]
+                    .iter()
+                    .take_while(|c| matches!(c, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'))
+                    .count();
+                let number = std::str::from_utf8(&json[at..at + length]).ok()?;
+                if !is_exact(number) {
+                    return Some(number);
+                }
+                at += length;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// The place after the closing quote.
+fn after_string(json: &[u8], mut at: usize) -> usize {
+    while at < json.len() {
+        match json[at] {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+fn is_exact(number: &str) -> bool {
+    // 15 characters hold no more than 15 digits, which a double always carries, unless an exponent overflows it.
+    if number.len() <= 15 && !number.contains(['e', 'E']) {
+        return true;
+    }
+    if number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
+        return true;
+    }
+    let mantissa = number.split(['e', 'E']).next().unwrap_or(number);
+    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let significant = digits.trim_start_matches('0').trim_end_matches('0').len();
+    significant <= 17 && number.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_64_bits_and_doubles_carry_is_exact_and_nothing_else() {
+        for (json, inexact) in [
+            ("[0,-1,9007199254740993,9223372036854775807,-9223372036854775808,18446744073709551615]", None),
+            ("[0.1,1e308,2.2250738585072014e-308,18446744073709552000,1.7976931348623157e308]", None),
+            (r#"{"a":"18446744073709551617","b\"":"1e400"}"#, None),
+            ("[18446744073709551617]", Some("18446744073709551617")),
+            ("[1e400]", Some("1e400")),
+            ("[0.12345678901234567891]", Some("0.12345678901234567891")),
+            ("[-9223372036854775809]", Some("-9223372036854775809")),
+        ] {
+            assert_eq!(first_inexact(json.as_bytes()), inexact, "{json}");
+        }
+    }
+}
