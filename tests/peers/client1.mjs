@@ -1,0 +1,36 @@
+// A client of ours that we did not write: the official TypeScript SDK 1.x, which speaks up to 2025-11-25.
+// Lists every page of tools, calls one, prints one line of JSON.
+//
+//   client1.mjs URL | COMMAND ARG…      environment: TOKEN (bearer), TOOL (echo), ARGS (a JSON object); MODE is of no effect here
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+
+const [target, ...args] = process.argv.slice(2);
+if (!target) throw new Error('usage: client1.mjs URL | COMMAND ARG…');
+const { TOKEN, TOOL = 'echo', ARGS = '{"message":"hi"}' } = process.env;
+const headers = TOKEN ? { Authorization: `Bearer ${TOKEN}` } : {};
+const transport = /^https?:\/\//.test(target)
+  ? new StreamableHTTPClientTransport(new URL(target), { requestInit: { headers } })
+  : new StdioClientTransport({ command: target, args, env: process.env, stderr: 'inherit' });
+
+// The 1.x client keeps the negotiated version to itself but tells the transport; stdio has no use for it, so it is caught here.
+let protocol;
+const passOn = transport.setProtocolVersion?.bind(transport);
+transport.setProtocolVersion = (version) => {
+  protocol = version;
+  passOn?.(version);
+};
+
+const client = new Client({ name: 'peer-typescript-1', version: '1.0.0' });
+await client.connect(transport);
+const names = [];
+let cursor;
+do {
+  const page = await client.listTools({ cursor });
+  names.push(...page.tools.map((tool) => tool.name));
+  cursor = page.nextCursor;
+} while (cursor !== undefined);
+const result = await client.callTool({ name: TOOL, arguments: JSON.parse(ARGS) });
+console.log(JSON.stringify({ protocol, tools: names.sort(), result }));
+await client.close();

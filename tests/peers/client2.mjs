@@ -1,0 +1,29 @@
+// A client of ours that we did not write: the official TypeScript SDK 2.x, which speaks both protocol generations.
+// Lists every page of tools, calls one, prints one line of JSON. On stdio it starts the server twice where it negotiates.
+//
+//   client2.mjs URL | COMMAND ARG…      environment: TOKEN (bearer), MODE (auto, legacy or a version such as 2026-07-28),
+//                                       TOOL (echo), ARGS (a JSON object)
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+
+const [target, ...args] = process.argv.slice(2);
+if (!target) throw new Error('usage: client2.mjs URL | COMMAND ARG…');
+const { TOKEN, MODE = 'auto', TOOL = 'echo', ARGS = '{"message":"hi"}' } = process.env;
+const headers = TOKEN ? { Authorization: `Bearer ${TOKEN}` } : {};
+const transport = /^https?:\/\//.test(target)
+  ? new StreamableHTTPClientTransport(new URL(target), { requestInit: { headers } })
+  : new StdioClientTransport({ command: target, args, env: process.env, stderr: 'inherit' });
+
+const mode = ['auto', 'legacy'].includes(MODE) ? MODE : { pin: MODE };
+const client = new Client({ name: 'peer-typescript-2', version: '1.0.0' }, { versionNegotiation: { mode } });
+await client.connect(transport);
+const names = [];
+let cursor;
+do {
+  const page = await client.listTools({ cursor });
+  names.push(...page.tools.map((tool) => tool.name));
+  cursor = page.nextCursor;
+} while (cursor !== undefined);
+const result = await client.callTool({ name: TOOL, arguments: JSON.parse(ARGS) });
+console.log(JSON.stringify({ protocol: client.getNegotiatedProtocolVersion(), tools: names.sort(), result }));
+await client.close();

@@ -1,0 +1,77 @@
+#!/bin/sh
+# Drives the binary $TOOLSTEAD as the client of one conformance scenario; the suite starts it with the URL of its mock server as
+# last argument and names the scenario in the environment (MCP_CONFORMANCE_SCENARIO, …_PROTOCOL_VERSION, …_CONTEXT).
+# Its last line on stdout is "client finished": conformance.mjs counts no scenario as passed without it, since the suite itself
+# takes a client that never ran for a good one where no check was made.
+set -eu
+
+for url in "$@"; do :; done
+: "${url:?usage: conformance-client.sh URL}"
+: "${TOOLSTEAD:?must hold the path of the toolstead binary}"
+here=$(cd "$(dirname "$0")" && pwd)
+PATH=$here/node_modules/.bin:$PATH
+
+# Everything that this run may read or leave behind is in one folder that goes away with it.
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+export HOME="$temporary/home" XDG_CONFIG_HOME="$temporary/config" XDG_DATA_HOME="$temporary/data"
+export XDG_STATE_HOME="$temporary/state" XDG_CACHE_HOME="$temporary/cache"
+mkdir "$HOME" "$XDG_CONFIG_HOME" "$XDG_DATA_HOME" "$XDG_STATE_HOME" "$XDG_CACHE_HOME" "$temporary/work"
+cat >"$temporary/toolstead.toml" <<END
+[mcp_servers.c]
+url = "$url"
+names = "plain"
+allow_tools = ["*"]
+protocol = "${MCP_CONFORMANCE_PROTOCOL_VERSION:-2025-11-25}"
+END
+cd "$temporary/work"
+
+# A run that hangs ends before the suite loses patience (30 s), so that nothing outlives the scenario.
+toolstead() { timeout 25 "$TOOLSTEAD" --config "$temporary/toolstead.toml" "$@"; }
+list() { toolstead tools --json </dev/null >"$temporary/tools.json"; }
+call() { printf %s "$2" | toolstead call "$1" -; } # NAME JSON; over stdin, since arguments can be big
+evaluate() { node -e "const { tools } = JSON.parse(require('fs').readFileSync('$temporary/tools.json', 'utf8')); $1"; }
+
+case "${MCP_CONFORMANCE_SCENARIO:?}" in
+  initialize | json-schema-ref-no-deref | request-metadata)
+    list
+    ;;
+  tools_call)
+    list
+    call add_numbers '{"a":5,"b":3}'
+    ;;
+  json-schema-2020-12-preservation)
+    list
+    call json_schema_echo "$(evaluate '
+      const { inputSchema } = tools.find((tool) => tool.name === "json_schema_2020_12_tool");
+      console.log(JSON.stringify({ schema: inputSchema }))')"
+    ;;
+  http-standard-headers)
+    list
+    call test_headers '{}'
+    call my-hyphenated-tool '{}'
+    ;;
+  http-custom-headers)
+    list
+    # printf and not echo, which would turn the \n inside the JSON into line breaks
+    printf %s "$MCP_CONFORMANCE_CONTEXT" >"$temporary/context.json"
+    node -e '
+      const { toolCalls } = JSON.parse(require("fs").readFileSync(process.argv[1], "utf8"));
+      for (const call of toolCalls) console.log(call.name + "\t" + JSON.stringify(call.arguments));
+    ' "$temporary/context.json" >"$temporary/calls"
+    while IFS="$(printf '\t')" read -r name arguments; do call "$name" "$arguments"; done <"$temporary/calls"
+    ;;
+  http-invalid-tool-headers)
+    list
+    evaluate '
+      const kept = tools.map((tool) => tool.name).filter((name) => name.startsWith("invalid_"));
+      if (kept.length > 0) { console.error("must have been dropped: " + kept); process.exit(1); }'
+    call valid_tool '{"region":"eu"}'
+    ;;
+  *)
+    echo "no way to drive $MCP_CONFORMANCE_SCENARIO with toolstead tools and toolstead call" >&2
+    exit 1
+    ;;
+esac
+echo
+echo 'client finished'
