@@ -1,0 +1,96 @@
+//! The assembled application: every use case, and how it all ends.
+
+use std::{sync::Arc, time::Duration};
+use toolstead_application::{
+    execute_tool::{CallSettings, ExecuteToolHandler, ExecuteToolPorts},
+    get_tool::GetToolHandler,
+    list_executions::ListExecutionsHandler,
+    list_tools::ListToolsHandler,
+    open_calls::OpenCalls,
+    refresh_tools::RefreshToolsHandler,
+    set_tool_enabled::SetToolEnabledHandler,
+    tool_registry::ToolRegistry,
+};
+use toolstead_domain::{
+    permission::policy::PermissionPolicy,
+    ports::tool_repository::{StoreError, ToolRepository},
+    tool_execution::CancelReason,
+};
+
+/// Every use case. Cheap to clone; shared by all front ends.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// Calls a tool.
+    pub execute_tool: Arc<ExecuteToolHandler>,
+    /// Lists what may be called.
+    pub list_tools: Arc<ListToolsHandler>,
+    /// Shows one tool.
+    pub get_tool: Arc<GetToolHandler>,
+    /// Switches a tool on or off.
+    pub set_tool_enabled: Arc<SetToolEnabledHandler>,
+    /// Asks providers for their tools again.
+    pub refresh_tools: Arc<RefreshToolsHandler>,
+    /// Reads the audit trail.
+    pub list_executions: Arc<ListExecutionsHandler>,
+    /// The live set of tools; providers are registered, replaced and unregistered here while it runs.
+    pub registry: Arc<ToolRegistry>,
+    /// The calls that are open.
+    pub open_calls: Arc<OpenCalls>,
+    /// What decides on every call.
+    pub policy: Arc<PermissionPolicy>,
+}
+
+/// What an application is assembled of.
+#[derive(Debug)]
+pub struct AppParts {
+    /// What decides on every call.
+    pub policy: PermissionPolicy,
+    /// The adapters that the path of a call needs.
+    pub ports: ExecuteToolPorts,
+    /// The bounds of every call.
+    pub settings: CallSettings,
+    /// Calls that may be open at once.
+    pub max_open_calls: usize,
+}
+
+impl App {
+    /// Puts the use cases together. Providers are registered afterwards, on [`App::registry`].
+    ///
+    /// # Errors
+    /// [`StoreError`] when the repository cannot be read.
+    pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
+        let AppParts { policy, ports, settings, max_open_calls } = parts;
+        let policy = Arc::new(policy);
+        let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
+        let open_calls = OpenCalls::new(max_open_calls);
+        Ok(Self {
+            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), policy.clone())),
+            get_tool: Arc::new(GetToolHandler::new(registry.clone(), policy.clone())),
+            set_tool_enabled: Arc::new(SetToolEnabledHandler::new(registry.clone())),
+            refresh_tools: Arc::new(RefreshToolsHandler::new(registry.clone())),
+            list_executions: Arc::new(ListExecutionsHandler::new(ports.log.clone())),
+            execute_tool: ExecuteToolHandler::new(
+                registry.clone(),
+                policy.clone(),
+                ports,
+                open_calls.clone(),
+                settings,
+            ),
+            registry,
+            open_calls,
+            policy,
+        })
+    }
+
+    /// Ends everything: no new calls, `drain` for those that run, then they are cancelled and recorded, and the
+    /// providers are closed.
+    pub async fn close(&self, drain: Duration) {
+        self.open_calls.close();
+        if tokio::time::timeout(drain, self.open_calls.drained()).await.is_err() {
+            self.open_calls.cancel_all(CancelReason::Shutdown);
+            // A cancelled call has only its row left to write.
+            let _ = tokio::time::timeout(Duration::from_secs(5), self.open_calls.drained()).await;
+        }
+        self.registry.close().await;
+    }
+}

@@ -1,0 +1,11 @@
+//! The command line of Toolstead.
+
+use clap::Parser;
+use std::process::ExitCode;
+use toolstead_presentation::{cli::Cli, config::environment::Environment, runtime, telemetry};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    telemetry::start(cli.verbosity(), &Environment::of_process());
+    runtime::run(cli.run())
+}

@@ -1,0 +1,78 @@
+//! The command line. Each subcommand stands in a file of its own; they convert and print, and decide nothing.
+
+pub mod call;
+pub mod completions;
+pub mod config;
+pub mod doctor;
+pub mod executions;
+pub mod exit;
+pub mod global;
+pub mod mcp;
+pub mod output;
+pub mod serve;
+pub mod servers;
+pub mod terminal_approver;
+pub mod tools;
+
+use clap::{Parser, Subcommand};
+use exit::Exit;
+use global::Global;
+use output::Output;
+use std::process::ExitCode;
+
+/// The tool runtime and gateway for AI agents: every tool behind one registry, one policy and one audit trail.
+#[derive(Debug, Parser)]
+#[command(name = "toolstead", version, max_term_width = 120)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists the tools, or shows one
+    Tools(tools::Tools),
+    /// Calls a tool and prints its result
+    Call(call::Call),
+    /// Serves the tools over MCP on standard input and output
+    Mcp(mcp::Mcp),
+    /// Looks into the audit trail
+    Executions(executions::Executions),
+    /// Shows the MCP servers behind Toolstead and how they are
+    Servers(servers::Servers),
+    /// Shows, checks or trusts the configuration
+    Config(config::ConfigCommand),
+    /// Checks whether everything that Toolstead needs is there
+    Doctor(doctor::Doctor),
+    /// Prints the completion script of a shell
+    Completions(completions::Completions),
+}
+
+impl Cli {
+    /// Runs the command to its end. Results go to standard output, everything else to standard error.
+    pub async fn run(self) -> ExitCode {
+        let mut output = Output::new();
+        let global = &self.global;
+        let outcome = match self.command {
+            Command::Tools(command) => command.run(global, &mut output).await,
+            Command::Call(command) => command.run(global, &mut output).await,
+            Command::Mcp(command) => command.run(global).await,
+            Command::Executions(command) => command.run(global, &mut output).await,
+            Command::Servers(command) => command.run(global, &mut output).await,
+            Command::Config(command) => command.run(global, &mut output),
+            Command::Doctor(command) => command.run(global, &mut output).await,
+            Command::Completions(command) => command.run(&mut output),
+        };
+        exit::conclude(outcome)
+    }
+
+    /// How much is logged.
+    pub fn verbosity(&self) -> crate::telemetry::Verbosity {
+        self.global.verbosity()
+    }
+}
+
+/// What every subcommand returns.
+pub type Outcome = Result<Exit, exit::Failed>;

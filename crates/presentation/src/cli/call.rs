@@ -1,0 +1,200 @@
+//! `toolstead call NAME JSON`.
+
+use super::{
+    Outcome,
+    exit::{Exit, Failed},
+    global::Global,
+    output::{Output, note, visible},
+};
+use crate::{composition_root::Composition, shutdown::Shutdown};
+use async_trait::async_trait;
+use clap::Args;
+use serde_json::{Map, Value};
+use std::{
+    io::{IsTerminal, Read},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+use toolstead_application::{
+    cancel_signal::CancelSignal,
+    execute_tool::{ExecuteToolCommand, ExecuteToolError},
+};
+use toolstead_domain::{
+    client_profile::{ClientProfile, LogLevel},
+    error_kind::ErrorKind,
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        tool_provider::CallOutcome,
+    },
+    principal::Principal,
+    tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+use toolstead_infrastructure::mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers};
+
+/// Calls a tool and prints its result.
+#[derive(Debug, Args)]
+pub struct Call {
+    /// The tool, by name or alias
+    name: String,
+    /// The arguments as a JSON object; `-` reads them from standard input, `@FILE` from a file
+    #[arg(default_value = "{}", value_name = "JSON|-|@FILE")]
+    arguments: String,
+    /// Seconds that the call may take
+    #[arg(long, value_name = "S")]
+    timeout: Option<u64>,
+}
+
+impl Call {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let arguments = read_arguments(&self.arguments)?;
+        let shutdown = Shutdown::listen()?;
+        let composition = global.compose_for_call(&self.name).await?;
+        let outcome = self.call(&composition, arguments, shutdown).await;
+        composition.close().await;
+        match outcome.map_err(Failed::Call)? {
+            CallOutcome::Done(result) => print(&result, global.json, output),
+            CallOutcome::InputRequired(_) => Err(Failed::Call(ExecuteToolError::Failed(ToolFailure::new(
+                ErrorKind::Unavailable,
+                "the tool asks for input, which cannot be given on the command line",
+            )))),
+        }
+    }
+
+    async fn call(
+        &self,
+        composition: &Composition,
+        arguments: Value,
+        mut shutdown: Shutdown,
+    ) -> Result<CallOutcome, ExecuteToolError> {
+        // Here nobody is kept waiting but the one who asked: up to the server's whole time to connect.
+        if composition.app.registry.snapshot().resolve(&self.name).is_err() {
+            composition.settled().await;
+        }
+        let cancel = CancelSignal::new();
+        let command = ExecuteToolCommand {
+            tool: self.name.clone(),
+            arguments,
+            meta: Map::new(),
+            principal: Principal::local(),
+            session: "cli".into(),
+            client: Arc::new(ClientProfile {
+                log_level: Some(LogLevel::Info),
+                ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
+            }),
+            caller: Arc::new(Terminal),
+            answers: None,
+            timeout: self.timeout.map(Duration::from_secs),
+            cancel: cancel.clone(),
+        };
+        let call = composition.app.execute_tool.handle(command);
+        tokio::pin!(call);
+        tokio::select! {
+            outcome = &mut call => outcome,
+            () = shutdown.requested() => {
+                cancel.cancel(CancelReason::Client);
+                tokio::select! {
+                    outcome = &mut call => outcome,
+                    // Asked twice: the row may be lost, the person's patience is.
+                    () = shutdown.requested() => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
+                }
+            }
+        }
+    }
+}
+
+fn read_arguments(given: &str) -> Result<Value, Failed> {
+    let read = |reader: &mut dyn Read, from: &str| {
+        let mut text = String::new();
+        let read = reader.take(MAX_MESSAGE_BYTES as u64 + 1).read_to_string(&mut text);
+        read.map_err(|error| Failed::Usage(format!("could not read the arguments from {from}: {error}")))?;
+        Ok::<_, Failed>(text)
+    };
+    let text = match given.strip_prefix('@') {
+        Some(path) => {
+            let mut file = std::fs::File::open(Path::new(path));
+            let file = file
+                .as_mut()
+                .map_err(|error| Failed::Usage(format!("could not read the arguments from `{path}`: {error}")))?;
+            read(file, &format!("`{path}`"))?
+        }
+        None if given == "-" => read(&mut std::io::stdin(), "standard input")?,
+        None => given.to_owned(),
+    };
+    if text.len() > MAX_MESSAGE_BYTES {
+        return Err(Failed::Usage(format!("the arguments are larger than {MAX_MESSAGE_BYTES} bytes")));
+    }
+    let value: Value = serde_json::from_str(&text).map_err(|error| {
+        Failed::Usage(format!("the arguments are not JSON: {error}; write them as '{{\"name\": \"value\"}}'"))
+    })?;
+    match numbers::first_inexact(text.as_bytes()) {
+        Some(number) => Err(Failed::Usage(format!(
+            "the number {number} fits neither a 64-bit integer nor a double: give it as a text"
+        ))),
+        None => Ok(value),
+    }
+}
+
+/// Text goes out as it is; other content is named, and whole with `--json`.
+fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
+    let exit = if result.is_error() { Exit::ToolError } else { Exit::Done };
+    if as_json {
+        output.json(result.as_object())?;
+        return Ok(exit);
+    }
+    for block in result.content() {
+        let text = shown(block);
+        let text = if std::io::stdout().is_terminal() { visible(&text) } else { text };
+        match exit {
+            Exit::ToolError => note(&text),
+            Exit::Done | Exit::Problems => output.line(text.trim_end_matches('\n'))?,
+        }
+    }
+    Ok(exit)
+}
+
+fn shown(block: &Value) -> String {
+    let text = |name: &str| block.get(name).and_then(Value::as_str);
+    match text("type") {
+        Some("text") => text("text").unwrap_or_default().to_owned(),
+        Some(kind @ ("image" | "audio")) => {
+            let bytes = text("data").map_or(0, |data| data.len() / 4 * 3);
+            format!(
+                "[{kind} of {}, about {bytes} bytes; `--json` prints it]",
+                text("mimeType").unwrap_or("unknown type")
+            )
+        }
+        Some("resource_link") => format!("[{}]({})", text("name").unwrap_or("resource"), text("uri").unwrap_or("")),
+        Some("resource") => match block["resource"]["text"].as_str() {
+            Some(content) => content.to_owned(),
+            None => format!("[resource {}; `--json` prints it]", block["resource"]["uri"].as_str().unwrap_or("")),
+        },
+        _ => format!("[content of a kind unknown here; `--json` prints it: {}]", text("type").unwrap_or("no type")),
+    }
+}
+
+/// The person at the terminal, who sees progress and messages.
+struct Terminal;
+
+#[async_trait]
+impl Caller for Terminal {
+    fn progress(&self, progress: Progress) {
+        if std::io::stderr().is_terminal() {
+            let of = progress.total.map_or(String::new(), |total| format!(" of {total}"));
+            note(&format!("{}{of} {}", progress.progress, progress.message.unwrap_or_default()));
+        }
+    }
+
+    fn log(&self, message: LogMessage) {
+        if message.level >= LogLevel::Info {
+            let data = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
+            note(&format!("{}: {data}", message.level.as_str()));
+        }
+    }
+
+    async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
+        Err(NotAnswered::Unsupported)
+    }
+}

@@ -1,0 +1,20 @@
+//! `toolstead completions SHELL`.
+
+use super::{Cli, Outcome, exit::Exit, output::Output};
+use clap::{Args, CommandFactory};
+
+/// Prints a completion script.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+impl Completions {
+    pub(super) fn run(self, output: &mut Output) -> Outcome {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "toolstead", &mut script);
+        output.line(String::from_utf8_lossy(&script).trim_end())?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,130 @@
+//! `toolstead doctor`.
+
+use super::{
+    Outcome,
+    exit::{Exit, Failed, chain},
+    global::Global,
+    output::{Output, visible},
+};
+use crate::composition_root::{Composition, Servers};
+use clap::Args;
+use serde_json::json;
+use toolstead_domain::ports::{execution_log::ExecutionFilter, tool_provider::ProviderState};
+use toolstead_infrastructure::sandbox::kernel;
+
+/// Checks the surroundings.
+#[derive(Debug, Args)]
+pub struct Doctor {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    Worth,
+    Bad,
+}
+
+struct Finding {
+    verdict: Verdict,
+    what: &'static str,
+    said: String,
+}
+
+impl Doctor {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let mut findings = kernel_findings();
+        match global.compose(Servers::All).await {
+            Ok(composition) => {
+                findings.extend(application_findings(&composition).await);
+                composition.close().await;
+            }
+            Err(failed) => findings.push(Finding { verdict: Verdict::Bad, what: "start", said: chain(&failed) }),
+        }
+        show(&findings, global.json, output)?;
+        Ok(if findings.iter().any(|one| one.verdict == Verdict::Bad) { Exit::Problems } else { Exit::Done })
+    }
+}
+
+fn kernel_findings() -> Vec<Finding> {
+    let feature = |what, present: bool, needed: Verdict, missing: &str| match present {
+        true => Finding { verdict: Verdict::Good, what, said: "there".into() },
+        false => Finding { verdict: needed, what, said: missing.into() },
+    };
+    let features = kernel::features();
+    let landlock = match features.landlock_abi {
+        Some(version) => Finding { verdict: Verdict::Good, what: "Landlock", said: format!("there, ABI {version}") },
+        None => Finding {
+            verdict: Verdict::Worth,
+            what: "Landlock",
+            said: "missing: it is needed to confine commands".into(),
+        },
+    };
+    vec![
+        feature("openat2", features.openat2, Verdict::Bad, "missing: file tools need Linux 5.6 or later"),
+        landlock,
+        feature(
+            "user namespaces",
+            features.user_namespaces,
+            Verdict::Worth,
+            "missing: they are needed to confine commands",
+        ),
+    ]
+}
+
+async fn application_findings(composition: &Composition) -> Vec<Finding> {
+    let config = &composition.config;
+    let good = |what, said| Finding { verdict: Verdict::Good, what, said };
+    let mut findings =
+        vec![good("configuration", format!("{} files, {} rules", config.files.len(), config.rules.len()))];
+    findings.push(match config.roots.start() {
+        Some(_) => {
+            good("roots", config.roots.all().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", "))
+        }
+        None => Finding {
+            verdict: Verdict::Worth,
+            what: "roots",
+            said: "none: start in a project's folder or with `--root DIR`".into(),
+        },
+    });
+    let trail = composition.app.list_executions.list(&ExecutionFilter { limit: 1, ..Default::default() }).await;
+    findings.push(match trail {
+        Ok(_) => good("database", config.database.display().to_string()),
+        Err(error) => Finding { verdict: Verdict::Bad, what: "database", said: chain(&error) },
+    });
+    composition.reached().await;
+    findings.push(good("tools", format!("{}", composition.app.registry.snapshot().tools().len())));
+    for server in &composition.servers {
+        let status = server.status();
+        findings.push(match status.state {
+            ProviderState::Ready => {
+                good("MCP server", format!("{}: ready, {} tools", status.name, status.tools.unwrap_or(0)))
+            }
+            other => Finding { verdict: Verdict::Worth, what: "MCP server", said: format!("{}: {other}", status.name) },
+        });
+    }
+    for server in config.mcp_servers.iter().filter(|server| !server.disabled) {
+        if let Err(reason) = &server.transport {
+            findings.push(Finding {
+                verdict: Verdict::Worth,
+                what: "MCP server",
+                said: format!("{}: {reason}", server.name),
+            });
+        }
+    }
+    findings
+}
+
+fn show(findings: &[Finding], as_json: bool, output: &mut Output) -> Result<(), Failed> {
+    let word = |verdict| match verdict {
+        Verdict::Good => "ok",
+        Verdict::Worth => "note",
+        Verdict::Bad => "bad",
+    };
+    if as_json {
+        let all = findings.iter().map(|one| json!({"verdict": word(one.verdict), "what": one.what, "said": one.said}));
+        return Ok(output.json(&json!({"findings": all.collect::<Vec<_>>()}))?);
+    }
+    for one in findings {
+        output.line(&visible(&format!("{:<5} {:<16} {}", word(one.verdict), one.what, one.said)))?;
+    }
+    Ok(())
+}

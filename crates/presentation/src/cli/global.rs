@@ -1,0 +1,104 @@
+//! The flags that every subcommand understands, and what they lead to.
+
+use super::{exit::Failed, output::note, terminal_approver::TerminalApprover};
+use crate::{
+    app::App,
+    composition_root::{Composition, Servers, StartupError},
+    config::{
+        ADMINISTRATOR_FOLDER, Config,
+        environment::Environment,
+        policy::check_tool_names,
+        request::{Flags, Request},
+    },
+    telemetry::Verbosity,
+};
+use clap::Args;
+use std::path::PathBuf;
+use toolstead_infrastructure::builtin;
+
+/// The global flags.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// The tools to offer: `a,b` alone, `+a,-b` more and less than configured, nothing for none
+    #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true)]
+    tools: Option<String>,
+    /// This configuration file alone, instead of those that would be found
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A folder that tools may read and write; may be given several times
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Vec<String>,
+    /// A permission rule that allows something for this run; may be given several times
+    #[arg(long, global = true, value_name = "RULE")]
+    allow: Vec<String>,
+    /// Prints JSON
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Says nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Says more; twice: everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+impl Global {
+    /// How much is logged.
+    pub fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, 0) => Verbosity::Normal,
+            (false, 1) => Verbosity::Verbose,
+            (false, _) => Verbosity::Debug,
+        }
+    }
+
+    /// Loads the configuration and tells its notes.
+    pub(super) fn load(&self) -> Result<Config, Failed> {
+        self.load_for(None)
+    }
+
+    /// As [`load`](Self::load), with the address to listen at.
+    pub(super) fn load_for(&self, listen: Option<String>) -> Result<Config, Failed> {
+        let request = Request {
+            environment: Environment::of_process(),
+            start: std::env::current_dir()?,
+            administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
+            file: self.config.clone(),
+            flags: Flags { roots: self.root.clone(), allow: self.allow.clone(), tools: self.tools.clone(), listen },
+        };
+        let config = Config::load(&request).map_err(StartupError::from)?;
+        let spellings = builtin::spellings();
+        check_tool_names(&config, &spellings).map_err(StartupError::from)?;
+        if !self.quiet {
+            config.notes.iter().for_each(|problem| note(&format!("note: {problem}")));
+        }
+        Ok(config)
+    }
+
+    /// Builds the application with these servers.
+    pub(super) async fn compose(&self, servers: Servers) -> Result<Composition, Failed> {
+        Ok(App::builder(self.load()?).servers(servers).build().await?)
+    }
+
+    /// Builds the application for one call: a person may be asked, and only the server that is needed is started.
+    pub(super) async fn compose_for_call(&self, tool: &str) -> Result<Composition, Failed> {
+        let config = self.load()?;
+        let servers = needed_for(tool, &config);
+        Ok(App::builder(config).servers(servers).approver(TerminalApprover::of_process()).build().await?)
+    }
+}
+
+/// A built-in tool needs no server, a tool with a server's name needs that one.
+fn needed_for(tool: &str, config: &Config) -> Servers {
+    if builtin::spellings().contains(&tool) {
+        return Servers::None;
+    }
+    let named = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map(|(server, _)| server);
+    match named {
+        Some(server) if config.mcp_servers.iter().any(|one| one.name.as_str() == server) => {
+            Servers::Only(server.into())
+        }
+        _ => Servers::All,
+    }
+}

@@ -1,0 +1,108 @@
+//! `toolstead-server`: the tools over streamable HTTP.
+
+use super::{
+    Outcome,
+    exit::{self, Exit, Failed},
+    global::Global,
+    output::{Output, note},
+};
+use crate::{
+    composition_root::{Composition, StartupError},
+    config::{
+        environment::Environment,
+        token::{ServerToken, server_token},
+    },
+    mcp_server::http::{
+        HttpServer,
+        settings::{BearerToken, HttpSettings},
+    },
+    shutdown::Shutdown,
+    telemetry::Verbosity,
+};
+use clap::Parser;
+use serde_json::json;
+use std::{net::SocketAddr, process::ExitCode, time::Duration};
+use tokio::net::TcpListener;
+
+/// How long running calls have to end by themselves when the server is stopped.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Serves every tool behind one registry, one policy and one audit trail over MCP (streamable HTTP).
+#[derive(Debug, Parser)]
+#[command(name = "toolstead-server", version, max_term_width = 120)]
+pub struct Serve {
+    #[command(flatten)]
+    global: Global,
+    /// Where to listen; port 0 takes a free one, which is printed
+    #[arg(long, value_name = "IP:PORT")]
+    listen: Option<String>,
+}
+
+impl Serve {
+    /// How much is logged.
+    pub fn verbosity(&self) -> Verbosity {
+        self.global.verbosity()
+    }
+
+    /// Serves until it is asked to end.
+    pub async fn run(self) -> ExitCode {
+        exit::conclude(self.serve().await)
+    }
+
+    async fn serve(self) -> Outcome {
+        let mut shutdown = Shutdown::listen()?;
+        let config = self.global.load_for(self.listen.clone())?;
+        let token = server_token(&config, &Environment::of_process())
+            .map_err(|problem| StartupError::Config(problem.into()))?;
+        let listen = config.server.listen;
+        let listener = TcpListener::bind(listen).await.map_err(|error| {
+            Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
+        })?;
+        let composition = crate::app::App::builder(config).build().await?;
+        let settings = settings(&composition, &token);
+        let server = HttpServer::start(listener, composition.app.clone(), settings)?;
+        announce(server.address(), &token, &mut Output::new())?;
+        shutdown.requested().await;
+        note("ending: running calls are waited for");
+        tokio::select! {
+            () = server.stop(DRAIN) => {}
+            // Asked a second time: whoever asks does not want to wait.
+            () = shutdown.requested() => {}
+        }
+        composition.close().await;
+        Ok(Exit::Done)
+    }
+}
+
+fn settings(composition: &Composition, token: &ServerToken) -> HttpSettings {
+    let (server, limits) = (&composition.config.server, &composition.config.limits);
+    let mut settings = HttpSettings {
+        tokens: vec![BearerToken { name: "server".into(), secret: token.token.expose().to_owned() }],
+        max_connections: limits.connections,
+        max_sessions: limits.sessions,
+        max_in_flight: limits.calls_in_flight,
+        ..HttpSettings::default()
+    };
+    settings.allowed_hosts.extend(server.allowed_hosts.iter().cloned());
+    settings.allowed_origins.extend(server.allowed_origins.iter().cloned());
+    settings
+}
+
+/// The address, where the token is, and what to paste into a client.
+fn announce(address: SocketAddr, token: &ServerToken, output: &mut Output) -> std::io::Result<()> {
+    let url = format!("http://{address}/mcp");
+    output.line(&format!("Toolstead serves MCP at {url}"))?;
+    let shown = if token.is_new {
+        output.line(&format!("token (made just now, kept in {}): {}", token.origin, token.token.expose()))?;
+        token.token.expose().to_owned()
+    } else {
+        output.line(&format!("token: as in {}", token.origin))?;
+        "TOKEN".to_owned()
+    };
+    let client = json!({"mcpServers": {"toolstead": {
+        "type": "http", "url": url, "headers": {"Authorization": format!("Bearer {shown}")},
+    }}});
+    output.line("to use it, paste this into the configuration of an MCP client:")?;
+    output.json(&client)?;
+    output.line("Ctrl-C ends it.")
+}

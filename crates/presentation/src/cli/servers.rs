@@ -1,0 +1,118 @@
+//! `toolstead servers`.
+
+use super::{
+    Outcome,
+    exit::{Exit, Failed},
+    global::Global,
+    output::{Output, table, visible},
+};
+use crate::composition_root::{Composition, Servers as Started};
+use clap::Args;
+use serde_json::{Value, json};
+use toolstead_domain::ports::tool_provider::ProviderState;
+use toolstead_infrastructure::mcp::client::McpServerStatus;
+
+/// Shows the MCP servers.
+#[derive(Debug, Args)]
+pub struct Servers {}
+
+impl Servers {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let composition = global.compose(Started::All).await?;
+        composition.reached().await;
+        let outcome = show(&composition, global.json, output);
+        composition.close().await;
+        outcome?;
+        Ok(Exit::Done)
+    }
+}
+
+fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+    let running: Vec<McpServerStatus> = composition.servers.iter().map(|server| server.status()).collect();
+    let idle: Vec<(&str, String)> = composition
+        .config
+        .mcp_servers
+        .iter()
+        .filter(|server| running.iter().all(|status| status.name != server.name))
+        .map(|server| {
+            let why = match &server.transport {
+                _ if server.disabled => "disabled".to_owned(),
+                Err(reason) => format!("cannot be started: {reason}"),
+                Ok(_) => "not needed: --tools names no tool of it".to_owned(),
+            };
+            (server.name.as_str(), why)
+        })
+        .collect();
+    let left_out: Vec<String> = composition
+        .app
+        .registry
+        .snapshot()
+        .left_out()
+        .iter()
+        .map(|one| format!("`{}` of `{}` is not offered: another provider has its name", one.tool, one.provider))
+        .collect();
+    if as_json {
+        let running: Vec<Value> = running.iter().map(to_json).collect();
+        let idle: Vec<Value> = idle.iter().map(|(name, why)| json!({"name": name, "state": why})).collect();
+        let found = &composition.config.found_servers;
+        let found: Vec<Value> = found
+            .iter()
+            .map(|one| json!({"name": one.name, "what": one.what, "origin": one.origin.to_string()}))
+            .collect();
+        return Ok(
+            output.json(&json!({"servers": running, "not_started": idle, "found": found, "left_out": left_out}))?
+        );
+    }
+    let row = |status: &McpServerStatus| {
+        let or = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        vec![
+            status.name.to_string(),
+            status.state.label().to_owned(),
+            status.transport.to_owned(),
+            or(status.protocol.map(|version| version.to_string())),
+            or(status.tools.map(|count| count.to_string())),
+            or(status.server.clone()),
+        ]
+    };
+    let rows = running.iter().map(row).chain(idle.iter().map(|(name, why)| vec![(*name).to_owned(), why.clone()]));
+    output.line(&table(&["NAME", "STATE", "TRANSPORT", "PROTOCOL", "TOOLS", "SERVER"], rows))?;
+    for status in &running {
+        let reason = match &status.state {
+            ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } => Some(reason),
+            ProviderState::Connecting | ProviderState::Ready | ProviderState::Closed => None,
+        };
+        let stderr = status.stderr.iter().filter(|_| reason.is_some()).map(|line| format!("stderr: {line}"));
+        for text in reason.cloned().into_iter().chain(status.notes.iter().cloned()).chain(stderr) {
+            output.line(&visible(&format!("{}: {text}", status.name)))?;
+        }
+    }
+    for text in left_out {
+        output.line(&text)?;
+    }
+    for found in &composition.config.found_servers {
+        let line = format!(
+            "found, not used: `{}` ({}) in {}; `toolstead config trust` uses it",
+            found.name, found.what, found.origin
+        );
+        output.line(&visible(&line))?;
+    }
+    Ok(())
+}
+
+fn to_json(status: &McpServerStatus) -> Value {
+    let reason = match &status.state {
+        ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } => Some(reason),
+        ProviderState::Connecting | ProviderState::Ready | ProviderState::Closed => None,
+    };
+    json!({
+        "name": status.name.as_str(),
+        "state": status.state.label(),
+        "reason": reason,
+        "transport": status.transport,
+        "protocol": status.protocol.map(|version| version.as_str()),
+        "server": status.server,
+        "tools": status.tools,
+        "notes": status.notes,
+        "stderr": status.stderr,
+    })
+}

@@ -1,0 +1,156 @@
+//! `toolstead tools [NAME]`.
+
+use super::{
+    Outcome,
+    exit::{Exit, Failed},
+    global::Global,
+    output::{Output, cut, note, visible},
+};
+use crate::composition_root::{Composition, Servers};
+use clap::Args;
+use serde_json::{Value, json};
+use toolstead_application::{
+    get_tool::{GetToolQuery, ToolView},
+    list_tools::{ListToolsQuery, PageSize, ToolFilter},
+    set_tool_enabled::SetToolEnabledCommand,
+    tool_registry::snapshot::Unresolved,
+};
+use toolstead_domain::category::Category;
+
+/// Lists the tools, or shows one.
+#[derive(Debug, Args)]
+pub struct Tools {
+    /// The tool to show, by name or alias
+    name: Option<String>,
+    /// Also those that cannot be called, with the reason
+    #[arg(long)]
+    all: bool,
+    /// Only this category: file, search, shell, system, web, ai, mail, calendar, utility or mcp
+    #[arg(long, value_name = "C")]
+    category: Option<String>,
+    /// Only tools with this text in name, title or description
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+    /// Switches the tool on for everybody who uses this data folder; what runs already hears of it at its next start
+    #[arg(long, requires = "name", conflicts_with = "disable")]
+    enable: bool,
+    /// Switches the tool off for everybody who uses this data folder; what runs already hears of it at its next start
+    #[arg(long, requires = "name")]
+    disable: bool,
+}
+
+impl Tools {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let composition = global.compose(Servers::All).await?;
+        composition.settled().await;
+        let outcome = match &self.name {
+            Some(name) if self.enable || self.disable => self.switch(name, &composition).await,
+            Some(name) => show(name, &composition, global.json, output),
+            None => self.list(&composition, global.json, output),
+        };
+        composition.close().await;
+        outcome
+    }
+
+    async fn switch(&self, name: &str, composition: &Composition) -> Outcome {
+        let command = SetToolEnabledCommand { name: name.to_owned(), enabled: self.enable };
+        use toolstead_application::set_tool_enabled::SetToolEnabledError as Error;
+        match composition.app.set_tool_enabled.handle(&command).await {
+            Ok(()) => {
+                note(&format!("`{name}` is switched {}", if self.enable { "on" } else { "off" }));
+                Ok(Exit::Done)
+            }
+            Err(Error::Unknown(_, unresolved)) => Err(unknown(name, unresolved)),
+            Err(Error::Store(error)) => Err(error.into()),
+        }
+    }
+
+    fn list(&self, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
+        let category = self.category.as_deref().map(Category::parse).transpose();
+        let category = category.map_err(|error| Failed::Usage(error.to_string()))?;
+        let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
+        let mut query = ListToolsQuery { filter, cursor: None, page: PageSize::Tools(usize::MAX) };
+        let mut views = Vec::new();
+        loop {
+            let page = composition.app.list_tools.handle(&query).map_err(|error| Failed::Usage(error.to_string()))?;
+            views.extend(page.tools.iter().map(|one| composition.app.get_tool.view(one)));
+            query.cursor = page.next_cursor;
+            if query.cursor.is_none() {
+                break;
+            }
+        }
+        if as_json {
+            let definitions: Vec<Value> =
+                views.iter().map(|view| view.registered.tool.definition().clone().into()).collect();
+            output.json(&json!({"tools": definitions}))?;
+            return Ok(Exit::Done);
+        }
+        let width = views.iter().map(|view| view.registered.tool.name().as_str().len()).max().unwrap_or(0);
+        for view in &views {
+            let tool = &view.registered.tool;
+            let about = match &view.hidden_because {
+                Some(reason) => format!("({reason}) {}", tool.description()),
+                None => tool.description().to_owned(),
+            };
+            let line = format!("{:width$}  {}", tool.name().as_str(), visible(about.lines().next().unwrap_or("")));
+            output.line(&cut(&line, output.width()))?;
+        }
+        note("`toolstead tools NAME` shows one tool with its schema, `--all` also those that cannot be called.");
+        Ok(Exit::Done)
+    }
+}
+
+fn show(name: &str, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
+    let view = composition.app.get_tool.handle(&GetToolQuery { name: name.to_owned() });
+    let view = view.map_err(|unresolved| unknown(name, unresolved))?;
+    if as_json {
+        output.json(view.registered.tool.definition())?;
+        return Ok(Exit::Done);
+    }
+    describe(&view, output)?;
+    Ok(Exit::Done)
+}
+
+fn describe(view: &ToolView, output: &mut Output) -> std::io::Result<()> {
+    let tool = &view.registered.tool;
+    let mut facts = vec![("name", tool.name().to_string()), ("title", tool.title().unwrap_or("-").to_owned())];
+    facts.push(("source", tool.source().label()));
+    facts.push(("category", tool.category.to_string()));
+    facts.push(("tags", listed(tool.tags.iter().map(String::as_str))));
+    facts.push((
+        "aliases",
+        listed(tool.aliases.iter().map(|alias| alias.name).filter(|name| *name != tool.name().as_str())),
+    ));
+    facts.push(("annotations", tool.definition().get("annotations").map_or("-".into(), Value::to_string)));
+    facts.push(("offered", view.hidden_because.clone().map_or("yes".into(), |reason| format!("no: {reason}"))));
+    for (label, fact) in facts {
+        output.line(&format!("{label:<12} {}", visible(&fact)))?;
+    }
+    output.line("")?;
+    output.line(&visible(tool.description()))?;
+    output.line("")?;
+    output.line("input schema")?;
+    output.json(tool.input_schema())?;
+    if let Some(schema) = tool.output_schema() {
+        output.line("output schema")?;
+        output.json(schema)?;
+    }
+    Ok(())
+}
+
+fn listed<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let mut words: Vec<&str> = words.collect();
+    words.sort_unstable();
+    words.dedup();
+    if words.is_empty() { "-".into() } else { words.join(", ") }
+}
+
+fn unknown(name: &str, unresolved: Unresolved) -> Failed {
+    Failed::NotFound(match unresolved {
+        Unresolved::Unknown(nearest) if nearest.is_empty() => {
+            format!("no tool is called `{name}`: `toolstead tools` lists them")
+        }
+        Unresolved::Unknown(nearest) => format!("no tool is called `{name}`: did you mean {}?", nearest.join(", ")),
+        Unresolved::Ambiguous(several) => format!("`{name}` could be several tools: {}", several.join(", ")),
+    })
+}

@@ -1,0 +1,349 @@
+//! The one place that names both a port and its adapter: from a configuration to a running application.
+//!
+//! Both binaries, the tests and programs that embed Toolstead build through here:
+//! ```no_run
+//! # async fn embed(config: toolstead_presentation::config::Config) -> Result<(), Box<dyn std::error::Error>> {
+//! use toolstead_presentation::app::App;
+//!
+//! let composition = App::builder(config).build().await?;
+//! let tools = composition.app.list_tools.handle(&Default::default())?;
+//! composition.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod upstream;
+
+use crate::{
+    app::{App, AppParts},
+    config::{
+        Config,
+        environment::Environment,
+        policy::check_tool_names,
+        problem::{ConfigError, Problem},
+    },
+};
+use std::{sync::Arc, time::Duration};
+use toolstead_application::{execute_tool::ExecuteToolPorts, tool_registry::RegistryError};
+use toolstead_domain::{
+    ports::{
+        approver::{Approver, Unattended},
+        clock::Clock,
+        execution_log::ExecutionLog,
+        output_sink::NoOutputs,
+        tool_hook::ToolHook,
+        tool_provider::{ProviderState, ToolProvider},
+        tool_repository::{StoreError, ToolRepository},
+    },
+    server_name::ServerName,
+    tool::Tool,
+};
+use toolstead_infrastructure::{
+    builtin::{
+        self,
+        built_in_tool::AnyBuiltInTool,
+        provider::{BuiltInTools, InvalidBuiltInTools},
+        world::World,
+    },
+    mcp::client::McpServer,
+    sandbox::workspace::{FolderNames, OpenWorkspaceError, Workspace},
+    sqlite::{database::Database, database_options::DatabaseOptions, open_error::OpenError, retention::Retention},
+    system_clock::SystemClock,
+};
+
+/// How long running calls are given at the end of a short-lived program.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// Which of the configured MCP servers are started.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Servers {
+    /// All that are not disabled.
+    #[default]
+    All,
+    /// Only this one.
+    Only(String),
+    /// None.
+    None,
+}
+
+/// Builds an application. Everything has a default, and everything can be replaced.
+pub struct AppBuilder {
+    config: Config,
+    environment: Environment,
+    servers: Servers,
+    providers: Vec<Arc<dyn ToolProvider>>,
+    tools: Vec<Box<dyn AnyBuiltInTool>>,
+    hooks: Vec<Arc<dyn ToolHook>>,
+    approver: Arc<dyn Approver>,
+    tool_repository: Option<Arc<dyn ToolRepository>>,
+    execution_log: Option<Arc<dyn ExecutionLog>>,
+}
+
+/// A running application with everything that must be closed.
+#[derive(Debug)]
+pub struct Composition {
+    /// The use cases.
+    pub app: App,
+    /// The MCP servers that were started, for their status. Providers that a program added stand in the registry alone.
+    pub servers: Vec<Arc<McpServer>>,
+    /// What it was built of.
+    pub config: Config,
+    database: Option<Database>,
+}
+
+/// An application that could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum StartupError {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A root cannot be used.
+    #[error("a root of the workspace cannot be used")]
+    Workspace(#[from] OpenWorkspaceError),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Database(#[from] OpenError),
+    /// A tool that was added cannot be used.
+    #[error("a tool cannot be used")]
+    Tools(#[from] InvalidBuiltInTools),
+    /// A provider cannot be registered.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Child processes cannot be started.
+    #[error("the launcher of child processes cannot be started")]
+    Launcher(#[source] std::io::Error),
+    /// A server that is required is down.
+    #[error("the MCP server `{server}` is required and is {state}")]
+    RequiredServer {
+        /// The server.
+        server: ServerName,
+        /// How it is.
+        state: String,
+    },
+}
+
+impl StartupError {
+    /// Whether a change of configuration or command line mends it.
+    pub fn is_users(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Workspace(_) | Self::Tools(_) | Self::RequiredServer { .. } => true,
+            Self::Registry(error) => !matches!(error, RegistryError::Store(_)),
+            Self::Database(_) | Self::Store(_) | Self::Launcher(_) => false,
+        }
+    }
+}
+
+impl App {
+    /// Begins to build an application out of a configuration.
+    pub fn builder(config: Config) -> AppBuilder {
+        AppBuilder {
+            config,
+            environment: Environment::of_process(),
+            servers: Servers::All,
+            providers: Vec::new(),
+            tools: Vec::new(),
+            hooks: Vec::new(),
+            approver: Arc::new(Unattended),
+            tool_repository: None,
+            execution_log: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for AppBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AppBuilder").field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+impl AppBuilder {
+    /// Adds a provider. Its name must be free; rules know its tools by the names that it gives them.
+    #[must_use]
+    pub fn provider(mut self, provider: Arc<dyn ToolProvider>) -> Self {
+        self.providers.push(provider);
+        self
+    }
+
+    /// Adds a tool beside the built-in ones.
+    #[must_use]
+    pub fn tool(mut self, tool: impl AnyBuiltInTool + 'static) -> Self {
+        self.tools.push(Box::new(tool));
+        self
+    }
+
+    /// Adds a hook; hooks run in the order in which they were added.
+    #[must_use]
+    pub fn hook(mut self, hook: Arc<dyn ToolHook>) -> Self {
+        self.hooks.push(hook);
+        self
+    }
+
+    /// Replaces the approver. Without one nobody answers, so what must be asked is refused.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = approver;
+        self
+    }
+
+    /// Replaces the tool repository on SQLite.
+    #[must_use]
+    pub fn tool_repository(mut self, repository: Arc<dyn ToolRepository>) -> Self {
+        self.tool_repository = Some(repository);
+        self
+    }
+
+    /// Replaces the audit trail on SQLite.
+    #[must_use]
+    pub fn execution_log(mut self, log: Arc<dyn ExecutionLog>) -> Self {
+        self.execution_log = Some(log);
+        self
+    }
+
+    /// Chooses which of the configured MCP servers are started.
+    #[must_use]
+    pub fn servers(mut self, servers: Servers) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// Takes this environment instead of the process's own.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Builds and starts everything. MCP servers are on their way when this returns, unless they are required.
+    ///
+    /// # Errors
+    /// [`StartupError`]; then nothing is left running.
+    pub async fn build(self) -> Result<Composition, StartupError> {
+        let config = self.config;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+
+        let workspace = match config.roots.start() {
+            Some(_) => {
+                Workspace::open(&config.roots, FolderNames { home: config.folders.home.clone(), aliases: Vec::new() })?
+            }
+            None => Workspace::closed(),
+        };
+        let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION")).to_owned();
+        let world = World { workspace: Arc::new(workspace), clock: clock.clone(), version };
+        let tools = builtin::all().into_iter().chain(self.tools).collect();
+        let built_in = BuiltInTools::new(tools, world)?;
+        let known = known_names(built_in.definitions());
+        check_tool_names(&config, &known)?;
+
+        let database = match (&self.tool_repository, &self.execution_log) {
+            (Some(_), Some(_)) => None,
+            _ => Some(Database::open(database_options(&config), clock.clone()).await?),
+        };
+        let (stored_tools, stored_calls) = match &database {
+            Some(database) => (Some(database.tool_repository()), Some(database.execution_log())),
+            None => (None, None),
+        };
+        // One of the two is always there: the database is opened unless both were given.
+        let (Some(repository), Some(log)) =
+            (self.tool_repository.or(stored_tools), self.execution_log.or(stored_calls))
+        else {
+            return Err(StartupError::Config(
+                Problem::new(crate::config::origin::Origin::Default, "there is no store").into(),
+            ));
+        };
+        let ports =
+            ExecuteToolPorts { approver: self.approver, log, clock, outputs: Arc::new(NoOutputs), hooks: self.hooks };
+        let parts = AppParts {
+            policy: config.policy(),
+            ports,
+            settings: config.call_settings(),
+            max_open_calls: config.limits.calls_in_flight,
+        };
+        let app = App::assemble(parts, repository).await?;
+
+        let built_in_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
+        let mut composition = Composition { app, servers: Vec::new(), config, database };
+        let registered = async {
+            composition.app.registry.register(Arc::new(built_in)).await?;
+            for provider in self.providers {
+                composition.app.registry.register(provider).await?;
+            }
+            if composition.config.selection.may_hold_other_than(|name| built_in_names.iter().any(|known| known == name))
+            {
+                let servers = upstream::start(&composition.config, &self.servers, &self.environment)?;
+                for server in &servers {
+                    composition.app.registry.register(server.clone()).await?;
+                }
+                composition.servers = servers;
+            }
+            composition.check_required().await
+        };
+        match registered.await {
+            Ok(()) => Ok(composition),
+            Err(error) => {
+                composition.close().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Composition {
+    /// Returns when every MCP server has been heard of, or its time to connect is over.
+    pub async fn settled(&self) {
+        self.app.registry.settled(self.config.connect_timeout()).await;
+    }
+
+    /// Returns when every MCP server has been reached, or has failed: also those whose tools are known from earlier.
+    pub async fn reached(&self) {
+        let connecting = self.servers.iter().filter(|server| server.status().state == ProviderState::Connecting);
+        futures::future::join_all(connecting.map(|server| server.refresh())).await;
+    }
+
+    /// Ends everything in order: calls, providers, database.
+    pub async fn close(self) {
+        self.close_after(DRAIN).await;
+    }
+
+    /// As [`close`](Self::close), with another time for calls that run.
+    pub async fn close_after(self, drain: Duration) {
+        self.app.close(drain).await;
+        if let Some(database) = self.database {
+            database.close().await;
+        }
+    }
+
+    async fn check_required(&self) -> Result<(), StartupError> {
+        let required = |name: &ServerName| {
+            self.config.mcp_servers.iter().any(|server| server.required && !server.disabled && server.name == *name)
+        };
+        let servers: Vec<_> = self.servers.iter().filter(|server| required(&server.status().name)).collect();
+        if servers.is_empty() {
+            return Ok(());
+        }
+        self.settled().await;
+        match servers.iter().map(|server| server.status()).find(|status| status.state != ProviderState::Ready) {
+            None => Ok(()),
+            Some(status) => Err(StartupError::RequiredServer { server: status.name, state: status.state.to_string() }),
+        }
+    }
+}
+
+/// Names and aliases of the built-in tools.
+fn known_names(tools: &[Tool]) -> Vec<&str> {
+    tools
+        .iter()
+        .flat_map(|tool| std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name)))
+        .collect()
+}
+
+fn database_options(config: &Config) -> DatabaseOptions {
+    let unlimited = Duration::from_secs(u64::from(u32::MAX));
+    let retention = Retention {
+        max_age: config.audit.retention_days.map_or(unlimited, |days| Duration::from_secs(days.saturating_mul(86_400))),
+        max_rows: config.audit.retention_rows.unwrap_or(u64::MAX),
+    };
+    DatabaseOptions { power_safe: config.audit.power_safe, retention, ..DatabaseOptions::at(&config.database) }
+}

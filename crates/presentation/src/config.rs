@@ -1,0 +1,311 @@
+//! The configuration: files, environment and flags, joined into one value.
+//!
+//! Every key stands in [`schema`]. A file is read into a tree, checked as a whole, and becomes a layer; the layers are
+//! joined key by key, each value with its origin. A project's file counts as far as it tightens, and in full once a
+//! person trusts it. Nothing else in the program reads the environment.
+
+mod check;
+pub mod environment;
+mod expansion;
+pub mod folders;
+mod foreign_servers;
+mod format;
+pub mod layers;
+pub mod mcp_server;
+mod node;
+pub mod origin;
+pub mod policy;
+pub mod problem;
+pub mod request;
+pub mod schema;
+pub mod secret;
+pub mod sections;
+mod source_file;
+pub mod token;
+mod tool_block;
+mod tool_choice;
+mod trust;
+pub mod value;
+mod workspace;
+
+use check::{Base, check};
+use environment::Environment;
+use folders::Folders;
+use layers::{Layer, LayerKind, Layers, Resolved};
+use mcp_server::{FoundServer, McpServerConfig};
+use node::{Format, Node};
+use origin::Origin;
+use problem::{ConfigError, Problem};
+use request::Request;
+use sections::{AuditSettings, Limits, SandboxSettings, ServerSettings, section};
+use source_file::SourceFile;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use toolstead_application::execute_tool::{CallSettings, tool_timeouts::ToolTimeouts};
+use toolstead_domain::{
+    permission::{
+        policy::{Mode, PermissionPolicy},
+        rule::PermissionRule,
+    },
+    sandbox_policy::SandboxLimits,
+    tool_selection::ToolSelection,
+    workspace_roots::WorkspaceRoots,
+};
+use trust::TrustedFiles;
+use value::Item;
+
+/// Where the administrator's configuration lies.
+pub const ADMINISTRATOR_FOLDER: &str = "/etc/toolstead";
+
+/// The whole configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The folders of the workspace, links resolved.
+    pub roots: WorkspaceRoots,
+    /// What happens to calls that no rule decides.
+    pub mode: Mode,
+    /// All rules.
+    pub rules: Vec<Arc<PermissionRule>>,
+    /// The tools that are offered.
+    pub selection: ToolSelection,
+    /// The MCP servers, sorted by name; those that are disabled or cannot be reached included.
+    pub mcp_servers: Vec<McpServerConfig>,
+    /// The servers of files that nobody trusts yet.
+    pub found_servers: Vec<FoundServer>,
+    /// How commands are confined.
+    pub sandbox: SandboxSettings,
+    /// The bounds.
+    pub limits: Limits,
+    /// The database's file. It may not exist yet, nor its folder.
+    pub database: PathBuf,
+    /// What the audit trail keeps.
+    pub audit: AuditSettings,
+    /// How the server listens.
+    pub server: ServerSettings,
+    /// Where things are.
+    pub folders: Folders,
+    /// The files that were read.
+    pub files: Vec<ConfigFile>,
+    /// Every value with its origins.
+    pub resolved: Resolved,
+    /// What is worth telling and no error.
+    pub notes: Vec<Problem>,
+    /// Every name that chooses tools.
+    selected: Vec<Item>,
+    tool_timeouts: BTreeMap<String, Duration>,
+}
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Absolute, links resolved.
+    pub path: Arc<Path>,
+    /// Whose it is.
+    pub kind: LayerKind,
+    /// Whether all of it counts.
+    pub trust: Trust,
+    text: String,
+}
+
+/// Why a file counts in full, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// It is the administrator's, the user's, or was named with `--config`.
+    Always,
+    /// A person said yes to this content.
+    Given,
+    /// Nobody did yet.
+    Waiting,
+}
+
+impl Config {
+    /// Loads the configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with everything that is wrong in any file, variable or flag.
+    pub fn load(request: &Request) -> Result<Self, ConfigError> {
+        let folders = Folders::of(&request.environment, &request.start, &request.administrator)?;
+        let mut notes = Vec::new();
+        let (files, mut problems, foreign) = match &request.file {
+            Some(path) => {
+                let (files, problems) = chosen(&folders.start.join(path));
+                (files, problems, Vec::new())
+            }
+            None => {
+                let (files, problems) = source_file::discover(&folders);
+                (files, problems, foreign_servers::discover(&folders, &mut notes))
+            }
+        };
+        let (trusted, note) = TrustedFiles::load(&folders);
+        notes.extend(note);
+
+        let mut layers = Layers::default();
+        for file in &files {
+            layers = layers.merge(Layers::of(file_layer(file, &folders, &trusted, &mut problems)));
+        }
+        for file in &foreign {
+            layers = layers.merge(Layers::of(foreign_servers::layer(file, &folders, &trusted, &mut notes)));
+        }
+        let typed =
+            [(LayerKind::Environment, request.environment.settings()), (LayerKind::Flags, request.flags.settings())];
+        for (kind, root) in typed {
+            let base = Base { folder: &folders.start, home: folders.home.as_deref() };
+            let (entries, found) = check(&root, base);
+            problems.extend(found);
+            layers = layers.merge(Layers::of(Layer { kind, trusted: true, entries }));
+        }
+        ConfigError::unless_none(problems)?;
+
+        let files = files.into_iter().chain(foreign).map(|file| ConfigFile::of(file, &trusted)).collect();
+        Self::of(layers.resolve(), folders, files, &request.environment, notes)
+    }
+
+    fn of(
+        mut resolved: Resolved,
+        folders: Folders,
+        files: Vec<ConfigFile>,
+        environment: &Environment,
+        mut notes: Vec<Problem>,
+    ) -> Result<Self, ConfigError> {
+        let mut problems = Vec::new();
+        let mut roots = workspace::roots(&folders, &mut resolved, &mut problems);
+        let (selection, selected) = tool_choice::choice(&mut resolved);
+        let rules = policy::rules(&folders, &resolved, &mut problems);
+        let project = source_file::project_folders(&folders).pop().unwrap_or_else(|| folders.start.clone());
+        let mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
+        let found_servers = mcp_server::found(&resolved);
+        let limits: Limits = section(&resolved, "limits")?;
+        let audit: AuditSettings = section(&resolved, "audit")?;
+        let server: ServerSettings = section(&resolved, "server")?;
+        let database = match resolved.setting("database.url").and_then(|setting| setting.value) {
+            Some(url) => url.as_text().and_then(|url| url.strip_prefix("sqlite://")).unwrap_or_default().into(),
+            None => folders.data.clone().unwrap_or_default().join("toolstead.db"),
+        };
+        let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
+        roots.forbidden = workspace::forbidden(&folders, chosen, &database, server.token_file.as_deref(), &mcp_servers);
+        ConfigError::unless_none(problems)?;
+        if limits.timeout_seconds > limits.max_timeout_seconds {
+            let setting = resolved.setting("limits.timeout_seconds");
+            let origin = setting.and_then(|setting| setting.origins.first().cloned()).unwrap_or(Origin::Default);
+            let message = format!(
+                "`limits.timeout_seconds` is cut to `limits.max_timeout_seconds`, {}",
+                limits.max_timeout_seconds
+            );
+            notes.push(Problem::new(origin, message));
+        }
+        let mode = resolved.setting("permissions.mode").and_then(|setting| setting.value);
+        let mut config = Self {
+            mode: mode.and_then(|mode| Mode::parse(mode.as_text()?)).unwrap_or_default(),
+            sandbox: SandboxSettings::of(&resolved),
+            tool_timeouts: tool_block::timeouts(&resolved),
+            roots,
+            rules,
+            selection,
+            mcp_servers,
+            found_servers,
+            limits,
+            database,
+            audit,
+            server,
+            folders,
+            files,
+            resolved,
+            selected,
+            notes: Vec::new(),
+        };
+        policy::absent_servers(&config, &mut notes);
+        config.notes = notes;
+        Ok(config)
+    }
+
+    /// The policy that decides on every call.
+    pub fn policy(&self) -> PermissionPolicy {
+        PermissionPolicy {
+            rules: self.rules.clone(),
+            mode: self.mode,
+            roots: self.roots.clone(),
+            selection: self.selection.clone(),
+        }
+    }
+
+    /// The bounds of every call.
+    pub fn call_settings(&self) -> CallSettings {
+        let servers = self.mcp_servers.iter().filter_map(|server| Some((server.name.clone(), server.timeout?)));
+        CallSettings {
+            default_timeout: Duration::from_secs(self.limits.timeout_seconds),
+            max_timeout: Duration::from_secs(self.limits.max_timeout_seconds),
+            timeouts: ToolTimeouts { by_tool: self.tool_timeouts.clone(), by_server: servers.collect() },
+            output_characters: self.limits.output_bytes,
+            arguments: self.audit.arguments(),
+            ..CallSettings::default()
+        }
+    }
+
+    /// The bounds of a command.
+    pub fn sandbox_limits(&self) -> SandboxLimits {
+        SandboxLimits {
+            timeout: Duration::from_secs(self.limits.timeout_seconds),
+            memory_bytes: self.limits.memory_bytes,
+            processes: self.limits.processes,
+            file_bytes: self.limits.file_bytes,
+        }
+    }
+
+    /// The longest time that one of the servers may take to list its tools.
+    pub fn connect_timeout(&self) -> Duration {
+        let enabled = self.mcp_servers.iter().filter(|server| !server.disabled);
+        enabled.map(|server| server.connect_timeout).max().unwrap_or_default()
+    }
+
+    /// Trusts a file as it was when this configuration was read, or no longer.
+    ///
+    /// # Errors
+    /// A [`Problem`] when it cannot be kept.
+    pub fn set_trust(&self, file: &ConfigFile, trusted: bool) -> Result<(), Problem> {
+        trust::set(&self.folders, &file.path, trusted.then_some(file.text.as_str()))
+    }
+}
+
+impl ConfigFile {
+    fn of(file: SourceFile, trusted: &TrustedFiles) -> Self {
+        let SourceFile { kind, path, text } = file;
+        let trust = match kind {
+            LayerKind::Project | LayerKind::Foreign(_) if trusted.trusts(&path, &text) => Trust::Given,
+            LayerKind::Project | LayerKind::Foreign(_) => Trust::Waiting,
+            _ => Trust::Always,
+        };
+        Self { path, kind, trust, text }
+    }
+}
+
+/// The file of `--config`.
+fn chosen(path: &Path) -> (Vec<SourceFile>, Vec<Problem>) {
+    match SourceFile::read(LayerKind::Chosen, path) {
+        Ok(Some(file)) => (vec![file], Vec::new()),
+        Ok(None) => (Vec::new(), vec![Problem::new(Origin::file(path), "there is no such file")]),
+        Err(problem) => (Vec::new(), vec![problem]),
+    }
+}
+
+fn file_layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles, problems: &mut Vec<Problem>) -> Layer {
+    let trusted = file.kind != LayerKind::Project || trusted.trusts(&file.path, &file.text);
+    let mut entries = Vec::new();
+    let format = Format::of(&file.path).ok_or_else(|| {
+        let message = "the name of a configuration file ends in `.toml`, `.json`, `.yaml` or `.yml`";
+        Problem::new(Origin::file(file.path.clone()), message)
+    });
+    match format.and_then(|format| Node::read(format, &file.text, &file.path)) {
+        Ok(root) => {
+            let folder = file.path.parent().unwrap_or(Path::new("/"));
+            let (found, wrong) = check(&root, Base { folder, home: folders.home.as_deref() });
+            entries = found;
+            problems.extend(wrong);
+        }
+        Err(problem) => problems.push(problem),
+    }
+    Layer { kind: file.kind, trusted, entries }
+}

@@ -1,0 +1,343 @@
+//! From a tree of values to entries that fit their keys, with everything that does not fit.
+
+use crate::config::{
+    node::{Content, Member, Node},
+    origin::Origin,
+    problem::Problem,
+    schema::{self, Found, Key, Kind},
+    value::{Item, Value},
+};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+use toolstead_domain::{
+    permission::{path_pattern::PatternBase, rule::PermissionRule},
+    server_name::ServerName,
+    tool_input_schema::nearest_name,
+    tool_name::ToolName,
+    tool_selection::ToolSelection,
+    workspace_roots::lexical,
+};
+
+/// One value of a layer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    /// The names that lead to it.
+    pub(super) path: Vec<String>,
+    pub(super) key: &'static Key,
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+}
+
+/// What relative paths start from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Base<'a> {
+    /// The folder of the file, or the start folder for environment and flags.
+    pub(super) folder: &'a Path,
+    pub(super) home: Option<&'a Path>,
+}
+
+impl Base<'_> {
+    /// What path rules of this layer start from.
+    pub(super) fn patterns(&self) -> PatternBase {
+        PatternBase { folder: Some(self.folder.to_path_buf()), home: self.home.map(Path::to_path_buf) }
+    }
+
+    fn absolute(&self, text: &str) -> Result<PathBuf, String> {
+        let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
+        match (below_home, self.home) {
+            (Some(rest), Some(home)) => Ok(lexical(home, Path::new(rest))),
+            (Some(_), None) => Err(format!("`{text}` lies in the home folder, which is not known")),
+            (None, _) => Ok(lexical(self.folder, Path::new(text))),
+        }
+    }
+}
+
+/// Checks a whole tree.
+pub(super) fn check(root: &Node, base: Base<'_>) -> (Vec<Entry>, Vec<Problem>) {
+    let mut checker = Checker { base, entries: Vec::new(), problems: Vec::new() };
+    if let Content::Table(members) = &root.content {
+        checker.table(&mut Vec::new(), members);
+    }
+    (checker.entries, checker.problems)
+}
+
+struct Checker<'a> {
+    base: Base<'a>,
+    entries: Vec<Entry>,
+    problems: Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn problem(&mut self, origin: &Origin, message: impl Into<String>) {
+        self.problems.push(Problem::new(origin.clone(), message));
+    }
+
+    fn table(&mut self, path: &mut Vec<String>, members: &[Member]) {
+        let mut seen = BTreeSet::new();
+        for member in members {
+            path.push(member.name.clone());
+            if !seen.insert(member.name.as_str()) {
+                self.problem(&member.origin, format!("`{}` is given twice", written(path)));
+            } else if let Err(reason) = name_fits(path) {
+                self.problem(&member.origin, reason);
+            } else {
+                self.member(path, member);
+            }
+            path.pop();
+        }
+    }
+
+    fn member(&mut self, path: &mut Vec<String>, member: &Member) {
+        match (schema::find(path), &member.node.content) {
+            (Found::Key(key), content) => {
+                let found = self.problems.len();
+                let value = self.value(key.kind, content, &member.node.origin, path);
+                match value {
+                    Ok(value) if self.problems.len() == found => {
+                        let origin = member.origin.clone();
+                        self.entries.push(Entry { path: path.clone(), key, value, origin });
+                    }
+                    Ok(_) => {}
+                    Err(message) => self.problem(&member.node.origin, message),
+                }
+            }
+            (Found::Table, Content::Table(members)) => self.table(path, members),
+            (Found::Table, other) => {
+                self.problem(&member.node.origin, format!("`{}` must be a table, got {other}", written(path)));
+            }
+            (Found::Nothing, _) => {
+                let known = schema::names_below(&path[..path.len() - 1]);
+                let advice = match nearest_key(&member.name, &known) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("known here: {}", known.join(", ")),
+                };
+                self.problem(&member.origin, format!("unknown key `{}`; {advice}", written(path)));
+            }
+        }
+    }
+
+    /// The value, or why it is none for this key. What is wrong with single items is told as problems of its own.
+    fn value(&mut self, kind: Kind, content: &Content, origin: &Origin, path: &[String]) -> Result<Value, String> {
+        let key = written(path);
+        let wrong = || Err(format!("`{key}` must be {}, got {content}", kind.describe()));
+        match (kind, content) {
+            (Kind::Boolean, Content::Boolean(value)) => Ok(Value::Boolean(*value)),
+            (Kind::Boolean, Content::Untyped(text)) => match text.trim() {
+                "true" | "1" => Ok(Value::Boolean(true)),
+                "false" | "0" => Ok(Value::Boolean(false)),
+                _ => wrong(),
+            },
+            (Kind::Boolean, _) => wrong(),
+            (Kind::Integer { least, most }, content) => {
+                let number = match content {
+                    Content::Integer(number) => u64::try_from(*number).ok(),
+                    Content::Untyped(text) => text.trim().parse().ok(),
+                    _ => None,
+                };
+                number.filter(|number| (least..=most).contains(number)).map_or_else(wrong, |n| Ok(Value::Integer(n)))
+            }
+            (Kind::Texts | Kind::Paths | Kind::Rules(_), _) => match items(content, origin) {
+                Some(items) => Ok(Value::List(self.items(kind, &items, &key))),
+                None => wrong(),
+            },
+            (Kind::Hosts, Content::Text(text) | Content::Untyped(text)) if text.trim() == "none" => {
+                Ok(Value::List(Vec::new()))
+            }
+            // In a file a single text is more likely a slip than a list of one.
+            (Kind::Hosts, Content::Text(_)) => wrong(),
+            (Kind::Hosts, _) => match items(content, origin) {
+                Some(items) => Ok(Value::List(self.items(kind, &items, &key))),
+                None => wrong(),
+            },
+            (Kind::Selection, content) => {
+                let text = match content {
+                    Content::Text(text) | Content::Untyped(text) => text.clone(),
+                    Content::List(nodes) => {
+                        let words: Vec<String> =
+                            self.items(Kind::Texts, nodes, &key).into_iter().map(|item| item.text).collect();
+                        words.join(",")
+                    }
+                    _ => return wrong(),
+                };
+                ToolSelection::all().adjusted(&text).map_err(|error| format!("`{key}`: {error}"))?;
+                Ok(Value::Text(text))
+            }
+            (Kind::Map, Content::Table(members)) => Ok(Value::Map(self.map(members, &key))),
+            (Kind::Map, Content::Untyped(text)) => {
+                let Ok(serde_json::Value::Object(object)) = serde_json::from_str(text) else {
+                    return Err(format!("`{key}` must be a JSON object here, got {content}"));
+                };
+                let member = |(name, value): (String, serde_json::Value)| {
+                    let content = match value {
+                        serde_json::Value::String(text) => Content::Text(text),
+                        _ => Content::Other("something else"),
+                    };
+                    Member { name, origin: origin.clone(), node: Node { content, origin: origin.clone() } }
+                };
+                Ok(Value::Map(self.map(&object.into_iter().map(member).collect::<Vec<_>>(), &key)))
+            }
+            (Kind::Map, _) => wrong(),
+            (_, content) => match text_of(content) {
+                Some(text) => self.text(kind, text).map_or_else(
+                    |reason| match reason {
+                        Some(reason) => Err(format!("`{key}`: {reason}")),
+                        None => wrong(),
+                    },
+                    |text| Ok(Value::Text(text)),
+                ),
+                None => wrong(),
+            },
+        }
+    }
+
+    fn items(&mut self, kind: Kind, nodes: &[Node], key: &str) -> Vec<Item> {
+        let mut checked = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let text = match text_of(&node.content) {
+                Some(text) => self.item(kind, text, &node.origin),
+                None => Err(format!("must be a list of texts, got {} in it", node.content)),
+            };
+            match text {
+                Ok(text) => checked.push(Item { text, origin: node.origin.clone() }),
+                Err(reason) => self.problem(&node.origin, format!("`{key}`: {reason}")),
+            }
+        }
+        checked
+    }
+
+    fn item(&self, kind: Kind, text: &str, origin: &Origin) -> Result<String, String> {
+        match kind {
+            Kind::Rules(effect) => {
+                PermissionRule::parse(effect, text, origin.to_rule_origin(), &self.base.patterns())
+                    .map_err(|error| format!("`{text}` is no rule: {}", error.reason))?;
+                Ok(text.to_owned())
+            }
+            Kind::Hosts if !is_host_pattern(text) => {
+                Err(format!("{text:?} is no host pattern such as `example.com` or `*.example.com`"))
+            }
+            Kind::Paths => self.text(Kind::Path, text).map_err(|reason| reason.unwrap_or("a path is empty".into())),
+            _ => self.text(Kind::Text, text).map_err(|reason| reason.unwrap_or("a text is empty".into())),
+        }
+    }
+
+    /// A text of its own kind. `Err(None)`: the text is not of that kind, without more to say.
+    fn text(&self, kind: Kind, text: &str) -> Result<String, Option<String>> {
+        if text.contains('\0') {
+            return Err(Some("a text must not hold a NUL character".into()));
+        }
+        match kind {
+            _ if text.is_empty() => Err(None),
+            Kind::Word(words) => words.contains(&text).then(|| text.to_owned()).ok_or(None),
+            Kind::Path => {
+                let path = self.base.absolute(text).map_err(Some)?;
+                path.into_os_string().into_string().map_err(|_| Some("the path is not UTF-8".into()))
+            }
+            Kind::Url if !text.contains("${") => match url::Url::parse(text) {
+                Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
+                Ok(_) | Err(_) => Err(None),
+            },
+            Kind::Address => match text.parse::<SocketAddr>() {
+                Ok(address) => Ok(address.to_string()),
+                Err(_) => Err(None),
+            },
+            Kind::Database => {
+                let path = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")).ok_or(None)?;
+                if path.is_empty() || path.contains('?') || path == ":memory:" {
+                    return Err(None);
+                }
+                let path = self.base.absolute(path).map_err(Some)?;
+                Ok(format!("sqlite://{}", path.display()))
+            }
+            _ => Ok(text.to_owned()),
+        }
+    }
+
+    fn map(&mut self, members: &[Member], key: &str) -> Vec<(String, Item)> {
+        let mut seen = BTreeSet::new();
+        let mut checked = Vec::with_capacity(members.len());
+        for Member { name, origin, node } in members {
+            match text_of(&node.content) {
+                _ if !seen.insert(name) => self.problem(origin, format!("`{key}.{name}` is given twice")),
+                _ if name.is_empty() || name.contains(['\0', '=']) => {
+                    self.problem(origin, format!("`{key}`: {name:?} is no name"));
+                }
+                Some(text) if !text.contains('\0') => {
+                    checked.push((name.clone(), Item { text: text.to_owned(), origin: origin.clone() }));
+                }
+                _ => self.problem(&node.origin, format!("`{key}.{name}` must be a text, got {}", node.content)),
+            }
+        }
+        checked
+    }
+}
+
+/// The names with dots, quoted where they hold one themselves.
+pub(super) fn written(path: &[String]) -> String {
+    let names: Vec<String> =
+        path.iter().map(|name| if name.contains('.') { format!("{name:?}") } else { name.clone() }).collect();
+    names.join(".")
+}
+
+/// The key that is probably meant: the nearest by spelling, else one that holds the name or is held by it.
+fn nearest_key(name: &str, known: &[&'static str]) -> Option<&'static str> {
+    let kin = |key: &&&str| name.len() > 2 && (key.contains(name) || name.contains(**key));
+    nearest_name(name, known.iter().copied()).or_else(|| known.iter().find(kin).copied())
+}
+
+fn name_fits(path: &[String]) -> Result<(), String> {
+    match path {
+        [section, name] if section == "mcp_servers" => {
+            ServerName::parse(name).map(drop).map_err(|error| format!("`{}`: {error}", written(path)))
+        }
+        [section, name] if section == "tools" => {
+            ToolName::parse(name).map(drop).map_err(|error| format!("`{}`: {error}", written(path)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn text_of(content: &Content) -> Option<&str> {
+    match content {
+        Content::Text(text) | Content::Untyped(text) => Some(text),
+        Content::Boolean(_) | Content::Integer(_) | Content::List(_) | Content::Table(_) | Content::Other(_) => None,
+    }
+}
+
+/// The items of a list. Text of the environment is a JSON array, or items between commas; a comma within parentheses
+/// belongs to its item.
+fn items(content: &Content, origin: &Origin) -> Option<Vec<Node>> {
+    match content {
+        Content::List(nodes) => Some(nodes.clone()),
+        Content::Untyped(text) => {
+            let texts: Vec<String> = match text.trim_start().starts_with('[') {
+                true => serde_json::from_str(text).ok()?,
+                false => split(text),
+            };
+            let node = |text| Node { content: Content::Text(text), origin: origin.clone() };
+            Some(texts.into_iter().map(node).collect())
+        }
+        Content::Boolean(_) | Content::Integer(_) | Content::Text(_) | Content::Table(_) | Content::Other(_) => None,
+    }
+}
+
+fn split(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let parts = text.split(|c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+}
+
+fn is_host_pattern(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 253
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '*' | ':' | '[' | ']' | '_'))
+}

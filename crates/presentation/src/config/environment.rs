@@ -1,0 +1,112 @@
+//! The environment of the process, read once: nothing else in the program looks at it.
+
+use crate::config::{
+    node::{Content, Member, Node},
+    origin::Origin,
+};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+/// What every variable of ours begins with.
+const PREFIX: &str = "TOOLSTEAD_";
+/// The token of the server.
+pub const SERVER_TOKEN: &str = "TOOLSTEAD_SERVER_TOKEN";
+/// What is logged, in the syntax of `tracing_subscriber::EnvFilter`.
+pub const LOG: &str = "TOOLSTEAD_LOG";
+
+/// The variables, as a value. Those that are not UTF-8 are left out.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Environment {
+    /// The names alone: values may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.variables.keys()).finish()
+    }
+}
+
+impl Environment {
+    /// The environment of this process. Without `HOME`, the home folder of the user database takes its place.
+    pub fn of_process() -> Self {
+        let mut variables: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        if !variables.contains_key("HOME")
+            && let Some(home) = std::env::home_dir().and_then(|home| home.into_os_string().into_string().ok())
+        {
+            variables.insert("HOME".into(), home);
+        }
+        Self { variables }
+    }
+
+    /// An environment of these variables.
+    pub fn new(variables: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
+        Self { variables: variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
+    }
+
+    /// The value of a variable; `None` if it is not set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// The home folder.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.absolute("HOME")
+    }
+
+    /// The user's configuration folder (XDG Base Directory Specification 0.8).
+    pub fn config_folder(&self) -> Option<PathBuf> {
+        self.base_folder("XDG_CONFIG_HOME", ".config")
+    }
+
+    /// The folder of the database, tokens and trust, likewise.
+    pub fn data_folder(&self) -> Option<PathBuf> {
+        self.base_folder("XDG_DATA_HOME", ".local/share")
+    }
+
+    fn base_folder(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let base = self.absolute(variable).or_else(|| Some(self.home()?.join(below_home)))?;
+        Some(base.join("toolstead"))
+    }
+
+    /// A path; relative ones are invalid and ignored, as the specification asks.
+    fn absolute(&self, variable: &str) -> Option<PathBuf> {
+        self.get(variable).map(Path::new).filter(|path| path.is_absolute()).map(Path::to_path_buf)
+    }
+
+    /// The settings among the variables: `TOOLSTEAD_LIMITS__PROCESSES` is `limits.processes`.
+    pub(super) fn settings(&self) -> Node {
+        let mut root = Vec::new();
+        for (variable, value) in &self.variables {
+            let Some(path) = variable.strip_prefix(PREFIX) else { continue };
+            if [SERVER_TOKEN, LOG].contains(&variable.as_str()) {
+                continue;
+            }
+            let names: Vec<String> = path.split("__").map(str::to_lowercase).collect();
+            put(&mut root, &names, value, &Origin::Environment(variable.as_str().into()));
+        }
+        Node { content: Content::Table(root), origin: Origin::Default }
+    }
+}
+
+fn put(members: &mut Vec<Member>, names: &[String], value: &str, origin: &Origin) {
+    let Some((name, rest)) = names.split_first() else { return };
+    let node = |content| Node { content, origin: origin.clone() };
+    if rest.is_empty() {
+        let node = node(Content::Untyped(value.to_owned()));
+        return members.push(Member { name: name.clone(), origin: origin.clone(), node });
+    }
+    let table = members.iter().position(|one| one.name == *name && matches!(one.node.content, Content::Table(_)));
+    let at = table.unwrap_or_else(|| {
+        let node = node(Content::Table(Vec::new()));
+        members.push(Member { name: name.clone(), origin: origin.clone(), node });
+        members.len() - 1
+    });
+    if let Content::Table(below) = &mut members[at].node.content {
+        put(below, rest, value, origin);
+    }
+}

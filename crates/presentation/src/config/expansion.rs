@@ -1,0 +1,78 @@
+//! `${VAR}` in the settings of MCP servers.
+
+/// Puts values in the place of `${NAME}` and `${NAME:-default}`; an empty variable counts as not set where there is a
+/// default. `$${` is a plain `${`. Nothing is expanded twice.
+///
+/// # Errors
+/// What stands in the way: a variable that is not set, or an expression without its end.
+pub(super) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        if let Some(before) = before.strip_suffix('$') {
+            expanded.push_str(before);
+            expanded.push_str("${");
+            rest = &from[2..];
+            continue;
+        }
+        expanded.push_str(before);
+        let end = from.find('}').ok_or_else(|| format!("`{}` has no closing brace", shortened(from)))?;
+        let expression = &from[2..end];
+        let (name, default) = match expression.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (expression, None),
+        };
+        match (value(name), default) {
+            (Some(value), None) => expanded.push_str(&value),
+            (Some(value), Some(_)) if !value.is_empty() => expanded.push_str(&value),
+            (_, Some(default)) => expanded.push_str(default),
+            (None, None) => {
+                let name = shortened(name);
+                return Err(format!("the environment variable `{name}` is not set: set it, or write `${{{name}:-…}}`"));
+            }
+        }
+        rest = &from[end + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Result<&str, &str>) {
+        let value = |name: &str| match name {
+            "A" => Some("a".to_owned()),
+            "EMPTY" => Some(String::new()),
+            "CODE" => Some("${A}".to_owned()),
+            _ => None,
+        };
+        assert_eq!(expand(text, value), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn variables_are_replaced_once() {
+        check("x${A}y${A}", Ok("xaya"));
+        check("${CODE}", Ok("${A}"));
+        check("$A $ {A}", Ok("$A $ {A}"));
+        check("$${A}", Ok("${A}"));
+        check("${EMPTY}", Ok(""));
+    }
+
+    #[test]
+    fn a_default_stands_in_for_what_is_not_set() {
+        check("${B:-b}", Ok("b"));
+        check("${EMPTY:-b}", Ok("b"));
+        check("${A:-b}", Ok("a"));
+        check("${B:-}", Ok(""));
+        check("${B}", Err("the environment variable `B` is not set: set it, or write `${B:-…}`"));
+        check("x ${B", Err("`${B` has no closing brace"));
+    }
+}

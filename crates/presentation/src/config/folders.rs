@@ -1,0 +1,102 @@
+//! The folders that the program keeps things in.
+
+use crate::config::{environment::Environment, origin::Origin, problem::Problem};
+use std::{
+    fs, io,
+    io::Write,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// Where things are. Paths may not exist yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folders {
+    /// Where the program was started: absolute, links resolved.
+    pub start: PathBuf,
+    /// The home folder, links resolved.
+    pub home: Option<PathBuf>,
+    /// The user's configuration.
+    pub config: Option<PathBuf>,
+    /// Database, tokens and trust.
+    pub data: Option<PathBuf>,
+    /// The administrator's configuration.
+    pub administrator: PathBuf,
+}
+
+impl Folders {
+    pub(super) fn of(environment: &Environment, start: &Path, administrator: &Path) -> Result<Self, Problem> {
+        let start = start.canonicalize().map_err(|error| {
+            Problem::new(Origin::file(start), format!("the start folder cannot be entered: {error}"))
+        })?;
+        Ok(Self {
+            start,
+            home: environment.home().map(|home| real(&home)),
+            config: environment.config_folder(),
+            data: environment.data_folder(),
+            administrator: administrator.to_path_buf(),
+        })
+    }
+
+    /// The data folder, made if it is not there; only its owner may enter it.
+    ///
+    /// # Errors
+    /// A [`Problem`] when no place for it is known or it cannot be made.
+    pub fn prepare_data(&self) -> Result<&Path, Problem> {
+        let data = self.data.as_deref().ok_or_else(|| {
+            Problem::new(
+                Origin::Environment("HOME".into()),
+                "it is not set, and without it or XDG_DATA_HOME there is no place for the data folder",
+            )
+        })?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
+        made.map_err(|error| Problem::new(Origin::file(data), format!("the data folder cannot be made: {error}")))?;
+        Ok(data)
+    }
+}
+
+/// The path with links resolved as far as it exists.
+pub(super) fn real(path: &Path) -> PathBuf {
+    let mut rest = Vec::new();
+    let mut existing = path;
+    loop {
+        if let Ok(real) = existing.canonicalize() {
+            return rest.iter().rev().fold(real, |whole, name| whole.join(name));
+        }
+        match (existing.parent(), existing.file_name()) {
+            (Some(parent), Some(name)) => {
+                rest.push(name);
+                existing = parent;
+            }
+            _ => return path.to_path_buf(),
+        }
+    }
+}
+
+/// Whether a file may take the place of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Existing {
+    /// The new content takes its place.
+    Replaced,
+    /// It stays, and the write fails with [`io::ErrorKind::AlreadyExists`].
+    Kept,
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+pub(super) fn write_private(path: &Path, content: &[u8], existing: Existing) -> io::Result<()> {
+    let name = format!(".{}.{}", path.file_name().unwrap_or_default().display(), uuid::Uuid::new_v4().simple());
+    let temporary = path.with_file_name(name);
+    let written = (|| {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        match existing {
+            Existing::Replaced => fs::rename(&temporary, path),
+            Existing::Kept => fs::hard_link(&temporary, path),
+        }
+    })();
+    if written.is_err() || existing == Existing::Kept {
+        // It has a second name by now, or is of no use; either way nothing is lost if it stays.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}

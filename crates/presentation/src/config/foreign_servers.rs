@@ -1,0 +1,108 @@
+//! Servers that other MCP clients keep in files of a project. They are found and shown, and used once a person trusts
+//! the file.
+
+use crate::config::{
+    check::{Base, check},
+    folders::Folders,
+    layers::{Layer, LayerKind},
+    node::{Content, Format, Member, Node},
+    origin::Origin,
+    problem::Problem,
+    source_file::{SourceFile, project_folders},
+    trust::TrustedFiles,
+};
+use std::path::Path;
+
+/// Where the files lie, the first one with the highest precedence.
+const FILES: &[&str] = &[".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
+
+/// The nearest file of each name.
+pub(super) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> Vec<SourceFile> {
+    let mut files = Vec::new();
+    for (kind, name) in (0_u8..).map(LayerKind::Foreign).zip(FILES.iter().rev()) {
+        for folder in project_folders(folders) {
+            match SourceFile::read(kind, &folder.join(name)) {
+                Ok(None) => continue,
+                Ok(Some(file)) => files.push(file),
+                Err(problem) => notes.push(problem),
+            }
+            break;
+        }
+    }
+    files
+}
+
+/// The servers of a file. What cannot be used of another client's file is a note, no error: the file is not ours.
+pub(super) fn layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles, notes: &mut Vec<Problem>) -> Layer {
+    let mut entries = Vec::new();
+    match Node::read(Format::Json, &file.text, &file.path) {
+        Err(problem) => notes.push(problem),
+        Ok(root) => {
+            let folder = file.path.parent().unwrap_or(Path::new("/"));
+            let base = Base { folder, home: folders.home.as_deref() };
+            for server in servers(root) {
+                let name = server.name.clone();
+                let (found, problems) = check(&as_configuration(server, notes), base);
+                if problems.is_empty() {
+                    entries.extend(found);
+                } else {
+                    notes.extend(problems.into_iter().map(|problem| {
+                        let message = format!("the server `{name}` is left out: {}", problem.message);
+                        Problem::new(problem.origin, message)
+                    }));
+                }
+            }
+        }
+    }
+    Layer { kind: file.kind, trusted: trusted.trusts(&file.path, &file.text), entries }
+}
+
+/// The servers of `mcpServers`, or of `servers` as VS Code writes it.
+fn servers(root: Node) -> Vec<Member> {
+    let Content::Table(members) = root.content else { return Vec::new() };
+    let tables = members.into_iter().filter(|member| matches!(member.name.as_str(), "mcpServers" | "servers"));
+    tables
+        .flat_map(|table| match table.node.content {
+            Content::Table(servers) => servers,
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+/// One server under our own keys. Keys without a meaning here are left out, with a note.
+fn as_configuration(server: Member, notes: &mut Vec<Problem>) -> Node {
+    let Member { name, origin, node } = server;
+    let content = match node.content {
+        Content::Table(members) => {
+            let mut ignored = Vec::new();
+            let ours = members.into_iter().filter_map(|mut member| {
+                let known = match member.name.as_str() {
+                    "command" | "args" | "env" | "cwd" | "url" | "headers" | "disabled" => member.name.clone(),
+                    "envFile" => "env_file".into(),
+                    "serverUrl" => "url".into(),
+                    // Said by the other keys.
+                    "type" | "transport" => return None,
+                    _ => {
+                        ignored.push(format!("`{}`", member.name));
+                        return None;
+                    }
+                };
+                member.name = known;
+                Some(member)
+            });
+            let content = Content::Table(ours.collect());
+            if !ignored.is_empty() {
+                let message = format!("the server `{name}` has keys without a meaning here: {}", ignored.join(", "));
+                notes.push(Problem::new(origin.clone(), message));
+            }
+            content
+        }
+        other => other,
+    };
+    let inside = |name: &str, content, origin: &Origin| {
+        let node = Node { content, origin: origin.clone() };
+        Content::Table(vec![Member { name: name.to_owned(), origin: origin.clone(), node }])
+    };
+    let named = inside(&name, content, &origin);
+    Node { content: inside("mcp_servers", named, &origin), origin }
+}

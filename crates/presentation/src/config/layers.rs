@@ -1,0 +1,365 @@
+//! All layers of a configuration together, and what of them is in force.
+
+use crate::config::{
+    check::{Entry, written},
+    origin::Origin,
+    schema::{self, Key, Merging, Strictness, Untrusted},
+    value::{Item, Value},
+};
+use std::collections::BTreeMap;
+use toolstead_domain::permission::policy::Mode;
+
+/// Whose layer it is, from the lowest precedence to the highest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LayerKind {
+    /// Another client's file, such as `.mcp.json`; the number tells several apart.
+    Foreign(u8),
+    /// `/etc/toolstead/config.toml`.
+    Administrator,
+    /// The user's own file.
+    User,
+    /// The project's file.
+    Project,
+    /// The file of `--config`.
+    Chosen,
+    /// `TOOLSTEAD_…`.
+    Environment,
+    /// The command line.
+    Flags,
+}
+
+impl LayerKind {
+    /// The kind in words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Foreign(_) => "another client's servers",
+            Self::Administrator => "administrator",
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Chosen => "--config",
+            Self::Environment => "environment",
+            Self::Flags => "command line",
+        }
+    }
+}
+
+/// The entries of one layer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Layer {
+    pub(super) kind: LayerKind,
+    pub(super) trusted: bool,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// What one layer says of one key.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Contribution {
+    pub(super) kind: LayerKind,
+    pub(super) trusted: bool,
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+}
+
+impl Contribution {
+    /// Whether it counts although nobody trusts its file. Files of other clients name servers; before they are trusted
+    /// they say nothing about those that are there.
+    fn counts_untrusted(&self, key: &Key) -> bool {
+        key.untrusted == Untrusted::Counts && !matches!(self.kind, LayerKind::Foreign(_))
+    }
+}
+
+/// What every layer says of every key, the highest precedence first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Layers {
+    settings: BTreeMap<Vec<String>, (&'static Key, Vec<Contribution>)>,
+}
+
+/// One key with what is in force of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// The names that lead to it.
+    pub path: Vec<String>,
+    pub(super) key: &'static Key,
+    /// The value in force; `None` where nothing says it and it has no default.
+    pub value: Option<Value>,
+    /// Where the value comes from, the most decisive place first.
+    pub origins: Vec<Origin>,
+    /// What an untrusted file says and does not get.
+    pub waiting: Vec<Waiting>,
+    pub(super) contributions: Vec<Contribution>,
+}
+
+/// A value of an untrusted file that is not in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiting {
+    /// The value; one item of a list that adds up.
+    pub value: Value,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl Layers {
+    pub(super) fn of(layer: Layer) -> Self {
+        let mut layers = Self::default();
+        let Layer { kind, trusted, entries } = layer;
+        for Entry { path, key, value, origin } in entries {
+            let contribution = Contribution { kind, trusted, value, origin };
+            layers.settings.entry(path).or_insert((key, Vec::new())).1.push(contribution);
+        }
+        layers
+    }
+
+    /// Both together. The order and the grouping of merges make no difference.
+    #[must_use]
+    pub(super) fn merge(mut self, other: Self) -> Self {
+        for (path, (key, contributions)) in other.settings {
+            let all = &mut self.settings.entry(path).or_insert((key, Vec::new())).1;
+            all.extend(contributions);
+            all.sort_by_key(|one| std::cmp::Reverse(one.kind));
+        }
+        self
+    }
+
+    /// What is in force.
+    pub(super) fn resolve(self) -> Resolved {
+        let floors = self.launch_floors();
+        let mut settings = BTreeMap::new();
+        for (path, (key, mut contributions)) in self.settings {
+            if key.merging == Merging::Launch
+                && let Some(floor) = path.get(1).and_then(|name| floors.get(name))
+            {
+                contributions.retain(|one| !one.trusted || one.kind >= *floor);
+            }
+            settings.insert(path.clone(), resolve(path, key, contributions));
+        }
+        Resolved { settings }
+    }
+
+    /// The layer that says how each server is reached, by server.
+    fn launch_floors(&self) -> BTreeMap<String, LayerKind> {
+        let mut floors = BTreeMap::new();
+        for (path, (_, contributions)) in &self.settings {
+            if let [section, name, key] = path.as_slice()
+                && section == "mcp_servers"
+                && matches!(key.as_str(), "command" | "url")
+                && let Some(highest) = contributions.iter().filter(|one| one.trusted).map(|one| one.kind).max()
+            {
+                let floor = floors.entry(name.clone()).or_insert(highest);
+                *floor = highest.max(*floor);
+            }
+        }
+        floors
+    }
+}
+
+fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution>) -> Setting {
+    let trusted: Vec<&Contribution> = contributions.iter().filter(|one| one.trusted).collect();
+    let (mut value, mut origins) =
+        said(key, &trusted, &contributions).unwrap_or_else(|| (default_of(key), vec![Origin::Default]));
+    let mut waiting = Vec::new();
+    for one in contributions.iter().filter(|one| !one.trusted) {
+        match key.untrusted {
+            _ if one.counts_untrusted(key) => {}
+            _ if matches!(one.kind, LayerKind::Foreign(_)) => waiting.extend(Waiting::of(key, one)),
+            Untrusted::Tightens(strictness)
+                if value.as_ref().is_some_and(|v| strictness.is_stricter(&one.value, v)) =>
+            {
+                (value, origins) = (Some(one.value.clone()), vec![one.origin.clone()]);
+            }
+            Untrusted::Tightens(_) if value.as_ref().is_some_and(|value| value.same(&one.value)) => {}
+            Untrusted::Waits | Untrusted::Counts | Untrusted::Tightens(_) | Untrusted::Narrows => {
+                waiting.extend(Waiting::of(key, one))
+            }
+        }
+    }
+    Setting { path, key, value, origins, waiting, contributions }
+}
+
+/// What the trusted layers say, and where; `None` if they say nothing.
+fn said(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> Option<(Option<Value>, Vec<Origin>)> {
+    let of = |one: &Contribution| (Some(one.value.clone()), vec![one.origin.clone()]);
+    match key.merging {
+        Merging::Highest | Merging::Launch => trusted.first().map(|highest| of(highest)),
+        Merging::Capped => {
+            let highest = trusted.first()?;
+            let ceiling = trusted.iter().find(|one| one.kind == LayerKind::Administrator);
+            Some(match ceiling {
+                Some(ceiling) if Strictness::Lowest.is_stricter(&ceiling.value, &highest.value) => of(ceiling),
+                _ => of(highest),
+            })
+        }
+        Merging::Strictest(strictness) => {
+            let (first, rest) = trusted.split_first()?;
+            let joined = rest.iter().fold(first.value.clone(), |all, one| strictness.join(&all, &one.value));
+            let decisive = trusted.iter().find(|one| one.value.same(&joined)).unwrap_or(first);
+            Some((Some(joined), vec![decisive.origin.clone()]))
+        }
+        Merging::Sum => {
+            let counting: Vec<&Contribution> =
+                all.iter().filter(|one| one.trusted || one.counts_untrusted(key)).collect();
+            let items = counting.iter().flat_map(|one| one.value.items().to_vec()).collect();
+            let origins = counting.iter().map(|one| one.origin.clone()).collect();
+            (!counting.is_empty()).then_some((Some(Value::List(items)), origins))
+        }
+        // Worked out where they are used.
+        Merging::Steps => None,
+    }
+}
+
+/// The default of a key; a text that is no valid JSON would be found by the tests.
+fn default_of(key: &Key) -> Option<Value> {
+    if key.path == ["sandbox", "network"] {
+        return Some(Value::List(Vec::new()));
+    }
+    Some(match serde_json::from_str(key.default?).ok()? {
+        serde_json::Value::Bool(value) => Value::Boolean(value),
+        serde_json::Value::Number(number) => Value::Integer(number.as_u64()?),
+        serde_json::Value::String(text) => Value::Text(text),
+        serde_json::Value::Array(_) => Value::List(Vec::new()),
+        serde_json::Value::Object(_) => Value::Map(Vec::new()),
+        serde_json::Value::Null => return None,
+    })
+}
+
+impl Waiting {
+    fn of(key: &Key, one: &Contribution) -> Vec<Self> {
+        match (&one.value, key.merging) {
+            (Value::List(items), Merging::Sum) => items
+                .iter()
+                .map(|item| Self { value: Value::Text(item.text.clone()), origin: item.origin.clone() })
+                .collect(),
+            (value, _) => vec![Self { value: value.clone(), origin: one.origin.clone() }],
+        }
+    }
+}
+
+impl Strictness {
+    /// Whether `new` lets strictly less happen than `old`.
+    fn is_stricter(self, new: &Value, old: &Value) -> bool {
+        self.join(new, old).same(new) && !new.same(old)
+    }
+
+    /// What lets no more happen than either.
+    fn join(self, a: &Value, b: &Value) -> Value {
+        let first = match (self, a, b) {
+            (Self::Hosts, Value::List(a), Value::List(b)) => {
+                let both = |item: &&Item| b.iter().any(|other| other.text == item.text);
+                return Value::List(a.iter().filter(both).cloned().collect());
+            }
+            (Self::Lowest, Value::Integer(a), Value::Integer(b)) => a <= b,
+            (Self::True, Value::Boolean(a), Value::Boolean(_)) => *a,
+            (Self::Mode, Value::Text(a), Value::Text(b)) => leniency(a) <= leniency(b),
+            _ => true,
+        };
+        if first { a.clone() } else { b.clone() }
+    }
+}
+
+/// Rises from the strictest mode to the most lenient one.
+fn leniency(mode: &str) -> u8 {
+    match Mode::parse(mode) {
+        Some(Mode::Plan) => 0,
+        Some(Mode::DontAsk) => 1,
+        Some(Mode::Default) | None => 2,
+        Some(Mode::AcceptEdits) => 3,
+        Some(Mode::Bypass) => 4,
+    }
+}
+
+/// Every key that some layer speaks of, resolved.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Resolved {
+    settings: BTreeMap<Vec<String>, Setting>,
+}
+
+impl Resolved {
+    /// The setting of a key without names of the user, written with dots; its default if no layer speaks of it.
+    pub(super) fn setting(&self, path: &str) -> Option<Setting> {
+        let names: Vec<String> = path.split('.').map(str::to_owned).collect();
+        match self.settings.get(&names) {
+            Some(setting) => Some(setting.clone()),
+            None => schema::named(path).map(|key| resolve(names, key, Vec::new())),
+        }
+    }
+
+    /// Puts a setting in the place of the one with its path.
+    pub(super) fn put(&mut self, setting: Setting) {
+        self.settings.insert(setting.path.clone(), setting);
+    }
+
+    /// The settings below each name of a section: `mcp_servers` by server, then by key.
+    pub(super) fn named(&self, section: &str) -> BTreeMap<String, BTreeMap<&str, &Setting>> {
+        let mut named: BTreeMap<String, BTreeMap<&str, &Setting>> = BTreeMap::new();
+        for (path, setting) in &self.settings {
+            if let [first, name, key] = path.as_slice()
+                && first == section
+            {
+                named.entry(name.clone()).or_default().insert(key, setting);
+            }
+        }
+        named
+    }
+
+    /// The values of a section without names of the user, as a JSON object; absent where there is no value.
+    pub(super) fn section(&self, section: &str) -> serde_json::Value {
+        let keys = schema::KEYS.iter().filter(|key| key.path[0] == section && !key.path.contains(&"*"));
+        let values = keys.filter_map(|key| {
+            let value = self.setting(&key.path.join("."))?.value?;
+            Some((key.path[1].to_owned(), value.to_json()))
+        });
+        values.collect::<serde_json::Map<_, _>>().into()
+    }
+
+    /// The values below one name of a section, as a JSON object; defaults filled in.
+    pub(super) fn named_section(&self, section: &str, name: &str) -> serde_json::Value {
+        let keys = schema::KEYS.iter().filter(|key| key.path.len() == 3 && key.path[0] == section);
+        let values = keys.filter_map(|key| {
+            let path = vec![section.to_owned(), name.to_owned(), key.path[2].to_owned()];
+            let value = match self.settings.get(&path) {
+                Some(setting) => setting.value.clone(),
+                None => default_of(key),
+            };
+            Some((key.path[2].to_owned(), value?.to_json()))
+        });
+        values.collect::<serde_json::Map<_, _>>().into()
+    }
+
+    /// Every setting: the keys without names of the user in the order of the documentation, then the others by path.
+    pub fn all(&self) -> Vec<Setting> {
+        let plain = schema::KEYS.iter().filter(|key| !key.path.contains(&"*"));
+        let mut all: Vec<Setting> = plain.filter_map(|key| self.setting(&key.path.join("."))).collect();
+        all.extend(self.settings.values().filter(|setting| setting.key.path.contains(&"*")).cloned());
+        all
+    }
+}
+
+impl Setting {
+    /// The path, written with dots.
+    pub fn name(&self) -> String {
+        written(&self.path)
+    }
+
+    /// The value as people and logs may see it: what may be a secret is not shown.
+    pub fn shown(&self) -> Option<Value> {
+        self.value.as_ref().map(|value| self.masked(value))
+    }
+
+    /// What waits, likewise.
+    pub fn shown_waiting(&self) -> Vec<Waiting> {
+        let masked = |one: &Waiting| Waiting { value: self.masked(&one.value), origin: one.origin.clone() };
+        self.waiting.iter().map(masked).collect()
+    }
+
+    /// Values of environments and headers stay hidden, unless they only name a variable.
+    fn masked(&self, value: &Value) -> Value {
+        let Value::Map(members) = value else { return value.clone() };
+        let masked = members.iter().map(|(name, item)| {
+            let text = if item.text.contains("${") { item.text.clone() } else { "…".to_owned() };
+            (name.clone(), Item { text, origin: item.origin.clone() })
+        });
+        Value::Map(masked.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

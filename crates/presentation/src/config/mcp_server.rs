@@ -1,0 +1,348 @@
+//! `[mcp_servers.NAME]`: the MCP servers behind Toolstead.
+
+use crate::config::{
+    environment::Environment,
+    expansion::expand,
+    layers::{Resolved, Setting},
+    origin::Origin,
+    problem::Problem,
+    secret::Secret,
+    source_file::read_bounded,
+    value::Value,
+};
+use http::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use toolstead_domain::{
+    client_profile::ProtocolVersion,
+    permission::{
+        path_pattern::PatternBase,
+        rule::{Effect, PermissionRule},
+    },
+    server_name::ServerName,
+    tool_name::ToolName,
+};
+use url::Url;
+
+/// One server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct McpServerConfig {
+    /// Its name here.
+    pub name: ServerName,
+    /// Where its first key stands.
+    pub origin: Origin,
+    /// How it is reached; or why that is not known, for people. A server that cannot be reached harms no other.
+    pub transport: Result<McpTransport, String>,
+    /// Its `env_file`, whose values are in the transport.
+    pub env_file: Option<PathBuf>,
+    /// Under which names its tools are offered.
+    pub names: McpNames,
+    /// The fixed revision; `None`: negotiated.
+    pub protocol: Option<ProtocolVersion>,
+    /// Time to start and to list its tools.
+    pub connect_timeout: Duration,
+    /// Time of its calls that ask for none of their own; `None`: that of every call.
+    pub timeout: Option<Duration>,
+    /// Tools that are taken from it.
+    pub max_tools: usize,
+    /// Without it, nothing starts.
+    pub required: bool,
+    /// How a stdio server is confined.
+    pub profile: McpProfile,
+    /// Not to be started.
+    pub disabled: bool,
+}
+
+/// How a server is reached. Everything is expanded.
+#[derive(Debug, Clone, PartialEq)]
+pub enum McpTransport {
+    /// A child process.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its declared environment.
+        env: BTreeMap<String, Secret>,
+        /// Where it starts; `None`: in the first root.
+        cwd: Option<PathBuf>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// The address.
+        url: Url,
+        /// Headers of every request.
+        headers: Vec<(HeaderName, HeaderValue)>,
+    },
+}
+
+/// Under which names a server's tools are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpNames {
+    /// `mcp__server__tool`.
+    Qualified,
+    /// Their own.
+    Plain,
+}
+
+/// How a stdio server is confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum McpProfile {
+    /// Absolute paths among its arguments, a private home, the network.
+    Guarded,
+    /// Declared roots, no network.
+    Strict,
+    /// Not at all.
+    Open,
+}
+
+impl McpProfile {
+    /// The profile as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Guarded => "guarded",
+            Self::Strict => "strict",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// The table as it is written, defaults filled in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    command: Option<String>,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    env_file: Option<PathBuf>,
+    cwd: Option<PathBuf>,
+    url: Option<String>,
+    headers: BTreeMap<String, String>,
+    #[serde(rename = "allow_tools")]
+    _allow_tools: Vec<String>,
+    #[serde(rename = "deny_tools")]
+    _deny_tools: Vec<String>,
+    names: McpNames,
+    protocol: Option<String>,
+    connect_timeout_seconds: u64,
+    timeout_seconds: Option<u64>,
+    max_tools: usize,
+    required: bool,
+    profile: McpProfile,
+    disabled: bool,
+}
+
+/// The servers in force, sorted by name. `notes` is told of tables that make no server.
+pub(super) fn servers(
+    resolved: &Resolved,
+    environment: &Environment,
+    folder: &Path,
+    problems: &mut Vec<Problem>,
+    notes: &mut Vec<Problem>,
+) -> Vec<McpServerConfig> {
+    let mut servers = Vec::new();
+    for (name, keys) in resolved.named("mcp_servers") {
+        let origin = place(&keys);
+        let mut wrong = |message: String| problems.push(Problem::new(origin.clone(), message));
+        let Ok(name) = ServerName::parse(&name) else { continue };
+        let written: Written = match serde_json::from_value(resolved.named_section("mcp_servers", name.as_str())) {
+            Ok(written) => written,
+            Err(error) => {
+                wrong(format!("`mcp_servers.{name}` cannot be read: {error}"));
+                continue;
+            }
+        };
+        let described = match (&written.command, &written.url) {
+            (Some(_), Some(_)) => Err(format!("`mcp_servers.{name}` has both `command` and `url`: keep one")),
+            (None, Some(_)) if !written.args.is_empty() || !written.env.is_empty() || written.cwd.is_some() => {
+                Err(format!("`mcp_servers.{name}` has a `url`; `args`, `env` and `cwd` are for servers with `command`"))
+            }
+            (Some(_), None) if !written.headers.is_empty() => {
+                Err(format!("`mcp_servers.{name}` has a `command`; `headers` is for servers with `url`"))
+            }
+            (None, None) => {
+                let waits =
+                    ["command", "url"].iter().any(|key| keys.get(key).is_some_and(|one| !one.waiting.is_empty()));
+                if !waits {
+                    let message =
+                        format!("`mcp_servers.{name}` has neither `command` nor `url`, so there is no such server");
+                    notes.push(Problem::new(origin.clone(), message));
+                }
+                continue;
+            }
+            _ => Ok(()),
+        };
+        if let Err(message) = described {
+            wrong(message);
+            continue;
+        }
+        let transport = transport(&written, environment, folder);
+        if let (Err(reason), true, false) = (&transport, written.required, written.disabled) {
+            wrong(format!("`mcp_servers.{name}` is required and cannot be started: {reason}"));
+        }
+        servers.push(McpServerConfig {
+            name,
+            transport,
+            env_file: written.env_file,
+            names: written.names,
+            protocol: written.protocol.as_deref().and_then(ProtocolVersion::parse),
+            connect_timeout: Duration::from_secs(written.connect_timeout_seconds),
+            timeout: written.timeout_seconds.map(Duration::from_secs),
+            max_tools: written.max_tools,
+            required: written.required,
+            profile: written.profile,
+            disabled: written.disabled,
+            origin,
+        });
+    }
+    servers
+}
+
+/// The first key of a server's table: how it is reached, if it says so.
+fn place(keys: &BTreeMap<&str, &Setting>) -> Origin {
+    let decisive = keys.get("command").or_else(|| keys.get("url")).or_else(|| keys.values().next());
+    let contribution = decisive.and_then(|setting| setting.contributions.first());
+    contribution.map_or(Origin::Default, |one| one.origin.clone())
+}
+
+fn transport(written: &Written, environment: &Environment, folder: &Path) -> Result<McpTransport, String> {
+    let expand = |text: &str| {
+        expand(text, |name| match name {
+            // As other clients write it.
+            "workspaceFolder" => folder.to_str().map(str::to_owned),
+            _ => environment.get(name.strip_prefix("env:").unwrap_or(name)).map(str::to_owned),
+        })
+    };
+    if let Some(url) = &written.url {
+        let url = Url::parse(&expand(url)?).map_err(|error| format!("its URL cannot be used: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("its URL begins with `{}:`, not with `http://` or `https://`", url.scheme()));
+        }
+        let headers = written.headers.iter().map(|(name, value)| {
+            let parsed = name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
+            let mut value: HeaderValue =
+                expand(value)?.parse().map_err(|_| format!("the header `{name}` has a value that cannot be sent"))?;
+            value.set_sensitive(true);
+            Ok((parsed, value))
+        });
+        return Ok(McpTransport::Http { url, headers: headers.collect::<Result<_, String>>()? });
+    }
+    let mut env = BTreeMap::new();
+    if let Some(path) = &written.env_file {
+        let read = read_bounded(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let text = String::from_utf8(read).map_err(|_| format!("{} is not UTF-8", path.display()))?;
+        for (name, value) in env_file(&text).map_err(|line| format!("{}:{line}: no `NAME=value`", path.display()))? {
+            env.insert(name, Secret::new(value));
+        }
+    }
+    for (name, value) in &written.env {
+        env.insert(name.clone(), Secret::new(expand(value)?));
+    }
+    let args = written.args.iter().map(|text| expand(text)).collect::<Result<_, _>>()?;
+    let command = written.command.clone().unwrap_or_default();
+    Ok(McpTransport::Stdio { command, args, env, cwd: written.cwd.clone() })
+}
+
+/// The lines `NAME=value` of a file: comments, `export` and quotes are understood. The error is the line's number.
+fn env_file(text: &str) -> Result<Vec<(String, String)>, usize> {
+    let mut variables = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let line = line.strip_prefix("export ").map_or(line, str::trim_start);
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, value) = line.split_once('=').ok_or(at + 1)?;
+        let (name, value) = (name.trim(), value.trim());
+        if name.is_empty() || name.contains(char::is_whitespace) || value.contains('\0') {
+            return Err(at + 1);
+        }
+        let quoted = ['"', '\''].iter().find_map(|quote| {
+            let rest = value.strip_prefix(*quote)?;
+            rest.find(*quote).map(|end| &rest[..end])
+        });
+        let value = quoted.unwrap_or_else(|| value.split_once(" #").map_or(value, |(value, _)| value.trim_end()));
+        variables.push((name.to_owned(), value.to_owned()));
+    }
+    Ok(variables)
+}
+
+/// `allow_tools` and `deny_tools` as rules.
+pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
+    let mut rules = Vec::new();
+    for (server, keys) in resolved.named("mcp_servers") {
+        let Ok(server) = ServerName::parse(&server) else { continue };
+        for (key, effect) in [("allow_tools", Effect::Allow), ("deny_tools", Effect::Deny)] {
+            let Some(Value::List(items)) = keys.get(key).and_then(|setting| setting.value.as_ref()) else { continue };
+            for item in items {
+                let text = match item.text.contains('*') {
+                    true => format!("mcp__{server}__{}", item.text),
+                    // A name that does not fit is offered under another, and rules know it by that.
+                    false => ToolName::for_upstream(&server, &item.text).to_string(),
+                };
+                match PermissionRule::parse(effect, &text, item.origin.to_rule_origin(), &PatternBase::default()) {
+                    Ok(rule) => rules.push(Arc::new(rule)),
+                    Err(error) => {
+                        let message = format!("`mcp_servers.{server}.{key}`: {:?}: {}", item.text, error.reason);
+                        problems.push(Problem::new(item.origin.clone(), message));
+                    }
+                }
+            }
+        }
+    }
+    rules
+}
+
+/// A server that some file names and that is not used until the file is trusted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundServer {
+    /// Its name there.
+    pub name: String,
+    /// Its command with arguments, or its URL, as written.
+    pub what: String,
+    /// Where.
+    pub origin: Origin,
+}
+
+/// The servers that wait for trust, sorted by name.
+pub(super) fn found(resolved: &Resolved) -> Vec<FoundServer> {
+    let mut found = Vec::new();
+    for (name, keys) in resolved.named("mcp_servers") {
+        for waiting in ["command", "url"].iter().filter_map(|key| keys.get(key)).flat_map(|setting| &setting.waiting) {
+            let mut what = waiting.value.as_text().unwrap_or_default().to_owned();
+            let same_file = |origin: &Origin| match (origin, &waiting.origin) {
+                (Origin::File(a, _), Origin::File(b, _)) => a == b,
+                (a, b) => a == b,
+            };
+            let args = keys.get("args").into_iter().flat_map(|setting| &setting.waiting);
+            for item in args.filter(|one| same_file(&one.origin)).flat_map(|one| one.value.items()) {
+                what.push(' ');
+                what.push_str(&item.text);
+            }
+            found.push(FoundServer { name: name.clone(), what, origin: waiting.origin.clone() });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_env_file_is_read_as_shells_write_it() {
+        let text = "# comment\n\nA=1\nexport B = two words # note\nC=\"# kept\"\nD='x' y\nE=\n";
+        let expected = [("A", "1"), ("B", "two words"), ("C", "# kept"), ("D", "x"), ("E", "")];
+        let expected: Vec<_> = expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        assert_eq!(env_file(text), Ok(expected));
+        assert_eq!(env_file("A=1\nnonsense\n"), Err(2));
+        assert_eq!(env_file("A B=1"), Err(1));
+    }
+}

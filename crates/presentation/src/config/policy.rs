@@ -1,0 +1,108 @@
+//! From the configuration to the domain: rules, and whether the names in them are those of tools.
+
+use crate::config::{
+    Config,
+    check::Base,
+    folders::Folders,
+    layers::Resolved,
+    mcp_server::{self, McpNames},
+    origin::Origin,
+    problem::{ConfigError, Problem},
+    tool_block,
+};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+use toolstead_domain::{
+    permission::rule::{Effect, PermissionRule, RuleOrigin},
+    tool_input_schema::nearest_name,
+};
+
+/// Every rule in force: those of `[permissions]`, of servers and of tools, the highest precedence first.
+pub(super) fn rules(folders: &Folders, resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
+    let mut rules = Vec::new();
+    for effect in [Effect::Deny, Effect::Ask, Effect::Allow] {
+        let setting = resolved.setting(&format!("permissions.{}", effect.as_str()));
+        for item in setting.iter().filter_map(|setting| setting.value.as_ref()).flat_map(|value| value.items()) {
+            let folder = match &item.origin {
+                Origin::File(path, _) => path.parent().unwrap_or(Path::new("/")),
+                Origin::Environment(_) | Origin::Flag(_) | Origin::Default => &folders.start,
+            };
+            let base = Base { folder, home: folders.home.as_deref() }.patterns();
+            match PermissionRule::parse(effect, &item.text, item.origin.to_rule_origin(), &base) {
+                Ok(rule) => rules.push(Arc::new(rule)),
+                Err(error) => problems.push(Problem::new(item.origin.clone(), error.reason)),
+            }
+        }
+    }
+    rules.extend(mcp_server::rules(resolved, problems));
+    rules.extend(tool_block::rules(resolved, problems));
+    rules
+}
+
+/// Checks that every tool that rules, tool tables and `--tools` name is one of `known`: the names and aliases of all
+/// built-in tools. Names of MCP tools are not checked, since their servers may be down.
+///
+/// # Errors
+/// Each name that nothing bears, with the nearest one that something does.
+pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigError> {
+    let mut problems = Vec::new();
+    let mut check = |name: &str, origin: Origin, what: String| {
+        if !known.contains(&name) && !tool_block::SHELL_TOOLS.contains(&name) {
+            let near = nearest_name(name, known.iter().copied());
+            let advice =
+                near.map_or("`toolstead tools --all` lists them".into(), |near| format!("did you mean `{near}`?"));
+            problems.push(Problem::new(origin, format!("{what}: no tool is called `{name}`; {advice}")));
+        }
+    };
+    for rule in config.rules.iter() {
+        if let Some(name) = rule.named_tool() {
+            check(name, origin_of(&rule.origin), format!("the {} rule `{}`", rule.effect.as_str(), rule.text));
+        }
+    }
+    for (name, keys) in config.resolved.named("tools") {
+        let contribution = keys.values().find_map(|setting| setting.contributions.first());
+        let origin = contribution.map_or(Origin::Default, |one| one.origin.clone());
+        if !is_of_mcp(&name) {
+            check(&name, origin, format!("`tools.{name}`"));
+        }
+    }
+    // A server with plain names may offer anything.
+    let plain = config.mcp_servers.iter().any(|server| server.names == McpNames::Plain && !server.disabled);
+    for item in config.selected.iter().filter(|item| !plain && !item.text.contains('*') && !is_of_mcp(&item.text)) {
+        check(&item.text, item.origin.clone(), "the choice of tools".into());
+    }
+    // One name is told once a place, however many rules were made of it.
+    let mut seen = BTreeSet::new();
+    problems.retain(|problem| seen.insert(problem.to_string()));
+    ConfigError::unless_none(problems)
+}
+
+/// Whether the name may be one of the spellings of an MCP server's tool.
+fn is_of_mcp(name: &str) -> bool {
+    name.starts_with("mcp_") || name.contains("__")
+}
+
+fn origin_of(origin: &RuleOrigin) -> Origin {
+    match origin {
+        RuleOrigin::File(path, line) => Origin::File(path.as_path().into(), *line),
+        RuleOrigin::CommandLine => Origin::Flag("--allow"),
+        RuleOrigin::Environment(name) => Origin::Environment(name.as_str().into()),
+        RuleOrigin::Program => Origin::Default,
+    }
+}
+
+/// Rules and choices that name servers which are not configured: no error, since servers come and go.
+pub(super) fn absent_servers(config: &Config, notes: &mut Vec<Problem>) {
+    let known: BTreeSet<&str> = config.mcp_servers.iter().map(|server| server.name.as_str()).collect();
+    let named = config.rules.iter().map(|rule| (rule.text.as_str(), origin_of(&rule.origin)));
+    let chosen = config.selected.iter().map(|item| (item.text.as_str(), item.origin.clone()));
+    for (text, origin) in named.chain(chosen) {
+        let Some(rest) = text.strip_prefix("mcp__") else { continue };
+        let server = rest.split("__").next().unwrap_or(rest).split('(').next().unwrap_or_default();
+        if !server.contains('*') && !known.contains(server) {
+            notes.push(Problem::new(
+                origin,
+                format!("`{text}` names the MCP server `{server}`, which is not configured"),
+            ));
+        }
+    }
+}

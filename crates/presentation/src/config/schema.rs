@@ -1,0 +1,311 @@
+//! Every key of the configuration: what it takes, how layers join, what an untrusted file may do with it, and what it
+//! is for. Checking, merging and `docs/configuration.md` all read this one table.
+
+use toolstead_domain::permission::rule::Effect;
+
+/// One key.
+#[derive(Debug, PartialEq)]
+pub(super) struct Key {
+    /// Its path; `*` stands for a name that the user gives.
+    pub(super) path: &'static [&'static str],
+    pub(super) kind: Kind,
+    pub(super) merging: Merging,
+    pub(super) untrusted: Untrusted,
+    /// As JSON; `None` where absence means something of its own.
+    pub(super) default: Option<&'static str>,
+    pub(super) about: &'static str,
+}
+
+/// What a key takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Boolean,
+    Integer {
+        least: u64,
+        most: u64,
+    },
+    /// Any text but the empty one.
+    Text,
+    /// One of these.
+    Word(&'static [&'static str]),
+    /// A path, relative to the folder of the file or below `~/`.
+    Path,
+    /// An `http` or `https` URL; `${…}` is allowed in it.
+    Url,
+    /// `IP:PORT`.
+    Address,
+    /// `sqlite://PATH`.
+    Database,
+    /// `a,b`, or `+a,-b`, or a list of such words.
+    Selection,
+    /// `"none"`, or a list of host patterns.
+    Hosts,
+    Texts,
+    Paths,
+    Rules(Effect),
+    /// Names with texts.
+    Map,
+}
+
+/// How the values of several layers become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Merging {
+    /// The layer with the highest precedence says it.
+    Highest,
+    /// As `Highest`, but for what makes up one server: with `command` or `url`, a layer replaces all of it.
+    Launch,
+    /// As `Highest`, but never more than the administrator's value.
+    Capped,
+    /// The strictest value counts.
+    Strictest(Strictness),
+    /// Lists add up.
+    Sum,
+    /// Each layer works on what the one below it left.
+    Steps,
+}
+
+/// What a project file may do with a key before it is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Untrusted {
+    /// Nothing.
+    Waits,
+    /// All: the key can only tighten.
+    Counts,
+    /// What is stricter than what holds without it.
+    Tightens(Strictness),
+    /// What lies within that which holds without it. Whether it does is worked out where the key is used.
+    Narrows,
+}
+
+/// Which of two values is the stricter one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strictness {
+    /// The smaller number.
+    Lowest,
+    /// The mode that lets less happen.
+    Mode,
+    /// Fewer hosts: what both lists hold.
+    Hosts,
+    /// `true`.
+    True,
+}
+
+/// What a path of names leads to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Found {
+    Key(&'static Key),
+    Table,
+    Nothing,
+}
+
+const fn whole(most: u64) -> Kind {
+    Kind::Integer { least: 1, most }
+}
+
+const fn key(
+    path: &'static [&'static str],
+    kind: Kind,
+    merging: Merging,
+    untrusted: Untrusted,
+    default: Option<&'static str>,
+    about: &'static str,
+) -> Key {
+    Key { path, kind, merging, untrusted, default, about }
+}
+
+use Merging::{Capped, Highest, Launch, Steps, Strictest, Sum};
+use Untrusted::{Counts, Narrows, Tightens, Waits};
+
+const DAY: u64 = 86_400;
+const SMALLER: Untrusted = Tightens(Strictness::Lowest);
+
+/// All keys, in the order of the documentation.
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    key(&["workspace", "roots"], Kind::Paths, Sum, Narrows, None, "Folders that tools may read and write. Without any: the start folder, unless that is `/` or the home folder."),
+    key(&["workspace", "read_only_roots"], Kind::Paths, Sum, Narrows, Some("[]"), "Folders that tools may read."),
+    key(&["permissions", "mode"], Kind::Word(&["default", "plan", "accept_edits", "dont_ask", "bypass"]), Strictest(Strictness::Mode), Tightens(Strictness::Mode), Some("\"default\""), "What happens to calls that no rule decides. From strict to lenient: `plan`, `dont_ask`, `default`, `accept_edits`, `bypass`."),
+    key(&["permissions", "allow"], Kind::Rules(Effect::Allow), Sum, Waits, Some("[]"), "Rules of calls that run without asking."),
+    key(&["permissions", "ask"], Kind::Rules(Effect::Ask), Sum, Counts, Some("[]"), "Rules of calls that somebody is asked about."),
+    key(&["permissions", "deny"], Kind::Rules(Effect::Deny), Sum, Counts, Some("[]"), "Rules of calls that never run."),
+    key(&["tools", "select"], Kind::Selection, Steps, Narrows, None, "The tools that are offered, as with `--tools`: `\"a,b\"` replaces the choice, `\"+a,-b\"` adjusts it, `\"\"` is none. A list of the same words works too."),
+    key(&["tools", "*", "allowed_commands"], Kind::Texts, Sum, Waits, None, "Commands that run without asking: each `c` is the allow rules `Bash(c)` and `Bash(c *)`. For shell tools."),
+    key(&["tools", "*", "denied_commands"], Kind::Texts, Sum, Counts, None, "Commands that never run: each `c` is the deny rules `Bash(c)` and `Bash(c *)`. For shell tools."),
+    key(&["tools", "*", "allowed_paths"], Kind::Paths, Sum, Waits, None, "Paths that the tool may touch without asking; a folder is a root, too. For tools that change files these are `Write` rules."),
+    key(&["tools", "*", "denied_paths"], Kind::Paths, Sum, Counts, None, "Paths that the tool may never touch. For tools that change files these are `Write` rules."),
+    key(&["tools", "*", "timeout"], whole(DAY), Highest, Waits, None, "Seconds for calls of the tool that ask for no time of their own."),
+    key(&["sandbox", "network"], Kind::Hosts, Strictest(Strictness::Hosts), Tightens(Strictness::Hosts), Some("\"none\""), "What commands reach: `\"none\"`, or a list of host patterns. Takes effect with the shell tools, which are not there yet."),
+    key(&["sandbox", "minimum_tier"], Kind::Integer { least: 1, most: 2 }, Strictest(Strictness::Lowest), SMALLER, Some("1"), "The weakest sandbox that may be used: 1 needs user namespaces, 2 does without them and warns. Takes effect with the shell tools, which are not there yet."),
+    key(&["limits", "output_bytes"], Kind::Integer { least: 1_000, most: 10_000_000 }, Capped, SMALLER, Some("30000"), "What a model gets of one result."),
+    key(&["limits", "timeout_seconds"], whole(DAY), Capped, SMALLER, Some("120"), "Time of a call that asks for none of its own."),
+    key(&["limits", "max_timeout_seconds"], whole(DAY), Capped, SMALLER, Some("600"), "The most time that a call may ask for."),
+    key(&["limits", "memory_bytes"], Kind::Integer { least: 1 << 20, most: 1 << 50 }, Capped, SMALLER, Some("4294967296"), "Memory of a command with all its children. Takes effect with the shell tools, which are not there yet."),
+    key(&["limits", "processes"], whole(1 << 22), Capped, SMALLER, Some("512"), "Processes of a command. Takes effect with the shell tools, which are not there yet."),
+    key(&["limits", "file_bytes"], Kind::Integer { least: 1, most: 1 << 50 }, Capped, SMALLER, Some("1073741824"), "The largest file that a command may write. Takes effect with the shell tools, which are not there yet."),
+    key(&["limits", "calls_in_flight"], whole(100_000), Capped, SMALLER, Some("256"), "Calls that are open at once, over all clients."),
+    key(&["limits", "sessions"], whole(1_000_000), Capped, SMALLER, Some("256"), "Sessions of the server at once."),
+    key(&["limits", "connections"], whole(100_000), Capped, SMALLER, Some("512"), "Connections of the server at once."),
+    key(&["mcp_servers", "*", "command"], Kind::Text, Launch, Waits, None, "The program of a server that speaks over stdio."),
+    key(&["mcp_servers", "*", "args"], Kind::Texts, Launch, Waits, Some("[]"), "Its arguments. `${VAR}` and `${VAR:-default}` are expanded."),
+    key(&["mcp_servers", "*", "env"], Kind::Map, Launch, Waits, Some("{}"), "Its environment; nothing else is inherited. Expanded likewise."),
+    key(&["mcp_servers", "*", "env_file"], Kind::Path, Launch, Waits, None, "A file of `NAME=value` lines, added to its environment; `env` wins."),
+    key(&["mcp_servers", "*", "cwd"], Kind::Path, Launch, Waits, None, "The folder that it is started in. Default: the first root."),
+    key(&["mcp_servers", "*", "url"], Kind::Url, Launch, Waits, None, "The address of a server that speaks over HTTP. Expanded likewise."),
+    key(&["mcp_servers", "*", "headers"], Kind::Map, Launch, Waits, Some("{}"), "Headers of every request to it. Expanded likewise."),
+    key(&["mcp_servers", "*", "allow_tools"], Kind::Texts, Sum, Waits, Some("[]"), "Its tools that run without asking, by their names there; `*` stands for any characters."),
+    key(&["mcp_servers", "*", "deny_tools"], Kind::Texts, Sum, Counts, Some("[]"), "Its tools that are never listed nor run, likewise."),
+    key(&["mcp_servers", "*", "names"], Kind::Word(&["qualified", "plain"]), Highest, Waits, Some("\"qualified\""), "`qualified` offers its tools as `mcp__server__tool`, `plain` under their own names."),
+    key(&["mcp_servers", "*", "protocol"], Kind::Word(&["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]), Highest, Waits, None, "Fixes the revision of MCP. Default: negotiated."),
+    key(&["mcp_servers", "*", "connect_timeout_seconds"], whole(3_600), Highest, Waits, Some("30"), "Time to start and to list its tools."),
+    key(&["mcp_servers", "*", "timeout_seconds"], whole(DAY), Highest, Waits, None, "Time of calls of its tools that ask for none of their own. Default: `limits.timeout_seconds`."),
+    key(&["mcp_servers", "*", "max_tools"], whole(10_000), Highest, Waits, Some("512"), "Tools that are taken from it."),
+    key(&["mcp_servers", "*", "required"], Kind::Boolean, Highest, Waits, Some("false"), "Without it, nothing starts."),
+    key(&["mcp_servers", "*", "profile"], Kind::Word(&["guarded", "strict", "open"]), Highest, Waits, Some("\"guarded\""), "How a stdio server is confined: `guarded` sees the absolute paths among its arguments, a private home and the network; `strict` has no network and only declared roots; `open` is not confined. Kept and shown; nothing is confined by it yet."),
+    key(&["mcp_servers", "*", "disabled"], Kind::Boolean, Highest, Tightens(Strictness::True), Some("false"), "Kept, and not started."),
+    key(&["database", "url"], Kind::Database, Highest, Waits, None, "Where tools and the audit trail are kept: `sqlite://PATH`. Default: `toolstead.db` in the data folder."),
+    key(&["audit", "arguments"], Kind::Word(&["redacted", "full", "none"]), Highest, Waits, Some("\"redacted\""), "What the audit trail keeps of arguments, beside their digest."),
+    key(&["audit", "power_safe"], Kind::Boolean, Highest, Waits, Some("false"), "Rows survive a power cut, not only a kill; every call waits longer."),
+    key(&["audit", "retention_days"], whole(36_500), Highest, Waits, Some("90"), "Rows of calls that are older are deleted."),
+    key(&["audit", "retention_rows"], Kind::Integer { least: 1000, most: 1 << 40 }, Highest, Waits, Some("5000000"), "Of more rows than this, some 3 GB by default, the oldest are deleted."),
+    key(&["server", "listen"], Kind::Address, Highest, Waits, Some("\"127.0.0.1:7332\""), "Where `toolstead-server` listens; port 0 picks one."),
+    key(&["server", "allowed_hosts"], Kind::Texts, Sum, Waits, Some("[]"), "Names under which clients may reach the server, besides those of loopback."),
+    key(&["server", "allowed_origins"], Kind::Texts, Sum, Waits, Some("[]"), "Origins of web pages that may call the server. None may by default."),
+    key(&["server", "token_file"], Kind::Path, Highest, Waits, None, "The file that holds the token. Default: `TOOLSTEAD_SERVER_TOKEN`, else one made once in the data folder."),
+];
+
+impl Key {
+    /// Whether the path of names is one of this key.
+    pub(super) fn fits(&self, path: &[String]) -> bool {
+        self.path.len() == path.len() && self.begins_with(path)
+    }
+
+    fn begins_with(&self, path: &[String]) -> bool {
+        self.path.len() >= path.len()
+            && self.path.iter().zip(path).all(|(pattern, name)| *pattern == "*" || pattern == name)
+    }
+
+    /// The path as it is written, with `NAME` for what the user names.
+    pub(super) fn written(&self) -> String {
+        self.path.iter().map(|name| if *name == "*" { "NAME" } else { name }).collect::<Vec<_>>().join(".")
+    }
+}
+
+/// What the path leads to. A key that is spelled out comes before one with a name of the user's.
+pub(super) fn find(path: &[String]) -> Found {
+    if let Some(key) = KEYS.iter().find(|key| key.fits(path)) {
+        return Found::Key(key);
+    }
+    match KEYS.iter().any(|key| key.begins_with(path)) {
+        true => Found::Table,
+        false => Found::Nothing,
+    }
+}
+
+/// The names that may stand below the path, save those that the user gives.
+pub(super) fn names_below(path: &[String]) -> Vec<&'static str> {
+    let mut names: Vec<&str> =
+        KEYS.iter().filter(|key| key.begins_with(path)).filter_map(|key| key.path.get(path.len()).copied()).collect();
+    names.retain(|name| *name != "*");
+    names.dedup();
+    names
+}
+
+/// The key of that path, written with dots.
+pub(super) fn named(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path.join(".") == path)
+}
+
+/// The reference of all keys, as Markdown.
+pub fn reference() -> String {
+    let mut text = String::new();
+    let mut section = "";
+    for key in KEYS {
+        if key.path[0] != section {
+            section = key.path[0];
+            text.push_str(&format!("\n### `{section}`\n\n"));
+            text.push_str(
+                "| key | takes | default | layers | before trust | meaning |\n| --- | --- | --- | --- | --- | --- |\n",
+            );
+        }
+        let default = key.default.map_or(String::new(), |json| format!("`{json}`"));
+        let (layers, untrusted) = (key.merging.describe(), key.untrusted.describe());
+        let cells = [&format!("`{}`", key.written()), &key.kind.describe(), &default, layers, untrusted, key.about];
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    text
+}
+
+impl Kind {
+    /// What the key takes, in words.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Boolean => "`true` or `false`".into(),
+            Self::Integer { least, most } => format!("a whole number from {least} to {most}"),
+            Self::Text => "a text".into(),
+            Self::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+                format!("one of {}", words.join(", "))
+            }
+            Self::Path => "a path".into(),
+            Self::Url => "a URL that begins with `http://` or `https://`".into(),
+            Self::Address => "an address such as `\"127.0.0.1:7332\"`".into(),
+            Self::Database => "a URL such as `\"sqlite:///var/lib/toolstead.db\"`".into(),
+            Self::Selection => "a choice of tools, such as `\"a,b\"` or `\"+a,-b\"`".into(),
+            Self::Hosts => "`\"none\"` or a list of host patterns".into(),
+            Self::Texts => "a list of texts".into(),
+            Self::Paths => "a list of paths".into(),
+            Self::Rules(_) => "a list of rules".into(),
+            Self::Map => "a table of texts".into(),
+        }
+    }
+}
+
+impl Merging {
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Highest | Self::Launch => "precedence",
+            Self::Capped => "precedence, at most the administrator's",
+            Self::Strictest(_) => "the strictest",
+            Self::Sum => "add up",
+            Self::Steps => "one after the other",
+        }
+    }
+}
+
+impl Untrusted {
+    fn describe(self) -> &'static str {
+        match self {
+            Self::Waits => "waits",
+            Self::Counts => "counts",
+            Self::Tightens(_) => "counts where stricter",
+            Self::Narrows => "counts where narrower",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_found_by_its_path_and_every_default_is_json() {
+        for key in KEYS {
+            let path: Vec<String> = key.path.iter().map(|name| name.replace('*', "name")).collect();
+            assert_eq!(find(&path), Found::Key(key), "{path:?}");
+            assert_eq!(find(&path[..1]), Found::Table, "{path:?}");
+            if let Some(default) = key.default {
+                assert!(serde_json::from_str::<serde_json::Value>(default).is_ok(), "{path:?} {default}");
+            }
+            assert!(key.about.ends_with('.'), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_spelled_out_key_comes_before_a_name() {
+        let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert!(matches!(find(&path(&["tools", "select"])), Found::Key(key) if key.kind == Kind::Selection));
+        assert_eq!(find(&path(&["tools", "echo"])), Found::Table);
+        assert_eq!(find(&path(&["tools", "echo", "nonsense"])), Found::Nothing);
+        assert_eq!(names_below(&path(&["tools"])), ["select"]);
+    }
+}

@@ -1,0 +1,99 @@
+//! The sections of the configuration that are plain values.
+
+use crate::config::{layers::Resolved, origin::Origin, problem::Problem, value::Value};
+use serde::{Deserialize, de::DeserializeOwned};
+use std::{net::SocketAddr, path::PathBuf};
+use toolstead_application::execute_tool::RecordedArguments;
+use toolstead_domain::sandbox_policy::NetworkPolicy;
+
+/// `[sandbox]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// What commands reach.
+    pub network: NetworkPolicy,
+    /// The weakest tier that may be used.
+    pub minimum_tier: u8,
+}
+
+/// `[limits]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// What a model gets of one result.
+    pub output_bytes: usize,
+    /// Seconds of a call that asks for none of its own.
+    pub timeout_seconds: u64,
+    /// The most seconds that a call may ask for.
+    pub max_timeout_seconds: u64,
+    /// Memory of a command with all its children.
+    pub memory_bytes: u64,
+    /// Processes of a command.
+    pub processes: u32,
+    /// The largest file that a command may write.
+    pub file_bytes: u64,
+    /// Calls that are open at once.
+    pub calls_in_flight: usize,
+    /// Sessions of the server at once.
+    pub sessions: usize,
+    /// Connections of the server at once.
+    pub connections: usize,
+}
+
+/// `[audit]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditSettings {
+    /// What is kept of arguments: `redacted`, `full` or `none`.
+    arguments: String,
+    /// Whether rows survive a power cut.
+    pub power_safe: bool,
+    /// Rows older than so many days are deleted; `None`: never.
+    pub retention_days: Option<u64>,
+    /// The oldest rows are deleted while the trail is larger; `None`: never.
+    pub retention_rows: Option<u64>,
+}
+
+/// `[server]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSettings {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Names under which clients may reach it, besides those of loopback.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may call it.
+    pub allowed_origins: Vec<String>,
+    /// The file that holds the token.
+    pub token_file: Option<PathBuf>,
+}
+
+impl AuditSettings {
+    /// What is kept of arguments.
+    pub fn arguments(&self) -> RecordedArguments {
+        match self.arguments.as_str() {
+            "full" => RecordedArguments::Full,
+            "none" => RecordedArguments::None,
+            _ => RecordedArguments::Redacted,
+        }
+    }
+}
+
+impl SandboxSettings {
+    pub(super) fn of(resolved: &Resolved) -> Self {
+        let value = |path| resolved.setting(path).and_then(|setting| setting.value);
+        let hosts: Vec<String> =
+            value("sandbox.network").iter().flat_map(|value| value.items()).map(|item| item.text.clone()).collect();
+        let tier = match value("sandbox.minimum_tier") {
+            Some(Value::Integer(tier)) => u8::try_from(tier).unwrap_or(1),
+            _ => 1,
+        };
+        let network = if hosts.is_empty() { NetworkPolicy::None } else { NetworkPolicy::Hosts(hosts) };
+        Self { network, minimum_tier: tier }
+    }
+}
+
+/// A section as its type. The table of keys and the types say the same, which a test makes sure of.
+pub(super) fn section<T: DeserializeOwned>(resolved: &Resolved, name: &str) -> Result<T, Problem> {
+    serde_json::from_value(resolved.section(name))
+        .map_err(|error| Problem::new(Origin::Default, format!("`[{name}]` cannot be read: {error}")))
+}

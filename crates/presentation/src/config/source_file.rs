@@ -1,0 +1,107 @@
+//! Finding and reading configuration files.
+
+use crate::config::{folders::Folders, layers::LayerKind, node::Format, origin::Origin, problem::Problem};
+use std::{
+    fs,
+    io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// No configuration is larger.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A file that was found, with its bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SourceFile {
+    pub(super) kind: LayerKind,
+    /// Absolute, links resolved.
+    pub(super) path: Arc<Path>,
+    pub(super) text: String,
+}
+
+impl SourceFile {
+    /// Reads a file; `None` if there is none.
+    pub(super) fn read(kind: LayerKind, path: &Path) -> Result<Option<Self>, Problem> {
+        let wrong = |reason: String| Problem::new(Origin::file(path), reason);
+        let bytes = match read_bounded(path) {
+            Ok(bytes) => bytes,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(wrong(format!("cannot be read: {error}"))),
+        };
+        let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".into()))?;
+        let path = path.canonicalize().map_err(|error| wrong(format!("cannot be read: {error}")))?;
+        Ok(Some(Self { kind, path: path.into(), text }))
+    }
+
+    /// Reads the one file `STEM.toml`, `.json`, `.yaml` or `.yml` of the folder; `None` if there is none.
+    fn in_folder(kind: LayerKind, folder: &Path, stem: &str) -> Result<Option<Self>, Problem> {
+        let mut found: Option<Self> = None;
+        for (ending, _) in Format::ENDINGS {
+            let path = folder.join(format!("{stem}.{ending}"));
+            let Some(file) = Self::read(kind, &path)? else { continue };
+            if let Some(first) = &found {
+                let reason = format!("{} is there, too: keep one of them", first.path.display());
+                return Err(Problem::new(Origin::file(file.path), reason));
+            }
+            found = Some(file);
+        }
+        Ok(found)
+    }
+}
+
+/// At most [`MAX_BYTES`] of a regular file. A pipe or device under that name is no file and does not block.
+pub(super) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let too_large = || io::Error::other(format!("it is larger than {MAX_BYTES} bytes"));
+    if metadata.len() > MAX_BYTES {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// The files of administrator, user and project, as far as they exist, with what could not be read.
+pub(super) fn discover(folders: &Folders) -> (Vec<SourceFile>, Vec<Problem>) {
+    let mut files = Vec::new();
+    let mut problems = Vec::new();
+    let mut look = |kind, folder: &Path, stem| match SourceFile::in_folder(kind, folder, stem) {
+        Ok(found) => {
+            let there = found.is_some();
+            files.extend(found);
+            there
+        }
+        Err(problem) => {
+            problems.push(problem);
+            true
+        }
+    };
+    look(LayerKind::Administrator, &folders.administrator, "config");
+    if let Some(config) = &folders.config {
+        look(LayerKind::User, config, "config");
+    }
+    // The nearest one counts.
+    project_folders(folders).iter().any(|folder| look(LayerKind::Project, folder, "toolstead"));
+    (files, problems)
+}
+
+/// Where files of a project may lie: from the start folder up to the root of its version control, else up to the home
+/// folder. Outside of both it is the start folder alone, so that no stranger's file in `/tmp` speaks.
+pub(super) fn project_folders(folders: &Folders) -> Vec<PathBuf> {
+    let upwards: Vec<&Path> = folders.start.ancestors().collect();
+    let is_home = |folder: &&Path| folders.home.as_deref() == Some(*folder);
+    let is_versioned =
+        |folder: &&Path| [".git", ".hg", ".jj", ".svn"].iter().any(|name| folder.join(name).symlink_metadata().is_ok());
+    let home = upwards.iter().position(is_home);
+    let versioned = upwards.iter().position(is_versioned).filter(|at| home.is_none_or(|home| *at <= home));
+    let last = versioned.or(home).unwrap_or(0);
+    upwards[..=last].iter().map(|folder| folder.to_path_buf()).collect()
+}

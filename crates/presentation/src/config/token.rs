@@ -1,0 +1,65 @@
+//! The token of the server.
+
+use crate::config::{
+    Config,
+    environment::{Environment, SERVER_TOKEN},
+    folders::{Existing, write_private},
+    origin::Origin,
+    problem::Problem,
+    secret::Secret,
+    source_file::read_bounded,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::{io, path::Path};
+
+/// The token, and where it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerToken {
+    /// The token: visible ASCII, without spaces.
+    pub token: Secret,
+    /// Where it was found or put.
+    pub origin: Origin,
+    /// Whether it was made just now: the only time that it is shown.
+    pub is_new: bool,
+}
+
+/// The token of `TOOLSTEAD_SERVER_TOKEN`, else of `server.token_file`, else of the data folder, where one is made if
+/// there is none yet.
+///
+/// # Errors
+/// A [`Problem`] when a token that is named cannot be used, or none can be made.
+pub fn server_token(config: &Config, environment: &Environment) -> Result<ServerToken, Problem> {
+    if let Some(token) = environment.get(SERVER_TOKEN) {
+        return checked(token, Origin::Environment(SERVER_TOKEN.into()));
+    }
+    if let Some(path) = &config.server.token_file {
+        return from_file(path);
+    }
+    let path = config.folders.prepare_data()?.join("server-token");
+    let failed = |reason: String| Problem::new(Origin::file(path.clone()), format!("no token can be made: {reason}"));
+    let mut random = [0_u8; 32];
+    SystemRandom::new().fill(&mut random).map_err(|_| failed("the system gives no random numbers".into()))?;
+    let token = URL_SAFE_NO_PAD.encode(random);
+    match write_private(&path, token.as_bytes(), Existing::Kept) {
+        Ok(()) => Ok(ServerToken { token: Secret::new(token), origin: Origin::file(path), is_new: true }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => from_file(&path),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+fn from_file(path: &Path) -> Result<ServerToken, Problem> {
+    let origin = Origin::file(path);
+    let wrong = |reason: String| Problem::new(origin.clone(), format!("the token cannot be read: {reason}"));
+    let bytes = read_bounded(path).map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("it is no text".into()))?;
+    checked(text.trim(), origin)
+}
+
+fn checked(token: &str, origin: Origin) -> Result<ServerToken, Problem> {
+    // What a header can carry (RFC 6750, section 2.1).
+    if token.is_empty() || token.len() > 4096 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Problem::new(origin, "a token is made of visible ASCII characters, without spaces"));
+    }
+    Ok(ServerToken { token: Secret::new(token), origin, is_new: false })
+}

@@ -1,0 +1,118 @@
+//! `[tools.NAME]`: the commands and paths of one tool, as rules.
+
+use crate::config::{
+    check::Base,
+    layers::{Resolved, Setting},
+    origin::Origin,
+    problem::Problem,
+    value::Item,
+};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+use toolstead_domain::permission::rule::{Effect, PermissionRule};
+
+/// The spellings of the tool that runs commands. Blocks may name them also where no such tool is built in.
+pub(super) const SHELL_TOOLS: &[&str] = &["bash", "Bash", "execute_command", "freetext_command", "cmd"];
+
+/// The spellings of the tools that change files.
+const WRITING_TOOLS: &[&str] = &[
+    "write_file",
+    "Write",
+    "file_write",
+    "append_file",
+    "edit_file",
+    "Edit",
+    "file_edit",
+    "file_multi_edit",
+    "multi_edit",
+    "MultiEdit",
+    "sed",
+    "notebook_edit",
+    "NotebookEdit",
+];
+
+/// What the paths of a tool's block are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Touches {
+    /// Changes of files, by whatever tool.
+    Writes,
+    /// Whatever this one tool does.
+    Other,
+}
+
+/// What the paths of the block of that name are about.
+pub(super) fn touches(tool: &str) -> Touches {
+    if WRITING_TOOLS.contains(&tool) { Touches::Writes } else { Touches::Other }
+}
+
+/// The rules of all blocks. Path rules name real paths, since those are what calls are judged by.
+pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
+    let mut rules = Vec::new();
+    for (tool, keys) in resolved.named("tools") {
+        let lists = [
+            ("allowed_commands", Effect::Allow),
+            ("denied_commands", Effect::Deny),
+            ("allowed_paths", Effect::Allow),
+            ("denied_paths", Effect::Deny),
+        ];
+        for (key, effect) in lists {
+            let Some(setting) = keys.get(key) else { continue };
+            if key.ends_with("_commands") && !SHELL_TOOLS.contains(&tool.as_str()) {
+                let origin = setting.contributions.first().map_or(Origin::Default, |one| one.origin.clone());
+                let message = format!("`{}` is for tools that run commands: `{tool}` is none", setting.name());
+                problems.push(Problem::new(origin, message));
+                continue;
+            }
+            for item in items(setting) {
+                for text in texts(&tool, key, item) {
+                    let base = Base { folder: Path::new("/"), home: None }.patterns();
+                    match PermissionRule::parse(effect, &text, item.origin.to_rule_origin(), &base) {
+                        Ok(rule) => rules.push(Arc::new(rule)),
+                        Err(error) => {
+                            let message =
+                                format!("`{}`: {:?} cannot be a rule: {}", setting.name(), item.text, error.reason);
+                            problems.push(Problem::new(item.origin.clone(), message));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    rules
+}
+
+fn items(setting: &Setting) -> &[Item] {
+    setting.value.as_ref().map_or(&[], |value| value.items())
+}
+
+fn texts(tool: &str, key: &str, item: &Item) -> Vec<String> {
+    if key.ends_with("_commands") {
+        return vec![format!("Bash({})", item.text), format!("Bash({} *)", item.text)];
+    }
+    let path = crate::config::folders::real(Path::new(&item.text));
+    let head = match touches(tool) {
+        Touches::Writes => "Write",
+        Touches::Other => tool,
+    };
+    vec![format!("{head}(/{})", without_globs(&path.to_string_lossy()))]
+}
+
+/// The path as a pattern that matches itself alone.
+fn without_globs(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for c in path.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+/// The time of each tool that has one of its own, by the name of its block.
+pub(super) fn timeouts(resolved: &Resolved) -> BTreeMap<String, Duration> {
+    let seconds = |keys: &BTreeMap<&str, &Setting>| match keys.get("timeout")?.value {
+        Some(crate::config::value::Value::Integer(seconds)) => Some(Duration::from_secs(seconds)),
+        _ => None,
+    };
+    resolved.named("tools").into_iter().filter_map(|(tool, keys)| Some((tool, seconds(&keys)?))).collect()
+}

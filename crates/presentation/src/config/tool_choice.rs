@@ -1,0 +1,57 @@
+//! `[tools] select` and `--tools`: which tools are offered.
+
+use crate::config::{
+    layers::{Contribution, Resolved, Waiting},
+    value::{Item, Value},
+};
+use toolstead_domain::tool_selection::ToolSelection;
+
+/// The choice after every layer did its step, from the lowest precedence up; with every name that was given, for
+/// checking. An untrusted file may take tools away, and choose where nobody below it chose.
+pub(super) fn choice(resolved: &mut Resolved) -> (ToolSelection, Vec<Item>) {
+    let mut selection = ToolSelection::all();
+    let mut names = Vec::new();
+    let Some(mut setting) = resolved.setting("tools.select") else { return (selection, names) };
+    setting.waiting.clear();
+    let mut steps: Vec<&Contribution> = Vec::new();
+    for one in setting.contributions.iter().rev() {
+        let Some(text) = one.value.as_text() else { continue };
+        if !(one.trusted || only_removes(text) || steps.is_empty()) {
+            setting.waiting.push(Waiting { value: one.value.clone(), origin: one.origin.clone() });
+            continue;
+        }
+        // It was well-formed when its layer was checked.
+        if let Ok(adjusted) = selection.clone().adjusted(text) {
+            selection = adjusted;
+            steps.push(one);
+        }
+    }
+    if !steps.is_empty() {
+        let replaces =
+            |one: &&Contribution| one.value.as_text().is_some_and(|text| !text.trim_start().starts_with(['+', '-']));
+        let from = steps.iter().rposition(replaces).unwrap_or(0);
+        for one in &steps[from..] {
+            let words = one
+                .value
+                .as_text()
+                .unwrap_or_default()
+                .split(',')
+                .map(|word| word.trim().trim_start_matches(['+', '-']));
+            names.extend(
+                words
+                    .filter(|word| !word.is_empty())
+                    .map(|word| Item { text: word.trim().to_owned(), origin: one.origin.clone() }),
+            );
+        }
+        let texts: Vec<&str> = steps[from..].iter().filter_map(|one| one.value.as_text()).collect();
+        setting.value = Some(Value::Text(texts.join(" then ")));
+        setting.origins = steps[from..].iter().rev().map(|one| one.origin.clone()).collect();
+    }
+    resolved.put(setting);
+    (selection, names)
+}
+
+fn only_removes(text: &str) -> bool {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).all(|word| word.starts_with('-'))
+        && !text.trim().is_empty()
+}

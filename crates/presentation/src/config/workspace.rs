@@ -1,0 +1,129 @@
+//! The folders of the workspace.
+
+use crate::config::{
+    folders::{Folders, real},
+    layers::{LayerKind, Resolved, Setting, Waiting},
+    mcp_server::McpServerConfig,
+    origin::Origin,
+    problem::Problem,
+    tool_block::{self, Touches},
+    value::{Item, Value},
+};
+use std::path::{Path, PathBuf};
+use toolstead_domain::workspace_roots::WorkspaceRoots;
+
+/// The roots in force. Roots of an untrusted file count as far as they lie within those that hold without it; the
+/// settings are put back as they came out.
+pub(super) fn roots(folders: &Folders, resolved: &mut Resolved, problems: &mut Vec<Problem>) -> WorkspaceRoots {
+    let mut roots = WorkspaceRoots::default();
+    if let Some(mut setting) = resolved.setting("workspace.roots") {
+        let said = setting.value.as_ref().map(|value| existing(value.items(), problems)).unwrap_or_default();
+        roots.write = if setting.value.is_some() { said } else { default_root(folders).into_iter().collect() };
+        // What a person typed for this run is not narrowed.
+        if !setting.contributions.iter().any(|one| one.kind == LayerKind::Flags) {
+            let within = |path: &Path| roots.write.iter().any(|root| path.starts_with(root));
+            let narrower = admit(&mut setting, within, problems);
+            if !narrower.is_empty() {
+                roots.write = narrower.iter().map(|(path, _)| path.clone()).collect();
+                (setting.value, setting.origins) = list(narrower.into_iter().map(|(_, item)| item).collect());
+            }
+        }
+        resolved.put(setting);
+    }
+    if let Some(mut setting) = resolved.setting("workspace.read_only_roots") {
+        roots.read_only = setting.value.as_ref().map(|value| existing(value.items(), problems)).unwrap_or_default();
+        let known: Vec<PathBuf> = roots.all().map(Path::to_path_buf).collect();
+        let narrower = admit(&mut setting, |path| known.iter().any(|root| path.starts_with(root)), problems);
+        if !narrower.is_empty() {
+            roots.read_only.extend(narrower.iter().map(|(path, _)| path.clone()));
+            let items = setting.value.iter().flat_map(|value| value.items().to_vec());
+            let items = items.chain(narrower.into_iter().map(|(_, item)| item)).collect();
+            (setting.value, setting.origins) = list(items);
+        }
+        resolved.put(setting);
+    }
+    for (name, keys) in resolved.named("tools") {
+        let Some(value) = keys.get("allowed_paths").and_then(|setting| setting.value.as_ref()) else { continue };
+        let folders = value.items().iter().map(|item| real(Path::new(&item.text))).filter(|path| path.is_dir());
+        match tool_block::touches(&name) {
+            Touches::Writes => roots.write.extend(folders),
+            Touches::Other => {
+                roots.read_only.extend(folders.filter(|path| roots.write.iter().all(|root| !path.starts_with(root))))
+            }
+        }
+    }
+    without_twins(&mut roots.write);
+    without_twins(&mut roots.read_only);
+    roots
+}
+
+/// What no tool may touch: data, configuration and the files of secrets that it names.
+pub(super) fn forbidden(
+    folders: &Folders,
+    chosen: Option<&Path>,
+    database: &Path,
+    token: Option<&Path>,
+    servers: &[McpServerConfig],
+) -> Vec<PathBuf> {
+    let beside = |ending: &str| {
+        let mut name = database.file_name().unwrap_or_default().to_os_string();
+        name.push(ending);
+        database.with_file_name(name)
+    };
+    let mut named: Vec<PathBuf> = [&folders.data, &folders.config].into_iter().flatten().cloned().collect();
+    named.extend([folders.administrator.clone(), database.to_path_buf(), beside("-wal"), beside("-shm")]);
+    named.extend(chosen.into_iter().chain(token).map(Path::to_path_buf));
+    named.extend(servers.iter().filter_map(|server| server.env_file.clone()));
+    // Calls are judged by the path as asked for and by where it leads.
+    let mut forbidden: Vec<PathBuf> = named.iter().map(|path| real(path)).chain(named.iter().cloned()).collect();
+    without_twins(&mut forbidden);
+    forbidden
+}
+
+/// The start folder, unless it is everything or all of a person's.
+fn default_root(folders: &Folders) -> Option<PathBuf> {
+    let too_wide = folders.start.parent().is_none() || folders.home.as_deref() == Some(&folders.start);
+    (!too_wide).then(|| folders.start.clone())
+}
+
+fn existing(items: &[Item], problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+    items.iter().filter_map(|item| folder(item).map_err(|problem| problems.push(problem)).ok()).collect()
+}
+
+fn folder(item: &Item) -> Result<PathBuf, Problem> {
+    let wrong = |reason: String| Problem::new(item.origin.clone(), format!("the root `{}` {reason}", item.text));
+    let path = Path::new(&item.text).canonicalize().map_err(|error| wrong(format!("cannot be used: {error}")))?;
+    if path.is_dir() { Ok(path) } else { Err(wrong("is no folder".into())) }
+}
+
+/// Takes those waiting folders out that lie `within` what is allowed.
+fn admit(setting: &mut Setting, within: impl Fn(&Path) -> bool, problems: &mut Vec<Problem>) -> Vec<(PathBuf, Item)> {
+    let mut admitted = Vec::new();
+    setting.waiting.retain(|Waiting { value, origin }| {
+        let Some(text) = value.as_text() else { return true };
+        let item = Item { text: text.to_owned(), origin: origin.clone() };
+        match folder(&item) {
+            Ok(path) if within(&path) => {
+                admitted.push((path, item));
+                false
+            }
+            Ok(_) => true,
+            Err(problem) => {
+                problems.push(problem);
+                true
+            }
+        }
+    });
+    admitted
+}
+
+fn list(items: Vec<Item>) -> (Option<Value>, Vec<Origin>) {
+    let origins = items.iter().map(|item| item.origin.clone()).collect();
+    (Some(Value::List(items)), origins)
+}
+
+/// The paths without repetitions, in their order.
+fn without_twins(paths: &mut Vec<PathBuf>) {
+    let mut seen = std::collections::BTreeSet::new();
+    paths.retain(|path| seen.insert(path.clone()));
+}

@@ -1,0 +1,13 @@
+//! The front of Toolstead: it converts, wires and prints, and decides nothing.
+//!
+//! [`composition_root`] builds an [`app::App`] out of a [`config::Config`]; the MCP server, the CLI and embedding
+//! programs all call the same use cases on it.
+
+pub mod app;
+pub mod cli;
+pub mod composition_root;
+pub mod config;
+pub mod mcp_server;
+pub mod runtime;
+pub mod shutdown;
+pub mod telemetry;

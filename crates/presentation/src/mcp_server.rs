@@ -1,0 +1,52 @@
+//! The MCP server: one core that answers request by request, and two transports around it.
+//!
+//! The core keeps nothing between two requests. The sessions of clients up to MCP 2025-11-25 are kept by the
+//! transports, which hand their state to the core with each request; clients of 2026-07-28 bring everything along.
+
+mod answer;
+mod call_tool;
+mod client_caller;
+mod handshake;
+pub mod http;
+mod in_flight;
+mod list_changes;
+mod list_tools;
+mod log_threshold;
+mod protocol_error;
+mod request_meta;
+pub mod server_identity;
+pub mod stdio;
+mod subscription;
+mod tool_result_wire;
+
+use crate::app::App;
+use server_identity::ServerIdentity;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// How long the first list waits for servers of which nothing is known yet. Later ones are told by `list_changed`.
+const FIRST_LIST_WAITS: Duration = Duration::from_secs(2);
+
+/// The core: answers single requests of either protocol generation out of the use cases.
+#[derive(Debug)]
+struct McpServer {
+    app: App,
+    identity: ServerIdentity,
+    settled: OnceCell<()>,
+}
+
+impl McpServer {
+    fn new(app: App, identity: ServerIdentity) -> Self {
+        Self { app, identity, settled: OnceCell::new() }
+    }
+
+    /// Waits, the first time, until the providers have listed their tools once or [`FIRST_LIST_WAITS`] is over.
+    async fn settle(&self) {
+        self.settled.get_or_init(|| self.app.registry.settled(FIRST_LIST_WAITS)).await;
+    }
+
+    /// Whether the first wait is over.
+    fn is_settled(&self) -> bool {
+        self.settled.initialized()
+    }
+}

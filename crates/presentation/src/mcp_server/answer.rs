@@ -1,0 +1,42 @@
+//! The answer to one request.
+
+use serde::Serialize;
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError, error_response, response};
+
+/// A JSON-RPC response, written out, and what a transport must know of it.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The response as one line of JSON.
+    pub(super) json: Vec<u8>,
+    /// What it says.
+    pub(super) kind: AnswerKind,
+}
+
+/// What an answer says, as far as HTTP's status depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerKind {
+    /// A result, or an error that the method itself defines.
+    Regular,
+    /// Nobody here knows the method.
+    UnknownMethod,
+    /// The request breaks the protocol around the method.
+    BadRequest,
+}
+
+impl Answer {
+    pub(super) fn result(id: &Id, result: &impl Serialize) -> Self {
+        Self { json: response(id, result), kind: AnswerKind::Regular }
+    }
+
+    /// An error; its kind follows from its code.
+    pub(super) fn error(id: &Id, error: &RpcError) -> Self {
+        let kind = match error.code {
+            RpcError::METHOD_NOT_FOUND => AnswerKind::UnknownMethod,
+            RpcError::HEADER_MISMATCH | RpcError::MISSING_CAPABILITY | RpcError::UNSUPPORTED_VERSION => {
+                AnswerKind::BadRequest
+            }
+            _ => AnswerKind::Regular,
+        };
+        Self { json: error_response(Some(id), error), kind }
+    }
+}

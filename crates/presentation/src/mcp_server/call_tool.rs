@@ -1,0 +1,296 @@
+//! `tools/call`.
+
+use super::{
+    McpServer,
+    answer::Answer,
+    protocol_error::{invalid_params, missing_capabilities, of_failure, of_kind},
+    tool_result_wire::{ToolResultWire, with_error_kind},
+};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use toolstead_application::{
+    cancel_signal::CancelSignal,
+    execute_tool::{ExecuteToolCommand, ExecuteToolError},
+};
+use toolstead_domain::{
+    client_profile::{ClientProfile, Generation, ProtocolVersion},
+    error_kind::ErrorKind,
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, InputResponses},
+        tool_provider::{CallOutcome, InputRequired},
+    },
+    principal::Principal,
+    tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+
+/// Who calls: what a transport knows about the sender of a request.
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    pub(super) principal: Principal,
+    /// The session's id.
+    pub(super) session: Arc<str>,
+    pub(super) profile: Arc<ClientProfile>,
+}
+
+impl Client {
+    fn generation(&self) -> Generation {
+        self.profile.protocol.map_or(Generation::Legacy, ProtocolVersion::generation)
+    }
+}
+
+/// One call, taken out of its request.
+#[derive(Debug)]
+pub(super) struct ToolCallRequest {
+    tool: String,
+    arguments: Value,
+    answers: Option<InputResponses>,
+    meta: Map<String, Value>,
+}
+
+impl ToolCallRequest {
+    /// Reads the parameters. What `arguments` must look like is up to the path of the call, which records also those
+    /// that do not fit.
+    ///
+    /// # Errors
+    /// -32602 without a tool's name, or with answers that are no object.
+    pub(super) fn parse(params: &mut Map<String, Value>, meta: Map<String, Value>) -> Result<Self, RpcError> {
+        let Some(Value::String(tool)) = params.swap_remove("name") else {
+            return Err(invalid_params("`name` must be the name of a tool, as a text"));
+        };
+        let answers = match params.swap_remove("inputResponses") {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(answers)) => {
+                Some(answers.into_iter().map(|(key, answer)| (key, InputResponse(answer))).collect())
+            }
+            Some(_) => return Err(invalid_params("`inputResponses` must be an object")),
+        };
+        let arguments = params.swap_remove("arguments").unwrap_or_default();
+        Ok(Self { tool, arguments, answers, meta })
+    }
+}
+
+impl McpServer {
+    /// Makes the call. `None` when the client took it back: it wants no answer any more.
+    pub(super) async fn call_tool(
+        &self,
+        id: &Id,
+        request: ToolCallRequest,
+        client: Client,
+        caller: Arc<dyn Caller>,
+        cancel: CancelSignal,
+    ) -> Option<Answer> {
+        let generation = client.generation();
+        let profile = client.profile.clone();
+        let command = ExecuteToolCommand {
+            tool: request.tool,
+            arguments: request.arguments,
+            meta: request.meta,
+            principal: client.principal,
+            session: client.session,
+            client: client.profile,
+            caller,
+            answers: request.answers,
+            timeout: None,
+            cancel,
+        };
+        Some(match self.app.execute_tool.handle(command).await {
+            Ok(CallOutcome::Done(result)) => done(id, result, generation),
+            Ok(CallOutcome::InputRequired(questions)) => input_required(id, questions, &profile, generation),
+            Err(ExecuteToolError::NotCallable(failure)) => Answer::error(id, &of_failure(&failure)),
+            Err(ExecuteToolError::Refused(failure) | ExecuteToolError::Failed(failure)) => {
+                match (failure.kind, generation) {
+                    // The client can mend it by declaring more, the model cannot.
+                    (ErrorKind::MissingCapability, Generation::Modern) => Answer::error(id, &of_failure(&failure)),
+                    _ => failed(id, failure, generation),
+                }
+            }
+            Err(ExecuteToolError::Cancelled(CancelReason::Client)) => return None,
+            Err(ExecuteToolError::Cancelled(CancelReason::Deadline)) => {
+                failed(id, ToolFailure::new(ErrorKind::Timeout, "The call ran out of time."), generation)
+            }
+            Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => {
+                let message = "the call was cancelled: the server is shutting down";
+                Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
+            }
+            Err(ExecuteToolError::NotRecorded(error)) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a call could not be recorded");
+                let message = "the call could not be recorded, so its result is withheld";
+                Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, message))
+            }
+        })
+    }
+}
+
+fn done(id: &Id, result: ToolResult, generation: Generation) -> Answer {
+    match result.error_kind() {
+        // `isError` alone says that much.
+        None | Some(ErrorKind::ExecutionFailed) => Answer::result(id, &ToolResultWire::new(&result, generation)),
+        Some(kind) => error_result(id, result, kind, generation),
+    }
+}
+
+fn failed(id: &Id, failure: ToolFailure, generation: Generation) -> Answer {
+    let kind = failure.kind;
+    error_result(id, failure.into_result(), kind, generation)
+}
+
+fn error_result(id: &Id, result: ToolResult, kind: ErrorKind, generation: Generation) -> Answer {
+    let object = with_error_kind(result, kind);
+    Answer::result(id, &ToolResultWire::of_object(&object, generation))
+}
+
+/// The questions, for a client that can be asked; else why there is no result.
+fn input_required(id: &Id, questions: InputRequired, profile: &ClientProfile, generation: Generation) -> Answer {
+    let unavailable = |message: &str| {
+        let failure = ToolFailure::new(ErrorKind::Unavailable, message);
+        failed(id, failure.next("Answer it another way, or use another tool."), generation)
+    };
+    if generation == Generation::Legacy {
+        return unavailable("The tool needs an answer from the person at the client, which cannot be asked here.");
+    }
+    let mut missing = Map::new();
+    for question in questions.requests.values() {
+        match Capability::of(question) {
+            Some(capability) if capability.is_declared(&profile.capabilities) => {}
+            Some(capability) => missing.extend(capability.as_object()),
+            None => return unavailable("The tool asks for something that MCP does not know."),
+        }
+    }
+    if !missing.is_empty() {
+        return Answer::error(id, &missing_capabilities(missing));
+    }
+    // One of the two must be there (MCP 2026-07-28, basic/patterns/mrtr).
+    if questions.requests.is_empty() && questions.state.is_none() {
+        return unavailable("The tool waits for an answer to no question.");
+    }
+    let requests: Map<String, Value> = questions.requests.into_iter().map(|(key, one)| (key, wire(one))).collect();
+    let mut result = Map::new();
+    result.insert("resultType".into(), "input_required".into());
+    if !requests.is_empty() {
+        result.insert("inputRequests".into(), requests.into());
+    }
+    if let Some(state) = questions.state {
+        result.insert("requestState".into(), state.into());
+    }
+    Answer::result(id, &result)
+}
+
+fn wire(question: InputRequest) -> Value {
+    match question.params {
+        Value::Null => json!({"method": question.method}),
+        params => json!({"method": question.method, "params": params}),
+    }
+}
+
+/// What a client must have declared to be asked something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Capability {
+    Elicitation,
+    UrlElicitation,
+    Sampling,
+    Roots,
+}
+
+impl Capability {
+    fn of(question: &InputRequest) -> Option<Self> {
+        match question.method.as_str() {
+            "elicitation/create" if question.params["mode"] == "url" => Some(Self::UrlElicitation),
+            "elicitation/create" => Some(Self::Elicitation),
+            "sampling/createMessage" => Some(Self::Sampling),
+            "roots/list" => Some(Self::Roots),
+            _ => None,
+        }
+    }
+
+    fn is_declared(self, declared: &Map<String, Value>) -> bool {
+        match self {
+            Self::Elicitation => declared.contains_key("elicitation"),
+            Self::UrlElicitation => declared.get("elicitation").is_some_and(|modes| modes.get("url").is_some()),
+            Self::Sampling => declared.contains_key("sampling"),
+            Self::Roots => declared.contains_key("roots"),
+        }
+    }
+
+    /// As MCP's `ClientCapabilities` would declare it.
+    fn as_object(self) -> Map<String, Value> {
+        let (name, value) = match self {
+            Self::Elicitation => ("elicitation", json!({})),
+            Self::UrlElicitation => ("elicitation", json!({"url": {}})),
+            Self::Sampling => ("sampling", json!({})),
+            Self::Roots => ("roots", json!({})),
+        };
+        Map::from_iter([(name.to_owned(), value)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn questions(method: &str, params: Value) -> InputRequired {
+        let request = InputRequest { method: method.into(), params };
+        InputRequired { requests: BTreeMap::from([("q".to_owned(), request)]), state: Some("s".into()) }
+    }
+
+    fn profile(protocol: ProtocolVersion, capabilities: Value) -> ClientProfile {
+        let capabilities = capabilities.as_object().unwrap().clone();
+        ClientProfile { protocol: Some(protocol), capabilities, client: String::new(), log_level: None }
+    }
+
+    #[track_caller]
+    fn asked(questions: InputRequired, protocol: ProtocolVersion, capabilities: Value) -> Value {
+        let answer = input_required(&Id::Number(1), questions, &profile(protocol, capabilities), protocol.generation());
+        serde_json::from_slice(&answer.json).unwrap()
+    }
+
+    #[test]
+    fn a_modern_client_is_asked_what_it_declared_to_answer() {
+        let answer = asked(
+            questions("elicitation/create", json!({"message": "?"})),
+            ProtocolVersion::V20260728,
+            json!({"elicitation": {}}),
+        );
+        assert_eq!(
+            answer["result"],
+            json!({"resultType": "input_required", "requestState": "s",
+                "inputRequests": {"q": {"method": "elicitation/create", "params": {"message": "?"}}}})
+        );
+    }
+
+    #[test]
+    fn a_question_that_the_client_did_not_declare_is_a_protocol_error() {
+        for (method, params, missing) in [
+            ("sampling/createMessage", json!({}), json!({"sampling": {}})),
+            ("roots/list", json!(null), json!({"roots": {}})),
+            ("elicitation/create", json!({"mode": "url"}), json!({"elicitation": {"url": {}}})),
+        ] {
+            let declared = json!({"elicitation": {"form": {}}});
+            let answer = asked(questions(method, params), ProtocolVersion::V20260728, declared);
+            assert_eq!(answer["error"]["code"], -32021, "{answer}");
+            assert_eq!(answer["error"]["data"]["requiredCapabilities"], missing);
+        }
+    }
+
+    #[test]
+    fn an_old_client_and_an_unknown_question_get_an_error_that_a_model_can_read() {
+        for (question, version) in [("roots/list", ProtocolVersion::V20251125), ("x/y", ProtocolVersion::V20260728)] {
+            let result = &asked(questions(question, json!({})), version, json!({"roots": {}}))["result"];
+            assert_eq!(
+                (&result["isError"], &result["_meta"]["toolstead/errorKind"]),
+                (&json!(true), &json!("unavailable"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_call_needs_a_name() {
+        for params in [json!({}), json!({"name": 1}), json!({"name": "x", "inputResponses": []})] {
+            let mut params = params.as_object().unwrap().clone();
+            assert_eq!(ToolCallRequest::parse(&mut params, Map::new()).unwrap_err().code, -32602);
+        }
+    }
+}

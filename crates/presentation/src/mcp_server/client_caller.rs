@@ -1,0 +1,258 @@
+//! The way back to an MCP client while its call runs.
+
+use super::log_threshold::LogThreshold;
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::Notify;
+use toolstead_application::cancel_signal::CancelSignal;
+use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress};
+use toolstead_infrastructure::mcp::wire::lines::LineSender;
+
+/// Notifications that may wait for a slow HTTP client, of one call.
+const WAITING_NOTIFICATIONS: usize = 64;
+
+/// Turns a call's progress and logs into notifications. It never blocks the call: where the client is slow, progress
+/// coalesces to its latest value and logs are dropped.
+#[derive(Debug)]
+pub(super) struct ClientCaller {
+    /// `None`: the client did not ask for progress.
+    progress_token: Option<Value>,
+    threshold: LogThreshold,
+    cancel: CancelSignal,
+    outlet: Outlet,
+    state: Mutex<State>,
+}
+
+/// Where notifications go.
+#[derive(Debug)]
+pub(super) enum Outlet {
+    /// Into the one stream of a connection.
+    Lines(LineSender),
+    /// Into the response of this call, which [`ClientCaller::next_notification`] feeds.
+    Response(Notify),
+    /// The client takes nothing but the answer.
+    Nowhere,
+}
+
+#[derive(Debug)]
+struct State {
+    open: bool,
+    reported: f64,
+    /// Progress that could not be sent yet.
+    unsent: Option<Progress>,
+    waiting: VecDeque<Vec<u8>>,
+}
+
+impl ClientCaller {
+    pub(super) fn new(
+        progress_token: Option<Value>,
+        threshold: LogThreshold,
+        cancel: CancelSignal,
+        outlet: Outlet,
+    ) -> Self {
+        let state = State { open: true, reported: f64::NEG_INFINITY, unsent: None, waiting: VecDeque::new() };
+        Self { progress_token, threshold, cancel, outlet, state: Mutex::new(state) }
+    }
+
+    /// The next notification of this call, for [`Outlet::Response`]. Never returns once there can be none. Cancel-safe.
+    pub(super) async fn next_notification(&self) -> Vec<u8> {
+        let Outlet::Response(news) = &self.outlet else { return std::future::pending().await };
+        loop {
+            if let Some(notification) = self.take(&mut self.lock()) {
+                return notification;
+            }
+            news.notified().await;
+        }
+    }
+
+    /// Ends it: nothing that the call says from now on is sent. Returns what is still to go out before the answer.
+    pub(super) fn finish(&self) -> Vec<Vec<u8>> {
+        let mut state = self.lock();
+        state.open = false;
+        std::iter::from_fn(|| self.take(&mut state)).collect()
+    }
+
+    fn take(&self, state: &mut State) -> Option<Vec<u8>> {
+        state.waiting.pop_front().or_else(|| state.unsent.take().and_then(|progress| self.progress_line(&progress)))
+    }
+
+    /// Queues the notification, unless there is no room.
+    fn offer(&self, state: &mut State, notification: Vec<u8>) -> bool {
+        match &self.outlet {
+            Outlet::Lines(lines) => lines.try_send(notification),
+            Outlet::Response(news) => {
+                let room = state.waiting.len() < WAITING_NOTIFICATIONS;
+                if room {
+                    state.waiting.push_back(notification);
+                }
+                news.notify_one();
+                room
+            }
+            Outlet::Nowhere => true,
+        }
+    }
+
+    fn progress_line(&self, progress: &Progress) -> Option<Vec<u8>> {
+        let mut params = Map::new();
+        params.insert("progressToken".into(), self.progress_token.clone()?);
+        params.insert("progress".into(), number(progress.progress));
+        if let Some(total) = progress.total.filter(|total| total.is_finite()) {
+            params.insert("total".into(), number(total));
+        }
+        if let Some(message) = &progress.message {
+            params.insert("message".into(), message.as_str().into());
+        }
+        Some(notification("notifications/progress", params))
+    }
+
+    /// The state, if anybody still listens.
+    fn listening(&self) -> Option<MutexGuard<'_, State>> {
+        if self.cancel.reason().is_some() {
+            return None;
+        }
+        Some(self.lock()).filter(|state| state.open)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Caller for ClientCaller {
+    fn wants_progress(&self) -> bool {
+        self.progress_token.is_some() && !matches!(self.outlet, Outlet::Nowhere)
+    }
+
+    fn progress(&self, progress: Progress) {
+        if self.progress_token.is_none() || !progress.progress.is_finite() {
+            return;
+        }
+        let Some(mut state) = self.listening() else { return };
+        // "The progress value MUST increase with each notification" (MCP 2025-11-25, basic/utilities/progress).
+        if progress.progress <= state.reported {
+            return;
+        }
+        state.reported = progress.progress;
+        let Some(line) = self.progress_line(&progress) else { return };
+        state.unsent = if self.offer(&mut state, line) { None } else { Some(progress) };
+    }
+
+    fn log(&self, message: LogMessage) {
+        if !self.threshold.passes(message.level) {
+            return;
+        }
+        let Some(mut state) = self.listening() else { return };
+        let mut params = Map::new();
+        params.insert("level".into(), message.level.as_str().into());
+        if let Some(logger) = message.logger {
+            params.insert("logger".into(), logger.into());
+        }
+        params.insert("data".into(), message.data);
+        self.offer(&mut state, notification("notifications/message", params));
+    }
+
+    async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
+        Err(NotAnswered::Unsupported)
+    }
+}
+
+fn notification(method: &str, params: Map<String, Value>) -> Vec<u8> {
+    json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string().into_bytes()
+}
+
+/// Whole numbers without a fraction, as most clients count.
+fn number(value: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
+    if value.fract() == 0.0 && value.abs() < EXACT { json!(value as i64) } else { json!(value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::client_profile::LogLevel;
+
+    fn caller(progress_token: Option<Value>, outlet: Outlet) -> ClientCaller {
+        ClientCaller::new(progress_token, LogThreshold::Request(Some(LogLevel::Info)), CancelSignal::new(), outlet)
+    }
+
+    fn progress(progress: f64) -> Progress {
+        Progress { progress, total: None, message: None }
+    }
+
+    fn log(level: LogLevel) -> LogMessage {
+        LogMessage { level, logger: None, data: json!("x") }
+    }
+
+    fn sent(caller: &ClientCaller) -> Vec<Value> {
+        caller.finish().iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn progress_is_told_only_when_asked_for_and_only_upwards() {
+        let silent = caller(None, Outlet::Response(Notify::new()));
+        silent.progress(progress(1.0));
+        assert_eq!(sent(&silent), Vec::<Value>::new());
+
+        let asked = caller(Some(json!("t")), Outlet::Response(Notify::new()));
+        for value in [1.0, 0.5, 1.0, f64::NAN, f64::INFINITY, 2.5] {
+            asked.progress(progress(value));
+        }
+        let values: Vec<Value> = sent(&asked).into_iter().map(|message| message["params"].clone()).collect();
+        assert_eq!(
+            values,
+            [json!({"progressToken": "t", "progress": 1}), json!({"progressToken": "t", "progress": 2.5})]
+        );
+    }
+
+    #[test]
+    fn nothing_is_sent_after_the_end_or_a_cancellation() {
+        let ended = caller(Some(json!(1)), Outlet::Response(Notify::new()));
+        ended.finish();
+        ended.progress(progress(1.0));
+        ended.log(log(LogLevel::Error));
+        assert_eq!(sent(&ended), Vec::<Value>::new());
+
+        let cancelled = caller(Some(json!(1)), Outlet::Response(Notify::new()));
+        cancelled.cancel.cancel(toolstead_domain::tool_execution::CancelReason::Client);
+        cancelled.progress(progress(1.0));
+        cancelled.log(log(LogLevel::Error));
+        assert_eq!(sent(&cancelled), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn a_slow_client_gets_the_latest_progress_and_memory_stays_bounded() {
+        let slow = caller(Some(json!(1)), Outlet::Response(Notify::new()));
+        for value in 0..10_000 {
+            slow.progress(progress(f64::from(value)));
+            slow.log(log(LogLevel::Error));
+        }
+        let sent = sent(&slow);
+        assert_eq!(sent.len(), WAITING_NOTIFICATIONS + 1);
+        assert_eq!(sent.last().unwrap()["params"]["progress"], 9_999);
+    }
+
+    #[test]
+    fn logs_below_the_clients_level_are_not_sent() {
+        let caller = caller(None, Outlet::Response(Notify::new()));
+        caller.log(log(LogLevel::Debug));
+        caller.log(log(LogLevel::Notice));
+        let sent = sent(&caller);
+        assert_eq!(sent.len(), 1);
+        assert_eq!(sent[0]["params"], json!({"level": "notice", "data": "x"}));
+    }
+
+    #[tokio::test]
+    async fn a_response_is_fed_as_things_happen() {
+        let caller = caller(Some(json!(1)), Outlet::Response(Notify::new()));
+        caller.progress(progress(1.0));
+        assert!(caller.next_notification().await.ends_with(br#""progress":1}}"#));
+        let (next, ()) = tokio::join!(caller.next_notification(), async { caller.progress(progress(2.0)) });
+        assert!(next.ends_with(br#""progress":2}}"#));
+    }
+}

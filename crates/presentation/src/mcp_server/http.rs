@@ -1,0 +1,178 @@
+//! MCP over streamable HTTP, of both generations on one endpoint (MCP 2025-11-25, basic/transports, "Streamable HTTP";
+//! MCP 2026-07-28, basic/transports/streamable-http).
+
+mod call_response;
+mod changes_stream;
+mod endpoint;
+mod event_stream;
+mod gate;
+mod mirrored_headers;
+mod negotiation;
+mod request_body;
+mod response;
+mod sessions;
+pub mod settings;
+
+use super::McpServer;
+use crate::app::App;
+use endpoint::Endpoint;
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+use settings::HttpSettings;
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinHandle,
+    time::{MissedTickBehavior, interval, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long connections have to end once everything on them is answered.
+const LAST_RESPONSES: Duration = Duration::from_secs(1);
+/// How often sessions are looked through for idle ones.
+const BETWEEN_SWEEPS: Duration = Duration::from_secs(30);
+/// After an accept that failed: the system is short of descriptors or memory, and asking at once does not help.
+const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(100);
+
+/// A running server. Dropping it ends it at once, connections included; [`stop`](Self::stop) ends it in good order.
+#[derive(Debug)]
+pub struct HttpServer {
+    address: SocketAddr,
+    app: App,
+    endpoint: Arc<Endpoint>,
+    accepting: CancellationToken,
+    connections: CancellationToken,
+    accepted: Option<JoinHandle<GracefulShutdown>>,
+}
+
+impl HttpServer {
+    /// Serves the application on a listener that is bound already: `/mcp` for MCP, `/healthz` (it runs) and `/readyz`
+    /// (the providers have listed their tools, and it does not shut down).
+    ///
+    /// # Errors
+    /// The operating system's, when the listener has no address.
+    pub fn start(listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let endpoint =
+            Arc::new(Endpoint::new(McpServer::new(app.clone(), settings.identity.clone()), settings.clone()));
+        let (accepting, connections) = (CancellationToken::new(), CancellationToken::new());
+        let front = Front {
+            endpoint: endpoint.clone(),
+            settings,
+            accepting: accepting.clone(),
+            connections: connections.clone(),
+        };
+        let accepted = tokio::spawn(front.accept_all(listener));
+        Ok(Self { address, app, endpoint, accepting, connections, accepted: Some(accepted) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it: no new connections and requests, streams end, calls have `drain` to end by themselves before they are
+    /// cancelled and recorded, and the application is closed ([`App::close`]).
+    pub async fn stop(mut self, drain: Duration) {
+        self.endpoint.drain();
+        self.accepting.cancel();
+        let accepted = match self.accepted.take() {
+            Some(accepted) => accepted.await.ok(),
+            None => None,
+        };
+        self.app.close(drain).await;
+        if let Some(open) = accepted
+            && timeout(LAST_RESPONSES, open.shutdown()).await.is_err()
+        {
+            tracing::warn!("some clients did not take their last answers");
+        }
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        self.accepting.cancel();
+        self.connections.cancel();
+    }
+}
+
+/// Takes connections in.
+struct Front {
+    endpoint: Arc<Endpoint>,
+    settings: HttpSettings,
+    accepting: CancellationToken,
+    connections: CancellationToken,
+}
+
+impl Front {
+    /// Returns what knows the open connections once no more are accepted.
+    async fn accept_all(self, listener: TcpListener) -> GracefulShutdown {
+        let open = GracefulShutdown::new();
+        let places = Arc::new(Semaphore::new(self.settings.max_connections));
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(self.settings.head_timeout);
+        let mut sweep = interval(BETWEEN_SWEEPS.min(self.settings.session_idle.max(Duration::from_millis(1))));
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let endpoint = self.endpoint.clone();
+        let settling = async move {
+            endpoint.server.settle().await;
+            std::future::pending::<()>().await;
+        };
+        let accepting = async {
+            loop {
+                // The place first: a connection that there is no room for waits with the system.
+                let Ok(place) = places.clone().acquire_owned().await else { return };
+                match listener.accept().await {
+                    Ok((stream, _)) => self.serve(&http, &open, stream, place),
+                    Err(error) => {
+                        tracing::warn!(error = &error as &dyn std::error::Error, "could not accept a connection");
+                        sleep(AFTER_FAILED_ACCEPT).await;
+                    }
+                }
+            }
+        };
+        let sweeping = async {
+            loop {
+                sweep.tick().await;
+                self.endpoint.expire_sessions();
+            }
+        };
+        tokio::select! {
+            () = accepting => {}
+            () = settling => {}
+            () = sweeping => {}
+            () = self.accepting.cancelled() => {}
+        }
+        open
+    }
+
+    fn serve(&self, http: &http1::Builder, open: &GracefulShutdown, stream: TcpStream, place: OwnedSemaphorePermit) {
+        // Without it a small answer waits for the acknowledgement of the one before, 40 ms on Linux.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended before it began");
+            return;
+        }
+        let endpoint = self.endpoint.clone();
+        let service = service_fn(move |request| {
+            let endpoint = endpoint.clone();
+            async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
+        });
+        let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
+        let connections = self.connections.clone();
+        tokio::spawn(async move {
+            let _place = place;
+            tokio::select! {
+                ended = connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!(error = &error as &dyn std::error::Error, "a connection broke");
+                    }
+                }
+                () = connections.cancelled() => {}
+            }
+        });
+    }
+}

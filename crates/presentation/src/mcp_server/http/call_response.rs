@@ -1,0 +1,177 @@
+//! The response to a request that takes its time: plain JSON where nothing was said before the answer, which costs a
+//! client a third less, else a stream of events.
+
+use super::{
+    event_stream::{ALIVE, body, events},
+    negotiation::Accept,
+    response::{Body, json, live_events, whole_events},
+};
+use crate::mcp_server::{
+    answer::{Answer, AnswerKind},
+    client_caller::ClientCaller,
+};
+use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture, stream};
+use http::{Response, StatusCode};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::{runtime::Handle, time::Interval};
+
+/// What becomes of a request whose client is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Abandoned {
+    /// It ends (MCP 2026-07-28, basic/transports/streamable-http, "Cancellation").
+    Ends,
+    /// It runs on to its end: "disconnection should not be interpreted as the client cancelling its request"
+    /// (MCP 2025-11-25, basic/transports).
+    RunsOn,
+}
+
+/// The work on a request.
+pub(super) struct Work {
+    future: Option<BoxFuture<'static, Option<Answer>>>,
+    abandoned: Abandoned,
+}
+
+impl Work {
+    pub(super) fn new(future: impl Future<Output = Option<Answer>> + Send + 'static, abandoned: Abandoned) -> Self {
+        Self { future: Some(future.boxed()), abandoned }
+    }
+}
+
+impl Future for Work {
+    type Output = Option<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.future else { return Poll::Ready(None) };
+        let answer = ready!(future.as_mut().poll(context));
+        self.future = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Work {
+    /// Nobody waits any more. What is to run on gets a task of its own only now, so that the usual call needs none.
+    fn drop(&mut self) {
+        if let (Abandoned::RunsOn, Some(future), Ok(runtime)) =
+            (self.abandoned, self.future.take(), Handle::try_current())
+        {
+            runtime.spawn(future.map(drop));
+        }
+    }
+}
+
+/// Waits for the answer, or for the first thing that is said before it, and responds.
+pub(super) async fn respond(
+    mut work: Work,
+    caller: Arc<ClientCaller>,
+    accept: Accept,
+    status: impl FnOnce(AnswerKind) -> StatusCode,
+    keep_alive: Duration,
+) -> Response<Body> {
+    if !accept.events {
+        return answered((&mut work).await, Vec::new(), accept, status);
+    }
+    tokio::select! {
+        biased;
+        answer = &mut work => {
+            let said = caller.finish();
+            answered(answer, said, accept, status)
+        }
+        first = caller.next_notification() => {
+            live_events(body(stream_of(Live { work, caller, said: vec![first], over: false, alive: pulse(keep_alive) })))
+        }
+    }
+}
+
+/// The response to a request whose answer is there.
+pub(super) fn answered(
+    answer: Option<Answer>,
+    mut said: Vec<Vec<u8>>,
+    accept: Accept,
+    status: impl FnOnce(AnswerKind) -> StatusCode,
+) -> Response<Body> {
+    let Some(answer) = answer else {
+        // Taken back: a stream that ends without an answer.
+        return whole_events(Bytes::new());
+    };
+    let status = status(answer.kind);
+    // Only a plain response can bear another status.
+    if (said.is_empty() && accept.json) || status != StatusCode::OK || !accept.events {
+        return json(status, answer.json);
+    }
+    said.push(answer.json);
+    whole_events(events(&said))
+}
+
+/// Ticks when a stream has been silent for so long.
+pub(super) fn pulse(period: Duration) -> Interval {
+    let mut pulse = tokio::time::interval(period);
+    pulse.reset();
+    pulse
+}
+
+struct Live {
+    work: Work,
+    caller: Arc<ClientCaller>,
+    /// Not sent yet.
+    said: Vec<Vec<u8>>,
+    over: bool,
+    alive: Interval,
+}
+
+fn stream_of(live: Live) -> impl futures::Stream<Item = Bytes> + Send + 'static {
+    stream::unfold(live, |mut live| async move {
+        if live.said.is_empty() && !live.over {
+            tokio::select! {
+                biased;
+                answer = &mut live.work => {
+                    live.over = true;
+                    live.said = live.caller.finish();
+                    live.said.extend(answer.map(|answer| answer.json));
+                }
+                notification = live.caller.next_notification() => live.said.push(notification),
+                _ = live.alive.tick() => return Some((ALIVE, live)),
+            }
+        }
+        if live.said.is_empty() {
+            return None;
+        }
+        live.alive.reset();
+        let piece = events(&live.said);
+        live.said.clear();
+        Some((piece, live))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot;
+
+    async fn is_run(abandoned: Abandoned) -> bool {
+        let (finish, finished) = oneshot::channel();
+        let (go, wait) = oneshot::channel::<()>();
+        let mut work = Work::new(
+            async move {
+                wait.await.unwrap();
+                finish.send(()).unwrap();
+                None
+            },
+            abandoned,
+        );
+        assert!((&mut work).now_or_never().is_none());
+        drop(work);
+        go.send(()).is_ok() && finished.await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn abandoned_work_ends_or_runs_on_as_its_generation_wants_it() {
+        assert!(is_run(Abandoned::RunsOn).await);
+        assert!(!is_run(Abandoned::Ends).await);
+    }
+}

@@ -1,0 +1,220 @@
+//! What comes in over HTTP, and which rules it follows.
+
+mod legacy;
+mod modern;
+
+use super::{
+    gate::{Gate, TokenHolder},
+    mirrored_headers::MirroredHeaders,
+    negotiation::{Accept, is_json},
+    request_body,
+    response::{Body, accepted, json, method_not_allowed, text},
+    sessions::Sessions,
+    settings::HttpSettings,
+};
+use crate::mcp_server::{
+    McpServer,
+    client_caller::Outlet,
+    protocol_error::{overloaded, unsupported_version},
+    request_meta::RequestMeta,
+};
+use http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
+use hyper::body::Incoming;
+use serde_json::{Map, Value};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use toolstead_domain::client_profile::{Generation, ProtocolVersion};
+use toolstead_infrastructure::mcp::wire::{
+    headers,
+    message::{Id, Message, RpcError, error_response},
+};
+
+/// Everything that all requests share.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) server: McpServer,
+    gate: Gate,
+    mirrored: MirroredHeaders,
+    sessions: Sessions,
+    settings: HttpSettings,
+    room: Arc<Semaphore>,
+    /// Given when streams that never end by themselves are to end.
+    ending: CancellationToken,
+    draining: AtomicBool,
+}
+
+/// A request of either generation, taken apart as far as both go.
+struct RpcRequest {
+    id: Id,
+    method: String,
+    params: Map<String, Value>,
+    meta: RequestMeta,
+}
+
+impl Endpoint {
+    pub(super) fn new(server: McpServer, settings: HttpSettings) -> Self {
+        let ending = CancellationToken::new();
+        Self {
+            gate: Gate::new(&settings),
+            mirrored: MirroredHeaders::new(server.app.registry.clone()),
+            sessions: Sessions::new(&settings, ending.clone()),
+            room: Arc::new(Semaphore::new(settings.max_in_flight)),
+            ending,
+            draining: AtomicBool::new(false),
+            server,
+            settings,
+        }
+    }
+
+    /// Answers one HTTP request.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        match request.uri().path() {
+            "/mcp" => self.mcp(request).await,
+            "/healthz" => text(StatusCode::OK, "alive\n"),
+            "/readyz" if self.is_draining() => text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
+            "/readyz" if !self.server.is_settled() => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
+            "/readyz" => text(StatusCode::OK, "ready\n"),
+            _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),
+        }
+    }
+
+    /// Takes no new requests from here on and ends the streams that never end by themselves.
+    pub(super) fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+        self.ending.cancel();
+    }
+
+    /// Forgets sessions that nobody used for long.
+    pub(super) fn expire_sessions(&self) {
+        self.sessions.expire(Instant::now());
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    async fn mcp(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let holder = match self.gate.admit(&head) {
+            Ok(holder) => holder,
+            Err(refusal) => return refusal,
+        };
+        if self.is_draining() {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");
+        }
+        let endpoint = self.clone();
+        match (&head.method, generation_of_header(&head.headers)) {
+            // Requests say for themselves which rules they follow.
+            (&Method::POST, generation) => endpoint.post(holder, &head, generation, body).await,
+            (_, Err(refusal)) => refusal,
+            (&Method::GET, Ok(Generation::Legacy)) => self.open_stream(holder, &head.headers),
+            (&Method::DELETE, Ok(Generation::Legacy)) => self.end_session(holder, &head.headers),
+            (&Method::GET | &Method::DELETE, Ok(Generation::Modern)) => method_not_allowed("POST"),
+            _ => method_not_allowed("GET, POST, DELETE"),
+        }
+    }
+
+    async fn post(
+        self: Arc<Self>,
+        holder: &TokenHolder,
+        head: &Parts,
+        generation: Result<Generation, Response<Body>>,
+        body: Incoming,
+    ) -> Response<Body> {
+        if !is_json(&head.headers) {
+            return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `application/json`");
+        }
+        let accept = Accept::of(&head.headers);
+        if !accept.json && !accept.events {
+            return text(StatusCode::NOT_ACCEPTABLE, "answers are `application/json` or `text/event-stream`");
+        }
+        let read = request_body::read(body, self.settings.max_body_bytes, self.settings.body_timeout).await;
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(refusal) => return refusal,
+        };
+        match Message::parse(&bytes) {
+            Ok(Message::Request { id, method, mut params }) => {
+                // The text of a large message is not kept while it is worked on.
+                drop(bytes);
+                match RequestMeta::take(&mut params) {
+                    Ok(meta) => self.request(holder, head, accept, RpcRequest { id, method, params, meta }).await,
+                    Err(error) => refused(&id, &error),
+                }
+            }
+            Ok(Message::Notification { method, params }) => match generation {
+                Ok(Generation::Legacy) => self.notification(holder, &head.headers, &method, &params),
+                // 2026-07-28 has no notification to a server over HTTP; what an extension sends is of no concern here.
+                Ok(Generation::Modern) => accepted(),
+                Err(refusal) => refusal,
+            },
+            Ok(Message::Response { .. }) => match generation {
+                Ok(Generation::Legacy) => self.client_response(holder, &head.headers),
+                Ok(Generation::Modern) => text(StatusCode::BAD_REQUEST, "clients of 2026-07-28 send no responses"),
+                Err(refusal) => refusal,
+            },
+            Err(wrong) => json(StatusCode::BAD_REQUEST, error_response(wrong.id.as_ref(), &wrong.error)),
+        }
+    }
+
+    async fn request(
+        self: Arc<Self>,
+        holder: &TokenHolder,
+        head: &Parts,
+        accept: Accept,
+        request: RpcRequest,
+    ) -> Response<Body> {
+        let Ok(room) = self.room.clone().try_acquire_owned() else {
+            let error = overloaded("the server is busy: try again later");
+            return json(StatusCode::SERVICE_UNAVAILABLE, error_response(Some(&request.id), &error));
+        };
+        match generation_of(&head.headers, &request) {
+            Ok(Generation::Legacy) => self.legacy_request(holder, &head.headers, accept, request, room).await,
+            Ok(Generation::Modern) => self.modern_request(holder, &head.headers, accept, request, room).await,
+            Err(error) => refused(&request.id, &error),
+        }
+    }
+}
+
+/// By which generation's rules whatever is no request is to be served: by its header alone, without one by the older.
+fn generation_of_header(headers: &HeaderMap) -> Result<Generation, Response<Body>> {
+    let Some(value) = headers.get(&headers::PROTOCOL_VERSION) else { return Ok(Generation::Legacy) };
+    let version = value.to_str().ok().and_then(ProtocolVersion::parse);
+    let version = version.ok_or_else(|| text(StatusCode::BAD_REQUEST, "this `MCP-Protocol-Version` is not spoken"))?;
+    Ok(version.generation())
+}
+
+/// By which generation's rules a request is to be served (MCP 2026-07-28, basic/versioning, "Backward Compatibility"):
+/// by the version that it names for itself, else by the header, else by what only one of them knows.
+fn generation_of(headers: &HeaderMap, request: &RpcRequest) -> Result<Generation, RpcError> {
+    let header = headers.get(&headers::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
+    let header = header.map(|text| (text, ProtocolVersion::parse(text)));
+    let is_modern = |version: ProtocolVersion| version.generation() == Generation::Modern;
+    let named = request.meta.named_version().map(ProtocolVersion::parse);
+    match (named, header) {
+        (Some(named), _) if named.is_none_or(is_modern) => Ok(Generation::Modern),
+        (_, Some((_, Some(version)))) if is_modern(version) => Ok(Generation::Modern),
+        (_, Some((text, None))) => Err(unsupported_version(text)),
+        (None, _) if matches!(request.method.as_str(), "server/discover" | "subscriptions/listen") => {
+            Ok(Generation::Modern)
+        }
+        _ => Ok(Generation::Legacy),
+    }
+}
+
+/// 400, with the error.
+fn refused(id: &Id, error: &RpcError) -> Response<Body> {
+    json(StatusCode::BAD_REQUEST, error_response(Some(id), error))
+}
+
+/// Where a call's notifications go.
+fn outlet(accept: Accept) -> Outlet {
+    if accept.events { Outlet::Response(Notify::new()) } else { Outlet::Nowhere }
+}

@@ -1,0 +1,118 @@
+//! Requests of MCP 2026-07-28: each stands for itself.
+
+use super::{Endpoint, RpcRequest, outlet, refused};
+use crate::mcp_server::{
+    answer::{Answer, AnswerKind},
+    call_tool::{Client, ToolCallRequest},
+    client_caller::ClientCaller,
+    http::{
+        call_response::{Abandoned, Work, answered, respond},
+        changes_stream::ChangesStream,
+        gate::TokenHolder,
+        negotiation::Accept,
+        response::{Body, live_events, text},
+    },
+    log_threshold::LogThreshold,
+    protocol_error::method_not_found,
+    request_meta::RequestMeta,
+    subscription::Subscription,
+};
+use http::{HeaderMap, Response, StatusCode};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+use toolstead_application::cancel_signal::CancelSignal;
+use toolstead_domain::client_profile::{ClientProfile, Generation};
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+
+impl Endpoint {
+    /// Answers a request by the rules of 2026-07-28.
+    pub(super) async fn modern_request(
+        self: Arc<Self>,
+        holder: &TokenHolder,
+        headers: &HeaderMap,
+        accept: Accept,
+        request: RpcRequest,
+        room: OwnedSemaphorePermit,
+    ) -> Response<Body> {
+        let RpcRequest { id, method, params, mut meta } = request;
+        let profile = match self.check(headers, &method, &params, &mut meta) {
+            Ok(profile) => profile,
+            Err(error) => return refused(&id, &error),
+        };
+        let answer = match method.as_str() {
+            "server/discover" => self.server.discover(&id),
+            "tools/list" => self.server.list_tools(&id, &params, Generation::Modern).await,
+            "tools/call" => return self.call(holder, accept, id, params, meta, profile, room).await,
+            "subscriptions/listen" => match Subscription::parse(id.clone(), &params) {
+                Ok(subscription) => return self.listen(&subscription, accept),
+                Err(error) => Answer::error(&id, &error),
+            },
+            other => Answer::error(&id, &method_not_found(other)),
+        };
+        answered(Some(answer), Vec::new(), accept, status)
+    }
+
+    /// Checks what a request says of itself, from the outside inwards, and takes out who its client is.
+    fn check(
+        &self,
+        headers: &HeaderMap,
+        method: &str,
+        params: &Map<String, Value>,
+        meta: &mut RequestMeta,
+    ) -> Result<ClientProfile, RpcError> {
+        meta.check_complete()?;
+        self.mirrored.check_version(headers, meta.named_version().unwrap_or_default())?;
+        let profile = meta.take_profile()?;
+        self.mirrored.check_request(headers, method, params)?;
+        Ok(profile)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a request, taken apart")]
+    async fn call(
+        self: Arc<Self>,
+        holder: &TokenHolder,
+        accept: Accept,
+        id: Id,
+        mut params: Map<String, Value>,
+        meta: RequestMeta,
+        profile: ClientProfile,
+        room: OwnedSemaphorePermit,
+    ) -> Response<Body> {
+        let call = match ToolCallRequest::parse(&mut params, meta.rest) {
+            Ok(call) => call,
+            Err(error) => return answered(Some(Answer::error(&id, &error)), Vec::new(), accept, status),
+        };
+        let cancel = CancelSignal::new();
+        let threshold = LogThreshold::Request(profile.log_level);
+        let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept)));
+        let (principal, session) = (holder.principal.clone(), holder.session.clone());
+        let client = Client { principal, session, profile: Arc::new(profile) };
+        let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
+        let work = async move {
+            let _room = room;
+            self.server.call_tool(&id, call, client, said, cancel).await
+        };
+        respond(Work::new(work, Abandoned::Ends), caller, accept, status, keep_alive).await
+    }
+
+    fn listen(&self, subscription: &Subscription, accept: Accept) -> Response<Body> {
+        if !accept.events {
+            return text(StatusCode::NOT_ACCEPTABLE, "a subscription is answered by `text/event-stream`");
+        }
+        let stream = ChangesStream::new(self.server.app.registry.changes(), self.settings.keep_alive)
+            .beginning_with(subscription.acknowledgement())
+            .ending_with(subscription.result(&self.server.identity));
+        let message = subscription.tools_list_changed.then(|| subscription.list_changed());
+        live_events(stream.telling(message, self.ending.clone()))
+    }
+}
+
+/// MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation".
+fn status(kind: AnswerKind) -> StatusCode {
+    match kind {
+        AnswerKind::Regular => StatusCode::OK,
+        AnswerKind::UnknownMethod => StatusCode::NOT_FOUND,
+        AnswerKind::BadRequest => StatusCode::BAD_REQUEST,
+    }
+}

@@ -1,0 +1,28 @@
+//! Responses that are streams of events, one JSON-RPC message each.
+
+use bytes::Bytes;
+use futures::stream::{BoxStream, Stream, StreamExt};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use std::convert::Infallible;
+use toolstead_infrastructure::mcp::wire::sse::{KEEP_ALIVE, write_event};
+
+/// A body that sends events as they come.
+pub(super) type Events = StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
+
+/// Shows that the stream is alive; clients skip it.
+pub(super) const ALIVE: Bytes = Bytes::from_static(KEEP_ALIVE);
+
+/// Each message as an event.
+pub(super) fn events<'a>(messages: impl IntoIterator<Item = &'a Vec<u8>>) -> Bytes {
+    let mut stream = Vec::new();
+    for message in messages {
+        write_event(&mut stream, None, message);
+    }
+    stream.into()
+}
+
+/// A body of these pieces.
+pub(super) fn body(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Events {
+    StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece))).boxed())
+}

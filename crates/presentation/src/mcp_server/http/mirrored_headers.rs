@@ -1,0 +1,108 @@
+//! Whether the headers of a request say what its body says (MCP 2026-07-28, basic/transports/streamable-http, "Server
+//! Validation"): whoever routes or refuses by the headers must not be deceived by another body.
+
+use crate::mcp_server::protocol_error::of_kind;
+use http::HeaderMap;
+use serde_json::{Map, Value};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+use toolstead_application::tool_registry::{ToolRegistry, snapshot::RegisteredTool};
+use toolstead_domain::error_kind::ErrorKind;
+use toolstead_infrastructure::mcp::wire::{
+    headers::{self, InvalidHeader, ParamHeaders},
+    message::RpcError,
+};
+
+/// Compares headers with bodies. Which parameters a tool wants mirrored is read from its schema once.
+#[derive(Debug)]
+pub(super) struct MirroredHeaders {
+    registry: Arc<ToolRegistry>,
+    known: Mutex<Known>,
+}
+
+/// What was read of the schemas of one snapshot.
+#[derive(Debug, Default)]
+struct Known {
+    version: u64,
+    by_tool: HashMap<String, Arc<ParamHeaders>>,
+}
+
+impl MirroredHeaders {
+    pub(super) fn new(registry: Arc<ToolRegistry>) -> Self {
+        Self { registry, known: Mutex::default() }
+    }
+
+    /// Checks `MCP-Protocol-Version` against the version that the body names.
+    ///
+    /// # Errors
+    /// -32020.
+    pub(super) fn check_version(&self, headers: &HeaderMap, named: &str) -> Result<(), RpcError> {
+        check(headers::text_of(headers, &headers::PROTOCOL_VERSION), "MCP-Protocol-Version", named)
+    }
+
+    /// Checks `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*`.
+    ///
+    /// # Errors
+    /// -32020.
+    pub(super) fn check_request(
+        &self,
+        headers: &HeaderMap,
+        method: &str,
+        params: &Map<String, Value>,
+    ) -> Result<(), RpcError> {
+        check(headers::text_of(headers, &headers::METHOD), "Mcp-Method", method)?;
+        let Some(name) = headers::mirrored_name(method, params) else { return Ok(()) };
+        check(headers::text_of(headers, &headers::NAME), "Mcp-Name", name)?;
+        if method != "tools/call" {
+            return Ok(());
+        }
+        // What is no tool, or no object, is found out on the path of the call.
+        let Some(mirrored) = self.of_tool(name) else { return Ok(()) };
+        let none = Map::new();
+        let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&none);
+        mirrored.check(headers, arguments).map_err(|error| mismatch(&error))
+    }
+
+    /// The parameters that the tool wants mirrored; `None` when there are none.
+    fn of_tool(&self, name: &str) -> Option<Arc<ParamHeaders>> {
+        let snapshot = self.registry.snapshot();
+        let tool = snapshot.resolve(name).ok()?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.version != snapshot.version() {
+            *known = Known { version: snapshot.version(), ..Known::default() };
+        }
+        let canonical = tool.tool.name().as_str();
+        let mirrored = match known.by_tool.get(canonical) {
+            Some(mirrored) => mirrored.clone(),
+            None => {
+                let mirrored = Arc::new(read(tool));
+                known.by_tool.insert(canonical.to_owned(), mirrored.clone());
+                mirrored
+            }
+        };
+        (!mirrored.is_empty()).then_some(mirrored)
+    }
+}
+
+/// Clients leave a tool out whose annotations are wrong, so none of them mirrors anything of it.
+fn read(tool: &RegisteredTool) -> ParamHeaders {
+    ParamHeaders::of_schema(tool.tool.input_schema()).unwrap_or_else(|error| {
+        tracing::warn!(tool = %tool.tool.name(), %error, "clients over HTTP will not use the tool");
+        ParamHeaders::default()
+    })
+}
+
+fn check(header: Result<Option<Cow<'_, str>>, InvalidHeader>, name: &str, body: &str) -> Result<(), RpcError> {
+    match header.map_err(|error| mismatch(&error))? {
+        Some(text) if text == body => Ok(()),
+        Some(_) => Err(mismatch(&InvalidHeader(format!("the header `{name}` does not say what the body says")))),
+        None => Err(mismatch(&InvalidHeader(format!("the header `{name}` is missing")))),
+    }
+}
+
+fn mismatch(error: &InvalidHeader) -> RpcError {
+    of_kind(RpcError::HEADER_MISMATCH, ErrorKind::InvalidInput, format!("Header mismatch: {error}"))
+}

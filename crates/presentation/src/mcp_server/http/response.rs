@@ -1,0 +1,71 @@
+//! The responses of the HTTP edge.
+
+use super::event_stream::Events;
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{Either, Full};
+
+/// A whole text, or a stream of events.
+pub(super) type Body = Either<Full<Bytes>, Events>;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+pub(super) fn json(status: StatusCode, json: Vec<u8>) -> Response<Body> {
+    whole(status, JSON, json.into())
+}
+
+/// One sentence for whoever debugs the client.
+pub(super) fn text(status: StatusCode, text: &'static str) -> Response<Body> {
+    whole(status, TEXT, Bytes::from_static(text.as_bytes()))
+}
+
+/// 202 without a body.
+pub(super) fn accepted() -> Response<Body> {
+    empty(StatusCode::ACCEPTED)
+}
+
+/// 204.
+pub(super) fn no_content() -> Response<Body> {
+    empty(StatusCode::NO_CONTENT)
+}
+
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Full::default()));
+    *response.status_mut() = status;
+    response
+}
+
+/// 405, with the methods that there are.
+pub(super) fn method_not_allowed(allowed: &'static str) -> Response<Body> {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "this method is not served here");
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// Events that are all there already.
+pub(super) fn whole_events(events: Bytes) -> Response<Body> {
+    unbuffered(whole(StatusCode::OK, EVENT_STREAM, events))
+}
+
+/// Events as they come.
+pub(super) fn live_events(events: Events) -> Response<Body> {
+    let mut response = Response::new(Either::Right(events));
+    response.headers_mut().insert(header::CONTENT_TYPE, EVENT_STREAM);
+    unbuffered(response)
+}
+
+fn whole(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Full::new(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+/// Keeps caches and proxies from holding events back (MCP 2026-07-28, basic/transports/streamable-http).
+fn unbuffered(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

@@ -1,0 +1,269 @@
+//! The sessions of clients up to MCP 2025-11-25 (basic/transports, "Session Management").
+
+use super::settings::HttpSettings;
+use crate::mcp_server::{call_tool::Client, in_flight::InFlight, log_threshold::LogThreshold};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::{
+    collections::HashMap,
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use toolstead_domain::{
+    client_profile::{ClientProfile, LogLevel},
+    principal::Principal,
+    tool_execution::CancelReason,
+};
+
+/// Random bytes of a session's id: it cannot be guessed, and it lets nobody in who does not hold the token, too.
+const ID_BYTES: usize = 24;
+
+/// All sessions, bounded in number.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    by_id: Mutex<HashMap<Arc<str>, Arc<HttpSession>>>,
+    limit: usize,
+    idle: Duration,
+    turns: usize,
+    ending: CancellationToken,
+    random: SystemRandom,
+}
+
+/// One session.
+#[derive(Debug)]
+pub(super) struct HttpSession {
+    pub(super) id: Arc<str>,
+    principal: Principal,
+    pub(super) threshold: LogThreshold,
+    pub(super) in_flight: Arc<InFlight>,
+    /// Who may run next.
+    pub(super) turns: Semaphore,
+    /// Given when the session is over.
+    closed: CancellationToken,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    profile: Arc<ClientProfile>,
+    /// Ends the stream of notifications that the client opened last.
+    stream: Option<CancellationToken>,
+    /// Requests and streams that are at it.
+    users: usize,
+    last_used: Instant,
+}
+
+/// A session in use, which cannot expire meanwhile.
+#[derive(Debug)]
+pub(super) struct SessionInUse(Arc<HttpSession>);
+
+/// Why no session could be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotOpened {
+    #[error("{0} sessions are open already: end one first")]
+    TooMany(usize),
+    #[error("the system gives no random numbers")]
+    NoRandomness,
+}
+
+impl Sessions {
+    /// No sessions yet. All streams of sessions end with `ending`.
+    pub(super) fn new(settings: &HttpSettings, ending: CancellationToken) -> Self {
+        Self {
+            by_id: Mutex::default(),
+            limit: settings.max_sessions,
+            idle: settings.session_idle,
+            turns: settings.max_in_flight_per_session,
+            ending,
+            random: SystemRandom::new(),
+        }
+    }
+
+    /// Opens a session.
+    pub(super) fn open(
+        &self,
+        principal: Principal,
+        profile: ClientProfile,
+        now: Instant,
+    ) -> Result<Arc<HttpSession>, NotOpened> {
+        let mut bytes = [0; ID_BYTES];
+        self.random.fill(&mut bytes).map_err(|_| NotOpened::NoRandomness)?;
+        let id: Arc<str> = URL_SAFE_NO_PAD.encode(bytes).into();
+        let state = State { profile: Arc::new(profile), stream: None, users: 0, last_used: now };
+        let session = Arc::new(HttpSession {
+            id: id.clone(),
+            principal,
+            threshold: LogThreshold::session(),
+            in_flight: Arc::default(),
+            turns: Semaphore::new(self.turns),
+            closed: self.ending.child_token(),
+            state: Mutex::new(state),
+        });
+        let mut by_id = self.lock();
+        if by_id.len() >= self.limit {
+            self.drop_idle(&mut by_id, now);
+        }
+        if by_id.len() >= self.limit {
+            return Err(NotOpened::TooMany(self.limit));
+        }
+        by_id.insert(id, session.clone());
+        Ok(session)
+    }
+
+    /// The principal's session of that id. One of somebody else is as unknown as none.
+    pub(super) fn find(&self, id: &str, principal: &Principal) -> Option<SessionInUse> {
+        let session = self.lock().get(id).filter(|session| session.principal == *principal)?.clone();
+        Some(session.in_use())
+    }
+
+    /// Ends a session: its requests are taken back, its stream ends. `false` when there is none.
+    pub(super) fn close(&self, id: &str, principal: &Principal) -> bool {
+        let closed = {
+            let mut by_id = self.lock();
+            let is_theirs = by_id.get(id).is_some_and(|session| session.principal == *principal);
+            if is_theirs { by_id.remove(id) } else { None }
+        };
+        let was_there = closed.is_some();
+        if let Some(session) = closed {
+            session.close();
+        }
+        was_there
+    }
+
+    /// Ends those that nobody used for long.
+    pub(super) fn expire(&self, now: Instant) {
+        self.drop_idle(&mut self.lock(), now);
+    }
+
+    fn drop_idle(&self, by_id: &mut HashMap<Arc<str>, Arc<HttpSession>>, now: Instant) {
+        by_id.retain(|_, session| {
+            let state = session.lock();
+            let idle = state.users == 0 && now.saturating_duration_since(state.last_used) >= self.idle;
+            if idle {
+                session.closed.cancel();
+            }
+            !idle
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<HttpSession>>> {
+        // Nothing panics while it is held.
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HttpSession {
+    fn in_use(self: Arc<Self>) -> SessionInUse {
+        self.lock().users += 1;
+        SessionInUse(self)
+    }
+
+    fn close(&self) {
+        self.closed.cancel();
+        self.in_flight.cancel_all(CancelReason::Client);
+    }
+
+    /// Who calls, in a request of this session.
+    pub(super) fn client(&self) -> Client {
+        let profile = self.lock().profile.clone();
+        Client { principal: self.principal.clone(), session: self.id.clone(), profile }
+    }
+
+    /// Changes from which level on the client hears of logs.
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        self.threshold.set(level);
+        let mut state = self.lock();
+        state.profile = Arc::new(ClientProfile { log_level: Some(level), ..(*state.profile).clone() });
+    }
+
+    /// Opens the stream of notifications. Each message goes out on one stream only, so one that was open ends; it may be
+    /// a connection that broke without our knowing. The token is given when the new one must end.
+    pub(super) fn open_stream(&self) -> CancellationToken {
+        let stream = self.closed.child_token();
+        if let Some(before) = self.lock().stream.replace(stream.clone()) {
+            before.cancel();
+        }
+        stream
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Deref for SessionInUse {
+    type Target = Arc<HttpSession>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for SessionInUse {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.users -= 1;
+        state.last_used = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_infrastructure::mcp::wire::message::Id;
+
+    const IDLE: Duration = Duration::from_secs(60);
+
+    fn sessions(max_sessions: usize) -> Sessions {
+        let settings = HttpSettings { max_sessions, session_idle: IDLE, ..HttpSettings::default() };
+        Sessions::new(&settings, CancellationToken::new())
+    }
+
+    fn profile() -> ClientProfile {
+        ClientProfile::without_protocol("test")
+    }
+
+    #[test]
+    fn a_session_belongs_to_its_principal() {
+        let (ours, theirs) = (Principal::token("a"), Principal::token("b"));
+        let sessions = sessions(10);
+        let session = sessions.open(ours.clone(), profile(), Instant::now()).unwrap();
+        assert!(session.id.len() * 6 >= 128 && session.id.bytes().all(|byte| byte.is_ascii_graphic()));
+        assert!(sessions.find(&session.id, &theirs).is_none() && !sessions.close(&session.id, &theirs));
+        let running = sessions.find(&session.id, &ours).unwrap().in_flight.begin_beside(Id::Number(1));
+        let stream = session.open_stream();
+        assert!(sessions.close(&session.id, &ours) && !sessions.close(&session.id, &ours));
+        assert!(sessions.find(&session.id, &ours).is_none() && stream.is_cancelled());
+        assert_eq!(running.cancel.reason(), Some(CancelReason::Client));
+    }
+
+    #[test]
+    fn idle_sessions_make_room_and_those_in_use_do_not() {
+        let principal = Principal::token("a");
+        let sessions = sessions(2);
+        let start = Instant::now();
+        let open = |at: Instant| sessions.open(principal.clone(), profile(), at);
+        let (first, second) = (open(start).unwrap(), open(start).unwrap());
+        assert_eq!(open(start).unwrap_err(), NotOpened::TooMany(2));
+        let in_use = sessions.find(&first.id, &principal).unwrap();
+        let third = open(start + IDLE).unwrap();
+        assert!(sessions.find(&second.id, &principal).is_none());
+        drop(in_use);
+        sessions.expire(start + IDLE);
+        assert!(sessions.find(&first.id, &principal).is_some(), "it was used just now");
+        sessions.expire(start + 3 * IDLE);
+        assert!(sessions.find(&third.id, &principal).is_none());
+    }
+
+    #[test]
+    fn a_new_stream_ends_the_one_before() {
+        let sessions = sessions(1);
+        let session = sessions.open(Principal::token("a"), profile(), Instant::now()).unwrap();
+        let (one, two) = (session.open_stream(), session.open_stream());
+        assert!(one.is_cancelled() && !two.is_cancelled());
+    }
+}

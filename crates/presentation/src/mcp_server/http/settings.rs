@@ -1,0 +1,78 @@
+//! How the HTTP server is to be run.
+
+use crate::mcp_server::server_identity::ServerIdentity;
+use std::{fmt, time::Duration};
+use toolstead_infrastructure::mcp::wire::lines::MAX_MESSAGE_BYTES;
+
+/// What an HTTP server allows and demands. The limits hold for all clients together where nothing else is said.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// What clients are told about this server.
+    pub identity: ServerIdentity,
+    /// Who gets in. Without any token nobody does.
+    pub tokens: Vec<BearerToken>,
+    /// Names that `Host` may bear, against DNS rebinding: `localhost`, `[::1]`, or with a port `example.com:8443`.
+    /// Without a port any port fits.
+    pub allowed_hosts: Vec<String>,
+    /// Pages that may call, as `Origin` names them: `https://app.example.com`, or with any port `http://localhost:*`.
+    /// Requests without `Origin` do not come from a page.
+    pub allowed_origins: Vec<String>,
+    /// The largest body of a request.
+    pub max_body_bytes: usize,
+    /// Connections at once; more wait until one ends.
+    pub max_connections: usize,
+    /// Requests at once; more are refused with 503.
+    pub max_in_flight: usize,
+    /// Requests of one session that run at once; more wait for their turn.
+    pub max_in_flight_per_session: usize,
+    /// Sessions at once; more are refused with 503.
+    pub max_sessions: usize,
+    /// A session that is not used for so long is over.
+    pub session_idle: Duration,
+    /// How long a client may take for the head of a request, and be silent between two.
+    pub head_timeout: Duration,
+    /// How long a client may take for the body of a request.
+    pub body_timeout: Duration,
+    /// How often a stream on which nothing happens shows that it is alive.
+    pub keep_alive: Duration,
+}
+
+impl Default for HttpSettings {
+    /// For clients on this machine. There is no token yet.
+    fn default() -> Self {
+        let loopback = ["localhost", "127.0.0.1", "[::1]"];
+        Self {
+            identity: ServerIdentity::default(),
+            tokens: Vec::new(),
+            allowed_hosts: loopback.map(str::to_owned).to_vec(),
+            allowed_origins: loopback
+                .iter()
+                .flat_map(|host| ["http", "https"].map(|s| format!("{s}://{host}:*")))
+                .collect(),
+            max_body_bytes: MAX_MESSAGE_BYTES,
+            max_connections: 512,
+            max_in_flight: 1024,
+            max_in_flight_per_session: 64,
+            max_sessions: 1000,
+            session_idle: Duration::from_secs(30 * 60),
+            head_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// A secret that lets its holder in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BearerToken {
+    /// Tells tokens apart in the audit trail; no secret.
+    pub name: String,
+    /// The secret itself, as it stands behind `Bearer `.
+    pub secret: String,
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BearerToken").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! `tools/list`.
+
+use super::{
+    McpServer,
+    answer::Answer,
+    protocol_error::{invalid_params, of_kind},
+};
+use serde::Serialize;
+use serde_json::{Map, Value, value::RawValue};
+use toolstead_application::list_tools::{ListToolsQuery, PageSize, ToolFilter};
+use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind};
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+
+/// A page holds definitions up to this size.
+const PAGE_BYTES: usize = 1 << 20;
+/// How long a client may keep a page, in milliseconds: enough for one turn of an agent, little enough that a client
+/// which does not listen for changes soon sees a server that came late.
+const LIST_TTL_MS: u32 = 5_000;
+
+/// MCP's `ListToolsResult`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListToolsResult<'a> {
+    #[serde(flatten)]
+    modern: Option<ModernMembers>,
+    tools: Vec<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<&'a str>,
+}
+
+/// What 2026-07-28 adds to it (basic, "ResultType"; server/utilities/caching).
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ModernMembers {
+    result_type: &'static str,
+    ttl_ms: u32,
+    cache_scope: &'static str,
+    #[serde(rename = "_meta")]
+    meta: Value,
+}
+
+impl McpServer {
+    /// One page of tools, each definition as it came from its provider.
+    pub(super) async fn list_tools(&self, id: &Id, params: &Map<String, Value>, generation: Generation) -> Answer {
+        let cursor = match cursor(params) {
+            Ok(cursor) => cursor,
+            Err(error) => return Answer::error(id, &error),
+        };
+        if cursor.is_none() {
+            self.settle().await;
+        }
+        let query = ListToolsQuery { filter: ToolFilter::default(), cursor, page: PageSize::Bytes(PAGE_BYTES) };
+        let page = match self.app.list_tools.handle(&query) {
+            Ok(page) => page,
+            Err(error) => {
+                let error = of_kind(RpcError::INVALID_PARAMS, ErrorKind::InvalidInput, error.to_string());
+                return Answer::error(id, &error);
+            }
+        };
+        let modern = match generation {
+            Generation::Legacy => None,
+            Generation::Modern => Some(ModernMembers {
+                result_type: "complete",
+                ttl_ms: LIST_TTL_MS,
+                cache_scope: "private",
+                meta: self.identity.result_meta(),
+            }),
+        };
+        let tools = page.tools.iter().map(|one| one.wire()).collect();
+        Answer::result(id, &ListToolsResult { modern, tools, next_cursor: page.next_cursor.as_deref() })
+    }
+}
+
+fn cursor(params: &Map<String, Value>) -> Result<Option<String>, RpcError> {
+    match params.get("cursor") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(cursor)) => Ok(Some(cursor.clone())),
+        Some(_) => Err(invalid_params("`cursor` must be the text that came as `nextCursor`")),
+    }
+}

@@ -1,0 +1,187 @@
+//! A request's `_meta`: what belongs to this hop, and what goes along with the call.
+
+use super::protocol_error::{invalid_params, unsupported_version};
+use serde_json::{Map, Value};
+use toolstead_domain::client_profile::{ClientProfile, LogLevel, ProtocolVersion};
+use toolstead_infrastructure::mcp::wire::{
+    message::RpcError,
+    meta::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN, PROTOCOL_VERSION},
+};
+
+/// A client's name in the audit trail is kept to this length.
+const CLIENT_CHARACTERS: usize = 128;
+
+/// The parts of `_meta`, moved out of the parameters.
+#[derive(Debug, Default)]
+pub(super) struct RequestMeta {
+    protocol_version: Option<Value>,
+    client_info: Option<Value>,
+    client_capabilities: Option<Value>,
+    log_level: Option<Value>,
+    /// Under which name the client wants to hear of progress: a text or a whole number, else nothing was asked for.
+    pub(super) progress_token: Option<Value>,
+    /// Everything else, for the provider of the tool.
+    pub(super) rest: Map<String, Value>,
+}
+
+impl RequestMeta {
+    /// Takes `_meta` out of a request's parameters.
+    ///
+    /// # Errors
+    /// -32602 when it is no object.
+    pub(super) fn take(params: &mut Map<String, Value>) -> Result<Self, RpcError> {
+        let mut rest = match params.swap_remove("_meta") {
+            None => return Ok(Self::default()),
+            Some(Value::Object(meta)) => meta,
+            Some(_) => return Err(invalid_params("`_meta` must be an object")),
+        };
+        let is_token = |value: &Value| value.is_string() || value.is_i64() || value.is_u64();
+        // Removed one by one: `shift_remove` keeps the order of what goes on.
+        Ok(Self {
+            protocol_version: rest.shift_remove(PROTOCOL_VERSION),
+            client_info: rest.shift_remove(CLIENT_INFO),
+            client_capabilities: rest.shift_remove(CLIENT_CAPABILITIES),
+            log_level: rest.shift_remove(LOG_LEVEL),
+            progress_token: rest.shift_remove(PROGRESS_TOKEN).filter(is_token),
+            rest,
+        })
+    }
+
+    /// The protocol version that the request names for itself, as clients since 2026-07-28 do.
+    pub(super) fn named_version(&self) -> Option<&str> {
+        self.protocol_version.as_ref()?.as_str()
+    }
+
+    /// Checks that what 2026-07-28 asks of every request is there (basic, "Per-request protocol fields").
+    ///
+    /// # Errors
+    /// -32602 with the names of what is missing or malformed.
+    pub(super) fn check_complete(&self) -> Result<(), RpcError> {
+        let mut lacking = Vec::new();
+        if self.named_version().is_none() {
+            lacking.push(PROTOCOL_VERSION);
+        }
+        if !self.client_capabilities.as_ref().is_some_and(Value::is_object) {
+            lacking.push(CLIENT_CAPABILITIES);
+        }
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let hint = "clients up to 2025-11-25 send `initialize` first";
+        Err(invalid_params(format!("the request's `_meta` lacks or misstates `{}` ({hint})", lacking.join("`, `"))))
+    }
+
+    /// Takes out who the client of this one request is.
+    ///
+    /// # Errors
+    /// -32602 as [`check_complete`](Self::check_complete), and for a log level that there is not; -32022 for a version
+    /// that is not spoken.
+    pub(super) fn take_profile(&mut self) -> Result<ClientProfile, RpcError> {
+        self.check_complete()?;
+        let named = self.named_version().unwrap_or_default();
+        let protocol = ProtocolVersion::parse(named).ok_or_else(|| unsupported_version(named))?;
+        let log_level = self.log_level.as_ref().map(log_level).transpose()?;
+        let capabilities = match self.client_capabilities.take() {
+            Some(Value::Object(capabilities)) => capabilities,
+            _ => Map::new(),
+        };
+        let client = self.client_info.as_ref().map_or_else(String::new, client_label);
+        Ok(ClientProfile { protocol: Some(protocol), capabilities, client, log_level })
+    }
+}
+
+/// The level that a value names.
+///
+/// # Errors
+/// -32602 with the levels that there are.
+pub(super) fn log_level(value: &Value) -> Result<LogLevel, RpcError> {
+    value.as_str().and_then(LogLevel::parse).ok_or_else(|| {
+        let levels: Vec<&str> = LogLevel::ALL.iter().map(|level| level.as_str()).collect();
+        invalid_params(format!("the log level must be one of {}", levels.join(", ")))
+    })
+}
+
+/// Name and version of MCP's `Implementation` as one text without control characters.
+pub(super) fn client_label(info: &Value) -> String {
+    let part = |name: &str| info.get(name).and_then(Value::as_str).unwrap_or("");
+    let (name, version) = (part("name"), part("version"));
+    let space = if name.is_empty() || version.is_empty() { "" } else { " " };
+    let characters = name.chars().chain(space.chars()).chain(version.chars());
+    characters.filter(|character| !character.is_control()).take(CLIENT_CHARACTERS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn taken(meta: Value) -> RequestMeta {
+        let mut params = Map::from_iter([("_meta".to_owned(), meta), ("name".to_owned(), json!("x"))]);
+        let meta = RequestMeta::take(&mut params).unwrap();
+        assert_eq!(Value::Object(params), json!({"name": "x"}));
+        meta
+    }
+
+    #[test]
+    fn what_belongs_to_the_hop_is_taken_out_and_the_rest_goes_along_in_order() {
+        let mut meta = taken(json!({
+            "traceparent": "00-1-2-01",
+            PROTOCOL_VERSION: "2026-07-28",
+            "com.example/a": {"b": 1},
+            CLIENT_CAPABILITIES: {"elicitation": {}},
+            CLIENT_INFO: {"name": "c\u{1b}lient", "version": "1"},
+            LOG_LEVEL: "error",
+            PROGRESS_TOKEN: 7,
+        }));
+        let profile = meta.take_profile().unwrap();
+        assert_eq!(Value::Object(meta.rest).to_string(), r#"{"traceparent":"00-1-2-01","com.example/a":{"b":1}}"#);
+        assert_eq!(meta.progress_token, Some(json!(7)));
+        let expected = ClientProfile {
+            protocol: Some(ProtocolVersion::V20260728),
+            capabilities: json!({"elicitation": {}}).as_object().unwrap().clone(),
+            client: "client 1".into(),
+            log_level: Some(LogLevel::Error),
+        };
+        assert_eq!(profile, expected);
+    }
+
+    #[track_caller]
+    fn check_refused(meta: Value, code: i64, part: &str) {
+        let error = taken(meta).take_profile().unwrap_err();
+        assert_eq!(error.code, code, "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+
+    #[test]
+    fn incomplete_metadata_is_refused_with_what_is_missing() {
+        check_refused(json!({}), -32602, PROTOCOL_VERSION);
+        check_refused(json!({PROTOCOL_VERSION: "2026-07-28"}), -32602, CLIENT_CAPABILITIES);
+        check_refused(json!({PROTOCOL_VERSION: 1, CLIENT_CAPABILITIES: {}}), -32602, PROTOCOL_VERSION);
+        check_refused(json!({PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: []}), -32602, CLIENT_CAPABILITIES);
+        check_refused(
+            json!({PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: {}, LOG_LEVEL: "loud"}),
+            -32602,
+            "debug, info",
+        );
+        check_refused(json!({PROTOCOL_VERSION: "1900-01-01", CLIENT_CAPABILITIES: {}}), -32022, "Unsupported");
+    }
+
+    #[test]
+    fn a_progress_token_is_a_text_or_a_whole_number() {
+        for (token, taken_as) in [
+            (json!("t"), Some(json!("t"))),
+            (json!(-3), Some(json!(-3))),
+            (json!(1.5), None),
+            (json!(null), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(taken(json!({PROGRESS_TOKEN: token})).progress_token, taken_as);
+        }
+    }
+
+    #[test]
+    fn metadata_that_is_no_object_is_refused() {
+        let mut params = Map::from_iter([("_meta".to_owned(), json!("x"))]);
+        assert_eq!(RequestMeta::take(&mut params).unwrap_err().code, -32602);
+    }
+}

@@ -1,0 +1,399 @@
+//! One client on a pair of byte streams: what each message is, in the state of things.
+
+use super::{
+    StdioSettings,
+    lost_id::{self, LostMessage},
+};
+use crate::mcp_server::{
+    McpServer,
+    answer::Answer,
+    call_tool::{Client, ToolCallRequest},
+    client_caller::{ClientCaller, Outlet},
+    in_flight::{InFlight, Running},
+    list_changes::ListChanges,
+    log_threshold::LogThreshold,
+    protocol_error::{invalid_request, method_not_found, of_session, overloaded},
+    request_meta::{RequestMeta, log_level},
+    subscription::Subscription,
+};
+use serde_json::{Map, Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use toolstead_domain::{
+    client_profile::{ClientProfile, Generation, ProtocolVersion},
+    error_kind::ErrorKind,
+    session::{Session, SessionState},
+    tool_execution::CancelReason,
+};
+use toolstead_infrastructure::mcp::wire::{
+    lines::{LineSender, LinesClosed, MAX_MESSAGE_BYTES},
+    message::{Id, Message, RpcError, error_response},
+};
+use uuid::Uuid;
+
+/// Subscriptions of one connection. One is enough for a client that knows what it wants.
+const MAX_SUBSCRIPTIONS: usize = 16;
+/// What a waiting request counts at least, so that their number is bounded, too.
+const LEAST_BYTES: usize = 4 << 10;
+
+/// The state of one connection.
+pub(super) struct Connection {
+    server: Arc<McpServer>,
+    lines: LineSender,
+    session: Session,
+    /// How the client opened; `None` until its first request that tells.
+    generation: Option<Generation>,
+    /// Who the client is, once it said so with `initialize`.
+    profile: Arc<ClientProfile>,
+    threshold: LogThreshold,
+    in_flight: Arc<InFlight>,
+    turns: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+    subscriptions: Arc<Semaphore>,
+    tasks: TaskTracker,
+    /// Given when subscriptions are to end.
+    ending: CancellationToken,
+}
+
+/// A request between its arrival and its answer, with its place in the queue.
+struct Pending {
+    running: Running,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    pub(super) fn new(server: Arc<McpServer>, settings: &StdioSettings, lines: LineSender) -> Self {
+        Self {
+            server,
+            lines,
+            session: Session::created(Uuid::now_v7().to_string(), settings.principal.clone()),
+            generation: None,
+            profile: Arc::new(ClientProfile::without_protocol("")),
+            threshold: LogThreshold::session(),
+            in_flight: Arc::default(),
+            turns: Arc::new(Semaphore::new(settings.max_in_flight)),
+            room: Arc::new(Semaphore::new(settings.max_waiting_bytes.min(Semaphore::MAX_PERMITS))),
+            subscriptions: Arc::new(Semaphore::new(MAX_SUBSCRIPTIONS)),
+            tasks: TaskTracker::new(),
+            ending: CancellationToken::new(),
+        }
+    }
+
+    /// Acts on one line. Requests that take time run on beside it.
+    ///
+    /// # Errors
+    /// [`LinesClosed`] when the client reads no more.
+    pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<(), LinesClosed> {
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        match Message::parse(bytes) {
+            Ok(Message::Request { id, method, params }) => self.request(id, method, params, bytes.len()).await,
+            Ok(Message::Notification { method, params }) => {
+                self.notification(&method, &params);
+                Ok(())
+            }
+            Ok(Message::Response { id, .. }) => {
+                tracing::debug!(%id, "the client answered what nobody asked");
+                Ok(())
+            }
+            // What was meant as an answer or a notification is not answered, however wrong it is.
+            Err(wrong) if wrong.is_response || (wrong.id.is_none() && wrong.error.code == RpcError::INVALID_PARAMS) => {
+                tracing::debug!(error = %wrong.error, "the client sent a malformed message");
+                Ok(())
+            }
+            Err(wrong) => self.lines.send(error_response(wrong.id.as_ref(), &wrong.error)).await,
+        }
+    }
+
+    /// Answers a line that was too long, of which this is left.
+    ///
+    /// # Errors
+    /// [`LinesClosed`] when the client reads no more.
+    pub(super) async fn refuse(&self, beginning: &[u8], end: &[u8]) -> Result<(), LinesClosed> {
+        match lost_id::read(beginning, end) {
+            LostMessage::Request(id) => {
+                let message = format!("the message is longer than {MAX_MESSAGE_BYTES} bytes");
+                let error = invalid_request(ErrorKind::TooLarge, message);
+                self.lines.send(error_response(id.as_ref(), &error)).await
+            }
+            LostMessage::Unanswered => {
+                tracing::debug!("the client sent a message that is too long");
+                Ok(())
+            }
+        }
+    }
+
+    fn notification(&mut self, method: &str, params: &Map<String, Value>) {
+        match method {
+            "notifications/initialized" => {
+                let first = self.session.state() == SessionState::Initializing;
+                if self.session.initialized().is_ok() && first {
+                    self.tell_list_changes();
+                }
+            }
+            "notifications/cancelled" => {
+                if let Some(id) = params.get("requestId").and_then(Id::from_value) {
+                    self.in_flight.cancel(&id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    async fn request(
+        &mut self,
+        id: Id,
+        method: String,
+        mut params: Map<String, Value>,
+        bytes: usize,
+    ) -> Result<(), LinesClosed> {
+        let answered = match self.in_flight.check_free(&id).and_then(|()| RequestMeta::take(&mut params)) {
+            Err(error) => Err(error),
+            Ok(meta) => match self.generation_of(&method, &meta) {
+                Err(error) => Err(error),
+                Ok(Generation::Legacy) => self.legacy_request(&id, &method, params, meta, bytes),
+                Ok(Generation::Modern) => self.modern_request(&id, &method, params, meta, bytes),
+            },
+        };
+        match answered {
+            Ok(None) => Ok(()),
+            Ok(Some(answer)) => self.lines.send(answer.json).await,
+            Err(error) => self.lines.send(error_response(Some(&id), &error)).await,
+        }
+    }
+
+    /// By which generation's rules the request is to be served. A connection keeps to the one that it was opened with
+    /// (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
+    fn generation_of(&self, method: &str, meta: &RequestMeta) -> Result<Generation, RpcError> {
+        let named = meta.named_version().map(|text| (text, ProtocolVersion::parse(text)));
+        match (self.generation, named) {
+            (None, Some((_, Some(version)))) if method != "server/discover" => Ok(version.generation()),
+            (None, Some(_)) => Ok(Generation::Modern),
+            (None, None) if matches!(method, "server/discover" | "subscriptions/listen") => Ok(Generation::Modern),
+            (None, None) => Ok(Generation::Legacy),
+            (Some(Generation::Legacy), Some((text, version)))
+                if version.is_none_or(|version| version.generation() == Generation::Modern) =>
+            {
+                Err(mixed(format!("with `initialize`, so requests of {text} need a connection of their own")))
+            }
+            (Some(Generation::Legacy), _) => Ok(Generation::Legacy),
+            (Some(Generation::Modern), None) if method == "initialize" => {
+                Err(mixed(format!("in {}, so `initialize` needs a connection of its own", ProtocolVersion::NEWEST)))
+            }
+            (Some(Generation::Modern), Some((text, Some(version)))) if version.generation() == Generation::Legacy => {
+                Err(mixed(format!(
+                    "in {}, so requests of {text} need a connection of their own",
+                    ProtocolVersion::NEWEST
+                )))
+            }
+            (Some(Generation::Modern), _) => Ok(Generation::Modern),
+        }
+    }
+
+    fn legacy_request(
+        &mut self,
+        id: &Id,
+        method: &str,
+        mut params: Map<String, Value>,
+        meta: RequestMeta,
+        bytes: usize,
+    ) -> Result<Option<Answer>, RpcError> {
+        match method {
+            "initialize" => {
+                let mut session = self.session.clone();
+                session.initialize().map_err(of_session)?;
+                let (answer, profile) = self.server.initialize(id, &mut params)?;
+                self.session = session;
+                self.generation = Some(Generation::Legacy);
+                self.profile = Arc::new(profile);
+                return Ok(Some(answer));
+            }
+            "ping" => return Ok(Some(Answer::result(id, &json!({})))),
+            _ => {}
+        }
+        self.session.check_ready().map_err(of_session)?;
+        match method {
+            "logging/setLevel" => {
+                let level = log_level(params.get("level").unwrap_or(&Value::Null))?;
+                self.threshold.set(level);
+                self.profile = Arc::new(ClientProfile { log_level: Some(level), ..(*self.profile).clone() });
+                Ok(Some(Answer::result(id, &json!({}))))
+            }
+            "tools/list" => self.list_tools(id, params, Generation::Legacy, bytes),
+            "tools/call" => {
+                let (profile, threshold) = (self.profile.clone(), self.threshold.clone());
+                self.call_tool(id, params, meta, profile, threshold, bytes)
+            }
+            _ => Err(method_not_found(method)),
+        }
+    }
+
+    fn modern_request(
+        &mut self,
+        id: &Id,
+        method: &str,
+        params: Map<String, Value>,
+        mut meta: RequestMeta,
+        bytes: usize,
+    ) -> Result<Option<Answer>, RpcError> {
+        let profile = meta.take_profile()?;
+        if method == "server/discover" {
+            return Ok(Some(self.server.discover(id)));
+        }
+        if method == "ping" {
+            return Err(method_not_found(method));
+        }
+        self.generation = Some(Generation::Modern);
+        match method {
+            "tools/list" => self.list_tools(id, params, Generation::Modern, bytes),
+            "tools/call" => {
+                let threshold = LogThreshold::Request(profile.log_level);
+                self.call_tool(id, params, meta, Arc::new(profile), threshold, bytes)
+            }
+            "subscriptions/listen" => self.listen(id, &params),
+            _ => Err(method_not_found(method)),
+        }
+    }
+
+    fn list_tools(
+        &self,
+        id: &Id,
+        params: Map<String, Value>,
+        generation: Generation,
+        bytes: usize,
+    ) -> Result<Option<Answer>, RpcError> {
+        let pending = self.begin(id, bytes)?;
+        let (server, lines, turns) = (self.server.clone(), self.lines.clone(), self.turns.clone());
+        self.tasks.spawn(async move {
+            let Pending { running, _room } = pending;
+            let answer = async {
+                let _turn = turns.acquire().await;
+                server.list_tools(&running.id, &params, generation).await
+            };
+            tokio::select! {
+                answer = answer => {
+                    // An error says that the client is gone, which the connection sees for itself.
+                    let _ = lines.send(answer.json).await;
+                }
+                _ = running.cancel.cancelled() => {}
+            }
+        });
+        Ok(None)
+    }
+
+    fn call_tool(
+        &self,
+        id: &Id,
+        mut params: Map<String, Value>,
+        meta: RequestMeta,
+        profile: Arc<ClientProfile>,
+        threshold: LogThreshold,
+        bytes: usize,
+    ) -> Result<Option<Answer>, RpcError> {
+        let request = ToolCallRequest::parse(&mut params, meta.rest)?;
+        let pending = self.begin(id, bytes)?;
+        let client = Client { principal: self.session.principal.clone(), session: self.session.id.clone(), profile };
+        let (server, lines, turns) = (self.server.clone(), self.lines.clone(), self.turns.clone());
+        let cancel = pending.running.cancel.clone();
+        let outlet = Outlet::Lines(lines.clone());
+        let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet));
+        self.tasks.spawn(async move {
+            let Pending { running, _room } = pending;
+            // A call that is taken back while it waits takes the path as well, which records it and does not run it.
+            let _turn = tokio::select! {
+                turn = turns.acquire() => turn.ok(),
+                _ = cancel.cancelled() => None,
+            };
+            let answer = server.call_tool(&running.id, request, client, caller.clone(), cancel).await;
+            let rest = caller.finish();
+            let Some(answer) = answer else { return };
+            for line in rest.into_iter().chain([answer.json]) {
+                if lines.send(line).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(None)
+    }
+
+    fn listen(&self, id: &Id, params: &Map<String, Value>) -> Result<Option<Answer>, RpcError> {
+        let subscription = Subscription::parse(id.clone(), params)?;
+        let place = self.subscriptions.clone().try_acquire_owned();
+        let place = place.map_err(|_| overloaded(format!("{MAX_SUBSCRIPTIONS} subscriptions are open already")))?;
+        let running = self.in_flight.begin(id.clone())?;
+        let mut changes = ListChanges::new(self.server.app.registry.changes());
+        let (server, lines, ending) = (self.server.clone(), self.lines.clone(), self.ending.clone());
+        self.tasks.spawn(async move {
+            let _place = place;
+            let told = async {
+                lines.send(subscription.acknowledgement()).await?;
+                while subscription.tools_list_changed && changes.next().await.is_some() {
+                    lines.send(subscription.list_changed()).await?;
+                }
+                std::future::pending::<Result<(), LinesClosed>>().await
+            };
+            tokio::select! {
+                biased;
+                _ = running.cancel.cancelled() => {}
+                _ = told => {}
+                () = ending.cancelled() => {
+                    // The cancellation page asks for the first, the subscriptions page for the second; a client that
+                    // took the first for the end ignores the second.
+                    for line in [subscription.cancelled(), subscription.result(&server.identity)] {
+                        if lines.send(line).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        });
+        Ok(None)
+    }
+
+    /// Tells a client with a session of every change, for as long as it is there.
+    fn tell_list_changes(&self) {
+        let mut changes = ListChanges::new(self.server.app.registry.changes());
+        let (lines, ending) = (self.lines.clone(), self.ending.clone());
+        let told = async move {
+            while changes.next().await.is_some() {
+                let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                if lines.send(changed.to_string().into_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        };
+        self.tasks.spawn(async move { ending.run_until_cancelled(told).await });
+    }
+
+    /// Takes a request in, if there is room.
+    fn begin(&self, id: &Id, bytes: usize) -> Result<Pending, RpcError> {
+        let bytes = u32::try_from(bytes.max(LEAST_BYTES)).unwrap_or(u32::MAX);
+        let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| {
+            overloaded("too many requests wait on this connection: send more when some of them are answered")
+        })?;
+        Ok(Pending { running: self.in_flight.begin(id.clone())?, _room: room })
+    }
+
+    /// Ends every request: after `grace`, those that still run are cancelled and have `records` to be recorded.
+    pub(super) async fn end(&mut self, grace: Duration, reason: CancelReason, records: Duration) {
+        self.session.close();
+        self.ending.cancel();
+        self.tasks.close();
+        if timeout(grace, self.tasks.wait()).await.is_err() {
+            self.in_flight.cancel_all(reason);
+            if timeout(records, self.tasks.wait()).await.is_err() {
+                tracing::warn!("some calls are still being recorded");
+            }
+        }
+        self.session.closed();
+    }
+}
+
+fn mixed(message: String) -> RpcError {
+    invalid_request(ErrorKind::UnsupportedVersion, format!("this connection was opened {message}"))
+}

@@ -1,0 +1,91 @@
+//! A call's result as each protocol generation wants it.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
+use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, tool_result::ToolResult};
+
+/// The key in `_meta` under which a result with `isError` names the kind of its error
+/// ([`ErrorKind::as_str`]). Without it the kind is [`ErrorKind::ExecutionFailed`].
+pub(super) const ERROR_KIND: &str = "toolstead/errorKind";
+
+/// Writes a `CallToolResult` as it came, but for `resultType`, which later clients need and earlier ones do not know.
+#[derive(Debug)]
+pub(super) struct ToolResultWire<'a> {
+    object: &'a Map<String, Value>,
+    generation: Generation,
+}
+
+impl<'a> ToolResultWire<'a> {
+    pub(super) fn new(result: &'a ToolResult, generation: Generation) -> Self {
+        Self::of_object(result.as_object(), generation)
+    }
+
+    pub(super) fn of_object(object: &'a Map<String, Value>, generation: Generation) -> Self {
+        Self { object, generation }
+    }
+}
+
+impl Serialize for ToolResultWire<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if self.generation == Generation::Modern {
+            map.serialize_entry("resultType", "complete")?;
+        }
+        for (name, value) in self.object {
+            let passes = match (name.as_str(), self.generation) {
+                ("resultType", _) => false,
+                // Revisions before 2026-07-28 allow objects alone, and their clients refuse the whole result
+                // otherwise. The text block beside it says the same.
+                ("structuredContent", Generation::Legacy) => value.is_object(),
+                _ => true,
+            };
+            if passes {
+                map.serialize_entry(name, value)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// Names the error's kind in the result's `_meta`.
+pub(super) fn with_error_kind(result: ToolResult, kind: ErrorKind) -> Map<String, Value> {
+    let mut object = result.into_object();
+    match object.get_mut("_meta") {
+        Some(Value::Object(meta)) => {
+            meta.insert(ERROR_KIND.into(), kind.as_str().into());
+        }
+        _ => {
+            object.insert("_meta".into(), json!({ERROR_KIND: kind.as_str()}));
+        }
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(result: Value, legacy: Value, modern: Value) {
+        let result = ToolResult::from_upstream(result).unwrap();
+        for (generation, expected) in [(Generation::Legacy, legacy), (Generation::Modern, modern)] {
+            let wire = serde_json::to_string(&ToolResultWire::new(&result, generation)).unwrap();
+            assert_eq!(wire, expected.to_string());
+        }
+    }
+
+    #[test]
+    fn results_pass_as_they_came_but_for_the_result_type() {
+        check(
+            json!({"x": {"y": 1.0}, "content": [{"type": "video"}], "structuredContent": {"a": 1}, "_meta": {"k": null}}),
+            json!({"x": {"y": 1.0}, "content": [{"type": "video"}], "structuredContent": {"a": 1}, "_meta": {"k": null}}),
+            json!({"resultType": "complete", "x": {"y": 1.0}, "content": [{"type": "video"}],
+                "structuredContent": {"a": 1}, "_meta": {"k": null}}),
+        );
+        check(
+            json!({"content": [{"type": "text", "text": "[1]"}], "structuredContent": [1], "resultType": "complete"}),
+            json!({"content": [{"type": "text", "text": "[1]"}]}),
+            json!({"resultType": "complete", "content": [{"type": "text", "text": "[1]"}], "structuredContent": [1]}),
+        );
+    }
+}

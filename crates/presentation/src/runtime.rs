@@ -1,0 +1,21 @@
+//! The tokio runtime of both binaries.
+
+use crate::cli::output::note;
+use std::{process::ExitCode, time::Duration};
+
+/// How long work on blocking threads has to end; a read from a terminal never does.
+const LAST_WORK: Duration = Duration::from_millis(200);
+
+/// Runs a program to its end.
+pub fn run(program: impl Future<Output = ExitCode>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            note(&format!("error: the runtime cannot be started: {error}"));
+            return ExitCode::from(70);
+        }
+    };
+    let code = runtime.block_on(program);
+    runtime.shutdown_timeout(LAST_WORK);
+    code
+}

@@ -1,0 +1,321 @@
+//! The command line, through the real binary: what it prints, and its exit codes.
+
+use crate::binaries::{Home, Pipe, Server, TOKEN, kill, peer, python_program, stderr, stdout};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::{io::Write, process::Stdio, time::Instant};
+
+/// The exit code, and that the texts stand in what was printed, on either stream.
+#[track_caller]
+fn check(home: &Home, arguments: &[&str], code: i32, texts: &[&str]) {
+    let output = home.run(arguments);
+    let printed = format!("{}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {printed}");
+    for text in texts {
+        assert!(printed.contains(text), "{arguments:?} does not say `{text}`: {printed}");
+    }
+}
+
+fn json_of(home: &Home, arguments: &[&str]) -> Value {
+    let output = home.run(arguments);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)))
+}
+
+#[test]
+fn each_kind_of_end_has_its_exit_code() {
+    let home = Home::new();
+    std::fs::write(home.work().join("a.txt"), "hello\n").unwrap();
+    check(&home, &["call", "echo", r#"{"message":"hi"}"#], 0, &["Echo: hi"]);
+    check(&home, &["call", "read_file", r#"{"path":"missing.txt"}"#], 4, &["missing.txt"]);
+    check(
+        &home,
+        &["call", "edit_file", r#"{"path":"a.txt","old_text":"x","new_text":"y"}"#, "--allow", "Write"],
+        1,
+        &["a.txt"],
+    );
+    check(&home, &["call", "echo", "{"], 2, &["the arguments are not JSON"]);
+    check(&home, &["call", "echo", r#"{"message":7}"#], 2, &["/message: expected a string, got 7"]);
+    check(&home, &["call", "echo", r#"{"message":18446744073709551617}"#], 2, &["18446744073709551617 fits neither"]);
+    check(
+        &home,
+        &["call", "write_file", r#"{"path":"b","content":""}"#],
+        3,
+        &["Nobody can be asked here", "--allow 'Write("],
+    );
+    check(
+        &home,
+        &["call", "read_file", r#"{"path":"/etc/passwd"}"#],
+        3,
+        &["outside of the workspace's roots", "--root DIR"],
+    );
+    check(&home, &["call", "ecko", "{}"], 4, &["Unknown tool: ecko. Did you mean `echo`?"]);
+    check(&home, &["tools", "ecko"], 4, &["did you mean echo?"]);
+    check(&home, &["executions", "show", "01a1fab5-59da-773a-85ab-31997d167df0"], 4, &["no call of the id"]);
+    check(&home, &["nonsense"], 2, &["nonsense"]);
+    check(&home, &["--config", "missing.toml", "tools"], 2, &["there is no such file"]);
+}
+
+#[test]
+fn arguments_come_from_the_line_from_a_file_and_from_standard_input() {
+    let home = Home::new();
+    std::fs::write(home.work().join("arguments.json"), r#"{"message":"from a file"}"#).unwrap();
+    check(&home, &["call", "echo", "@arguments.json"], 0, &["Echo: from a file"]);
+    let mut child =
+        home.toolstead(&["call", "echo", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"message":"from a pipe"}"#).unwrap();
+    assert_eq!(stdout(&child.wait_with_output().unwrap()), "Echo: from a pipe\n");
+    check(&home, &["call", "echo", "@missing.json"], 2, &["missing.json"]);
+}
+
+#[test]
+fn a_rule_of_the_run_allows_a_change_and_the_trail_says_so() {
+    let home = Home::new();
+    let write = r#"{"path":"b.txt","content":"text"}"#;
+    check(&home, &["--allow", "Write(b.txt)", "call", "write_file", write], 0, &[]);
+    assert_eq!(std::fs::read_to_string(home.work().join("b.txt")).unwrap(), "text");
+    check(&home, &["call", "write_file", write], 3, &[]);
+    let listed = json_of(&home, &["executions", "list", "--json", "--tool", "write_file"]);
+    let rows = listed["executions"].as_array().unwrap();
+    let outcomes: Vec<&str> = rows.iter().map(|row| row["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["refused", "succeeded"]);
+    assert!(
+        rows[1]["decision"]["reason"].as_str().unwrap().contains("the allow rule `Write(b.txt)` in the command line"),
+        "{rows:?}"
+    );
+    let shown = json_of(&home, &["executions", "show", rows[1]["id"].as_str().unwrap()]);
+    assert_eq!(
+        (&shown["tool"], &shown["accesses"][0]),
+        (&json!("write_file"), &json!(format!("write {}", home.work().join("b.txt").display())))
+    );
+    let refused = json_of(&home, &["executions", "list", "--json", "--outcome", "refused"]);
+    assert_eq!(refused["executions"].as_array().unwrap().len(), 1);
+    check(&home, &["executions", "list", "--outcome", "lost"], 2, &["`lost` is no outcome"]);
+}
+
+#[test]
+fn the_choice_of_tools_hides_and_refuses() {
+    let home = Home::new();
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let list = json_of(&home, &[&["tools", "--json"], arguments].concat());
+        list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&["--tools", "echo,Grep"]), ["echo", "grep"]);
+    assert_eq!(names(&["--tools", ""]), [""; 0]);
+    assert!(!names(&["--tools=-echo"]).contains(&"echo".to_owned()));
+    assert_eq!(names(&["--category", "search"]), ["glob", "grep"]);
+    check(&home, &["--tools", "grep", "call", "echo", "{}"], 3, &["not among those chosen with `--tools`"]);
+    check(&home, &["--tools", "ecko", "tools"], 2, &["no tool is called `ecko`; did you mean `echo`?"]);
+    check(&home, &["--tools", "echo,-grep", "tools"], 2, &["mixes"]);
+    check(&home, &["tools", "--category", "nonsense"], 2, &["`nonsense` is not a category"]);
+    assert_eq!(names(&["--tools", "mcp__absent__tool,echo"]), ["echo"], "a server that is not there is no error");
+}
+
+#[test]
+fn a_tool_that_is_switched_off_is_hidden_and_refused_until_it_is_switched_on() {
+    let home = Home::new();
+    check(&home, &["tools", "echo", "--disable"], 0, &["switched off"]);
+    assert!(!stdout(&home.run(&["tools"])).contains("echo "));
+    assert!(stdout(&home.run(&["tools", "--all"])).contains("(it is switched off)"));
+    check(&home, &["call", "echo", "{}"], 4, &["the tool `echo` is switched off"]);
+    check(&home, &["tools", "echo", "--enable"], 0, &["switched on"]);
+    check(&home, &["call", "echo", r#"{"message":"hi"}"#], 0, &["Echo: hi"]);
+}
+
+#[test]
+fn one_tool_is_shown_with_everything_that_is_known_of_it() {
+    let home = Home::new();
+    check(
+        &home,
+        &["tools", "Read"],
+        0,
+        &["read_file", "aliases", "Read", "category     file", "input schema", "\"path\""],
+    );
+}
+
+#[test]
+fn a_project_file_waits_for_trust_and_secrets_are_never_shown() {
+    let home = Home::new();
+    let file = home.work().join("toolstead.toml");
+    let text = "[permissions]\nallow = [\"Write\"]\n[mcp_servers.up]\nurl = \"http://127.0.0.1:1/mcp\"\nheaders = { Authorization = \"hidden-secret\" }\n";
+    std::fs::write(&file, text).unwrap();
+    let write = ["call", "write_file", r#"{"path":"b.txt","content":""}"#];
+    check(&home, &write, 3, &[]);
+    check(&home, &["servers"], 0, &["found, not used: `up`"]);
+    check(&home, &["config", "show"], 0, &["waits for trust"]);
+    let trusted = home.run(&["config", "trust"]);
+    assert!(stderr(&trusted).contains("in force from now on: permissions.allow"), "{}", stderr(&trusted));
+    for output in [trusted, home.run(&["config", "show"]), home.run(&["config", "show", "--json"])] {
+        assert!(
+            output.status.success() && !format!("{}{}", stdout(&output), stderr(&output)).contains("hidden-secret")
+        );
+    }
+    check(&home, &write, 0, &[]);
+    std::fs::write(&file, format!("{text}# changed\n")).unwrap();
+    check(&home, &write, 3, &[]);
+}
+
+#[test]
+fn a_bad_configuration_is_told_with_file_and_line() {
+    let home = Home::new();
+    std::fs::write(
+        home.work().join("toolstead.toml"),
+        "[limits]\noutput_byte = 5\n[permissions]\ndeny = [\"Read(\", \"ecko\"]\n",
+    )
+    .unwrap();
+    check(
+        &home,
+        &["config", "check"],
+        2,
+        &["toolstead.toml:2: unknown key `limits.output_byte`; did you mean `output_bytes`?"],
+    );
+    check(&home, &["tools"], 2, &["toolstead.toml:4"]);
+    std::fs::write(home.work().join("toolstead.toml"), "[permissions]\ndeny = [\"ecko\"]\n").unwrap();
+    check(&home, &["config", "check"], 2, &["no tool is called `ecko`; did you mean `echo`?"]);
+    std::fs::remove_file(home.work().join("toolstead.toml")).unwrap();
+    check(&home, &["config", "check"], 0, &["can be used"]);
+}
+
+#[test]
+fn servers_and_doctor_say_how_things_are() {
+    let home = Home::new();
+    let config = home.config(&format!(
+        "[mcp_servers.good]\ncommand = {:?}\nargs = [{:?}, \"good\"]\n[mcp_servers.gone]\ncommand = \"no-such-program\"\n",
+        python_program("python"),
+        peer("hostile_upstream.py")
+    ));
+    let config = config.to_str().unwrap();
+    let servers = json_of(&home, &["servers", "--json", "--config", config]);
+    let state = |name: &str| {
+        let all = servers["servers"].as_array().unwrap();
+        all.iter().find(|server| server["name"] == name).unwrap()["state"].clone()
+    };
+    assert_eq!((state("good"), state("gone")), (json!("ready"), json!("failed")));
+    check(&home, &["servers", "--config", config], 0, &["good", "ready", "no-such-program"]);
+    check(&home, &["doctor", "--config", config], 0, &["openat2", "database", "good: ready", "gone: failed"]);
+}
+
+#[test]
+fn completions_are_made_for_each_shell() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        check(&home, &["completions", shell], 0, &["executions"]);
+    }
+}
+
+#[test]
+fn a_reader_that_had_enough_ends_it_quietly() {
+    let home = Home::new();
+    let mut child = home.toolstead(&["tools", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{:?} {}", output.status, stderr(&output));
+}
+
+#[test]
+fn an_interrupted_call_is_recorded_and_ends_with_its_code() {
+    let home = Home::new();
+    let config = home.config(&format!(
+        "[mcp_servers.hang]\ncommand = {:?}\nargs = [{:?}, \"hang\"]\nallow_tools = [\"*\"]\n",
+        python_program("python"),
+        peer("hostile_upstream.py")
+    ));
+    let config = config.to_str().unwrap();
+    check(&home, &["call", "mcp__hang__work", r#"{"n":1}"#, "--timeout", "1", "--config", config], 5, &["hang", "1 s"]);
+    let mut child = home
+        .toolstead(&["call", "mcp__hang__work", r#"{"n":2}"#, "--config", config])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    loop {
+        let running = json_of(&home, &["executions", "list", "--json", "--outcome", "running"]);
+        if !running["executions"].as_array().unwrap().is_empty() {
+            break;
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+    }
+    let asked = Instant::now();
+    kill(child.id(), Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    assert!(asked.elapsed().as_secs() < 3, "{:?}", asked.elapsed());
+    let last = json_of(&home, &["executions", "list", "--json", "--limit", "1"]);
+    assert_eq!(last["executions"][0]["outcome"], "cancelled", "{last}");
+}
+
+#[test]
+fn the_stdio_server_ends_with_its_input_and_with_a_signal() {
+    let home = Home::new();
+    let mut pipe = Pipe::start(home.toolstead(&["mcp"]));
+    pipe.initialize();
+    pipe.send("{");
+    assert_eq!(pipe.receive()["error"]["code"], -32700);
+    pipe.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nope"}}"#);
+    assert_eq!(pipe.answer(1)["error"]["data"]["kind"], "not_found");
+    pipe.send(
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"}}}"#,
+    );
+    assert_eq!(pipe.answer(2)["result"]["content"][0]["text"], "Echo: hi");
+    let (rest, status) = pipe.finish();
+    assert!(status.success() && rest.is_empty(), "{status} {rest}");
+
+    let mut pipe = Pipe::start(home.toolstead(&["mcp"]));
+    pipe.initialize();
+    kill(pipe.child.id(), Signal::TERM);
+    assert!(pipe.child.wait().unwrap().success());
+}
+
+/// The status of the answer to one HTTP request.
+fn status(address: &str, line: &str, headers: &str, body: &str) -> u16 {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{line} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_server_wants_its_token_and_ends_in_good_order() {
+    let home = Home::new();
+    let server = Server::start(&home, "");
+    let address = server.address.clone();
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let post = |token: &str| {
+        let headers = format!(
+            "authorization: {token}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n"
+        );
+        status(&address, "POST /mcp", &headers, initialize)
+    };
+    assert_eq!((post("none"), post("Bearer wrong"), post(&format!("Bearer {TOKEN}"))), (401, 401, 200));
+    assert_eq!((status(&address, "GET /healthz", "", ""), status(&address, "GET /readyz", "", "")), (200, 200));
+    assert!(server.end(Signal::TERM).success());
+}
+
+#[test]
+fn a_token_is_made_once_and_shown_once() {
+    let home = Home::new();
+    let first_line_with = |text: &str| {
+        let mut child = home
+            .command(env!("CARGO_BIN_EXE_toolstead-server"), &["--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut printed = String::new();
+        let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
+        while !printed.contains("Ctrl-C") {
+            assert!(std::io::BufRead::read_line(&mut output, &mut printed).unwrap() > 0, "{printed}");
+        }
+        kill(child.id(), Signal::INT);
+        assert!(child.wait().unwrap().success());
+        printed.lines().find(|line| line.contains(text)).map(str::to_owned)
+    };
+    let made = first_line_with("made just now").expect("the first start shows the token");
+    let token = made.rsplit(' ').next().unwrap().to_owned();
+    assert!(token.len() >= 40, "{made}");
+    assert_eq!(first_line_with(&token), None, "it is not shown again");
+}

@@ -1,0 +1,36 @@
+//! Tests of the whole, through its outer borders: the binaries, the wire, the database file. One binary, so that it is
+//! linked once. A file bears the name of what it tests.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stdout, reason = "what a long test measured is worth reading")]
+#![allow(missing_docs, reason = "tests are named as sentences")]
+
+/// Which crate may use which, and under which licences.
+mod architecture;
+/// The configuration: files, environment and flags in, one value out.
+mod configuration;
+/// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
+mod mcp_client;
+/// The MCP server over HTTP.
+mod mcp_http;
+/// The MCP server over pipes.
+mod mcp_stdio;
+/// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
+mod sqlite;
+/// What the tests of the MCP server need.
+mod support;
+/// The pages of the built-in tools are those of their definitions.
+mod tool_docs;
+
+/// The real binaries and the real peers, for the tests below.
+mod binaries;
+/// The command line, through the real binary.
+mod cli;
+/// Real clients list and call our tools, in each of their protocol modes.
+mod clients;
+/// The official conformance suite, against us and through us.
+mod conformance;
+/// `kill -9` under load loses nothing that was answered.
+mod crash;
+/// Real servers stand behind us, and one may die.
+mod real_servers;

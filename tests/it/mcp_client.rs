@@ -1,0 +1,6 @@
+//! One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
+
+mod calling;
+mod children;
+mod hostile;
+mod sdk_server;

@@ -1,0 +1,165 @@
+//! A provider of one server, and calls as the path of a call makes them.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use std::{
+    collections::BTreeMap,
+    panic::Location,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+use tokio::time::timeout;
+use toolstead_domain::{
+    category::Category,
+    client_profile::ClientProfile,
+    error_kind::ErrorKind,
+    permission::grant::Grant,
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        output_sink::NoOutputs,
+        tool_provider::{CallContext, CallOutcome, ProviderState, ToolProvider},
+    },
+    principal::Principal,
+    server_name::ServerName,
+    tool::{Tool, ToolSource},
+    tool_call::{CallId, ToolCall},
+    tool_name::ToolName,
+};
+use toolstead_infrastructure::{
+    mcp::client::{
+        McpServer, McpServerStatus,
+        config::{HttpServer, McpServerConfig, McpTransport, RetryPolicy, StdioServer},
+        connection::McpServerDeps,
+        http_connector::HttpConnector,
+    },
+    sandbox::{child_environment, launcher::Launcher},
+};
+use uuid::Uuid;
+
+/// Everything that a test waits for comes sooner than this.
+pub(super) const SOON: Duration = Duration::from_secs(60);
+
+/// Progress and log messages as they came.
+#[derive(Debug, Default)]
+pub(super) struct Listener {
+    pub(super) progress: Mutex<Vec<f64>>,
+    pub(super) logs: Mutex<Vec<Value>>,
+}
+
+#[async_trait]
+impl Caller for Listener {
+    fn progress(&self, progress: Progress) {
+        self.progress.lock().unwrap().push(progress.progress);
+    }
+
+    fn log(&self, message: LogMessage) {
+        self.logs.lock().unwrap().push(message.data);
+    }
+
+    async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
+        Err(NotAnswered::Unsupported)
+    }
+}
+
+pub(super) fn deps() -> McpServerDeps {
+    McpServerDeps {
+        launcher: Launcher::start().unwrap(),
+        http: Arc::new(HttpConnector::default()),
+        environment: child_environment::base(|name| std::env::var(name).ok()),
+        working_dir: std::env::current_dir().unwrap(),
+    }
+}
+
+/// A configuration that tries again quickly.
+pub(super) fn config(name: &str, transport: McpTransport) -> McpServerConfig {
+    let mut config = McpServerConfig::new(ServerName::parse(name).unwrap(), transport);
+    config.retry = RetryPolicy { first: Duration::from_millis(50), longest: Duration::from_secs(60) };
+    config
+}
+
+pub(super) fn stdio(command: &str, args: &[&str]) -> McpTransport {
+    let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+    McpTransport::Stdio(StdioServer { command: command.into(), args, env: BTreeMap::new(), working_dir: None })
+}
+
+pub(super) fn http(url: &str) -> McpTransport {
+    let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer of-a-secret".to_owned())]);
+    McpTransport::Http(HttpServer { url: url.parse().unwrap(), headers })
+}
+
+/// Waits until the server's status is as wanted.
+#[track_caller]
+pub(super) fn until(
+    server: &McpServer,
+    wanted: impl Fn(&McpServerStatus) -> bool,
+) -> impl Future<Output = McpServerStatus> {
+    let place = Location::caller();
+    async move {
+        let waiting = async {
+            loop {
+                // Marks what has been seen; whether there is a list does not matter.
+                let _ = server.list().await;
+                let status = server.status();
+                if wanted(&status) {
+                    return status;
+                }
+                server.changed().await;
+            }
+        };
+        match timeout(SOON, waiting).await {
+            Ok(status) => status,
+            Err(_) => panic!("{place}: {:?}", server.status()),
+        }
+    }
+}
+
+#[track_caller]
+pub(super) fn until_ready(server: &McpServer) -> impl Future<Output = McpServerStatus> {
+    until(server, |status| status.state == ProviderState::Ready)
+}
+
+/// Calls a tool by its name over there; the result as JSON, or the failure's kind and text.
+pub(super) async fn call(server: &McpServer, tool: &str, arguments: Value) -> Result<Value, (ErrorKind, String)> {
+    call_with(server, tool, arguments, &Listener::default(), SOON).await
+}
+
+pub(super) async fn call_with(
+    server: &McpServer,
+    tool: &str,
+    arguments: Value,
+    caller: &dyn Caller,
+    time: Duration,
+) -> Result<Value, (ErrorKind, String)> {
+    let name = ServerName::parse(server.name()).unwrap();
+    let source = ToolSource::McpServer { server: name.clone(), tool: tool.into() };
+    let tool = Arc::new(Tool::new(ToolName::for_upstream(&name, tool), Map::new(), Category::Mcp, source));
+    let call = ToolCall {
+        id: CallId(Uuid::now_v7()),
+        tool: tool.clone(),
+        called_as: tool.name().to_string(),
+        arguments: arguments.as_object().unwrap().clone(),
+        meta: Map::new(),
+    };
+    let (principal, grant) = (Principal::local(), Grant::new(Arc::default(), tool, vec![]));
+    let context = CallContext {
+        id: call.id,
+        principal: &principal,
+        session: "session",
+        deadline: Instant::now() + time,
+        grant: &grant,
+        client: &ClientProfile::without_protocol("test"),
+        answers: None,
+        caller,
+        outputs: &NoOutputs,
+    };
+    match server.call(&call, &context).await {
+        Ok(CallOutcome::Done(result)) => Ok(Value::Object(result.into_object())),
+        Ok(CallOutcome::InputRequired(required)) => panic!("{required:?}"),
+        Err(failure) => Err((failure.kind, failure.text())),
+    }
+}
+
+/// The text of a result with one text block.
+pub(super) fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap()
+}

@@ -1,0 +1,699 @@
+//! The MCP server over streamable HTTP.
+
+use crate::support::{
+    Events, HttpFront, TOKEN, TestApp, call, echo, endless, initialize, legacy, messages, modern, only, soon, text_of,
+};
+use reqwest::{Method, StatusCode};
+use rmcp::{
+    ServiceExt,
+    model::{CallToolRequestParams, ClientConfig, ProtocolVersion, SubscriptionFilter},
+    service::{ClientLifecycleMode, ClientServiceExt},
+    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use toolstead_domain::{
+    category::Category,
+    client_profile::LogLevel,
+    error_kind::ErrorKind,
+    ports::{
+        caller::{InputRequest, LogMessage, Progress},
+        tool_provider::{InputRequired, ProviderState, ToolProvider},
+    },
+    testing::{
+        samples,
+        scripted_provider::{CallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
+    },
+    tool::{Tool, ToolSource},
+    tool_execution::{CancelReason, Outcome},
+    tool_name::ToolName,
+    tool_result::ToolResult,
+};
+use toolstead_presentation::mcp_server::http::settings::BearerToken;
+
+fn tool(definition: Value) -> ScriptedTool {
+    let name = ToolName::parse(definition["name"].as_str().unwrap()).unwrap();
+    let definition = definition.as_object().unwrap().clone();
+    ScriptedTool::of(Tool::new(name, definition, Category::Utility, ToolSource::BuiltIn))
+}
+
+fn noisy() -> ScriptedTool {
+    let progress = |progress: f64| Progress { progress, total: None, message: None };
+    ScriptedTool::named("noisy")
+        .reports(progress(1.0))
+        .logs(LogMessage { level: LogLevel::Info, logger: None, data: "half".into() })
+        .reports(progress(2.0))
+        .answers(ToolResult::text("done"))
+}
+
+/// A call of the noisy tool that wants to hear of its progress.
+fn with_token(mut request: Value) -> Value {
+    request["params"]["_meta"]["progressToken"] = 7.into();
+    request
+}
+
+#[track_caller]
+fn check_error(answer: &(u16, Value), status: u16, code: i64, kind: &str) {
+    let (given, answer) = answer;
+    let error = &answer["error"];
+    assert_eq!(
+        (*given, error["code"].as_i64(), error["data"]["kind"].as_str()),
+        (status, Some(code), Some(kind)),
+        "{answer}"
+    );
+}
+
+async fn status(request: reqwest::RequestBuilder) -> u16 {
+    soon(request.send()).await.unwrap().status().as_u16()
+}
+
+/// Returns once the audit trail holds so many finished calls.
+async fn recorded(app: &TestApp, calls: usize) -> Vec<Outcome> {
+    soon(async {
+        loop {
+            let outcomes = app.outcomes();
+            if outcomes.len() == calls && !outcomes.contains(&Outcome::Running) {
+                return outcomes;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_old_client_opens_a_session_lists_calls_and_ends_it() {
+    let app = TestApp::with([echo()]).await;
+    let front = HttpFront::start(&app).await;
+    let response = soon(front.post(&initialize("2025-06-18")).send()).await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let opened = only(messages(response).await);
+    assert_eq!(opened["result"]["protocolVersion"], "2025-06-18");
+    assert!(session.len() >= 22 && session.bytes().all(|byte| byte.is_ascii_graphic()), "{session}");
+
+    let (status_code, list) = front.ask_in_session(&session, &legacy(1, "tools/list", json!({}))).await;
+    assert_eq!((status_code, &list["result"]), (200, &json!({"tools": [samples::tool("echo").definition()]})));
+    let request = legacy(2, "tools/call", call("echo", json!({"message": "hi"})));
+    let (_, answer) = front.ask_in_session(&session, &request).await;
+    assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": "hi"}]}}));
+    assert_eq!(front.ask_in_session(&session, &legacy(3, "ping", json!({}))).await.1["result"], json!({}));
+    let row = app.log.rows().remove(0);
+    assert_eq!((row.principal.as_str(), row.session, row.client.as_str()), ("token:test", session.clone(), "test 1"));
+
+    check_error(&front.ask_in_session(&session, &initialize("2025-06-18")).await, 400, -32600, "already_initialized");
+    // An error is an answer like any other.
+    check_error(&front.ask_in_session(&session, &legacy(4, "no/such", json!({}))).await, 200, -32601, "not_found");
+
+    let end = |session: &str| front.request(Method::DELETE).header("mcp-session-id", session);
+    assert_eq!(status(end(&session)).await, 204);
+    assert_eq!(status(end(&session)).await, 404);
+    check_error(&front.ask_in_session(&session, &legacy(5, "ping", json!({}))).await, 404, -32600, "session_not_ready");
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(status(front.in_session(&session, &notification)).await, 404);
+}
+
+#[tokio::test]
+async fn a_session_is_needed_and_belongs_to_the_one_who_opened_it() {
+    let app = TestApp::with([echo()]).await;
+    let front = HttpFront::with(&app, |settings| {
+        settings.tokens.push(BearerToken { name: "other".into(), secret: "another-token".into() });
+    })
+    .await;
+    let response = soon(front.post(&legacy(1, "tools/list", json!({}))).send()).await.unwrap();
+    check_error(&(response.status().as_u16(), only(messages(response).await)), 400, -32600, "session_not_ready");
+    assert_eq!(status(front.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))).await, 400);
+    assert_eq!(status(front.post(&json!({"jsonrpc": "2.0", "id": 1, "result": {}}))).await, 400);
+    assert_eq!(status(front.request(Method::DELETE)).await, 400);
+    assert_eq!(status(front.request(Method::GET).header("accept", "text/event-stream")).await, 400);
+
+    let session = front.open_session().await;
+    assert_eq!(status(front.in_session(&session, &json!({"jsonrpc": "2.0", "id": 1, "result": {}}))).await, 202);
+    let foreign = |request: reqwest::RequestBuilder| {
+        let mut request = request.build().unwrap();
+        request.headers_mut().insert("authorization", "Bearer another-token".parse().unwrap());
+        front.client.execute(request)
+    };
+    let theirs = foreign(front.in_session(&session, &legacy(1, "ping", json!({}))));
+    assert_eq!(soon(theirs).await.unwrap().status(), 404);
+    let theirs = foreign(front.request(Method::DELETE).header("mcp-session-id", &session));
+    assert_eq!(soon(theirs).await.unwrap().status(), 404);
+    let theirs = foreign(front.request(Method::GET).header("mcp-session-id", &session));
+    assert_eq!(soon(theirs).await.unwrap().status(), 404);
+    assert_eq!(front.ask_in_session(&session, &legacy(1, "ping", json!({}))).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_new_client_needs_no_session_and_gets_none() {
+    let app = TestApp::with([echo()]).await;
+    let front = HttpFront::start(&app).await;
+    let request = modern(1, "server/discover", json!({}));
+    let response = soon(front.post_modern(&request).header("mcp-session-id", "ignored").send()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert!(!response.headers().contains_key("mcp-session-id"));
+    let found = only(messages(response).await);
+    assert_eq!(found["result"]["supportedVersions"][0], "2026-07-28");
+    let (_, list) = front.ask_modern(&modern(2, "tools/list", json!({}))).await;
+    assert_eq!(list["result"]["tools"], json!([samples::tool("echo").definition()]));
+    let (_, answer) = front.ask_modern(&modern(3, "tools/call", call("echo", json!({"message": "hi"})))).await;
+    assert_eq!(answer["result"], json!({"resultType": "complete", "content": [{"type": "text", "text": "hi"}]}));
+
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "prompts/list", "no/such"] {
+        check_error(&front.ask_modern(&modern(4, method, json!({}))).await, 404, -32601, "not_found");
+    }
+    for method in [Method::GET, Method::DELETE] {
+        let request = front.request(method).header("mcp-protocol-version", "2026-07-28");
+        let response = soon(request.header("accept", "text/event-stream").send()).await.unwrap();
+        assert_eq!((response.status().as_u16(), &response.headers()["allow"]), (405, &"POST".parse().unwrap()));
+    }
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    assert_eq!(status(front.post(&notification).header("mcp-protocol-version", "2026-07-28")).await, 202);
+    let response = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+    assert_eq!(status(front.post(&response).header("mcp-protocol-version", "2026-07-28")).await, 400);
+}
+
+#[tokio::test]
+async fn headers_and_body_of_a_new_request_must_agree() {
+    let mirrored = json!({"name": "mirrored", "inputSchema": {"type": "object", "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer", "x-mcp-header": "N"}}}});
+    let app = TestApp::with([tool(mirrored), ScriptedTool::named("naïve")]).await;
+    let front = HttpFront::start(&app).await;
+    let arguments = json!({"region": "Hello, 世界", "n": 42});
+    let request = modern(1, "tools/call", call("mirrored", arguments));
+    let check = async |headers: &[(&str, Option<&str>)], status: u16| {
+        let mut sent = front.post_modern(&request).build().unwrap();
+        let fitting = [("mcp-param-region", Some("=?base64?SGVsbG8sIOS4lueVjA==?=")), ("MCP-Param-N", Some(" 42.0 "))];
+        for (name, value) in fitting.iter().chain(headers) {
+            let name = reqwest::header::HeaderName::from_bytes(name.as_bytes()).unwrap();
+            match value {
+                Some(value) => sent.headers_mut().insert(name, value.parse().unwrap()),
+                None => sent.headers_mut().remove(name),
+            };
+        }
+        let response = soon(front.client.execute(sent)).await.unwrap();
+        let answer = (response.status().as_u16(), only(messages(response).await));
+        match status {
+            200 => {
+                assert_eq!((answer.0, answer.1["result"]["resultType"].as_str()), (200, Some("complete")), "{answer:?}")
+            }
+            _ => check_error(&answer, 400, -32020, "invalid_input"),
+        }
+        assert_eq!(answer.1["id"], 1);
+    };
+    check(&[], 200).await;
+    check(&[("mcp-name", Some("=?base64?bWlycm9yZWQ=?="))], 200).await;
+    for wrong in [
+        ("mcp-protocol-version", None),
+        ("mcp-protocol-version", Some("2025-11-25")),
+        ("mcp-method", None),
+        ("mcp-method", Some("tools/list")),
+        ("mcp-method", Some("TOOLS/CALL")),
+        ("mcp-name", None),
+        ("mcp-name", Some("other")),
+        ("mcp-name", Some("=?base64?%%%?=")),
+        ("mcp-param-region", None),
+        ("mcp-param-region", Some("us-west1")),
+        ("mcp-param-n", Some("41")),
+        ("mcp-param-n", None),
+    ] {
+        check(&[wrong], 400).await;
+    }
+    // The body itself is wrong.
+    let mut request = modern(2, "tools/list", json!({}));
+    request["params"]["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
+    check_error(&front.ask_modern(&request).await, 400, -32602, "invalid_input");
+    check_error(&front.ask_modern(&legacy(3, "tools/list", json!({}))).await, 400, -32602, "invalid_input");
+    let response = soon(front.post(&legacy(4, "server/discover", json!({}))).send()).await.unwrap();
+    check_error(&(response.status().as_u16(), only(messages(response).await)), 400, -32602, "invalid_input");
+    let mut request = modern(5, "tools/list", json!({}));
+    request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "v999".into();
+    let sent = front.post(&request).header("mcp-protocol-version", "v999").header("mcp-method", "tools/list");
+    let response = soon(sent.send()).await.unwrap();
+    let answer = (response.status().as_u16(), only(messages(response).await));
+    check_error(&answer, 400, -32022, "unsupported_version");
+    assert_eq!((&answer.1["error"]["data"]["requested"], &answer.1["id"]), (&json!("v999"), &json!(5)));
+}
+
+#[tokio::test]
+async fn whoever_has_no_business_here_does_not_get_in() {
+    let app = TestApp::with([echo()]).await;
+    let front = HttpFront::start(&app).await;
+    let ping = legacy(1, "ping", json!({}));
+    let plain =
+        || front.client.post(front.url("/mcp")).header("content-type", "application/json").body(ping.to_string());
+    let response = soon(plain().send()).await.unwrap();
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["www-authenticate"]),
+        (401, &"Bearer".parse().unwrap())
+    );
+    assert_eq!(status(plain().bearer_auth("wrong")).await, 401);
+    let in_url = format!("{}?access_token={TOKEN}", front.url("/mcp"));
+    assert_eq!(status(front.client.post(in_url).body(ping.to_string())).await, 401);
+    for (header, value) in [("host", "evil.example"), ("origin", "http://evil.example"), ("origin", "null")] {
+        assert_eq!(status(front.post(&ping).header(header, value)).await, 403, "{header}: {value}");
+        assert_eq!(status(plain().header(header, value)).await, 403);
+    }
+    assert_eq!(status(front.post(&initialize("2025-11-25")).header("origin", "http://localhost:6274")).await, 200);
+    for method in [Method::GET, Method::DELETE, Method::OPTIONS] {
+        assert_eq!(status(front.client.request(method, front.url("/mcp"))).await, 401);
+    }
+    assert_eq!(status(front.request(Method::OPTIONS)).await, 405);
+    assert_eq!(status(front.client.get(front.url("/"))).await, 404);
+    assert!(app.log.rows().is_empty());
+}
+
+#[tokio::test]
+async fn every_bad_request_gets_its_status_and_the_next_one_works() {
+    let app = TestApp::with([echo()]).await;
+    let front = HttpFront::with(&app, |settings| settings.max_body_bytes = 10_000).await;
+    let session = front.open_session().await;
+    let good = legacy(1, "tools/call", call("echo", json!({"message": "ok"})));
+    let raw = |body: &str| {
+        let request = front.in_session(&session, &json!({})).body(body.to_owned());
+        async { soon(request.send()).await.unwrap() }
+    };
+    for (body, id, code) in [
+        ("{not json", Value::Null, -32700),
+        ("", Value::Null, -32700),
+        ("[]", Value::Null, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, json!(1), -32602),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null, -32600),
+        (r#"{"id":"x","method":"ping"}"#, json!("x"), -32600),
+    ] {
+        let response = raw(body).await;
+        assert_eq!(response.status(), 400, "{body}");
+        let answer = only(messages(response).await);
+        assert_eq!((&answer["id"], answer["error"]["code"].as_i64()), (&id, Some(code)), "{body}: {answer}");
+    }
+    for (body, code) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":[]}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ecco"}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"elsewhere"}}"#, -32602),
+    ] {
+        let response = raw(body).await;
+        assert_eq!(response.status(), 200, "{body}");
+        assert_eq!(only(messages(response).await)["error"]["code"], code, "{body}");
+    }
+    assert_eq!(raw(&"x".repeat(10_001)).await.status(), 413);
+    // One that does not say how long it is.
+    let chunks = (0..20).map(|_| Ok::<_, std::io::Error>("x".repeat(1000)));
+    let unsized_body = reqwest::Body::wrap_stream(futures::stream::iter(chunks));
+    assert_eq!(status(front.in_session(&session, &good).body(unsized_body)).await, 413);
+    let sent = |header: &str, value: &str| {
+        let mut request = front.in_session(&session, &good).build().unwrap();
+        request
+            .headers_mut()
+            .insert(reqwest::header::HeaderName::from_bytes(header.as_bytes()).unwrap(), value.parse().unwrap());
+        let response = front.client.execute(request);
+        async { soon(response).await.unwrap().status().as_u16() }
+    };
+    assert_eq!(sent("content-type", "text/plain").await, 415);
+    assert_eq!(sent("accept", "text/html").await, 406);
+    assert_eq!(sent("accept", "*/*").await, 200);
+    assert_eq!(sent("mcp-protocol-version", "2099-01-01").await, 400);
+    assert_eq!(sent("mcp-protocol-version", "2025-03-26").await, 200);
+    let strange = |request: reqwest::RequestBuilder| request.header("mcp-protocol-version", "2099-01-01");
+    assert_eq!(status(strange(front.request(Method::DELETE))).await, 400);
+    assert_eq!(
+        status(strange(front.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})))).await,
+        400
+    );
+    let (_, answer) = front.ask_in_session(&session, &good).await;
+    assert_eq!(text_of(&answer), "ok");
+}
+
+#[tokio::test]
+async fn an_answer_is_plain_unless_something_was_said_before_it() {
+    let app = TestApp::with([noisy()]).await;
+    let front = HttpFront::start(&app).await;
+    let session = front.open_session().await;
+    let request = with_token(legacy(1, "tools/call", call("noisy", json!({}))));
+    let response = soon(front.in_session(&session, &request).send()).await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert_eq!(
+        (&response.headers()["cache-control"], &response.headers()["x-accel-buffering"]),
+        (&"no-cache".parse().unwrap(), &"no".parse().unwrap())
+    );
+    let said = messages(response).await;
+    let methods: Vec<&str> = said.iter().filter_map(|message| message["method"].as_str()).collect();
+    assert_eq!(methods, ["notifications/progress", "notifications/message", "notifications/progress"]);
+    assert_eq!(said[0]["params"], json!({"progressToken": 7, "progress": 1}));
+    assert_eq!((said.len(), text_of(&said[3])), (4, "done"));
+
+    // A new client that asked for nothing hears nothing, so its answer is plain.
+    let response = soon(front.post_modern(&modern(2, "tools/call", call("noisy", json!({})))).send()).await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/json");
+    assert_eq!(text_of(&only(messages(response).await)), "done");
+    let mut request = with_token(modern(3, "tools/call", call("noisy", json!({}))));
+    request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info".into();
+    let response = soon(front.post_modern(&request).send()).await.unwrap();
+    assert_eq!(messages(response).await.len(), 4);
+
+    // Whoever takes one kind alone gets that kind.
+    let taking = |accept: &str| {
+        let mut sent =
+            front.in_session(&session, &with_token(legacy(4, "tools/call", call("noisy", json!({}))))).build().unwrap();
+        sent.headers_mut().insert("accept", accept.parse().unwrap());
+        let response = front.client.execute(sent);
+        async { messages(soon(response).await.unwrap()).await }
+    };
+    assert_eq!(text_of(&only(taking("application/json").await)), "done");
+    assert_eq!(taking("text/event-stream").await.len(), 4);
+    let mut sent = front.in_session(&session, &legacy(5, "ping", json!({}))).build().unwrap();
+    sent.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    let response = soon(front.client.execute(sent)).await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert_eq!(only(messages(response).await)["result"], json!({}));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_silent_shows_that_it_is_alive() {
+    let slow = ScriptedTool::named("slow").reports(Progress { progress: 1.0, total: None, message: None }).never_ends();
+    let app = TestApp::with([slow]).await;
+    let front = HttpFront::with(&app, |settings| settings.keep_alive = Duration::from_millis(20)).await;
+    let session = front.open_session().await;
+    let request = with_token(legacy(1, "tools/call", call("slow", json!({}))));
+    let mut events = Events::of(soon(front.in_session(&session, &request).send()).await.unwrap());
+    events.next().await;
+    let listening = front.request(Method::GET).header("mcp-session-id", &session).header("accept", "text/event-stream");
+    let mut stream = Events::of(soon(listening.send()).await.unwrap());
+    for silent in [&mut events, &mut stream] {
+        silent.pulse().await;
+        silent.pulse().await;
+    }
+    assert_eq!(status(front.request(Method::DELETE).header("mcp-session-id", &session)).await, 204);
+    assert_eq!((events.try_next().await, stream.try_next().await), (None, None));
+}
+
+#[tokio::test]
+async fn an_old_client_that_listens_hears_of_changes_on_its_last_stream() {
+    let app = TestApp::with([echo()]).await;
+    let front = HttpFront::start(&app).await;
+    let session = front.open_session().await;
+    let listen = async || {
+        let request = front.request(Method::GET).header("mcp-session-id", &session);
+        Events::of(soon(request.header("accept", "text/event-stream").send()).await.unwrap())
+    };
+    let refused = front.request(Method::GET).header("mcp-session-id", &session).header("accept", "application/json");
+    assert_eq!(status(refused).await, 406);
+    let mut first = listen().await;
+    app.provider.replace_tools([endless()]);
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    assert_eq!(first.next().await, changed);
+    let mut second = listen().await;
+    assert_eq!(first.try_next().await, None);
+    app.provider.replace_tools([echo()]);
+    assert_eq!(second.next().await, changed);
+    assert_eq!(status(front.request(Method::DELETE).header("mcp-session-id", &session)).await, 204);
+    assert_eq!(second.try_next().await, None);
+}
+
+#[tokio::test]
+async fn a_new_client_that_listens_hears_of_changes_and_of_the_end() {
+    let app = TestApp::with([echo()]).await;
+    let mut front = HttpFront::start(&app).await;
+    let request = modern(
+        9,
+        "subscriptions/listen",
+        json!({"notifications": {"toolsListChanged": true, "resourcesListChanged": true}}),
+    );
+    let mut events = Events::of(soon(front.post_modern(&request).send()).await.unwrap());
+    let meta = json!({"io.modelcontextprotocol/subscriptionId": 9});
+    let acknowledged = events.next().await;
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["params"], json!({"_meta": meta, "notifications": {"toolsListChanged": true}}));
+    app.provider.replace_tools([endless()]);
+    let changed = events.next().await;
+    assert_eq!(
+        (&changed["method"], &changed["params"]),
+        (&json!("notifications/tools/list_changed"), &json!({"_meta": meta}))
+    );
+    check_error(&front.ask_modern(&modern(10, "subscriptions/listen", json!({}))).await, 200, -32602, "invalid_input");
+    let stopping = tokio::spawn(front.server.take().unwrap().stop(Duration::ZERO));
+    let end = events.next().await;
+    assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!(9), &json!("complete")));
+    assert_eq!(end["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 9);
+    assert_eq!(events.try_next().await, None);
+    soon(stopping).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_new_client_that_goes_away_takes_its_call_back() {
+    let app = TestApp::with([endless()]).await;
+    let front = HttpFront::start(&app).await;
+    let request = front.post_modern(&modern(1, "tools/call", call("endless", json!({})))).send();
+    tokio::select! {
+        response = request => panic!("{response:?}"),
+        () = soon(app.provider.began(1)) => {}
+    }
+    soon(app.provider.ended(1)).await;
+    assert_eq!(app.provider.ends()[0].1, CallEnd::Dropped);
+    assert_eq!(recorded(&app, 1).await, [Outcome::Cancelled(CancelReason::Client)]);
+}
+
+#[tokio::test]
+async fn a_new_client_that_goes_away_in_mid_stream_takes_its_call_back() {
+    let slow = ScriptedTool::named("slow").reports(Progress { progress: 1.0, total: None, message: None }).never_ends();
+    let app = TestApp::with([slow]).await;
+    let front = HttpFront::start(&app).await;
+    let request = with_token(modern(1, "tools/call", call("slow", json!({}))));
+    let mut events = Events::of(soon(front.post_modern(&request).send()).await.unwrap());
+    assert_eq!(events.next().await["params"]["progress"], 1);
+    drop(events);
+    soon(app.provider.ended(1)).await;
+    assert_eq!(recorded(&app, 1).await, [Outcome::Cancelled(CancelReason::Client)]);
+}
+
+#[tokio::test]
+async fn a_call_of_a_session_runs_on_without_its_client_until_it_is_taken_back() {
+    let app = TestApp::with([echo(), endless()]).await;
+    let front = HttpFront::start(&app).await;
+    let session = front.open_session().await;
+    let request = front.in_session(&session, &legacy(1, "tools/call", call("endless", json!({})))).send();
+    tokio::select! {
+        response = request => panic!("{response:?}"),
+        () = soon(app.provider.began(1)) => {}
+    }
+    // Other requests run beside it; by the answers to these the server has seen that the connection is gone.
+    for _ in 0..20 {
+        let (_, answer) = front.ask_in_session(&session, &legacy(2, "tools/call", call("echo", json!({})))).await;
+        assert_eq!(text_of(&answer), "nothing");
+    }
+    assert_eq!(app.provider.ends().iter().filter(|(_, end)| *end == CallEnd::Dropped).count(), 0);
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    assert_eq!(status(front.in_session(&session, &cancel)).await, 202);
+    soon(app.provider.ended(21)).await;
+    assert!(recorded(&app, 21).await.contains(&Outcome::Cancelled(CancelReason::Client)));
+}
+
+#[tokio::test]
+async fn a_call_that_is_taken_back_gets_no_answer() {
+    let app = TestApp::with([endless()]).await;
+    let front = HttpFront::start(&app).await;
+    let session = front.open_session().await;
+    let request = front.in_session(&session, &legacy(1, "tools/call", call("endless", json!({})))).send();
+    let cancel = async {
+        soon(app.provider.began(1)).await;
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        status(front.in_session(&session, &cancel)).await
+    };
+    let (response, cancelled) = tokio::join!(soon(request), cancel);
+    assert_eq!(cancelled, 202);
+    assert_eq!(messages(response.unwrap()).await, Vec::<Value>::new());
+    assert_eq!(recorded(&app, 1).await, [Outcome::Cancelled(CancelReason::Client)]);
+}
+
+#[tokio::test]
+async fn what_a_client_did_not_declare_is_not_asked_of_it() {
+    let question = InputRequest { method: "sampling/createMessage".into(), params: json!({"maxTokens": 1}) };
+    let questions = InputRequired { requests: [("q".to_owned(), question)].into(), state: None };
+    let app = TestApp::with([
+        ScriptedTool::named("asks").needs_input(questions),
+        ScriptedTool::named("lacks").fails(ErrorKind::MissingCapability, "needs sampling"),
+        ScriptedTool::named("panics").panics("ouch"),
+    ])
+    .await;
+    let front = HttpFront::start(&app).await;
+    let answer = front.ask_modern(&modern(1, "tools/call", call("asks", json!({})))).await;
+    check_error(&answer, 400, -32021, "missing_capability");
+    assert_eq!(answer.1["error"]["data"]["requiredCapabilities"], json!({"sampling": {}}));
+    check_error(
+        &front.ask_modern(&modern(2, "tools/call", call("lacks", json!({})))).await,
+        400,
+        -32021,
+        "missing_capability",
+    );
+    let mut able = modern(3, "tools/call", call("asks", json!({})));
+    able["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"sampling": {}});
+    let (_, answer) = front.ask_modern(&able).await;
+    assert_eq!(answer["result"]["resultType"], "input_required");
+    let session = front.open_session().await;
+    for (tool, kind) in [("asks", "unavailable"), ("lacks", "missing_capability"), ("panics", "internal")] {
+        let (status, answer) = front.ask_in_session(&session, &legacy(1, "tools/call", call(tool, json!({})))).await;
+        let kind_told = &answer["result"]["_meta"]["toolstead/errorKind"];
+        assert_eq!((status, &answer["result"]["isError"], kind_told), (200, &json!(true), &json!(kind)), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn more_than_there_is_room_for_is_refused() {
+    let app = TestApp::with([endless()]).await;
+    let front = HttpFront::with(&app, |settings| {
+        settings.max_in_flight = 1;
+        settings.max_sessions = 1;
+    })
+    .await;
+    let session = front.open_session().await;
+    let response = soon(front.post(&initialize("2025-11-25")).send()).await.unwrap();
+    check_error(&(response.status().as_u16(), only(messages(response).await)), 503, -32603, "rate_limited");
+    let running = front.in_session(&session, &legacy(1, "tools/call", call("endless", json!({})))).send();
+    let refused = async {
+        soon(app.provider.began(1)).await;
+        let refused = front.ask_in_session(&session, &legacy(2, "ping", json!({}))).await;
+        check_error(&refused, 503, -32603, "rate_limited");
+        status(front.request(Method::DELETE).header("mcp-session-id", &session)).await
+    };
+    let (response, ended) = tokio::join!(soon(running), refused);
+    assert_eq!((response.unwrap().status(), ended), (StatusCode::OK, 204));
+    soon(front.open_session()).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_there_is_no_place_for_waits() {
+    let app = TestApp::with([endless()]).await;
+    let front = HttpFront::with(&app, |settings| settings.max_connections = 1).await;
+    let mut first = TcpStream::connect(front.address).await.unwrap();
+    let ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    first.write_all(ask).await.unwrap();
+    let mut answer = [0; 12];
+    soon(first.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    let mut second = TcpStream::connect(front.address).await.unwrap();
+    second.write_all(ask).await.unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(200), second.read_exact(&mut answer)).await;
+    assert!(early.is_err(), "{early:?}");
+    drop(first);
+    soon(second.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+}
+
+#[tokio::test]
+async fn whoever_dawdles_is_cut_off() {
+    let app = TestApp::with([]).await;
+    let front = HttpFront::with(&app, |settings| {
+        settings.head_timeout = Duration::from_millis(100);
+        settings.body_timeout = Duration::from_millis(100);
+    })
+    .await;
+    let mut head = TcpStream::connect(front.address).await.unwrap();
+    head.write_all(b"POST /mcp HTTP/1.1\r\nhost: loc").await.unwrap();
+    let mut rest = Vec::new();
+    soon(head.read_to_end(&mut rest)).await.unwrap();
+    let mut body = TcpStream::connect(front.address).await.unwrap();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{{"
+    );
+    body.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    soon(body.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 408");
+}
+
+#[tokio::test]
+async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
+    let starting = Arc::new(ScriptedProvider::new("scripted").with(endless()));
+    starting.fail_list("still starting");
+    starting.set_state(ProviderState::Connecting);
+    let app = TestApp::of(starting.clone()).await;
+    let mut front = HttpFront::start(&app).await;
+    let healthz = || status(front.client.get(front.url("/healthz")));
+    let readyz = || status(front.client.get(front.url("/readyz")));
+    assert_eq!((healthz().await, readyz().await), (200, 503));
+    starting.mend_list();
+    starting.set_state(ProviderState::Ready);
+    starting.announce_change();
+    soon(async { while readyz().await != 200 {} }).await;
+
+    // A call is running, and a connection is open on which the state can be asked.
+    let running = tokio::spawn(front.post_modern(&modern(1, "tools/call", call("endless", json!({})))).send());
+    soon(app.provider.began(1)).await;
+    let mut open = TcpStream::connect(front.address).await.unwrap();
+    let ask = async |open: &mut TcpStream, request: &str| {
+        open.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 4096];
+        let length = soon(open.read(&mut answer)).await.unwrap();
+        String::from_utf8(answer[..length].to_vec()).unwrap()
+    };
+    let readyz = "GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    assert!(ask(&mut open, readyz).await.starts_with("HTTP/1.1 200"));
+    let stopping = tokio::spawn(front.server.take().unwrap().stop(Duration::from_secs(2)));
+    soon(async { while ask(&mut open, readyz).await.starts_with("HTTP/1.1 200") {} }).await;
+    let post =
+        format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: 0\r\n\r\n");
+    assert!(ask(&mut open, &post).await.starts_with("HTTP/1.1 503"));
+    soon(async { while TcpStream::connect(front.address).await.is_ok() {} }).await;
+    // The call had its time, then it was cancelled and answered.
+    let response = soon(running).await.unwrap().unwrap();
+    check_error(&(response.status().as_u16(), only(messages(response).await)), 200, -32603, "cancelled");
+    soon(stopping).await.unwrap();
+    assert_eq!(app.outcomes(), [Outcome::Cancelled(CancelReason::Shutdown)]);
+    assert!(app.provider.is_closed());
+    let mut rest = Vec::new();
+    soon(open.read_to_end(&mut rest)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_list_waits_a_little_for_providers_of_which_nothing_is_known() {
+    let starting = Arc::new(ScriptedProvider::new("scripted").with(echo()));
+    starting.fail_list("still starting");
+    starting.set_state(ProviderState::Connecting);
+    let app = TestApp::of(starting.clone()).await;
+    let front = HttpFront::start(&app).await;
+    let request = modern(1, "tools/list", json!({}));
+    let ready = async {
+        tokio::task::yield_now().await;
+        starting.mend_list();
+        starting.set_state(ProviderState::Ready);
+        starting.announce_change();
+    };
+    let ((_, list), ()) = tokio::join!(front.ask_modern(&request), ready);
+    assert_eq!(list["result"]["tools"][0]["name"], "echo");
+    assert_eq!(starting.name(), "scripted");
+}
+
+#[tokio::test]
+async fn the_official_sdk_is_served_in_both_generations() {
+    let app = TestApp::with([echo(), noisy()]).await;
+    let front = HttpFront::start(&app).await;
+    let transport = || {
+        let config = StreamableHttpClientTransportConfig::with_uri(front.url("/mcp")).auth_header(TOKEN);
+        StreamableHttpClientTransport::with_client(front.client.clone(), config)
+    };
+    let arguments = |text: &str| json!({"message": text}).as_object().unwrap().clone();
+
+    let old = soon(Box::pin(ClientConfig::default().serve(transport()))).await.unwrap();
+    assert_eq!(old.peer_info().unwrap().protocol_version, ProtocolVersion::V_2025_11_25);
+    assert_eq!(soon(old.list_all_tools()).await.unwrap().len(), 2);
+    let call = CallToolRequestParams::new("echo").with_arguments(arguments("old"));
+    let result = serde_json::to_value(soon(old.call_tool(call)).await.unwrap()).unwrap();
+    assert_eq!(result["content"][0]["text"], "old");
+    soon(old.call_tool(CallToolRequestParams::new("noisy"))).await.unwrap();
+    old.cancel().await.unwrap();
+
+    let discover = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+    let new = soon(Box::pin(ClientConfig::default().serve_with_lifecycle(transport(), discover))).await.unwrap();
+    assert_eq!(new.peer_info().unwrap().protocol_version, ProtocolVersion::V_2026_07_28);
+    let mut subscription = soon(new.listen(SubscriptionFilter::builder().tools_list_changed().build())).await.unwrap();
+    let call = CallToolRequestParams::new("echo").with_arguments(arguments("new"));
+    let result = serde_json::to_value(soon(new.call_tool(call)).await.unwrap()).unwrap();
+    assert_eq!(result["content"][0]["text"], "new");
+    app.provider.replace_tools([endless()]);
+    assert!(soon(subscription.next()).await.unwrap().is_some());
+    assert_eq!(soon(new.list_all_tools()).await.unwrap()[0].name, "endless");
+    new.cancel().await.unwrap();
+}

@@ -1,0 +1,178 @@
+//! Real MCP servers, aggregated at once: all are listed and called, one is killed in the middle, and the others go on.
+
+use crate::binaries::{Home, Pipe, kill, node_path, node_program, python_program, stderr, stdout};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn config(home: &Home) -> String {
+    let work = home.work();
+    let stdio = |name: &str, program: &Path, arguments: &str| {
+        format!(
+            "[mcp_servers.{name}]\ncommand = {program:?}\nargs = [{arguments}]\nallow_tools = [\"*\"]\nenv = {{ PATH = {:?} }}\n",
+            node_path()
+        )
+    };
+    [
+        stdio("everything", &node_program("mcp-server-everything"), "\"stdio\""),
+        stdio("filesystem", &node_program("mcp-server-filesystem"), &format!("{work:?}")),
+        stdio("git", &python_program("mcp-server-git"), &format!("\"--repository\", {work:?}")),
+        stdio("time", &python_program("mcp-server-time"), "\"--local-timezone\", \"UTC\""),
+    ]
+    .concat()
+}
+
+struct Gateway {
+    pipe: Pipe,
+    next: i64,
+}
+
+impl Gateway {
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.next += 1;
+        self.pipe.send(
+            json!({"jsonrpc": "2.0", "id": self.next, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+                .to_string(),
+        );
+        self.pipe.answer(self.next)
+    }
+
+    fn tools(&mut self) -> Vec<String> {
+        let (mut names, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            self.next += 1;
+            let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+            self.pipe
+                .send(json!({"jsonrpc": "2.0", "id": self.next, "method": "tools/list", "params": params}).to_string());
+            let answer = self.pipe.answer(self.next);
+            let page = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+            names.extend(page.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+            cursor = answer["result"]["nextCursor"].clone();
+            if cursor.is_null() {
+                return names;
+            }
+        }
+    }
+
+    /// Calls until the answer is what it should be; the server behind the tool is on its way.
+    fn call_until(&mut self, tool: &str, arguments: &Value, done: impl Fn(&Value) -> bool) -> Value {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        loop {
+            let answer = self.call(tool, arguments.clone());
+            if done(&answer) {
+                return answer;
+            }
+            assert!(std::time::Instant::now() < deadline, "{tool}: {answer}");
+        }
+    }
+}
+
+fn succeeded(answer: &Value) -> bool {
+    answer["result"]["content"].is_array() && answer["result"]["isError"] != true
+}
+
+/// The processes below us whose command line holds the text.
+fn children_with(text: &str, ancestor: u32) -> Vec<u32> {
+    let rows: Vec<(u32, u32, String)> = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| {
+            let folder = entry.ok()?.path();
+            let process = folder.file_name()?.to_str()?.parse().ok()?;
+            let arguments = std::fs::read_to_string(folder.join("cmdline")).ok()?.replace('\0', " ");
+            let status = std::fs::read_to_string(folder.join("status")).ok()?;
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+            Some((process, parent, arguments))
+        })
+        .collect();
+    let is_below = |mut process: u32| {
+        while let Some((_, parent, _)) = rows.iter().find(|(one, ..)| *one == process) {
+            if *parent == ancestor {
+                return true;
+            }
+            process = *parent;
+        }
+        false
+    };
+    rows.iter()
+        .filter(|(process, _, line)| line.contains(text) && is_below(*process))
+        .map(|(process, ..)| *process)
+        .collect()
+}
+
+#[test]
+fn four_real_servers_stand_behind_one_and_one_may_die() {
+    let home = Home::new();
+    for arguments in [&["init", "-q"][..], &["config", "user.email", "t@example.com"], &["config", "user.name", "t"]] {
+        assert!(home.command("git", arguments).status().unwrap().success());
+    }
+    std::fs::write(home.work().join("a.txt"), "hello\n").unwrap();
+    let config = home.config(&config(&home));
+    let mut command = home.toolstead(&["mcp", "--config"]);
+    command.arg(config).env("TOOLSTEAD_SERVER_TOKEN", "must-not-reach-a-child");
+    let pipe = Pipe::start(command);
+    let toolstead = pipe.child.id();
+    let mut gateway = Gateway { pipe, next: 0 };
+    gateway.pipe.initialize();
+
+    let path = home.work().join("a.txt");
+    let repository = json!({"repo_path": home.work()});
+    let sum = gateway.call_until("mcp__everything__get-sum", &json!({"a": 2, "b": 3}), succeeded);
+    assert_eq!(sum["result"]["content"][0]["text"], "The sum of 2 and 3 is 5.");
+    let read = gateway.call_until("mcp__filesystem__read_text_file", &json!({"path": path}), succeeded);
+    assert_eq!(read["result"]["structuredContent"]["content"], "hello\n");
+    let status = gateway.call_until("mcp__git__git_status", &repository, succeeded);
+    assert!(status["result"]["content"][0]["text"].as_str().unwrap().contains("a.txt"), "{status}");
+    let time = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
+    let time = gateway.call_until("mcp__time__convert_time", &time, succeeded);
+    assert!(time["result"].to_string().contains("+9.0h"), "{time}");
+    let structured = gateway.call("mcp__everything__get-structured-content", json!({"location": "New York"}));
+    assert!(structured["result"]["structuredContent"]["temperature"].is_number(), "{structured}");
+
+    let tools = gateway.tools();
+    for server in ["everything", "filesystem", "git", "time"] {
+        assert!(tools.iter().any(|tool| tool.starts_with(&format!("mcp__{server}__"))), "{server}: {tools:?}");
+    }
+    let environment = gateway.call("mcp__everything__get-env", json!({}));
+    assert!(!environment.to_string().contains("must-not-reach-a-child"), "{environment}");
+    assert!(!environment.to_string().contains("TOOLSTEAD"), "{environment}");
+
+    let git = children_with("mcp-server-git", toolstead);
+    assert!(!git.is_empty());
+    git.iter().for_each(|process| kill(*process, Signal::KILL));
+    let failed = gateway.call_until("mcp__git__git_status", &repository, |answer| {
+        !succeeded(answer) || !children_with("mcp-server-git", toolstead).is_empty()
+    });
+    if !succeeded(&failed) {
+        let text = failed.to_string();
+        assert!(text.contains("git"), "the error names tool and server: {text}");
+    }
+    assert!(succeeded(&gateway.call("mcp__everything__get-sum", json!({"a": 1, "b": 1}))), "the others go on");
+    gateway.call_until("mcp__git__git_status", &repository, succeeded);
+
+    let children = children_with("", toolstead);
+    assert!(children.len() >= 4, "{children:?}");
+    let (rest, status) = gateway.pipe.finish();
+    assert!(status.success() && rest.lines().all(|line| line.starts_with("{\"jsonrpc\"")), "{status} {rest}");
+    let alive: Vec<_> = children.iter().filter(|process| Path::new(&format!("/proc/{process}")).exists()).collect();
+    assert!(alive.is_empty(), "nobody outlives us: {alive:?}");
+}
+
+#[test]
+fn the_bundled_system_info_server_serves_another_toolstead() {
+    let home = Home::new();
+    let bundled = env!("CARGO_BIN_EXE_toolstead");
+    let config = home.config(&format!(
+        "[mcp_servers.system-info]\ncommand = {bundled:?}\nargs = [\"mcp\", \"--tools\", \"system_info,disk_info,network_info\"]\nallow_tools = [\"*\"]\n"
+    ));
+    let mut command = home.toolstead(&["call", "mcp__system-info__system_info", "{}", "--config"]);
+    let output = command.arg(&config).output().unwrap();
+    assert!(
+        output.status.success() && stdout(&output).contains("Machine Name"),
+        "{}{}",
+        stdout(&output),
+        stderr(&output)
+    );
+    let mut command = home.toolstead(&["tools", "--json", "--config"]);
+    let list = stdout(&command.arg(&config).output().unwrap());
+    assert_eq!(list.matches("\"mcp__system-info__").count(), 3, "{list}");
+}

@@ -1,0 +1,468 @@
+//! The database, as several processes and hard ends treat it.
+//!
+//! A test that needs a second process starts this test binary again, for that one test alone; the environment tells the
+//! copy that it is the other process.
+
+use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    fs,
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+use tempfile::TempDir;
+use toolstead_domain::{
+    ports::{
+        clock::{Clock, Timestamp},
+        execution_log::{ExecutionFilter, ExecutionLog},
+    },
+    testing::{
+        execution_log_contract::execution_log_contract, fixed_clock::FixedClock, samples,
+        tool_repository_contract::tool_repository_contract,
+    },
+    tool_call::CallId,
+    tool_execution::{Outcome, OutcomeKind, ToolExecution},
+};
+use toolstead_infrastructure::sqlite::{
+    database::Database, database_options::DatabaseOptions, open_error::OpenError, retention::Retention,
+};
+use uuid::Uuid;
+
+/// Tells a copy of this binary which database to work on.
+const OTHER_PROCESS: &str = "TOOLSTEAD_TEST_DATABASE";
+
+#[tokio::test]
+async fn the_tool_repository_keeps_the_contract() {
+    let (_folder, database) = new_database().await;
+    tool_repository_contract(&*database.tool_repository()).await;
+    database.close().await;
+}
+
+#[tokio::test]
+async fn the_execution_log_keeps_the_contract() {
+    let (_folder, database) = new_database().await;
+    execution_log_contract(&*database.execution_log()).await;
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_power_safe_database_keeps_the_contract() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = DatabaseOptions { power_safe: true, ..options(folder.path()) };
+    let database = Database::open(options, clock()).await.unwrap();
+    execution_log_contract(&*database.execution_log()).await;
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_new_database_is_for_its_owner_alone_and_comes_back_after_closing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new").join("data").join("toolstead.db");
+    let database = Database::open(DatabaseOptions::at(&path), clock()).await.unwrap();
+    database.tool_repository().set_enabled("shell", false).await.unwrap();
+    let log = database.execution_log();
+    log.record(samples::execution(1)).await.unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    database.close().await;
+    assert_eq!(
+        told(&log.record(samples::execution(2)).await.unwrap_err()),
+        [format!("could not record the call {}", samples::call_id(2)), "the database is closed".into()]
+    );
+    let left: Vec<_> = fs::read_dir(path.parent().unwrap().join("instances")).unwrap().collect();
+    assert!(left.is_empty(), "a closed database leaves no lock file: {left:?}");
+
+    let database = Database::open(DatabaseOptions::at(&path), clock()).await.unwrap();
+    assert_eq!(database.tool_repository().disabled().await.unwrap(), ["shell"]);
+    assert_eq!(rows(&*database.execution_log()).await, [samples::execution(1)]);
+    database.close().await;
+}
+
+#[tokio::test]
+async fn opening_deletes_what_need_not_be_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    for number in 0..10 {
+        database.execution_log().record(samples::execution(number)).await.unwrap();
+    }
+    database.close().await;
+    let retention = Retention { max_age: Duration::from_secs(3600), max_rows: 6 };
+    let later = Timestamp(samples::execution(7).started.0 + 3_600_000_000);
+    for (now, left) in [(samples::START, [9, 8, 7, 6, 5, 4].as_slice()), (later, &[9, 8, 7])] {
+        let options = DatabaseOptions { retention, ..options(folder.path()) };
+        let database = Database::open(options, Arc::new(FixedClock::at(now))).await.unwrap();
+        let log = database.execution_log();
+        let expected: Vec<ToolExecution> = left.iter().map(|number| samples::execution(*number)).collect();
+        let deleted = async {
+            while rows(&*log).await != expected {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), deleted).await.unwrap();
+        database.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_a_later_version_wrote_is_left_alone() {
+    let folder = closed_database().await;
+    let statement = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                     VALUES (900, 'later', 1, x'00', 0)";
+    sqlx::query(statement).execute(&mut raw(folder.path()).await).await.unwrap();
+    let error = refused(folder.path()).await;
+    assert!(matches!(error, OpenError::Newer { version: 900, .. }), "{error:?}");
+    assert!(error.to_string().ends_with("update this program, or choose another path for the database"), "{error}");
+    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM tool_executions")
+        .fetch_one(&mut raw(folder.path()).await)
+        .await
+        .unwrap();
+    assert_eq!(rows, 1);
+}
+
+#[tokio::test]
+async fn a_database_whose_schema_went_another_way_is_left_alone() {
+    let folder = closed_database().await;
+    let statement = "UPDATE _sqlx_migrations SET checksum = x'00' WHERE version = 2";
+    sqlx::query(statement).execute(&mut raw(folder.path()).await).await.unwrap();
+    let error = refused(folder.path()).await;
+    assert!(matches!(error, OpenError::ChangedMigration { version: 2, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_file_of_another_kind_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = path(folder.path());
+    let garbage = "Dear diary, this is no database. ".repeat(200);
+    fs::write(&path, &garbage).unwrap();
+    let error = refused(folder.path()).await;
+    assert!(matches!(error, OpenError::NotOurs { .. }), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "`{}` is not a database of Toolstead: move it away, or choose another path for the database",
+            path.display()
+        )
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), garbage);
+
+    fs::remove_file(&path).unwrap();
+    sqlx::query("CREATE TABLE notes (text TEXT)").execute(&mut raw(folder.path()).await).await.unwrap();
+    let error = refused(folder.path()).await;
+    assert!(matches!(error, OpenError::NotOurs { .. }), "{error:?}");
+
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let error = refused(folder.path()).await;
+    assert!(matches!(error, OpenError::NotOurs { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_told() {
+    let folder = closed_database().await;
+    let path = path(folder.path());
+    let mut bytes = fs::read(&path).unwrap();
+    // The header stays, the schema behind it goes.
+    bytes[100..4096].fill(0xa5);
+    fs::write(&path, bytes).unwrap();
+    let error = refused(folder.path()).await;
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_made_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    // Below a file nobody can make a folder, the superuser included.
+    let error = Database::open(DatabaseOptions::at(file.join("data/toolstead.db")), clock()).await.unwrap_err();
+    assert!(matches!(error, OpenError::CreateFolder { .. }), "{error:?}");
+    assert_eq!(error.to_string(), format!("could not create the folder `{}/data` for the database", file.display()));
+}
+
+#[tokio::test]
+async fn a_lock_is_waited_for_and_then_told() {
+    let folder = closed_database().await;
+    let impatient = DatabaseOptions { busy_timeout: Duration::from_millis(50), ..options(folder.path()) };
+    let database = Database::open(impatient.clone(), clock()).await.unwrap();
+    let log = database.execution_log();
+    let mut other = raw(folder.path()).await;
+    let transaction = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    assert_eq!(
+        told(&log.record(samples::execution(7)).await.unwrap_err())[1],
+        "another program keeps the database locked"
+    );
+    assert_eq!(log.find(samples::call_id(7)).await.unwrap(), None, "reading does not wait for a writer");
+    transaction.rollback().await.unwrap();
+    log.record(samples::execution(7)).await.unwrap();
+    database.close().await;
+
+    sqlx::raw_sql("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let error = Database::open(impatient, clock()).await.unwrap_err();
+    assert!(matches!(error, OpenError::Locked { .. }), "{error:?}");
+    other.close().await.unwrap();
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    assert_eq!(rows(&*database.execution_log()).await, [7, 1].map(samples::execution));
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_kill_loses_nothing_that_was_acknowledged_and_leaves_the_living_alone() {
+    if let Some(path) = std::env::var_os(OTHER_PROCESS) {
+        return record_for_ever(path.into()).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let sibling = Database::open(options(folder.path()), clock()).await.unwrap();
+    let living = samples::running_execution(1);
+    sibling.execution_log().record(living.clone()).await.unwrap();
+    let mut acknowledged = BTreeMap::new();
+    for round in 1..=5 {
+        let mut child = OtherProcess::start(
+            "sqlite::a_kill_loses_nothing_that_was_acknowledged_and_leaves_the_living_alone",
+            &path(folder.path()),
+        );
+        for row in child.acknowledged().take(200 * round) {
+            acknowledged.insert(row.0, row.1);
+        }
+        child.process.kill().unwrap();
+        // What it said before it died counts, too.
+        acknowledged.extend(child.acknowledged());
+        child.process.wait().unwrap();
+
+        let database = Database::open(options(folder.path()), clock()).await.unwrap();
+        let log = database.execution_log();
+        let mut interrupted = 0;
+        for (id, outcome) in &acknowledged {
+            let found = log.find(*id).await.unwrap().unwrap_or_else(|| panic!("{id} was acknowledged and is gone"));
+            match (outcome, found.outcome) {
+                (OutcomeKind::Succeeded, Outcome::Succeeded) => {}
+                // The final row may have been committed without that the child came to say so.
+                (OutcomeKind::Running, Outcome::Succeeded) => {}
+                (OutcomeKind::Running, Outcome::Interrupted) => interrupted += 1,
+                wrong => panic!("{id}: {wrong:?}"),
+            }
+        }
+        assert!(interrupted > 0, "the child had calls that never end");
+        let running = ExecutionFilter { outcome: Some(OutcomeKind::Running), ..ExecutionFilter::default() };
+        assert_eq!(
+            log.list(&running).await.unwrap().as_slice(),
+            std::slice::from_ref(&living),
+            "the calls of the living still run"
+        );
+        database.close().await;
+    }
+    assert!(acknowledged.len() > 1000);
+    let done = samples::execution(1);
+    sibling.execution_log().record(done.clone()).await.unwrap();
+    assert_eq!(sibling.execution_log().find(done.id).await.unwrap(), Some(done));
+    sibling.close().await;
+}
+
+#[tokio::test]
+async fn processes_that_open_a_new_database_at_the_same_moment_all_work() {
+    const ROWS: u32 = 50;
+    if let Some(path) = std::env::var_os(OTHER_PROCESS) {
+        return record_some(path.into(), ROWS).await;
+    }
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let name = "sqlite::processes_that_open_a_new_database_at_the_same_moment_all_work";
+        let mut children = [(); 4].map(|()| OtherProcess::start(name, &path(folder.path())));
+        // They are there and wait; now they start.
+        for child in &mut children {
+            child.acknowledged().next().unwrap();
+        }
+        for child in &mut children {
+            child.input.write_all(b"go\n").unwrap();
+        }
+        for child in &mut children {
+            let mut rest = String::new();
+            child.output.read_to_string(&mut rest).unwrap();
+            assert!(child.process.wait().unwrap().success(), "{rest}");
+        }
+        let database = Database::open(options(folder.path()), clock()).await.unwrap();
+        assert_eq!(rows(&*database.execution_log()).await.len(), 4 * ROWS as usize);
+        database.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_loses_nothing() {
+    if let Some(path) = std::env::var_os(OTHER_PROCESS) {
+        return fill_the_disk(path.into()).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // A file system of 2 MB that only the child and its shell see, and that ends with them.
+    let script = "mount -t tmpfs -o size=2m none \"$1\" || exit 77; shift; exec \"$@\"";
+    let test = "sqlite::a_full_disk_is_told_and_loses_nothing";
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(folder.path());
+    command.arg(std::env::current_exe().unwrap()).args([test, "--exact"]);
+    match command.env(OTHER_PROCESS, path(folder.path())).output() {
+        Ok(output) if output.status.success() => {}
+        // `unshare` is not there (an error or 127), may not do that (1), or the mount failed (77). The writer's own
+        // tests fill a database without a file system for it.
+        Ok(output) if !matches!(output.status.code(), Some(1 | 77 | 127)) => {
+            panic!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        }
+        other => say(&format!("not tested, because no file system of a test's own can be mounted here: {other:?}")),
+    }
+}
+
+/// The child that is killed: sixteen callers that never stop, every hundredth call of theirs never ends.
+async fn record_for_ever(path: PathBuf) {
+    let database = Database::open(DatabaseOptions::at(path), clock()).await.unwrap();
+    let callers = (0..16).map(|_| {
+        let log = database.execution_log();
+        tokio::spawn(async move {
+            for turn in 0_u64.. {
+                let id = CallId(Uuid::now_v7());
+                let running = ToolExecution { id, ..samples::running_execution(0) };
+                log.record(running).await.unwrap();
+                say(&format!("running {id}"));
+                if turn % 100 != 0 {
+                    log.record(ToolExecution { id, ..samples::execution(0) }).await.unwrap();
+                    say(&format!("succeeded {id}"));
+                }
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+}
+
+/// One of several children that open the same new database when they are told to.
+async fn record_some(path: PathBuf, rows: u32) {
+    say(&format!("running {}", Uuid::nil()));
+    io::stdin().read_line(&mut String::new()).unwrap();
+    let database = Database::open(DatabaseOptions::at(path), clock()).await.unwrap();
+    for _ in 0..rows {
+        let id = CallId(Uuid::now_v7());
+        database.execution_log().record(ToolExecution { id, ..samples::execution(0) }).await.unwrap();
+    }
+    database.close().await;
+}
+
+/// The child that has a small file system for itself.
+async fn fill_the_disk(path: PathBuf) {
+    let ballast = path.with_file_name("ballast");
+    fs::write(&ballast, vec![0; 1 << 19]).unwrap();
+    let database = Database::open(DatabaseOptions::at(&path), clock()).await.unwrap();
+    let log = database.execution_log();
+    let row = |number| ToolExecution { arguments: "x".repeat(8000).into(), ..samples::execution(number) };
+    let mut recorded = 0;
+    let error = loop {
+        assert!(recorded < 1000, "the disk is larger than it was to be");
+        match log.record(row(recorded + 1)).await {
+            Ok(()) => recorded += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(told(&error)[1], "the disk is full");
+    assert!(recorded > 10, "{recorded}");
+    let all: Vec<ToolExecution> = (1..=recorded).rev().map(row).collect();
+    assert_eq!(rows(&*log).await, all, "what was acknowledged is there");
+    let another = Database::open(DatabaseOptions::at(&path), clock()).await;
+    if let Err(error) = another {
+        assert!(matches!(error, OpenError::DiskFull { .. }), "{error:?}");
+    }
+
+    fs::remove_file(ballast).unwrap();
+    log.record(row(recorded + 1)).await.unwrap();
+    database.close().await;
+    let database = Database::open(DatabaseOptions::at(&path), clock()).await.unwrap();
+    assert_eq!(rows(&*database.execution_log()).await.len() as u32, recorded + 1);
+    database.close().await;
+}
+
+/// A copy of this test binary that runs one test, as another process at the database.
+struct OtherProcess {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl OtherProcess {
+    fn start(test: &str, path: &Path) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([test, "--exact", "--nocapture"]).env(OTHER_PROCESS, path);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let input = process.stdin.take().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Self { process, input, output }
+    }
+
+    /// What the process says it knows to be committed. Other lines are those of the test harness.
+    fn acknowledged(&mut self) -> impl Iterator<Item = (CallId, OutcomeKind)> {
+        let lines = self.output.by_ref().lines().map_while(Result::ok);
+        lines.filter_map(|line| {
+            let (outcome, id) = line.split_once(' ')?;
+            Some((CallId(id.parse().ok()?), OutcomeKind::parse(outcome)?))
+        })
+    }
+}
+
+impl Drop for OtherProcess {
+    fn drop(&mut self) {
+        // It has ended already where the test went well.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Writes a line at once, past the test harness.
+fn say(line: &str) {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}").unwrap();
+    stdout.flush().unwrap();
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join("toolstead.db")
+}
+
+fn options(folder: &Path) -> DatabaseOptions {
+    DatabaseOptions::at(path(folder))
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(FixedClock::at(samples::START))
+}
+
+async fn new_database() -> (TempDir, Database) {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    (folder, database)
+}
+
+/// A folder with a database that holds one row and that nobody has open.
+async fn closed_database() -> TempDir {
+    let (folder, database) = new_database().await;
+    database.execution_log().record(samples::execution(1)).await.unwrap();
+    database.close().await;
+    folder
+}
+
+/// The database, past everything that Toolstead thinks of it.
+async fn raw(folder: &Path) -> SqliteConnection {
+    SqliteConnectOptions::new().filename(path(folder)).create_if_missing(true).connect().await.unwrap()
+}
+
+async fn refused(folder: &Path) -> OpenError {
+    Database::open(options(folder), clock()).await.unwrap_err()
+}
+
+/// Every row, newest first.
+async fn rows(log: &dyn ExecutionLog) -> Vec<ToolExecution> {
+    log.list(&ExecutionFilter { limit: u32::MAX, ..ExecutionFilter::default() }).await.unwrap()
+}
+
+/// The error and its causes, as an operator reads them.
+fn told(error: &(dyn Error + 'static)) -> Vec<String> {
+    std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string).collect()
+}
