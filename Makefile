@@ -1,0 +1,44 @@
+# One target a job; CI runs the same ones. `make` shows what there is.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fmt fmt-check lint doc peers conformance example tool-docs bench
+
+RS := git ls-files --cached --others --exclude-standard --deduplicate '*.rs'
+
+help:           ## shows this list
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+run:            ## builds and starts the server on embedded defaults; prints its address and how to connect
+	cargo run --release --locked --bin toolstead-server
+
+test: peers     ## installs the real peers and runs every test
+	cargo test --workspace --locked
+
+check: fmt-check lint doc  ## formatting, lints and documentation, warnings as errors
+
+fmt:            ## formats every Rust file
+	$(RS) | xargs rustfmt
+
+fmt-check:      # by file: `cargo fmt` misses files that a macro declares
+	$(RS) | xargs rustfmt --check
+
+lint:           # clippy is also the check; the same features and targets as the tests, so that nothing is built twice
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+doc:            # broken links in documentation are errors
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+peers:          # the official conformance suite, SDK clients and reference servers, pinned; does nothing when they are there
+	tests/peers/setup.sh
+
+conformance: peers  ## runs the official MCP conformance suite against the server, through it, and against the client
+	cargo test --workspace --locked --test it conformance -- --nocapture
+
+example:        # a program outside of the workspace that embeds Toolstead
+	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/weather/Cargo.toml
+
+tool-docs:      ## writes docs/tools/ anew from the tools' definitions
+	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it tool_docs
+
+bench:          ## measures against references in the same run and prints the ratios
+	cargo bench --locked --workspace --bench budgets
