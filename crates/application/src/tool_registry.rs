@@ -132,7 +132,8 @@ impl ToolRegistry {
     /// Adds a provider. Its tools are there when this returns, as far as they are known.
     ///
     /// # Errors
-    /// [`RegistryError`] when its name or one of its tools' names is taken, or the store cannot be read.
+    /// [`RegistryError`] when its name is taken, when one of its tools' names is (save for MCP servers, whose tools are
+    /// left out then: [`Snapshot::left_out`]), or when the store cannot be read. The provider is closed then.
     pub async fn register(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
         self.put(provider, Placement::New).await
     }

@@ -201,16 +201,12 @@ fn whole(verdict: Verdict, cause: Cause) -> Decision {
 
 /// Whether the rule leaves no call of the tool: it names the tool, or the one kind of access that all its calls have.
 fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
-    if rule.denies_whole(tool) {
-        return true;
-    }
-    let probe = match (tool.source(), tool.category, tool.annotations().read_only_hint) {
-        (ToolSource::BuiltIn, Category::Shell, _) => Access::RunCommand("".into()),
-        (ToolSource::BuiltIn, Category::Web, _) => Access::ReachHost("".into()),
-        _ => return false,
+    let only_kind = match (tool.source(), tool.category) {
+        (ToolSource::BuiltIn, Category::Shell) => Some(AccessKind::Run),
+        (ToolSource::BuiltIn, Category::Web) => Some(AccessKind::Reach),
+        _ => None,
     };
-    rule.text == rule.text.split('(').next().unwrap_or_default()
-        && rule.catches_path(tool, &probe, &WorkspaceRoots::default())
+    rule.denies_whole(tool) || only_kind.is_some_and(|kind| rule.names_whole_kind(kind))
 }
 
 #[cfg(test)]
@@ -382,6 +378,14 @@ mod tests {
             assert_eq!(policy.advertises(&tool(name)), advertised, "{name}");
             let verdict = policy.decide(&tool(name), &Map::new(), &[]).verdict;
             assert_eq!(verdict == Deny, !advertised, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_tool_is_hidden_when_the_one_kind_of_access_that_it_has_is_denied_as_a_whole() {
+        let shell = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
+        for (rule, advertised) in [("Bash", false), ("Bash(rm *)", true), ("WebFetch", true), ("bash", false)] {
+            assert_eq!(policy(Mode::Default, &[(D, rule)]).advertises(&shell), advertised, "{rule}");
         }
     }
 

@@ -198,9 +198,9 @@ impl PermissionRule {
         matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names(pattern, tool))
     }
 
-    /// Whether the rule concerns the path at all, whoever asks: for folders that are walked.
-    pub fn catches_path(&self, tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> bool {
-        self.catches(tool, &Map::new(), std::slice::from_ref(access), roots).is_some()
+    /// Whether the rule names every access of this kind, whatever it touches.
+    pub fn names_whole_kind(&self, kind: AccessKind) -> bool {
+        matches!((&self.head, &self.spec), (Head::Kind(named), Spec::Any) if *named == kind)
     }
 }
 
