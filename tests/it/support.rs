@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
     permission::policy::PermissionPolicy,
-    ports::{approver::Unattended, clock::Timestamp, output_sink::NoOutputs, tool_provider::ToolProvider},
+    ports::{approver::Unattended, clock::Timestamp, output_store::NoOutputs, tool_provider::ToolProvider},
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,

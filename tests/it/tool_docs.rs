@@ -14,8 +14,7 @@ fn folder() -> PathBuf {
 }
 
 fn provider() -> BuiltInTools {
-    let world =
-        World { workspace: Arc::new(Workspace::closed()), clock: Arc::new(SystemClock), version: "Toolstead".into() };
+    let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), "Toolstead".into());
     BuiltInTools::new(builtin::all(), world).unwrap()
 }
 

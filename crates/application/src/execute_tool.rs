@@ -31,7 +31,7 @@ use toolstead_domain::{
         caller::{Caller, InputResponses},
         clock::Clock,
         execution_log::ExecutionLog,
-        output_sink::OutputSink,
+        output_store::OutputStore,
         tool_hook::ToolHook,
         tool_provider::CallOutcome,
         tool_repository::StoreError,
@@ -168,7 +168,7 @@ pub struct ExecuteToolPorts {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Where large outputs go.
-    pub outputs: Arc<dyn OutputSink>,
+    pub outputs: Arc<dyn OutputStore>,
     /// Run before and after each call, in this order.
     pub hooks: Vec<Arc<dyn ToolHook>>,
 }

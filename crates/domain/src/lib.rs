@@ -10,6 +10,7 @@ pub mod alias;
 pub mod category;
 pub mod client_profile;
 pub mod coercion;
+pub mod content_digest;
 pub mod error_kind;
 pub mod permission;
 pub mod ports;

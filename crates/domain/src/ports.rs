@@ -2,9 +2,10 @@
 
 pub mod approver;
 pub mod caller;
+pub mod change_journal;
 pub mod clock;
 pub mod execution_log;
-pub mod output_sink;
+pub mod output_store;
 pub mod tool_hook;
 pub mod tool_provider;
 pub mod tool_repository;

@@ -5,7 +5,9 @@
 //! std alone, suites are futures that run on any executor.
 
 pub mod fixed_clock;
+pub mod in_memory_change_journal;
 pub mod in_memory_execution_log;
+pub mod in_memory_output_store;
 pub mod in_memory_tool_repository;
 pub mod recording_caller;
 pub mod samples;

@@ -30,7 +30,7 @@ use toolstead_domain::{
         approver::{Approver, Unattended},
         clock::Clock,
         execution_log::ExecutionLog,
-        output_sink::NoOutputs,
+        output_store::NoOutputs,
         tool_hook::ToolHook,
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{StoreError, ToolRepository},
@@ -231,7 +231,8 @@ impl AppBuilder {
             None => Workspace::closed(),
         };
         let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION")).to_owned();
-        let world = World { workspace: Arc::new(workspace), clock: clock.clone(), version };
+        let mut world = World::new(Arc::new(workspace), clock.clone(), version);
+        world.limits = config.file_limits.clone();
         let tools = builtin::all().into_iter().chain(self.tools).collect();
         let built_in = BuiltInTools::new(tools, world)?;
         let known = known_names(built_in.definitions());

@@ -55,6 +55,7 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
     workspace_roots::WorkspaceRoots,
 };
+use toolstead_infrastructure::builtin::file_limits::FileLimits;
 use trust::TrustedFiles;
 use value::Item;
 
@@ -80,6 +81,8 @@ pub struct Config {
     pub sandbox: SandboxSettings,
     /// The bounds.
     pub limits: Limits,
+    /// What file tools read and write at most.
+    pub file_limits: FileLimits,
     /// The database's file. It may not exist yet, nor its folder.
     pub database: PathBuf,
     /// What the audit trail keeps.
@@ -179,6 +182,7 @@ impl Config {
         let mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
         let found_servers = mcp_server::found(&resolved);
         let limits: Limits = section(&resolved, "limits")?;
+        let file_limits: FileLimits = section(&resolved, "files")?;
         let audit: AuditSettings = section(&resolved, "audit")?;
         let server: ServerSettings = section(&resolved, "server")?;
         let database = match resolved.setting("database.url").and_then(|setting| setting.value) {
@@ -208,6 +212,7 @@ impl Config {
             mcp_servers,
             found_servers,
             limits,
+            file_limits,
             database,
             audit,
             server,

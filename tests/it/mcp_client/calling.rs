@@ -16,7 +16,7 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        output_sink::NoOutputs,
+        output_store::NoOutputs,
         tool_provider::{CallContext, CallOutcome, ProviderState, ToolProvider},
     },
     principal::Principal,

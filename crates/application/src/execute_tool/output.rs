@@ -4,7 +4,7 @@ use super::{CallSettings, ExecuteToolCommand, ExecuteToolPorts};
 use crate::tool_registry::Registered;
 use serde_json::Value;
 use toolstead_domain::{
-    ports::{output_sink::StoredOutput, tool_provider::CallOutcome},
+    ports::{output_store::StoredOutput, tool_provider::CallOutcome},
     tool_call::ToolCall,
     tool_result::ToolResult,
 };
@@ -30,7 +30,8 @@ pub(super) async fn bound(
     if text_bytes > budget {
         let characters: usize = result.content().iter().filter_map(block_text).map(|text| text.chars().count()).sum();
         if characters > budget {
-            let stored = ports.outputs.store(&command.principal, call.id, &result.joined_text()).await;
+            let text = result.joined_text();
+            let stored = ports.outputs.store(&command.principal, call.id, "text/plain", text.as_bytes()).await.ok();
             cut(&mut result, budget, characters, stored.as_ref());
         }
     }

@@ -20,13 +20,14 @@ use toolstead_domain::{
         approver::{Approval, Unattended},
         caller::SilentCaller,
         clock::Timestamp,
-        output_sink::{NoOutputs, StoredOutput},
+        output_store::{NoOutputs, OutputStore},
         tool_hook::HookVerdict,
         tool_provider::ToolProvider,
     },
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
+        in_memory_output_store::InMemoryOutputStore,
         in_memory_tool_repository::InMemoryToolRepository,
         samples,
         scripted_approver::ScriptedApprover,
@@ -52,7 +53,7 @@ struct Plan {
     rules: Vec<(Effect, &'static str)>,
     approver: Arc<dyn Approver>,
     hooks: Vec<Arc<dyn ToolHook>>,
-    outputs: Arc<dyn OutputSink>,
+    outputs: Arc<dyn OutputStore>,
     settings: CallSettings,
 }
 
@@ -360,22 +361,13 @@ async fn output_over_the_budget_is_cut_and_says_so() {
     assert_eq!(house.only_row().outcome, Outcome::Succeeded);
 }
 
-mockall::mock! {
-    Outputs {}
-    #[async_trait]
-    impl OutputSink for Outputs {
-        async fn store(&self, principal: &Principal, call: CallId, text: &str) -> Option<StoredOutput>;
-    }
-}
-
 #[tokio::test]
 async fn what_is_cut_is_stored_once_and_whole_and_the_cut_names_its_handle() {
-    let mut outputs = MockOutputs::new();
-    let handle = || Some(StoredOutput { handle: "o17".into(), bytes: 50_000 });
-    outputs.expect_store().withf(|_, _, text| text.len() == 50_000).times(1).returning(move |_, _, _| handle());
-    let house = Plan { outputs: Arc::new(outputs), ..Default::default() }.house(provider()).await;
-    assert!(house.call("long", json!({})).await.contains("the whole is kept as `o17` (50000 bytes)"));
+    let outputs = Arc::new(InMemoryOutputStore::new());
+    let house = Plan { outputs: outputs.clone(), ..Default::default() }.house(provider()).await;
+    assert!(house.call("long", json!({})).await.contains("the whole is kept as `o1` (50000 bytes)"));
     assert_eq!(house.call("echo", json!({})).await, "hi");
+    assert_eq!(outputs.len(), 1);
 }
 
 /// Refuses, rewrites or lets pass by the path, and counts how many ends it heard of.

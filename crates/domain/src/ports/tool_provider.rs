@@ -6,7 +6,7 @@ use crate::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponses},
-        output_sink::OutputSink,
+        output_store::OutputStore,
     },
     principal::Principal,
     tool::Tool,
@@ -87,8 +87,8 @@ pub struct CallContext<'a> {
     pub answers: Option<&'a InputResponses>,
     /// The way back to the client.
     pub caller: &'a dyn Caller,
-    /// Where large outputs go.
-    pub outputs: &'a dyn OutputSink,
+    /// Where large outputs are.
+    pub outputs: &'a dyn OutputStore,
 }
 
 impl std::fmt::Debug for CallContext<'_> {

@@ -237,7 +237,7 @@ mod tests {
         permission::{grant::Grant, policy::PermissionPolicy},
         ports::{
             caller::{InputRequest, InputResponse, Progress},
-            output_sink::NoOutputs,
+            output_store::NoOutputs,
         },
         principal::Principal,
         testing::{

@@ -5,7 +5,7 @@ use crate::{
     client_profile::ClientProfile,
     permission::{grant::Grant, policy::PermissionPolicy},
     ports::{
-        output_sink::NoOutputs,
+        output_store::NoOutputs,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
     principal::Principal,

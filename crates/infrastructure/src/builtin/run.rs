@@ -1,7 +1,10 @@
 //! One run of a built-in tool.
 
 use crate::{
-    builtin::world::{World, on_blocking_thread},
+    builtin::{
+        seen_files::Viewer,
+        world::{World, on_blocking_thread},
+    },
     sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
 };
 use toolstead_domain::{ports::tool_provider::CallContext, tool::Tool, tool_call::ToolCall, tool_failure::ToolFailure};
@@ -34,6 +37,11 @@ impl<'a> Run<'a> {
     /// What accompanies the call: principal, deadline, grant, the way back to the client.
     pub fn context(&self) -> &'a CallContext<'a> {
         self.context
+    }
+
+    /// The session that the call belongs to, for work that outlives the borrow of this.
+    pub fn viewer(&self) -> Viewer {
+        Viewer { principal: self.context.principal.clone(), session: self.context.session.to_owned() }
     }
 
     /// Works on files, on a thread where that holds up nobody. The workspace it gets knows what the call may touch and

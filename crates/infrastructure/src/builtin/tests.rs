@@ -33,7 +33,7 @@ use toolstead_domain::{
     ports::{
         caller::SilentCaller,
         clock::{Clock, Timestamp},
-        output_sink::NoOutputs,
+        output_store::NoOutputs,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
     principal::Principal,
@@ -232,7 +232,7 @@ impl Bench {
 }
 
 fn world(workspace: Workspace) -> World {
-    World { workspace: Arc::new(workspace), clock: Arc::new(StoppedClock), version: "Toolstead test".into() }
+    World::new(Arc::new(workspace), Arc::new(StoppedClock), "Toolstead test".into())
 }
 
 /// The definition of a built-in tool.

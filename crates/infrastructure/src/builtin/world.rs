@@ -1,8 +1,19 @@
 //! What built-in tools know of their surroundings.
 
-use crate::sandbox::workspace::Workspace;
+use crate::{
+    builtin::{file_limits::FileLimits, seen_files::SeenFiles},
+    sandbox::workspace::Workspace,
+};
 use std::{fmt, sync::Arc};
-use toolstead_domain::{access::PathAccess, error_kind::ErrorKind, ports::clock::Clock, tool_failure::ToolFailure};
+use toolstead_domain::{
+    access::PathAccess,
+    error_kind::ErrorKind,
+    ports::{
+        change_journal::{ChangeJournal, NoJournal},
+        clock::Clock,
+    },
+    tool_failure::ToolFailure,
+};
 
 /// The surroundings of the built-in tools: the same for all calls of a run.
 #[derive(Clone)]
@@ -13,9 +24,27 @@ pub struct World {
     pub clock: Arc<dyn Clock>,
     /// The program's name and version, for reports: `Toolstead 0.1.0`.
     pub version: String,
+    /// What file tools read and write at most (`[files]`).
+    pub limits: FileLimits,
+    /// Where file changes are kept, so that they can be undone.
+    pub journal: Arc<dyn ChangeJournal>,
+    /// What each session has read.
+    pub seen: Arc<SeenFiles>,
 }
 
 impl World {
+    /// These surroundings, with the usual limits and without a journal.
+    pub fn new(workspace: Arc<Workspace>, clock: Arc<dyn Clock>, version: String) -> Self {
+        Self {
+            workspace,
+            clock,
+            version,
+            limits: FileLimits::default(),
+            journal: Arc::new(NoJournal),
+            seen: Arc::default(),
+        }
+    }
+
     /// What a call that names this path would touch. A missing path is no error.
     ///
     /// # Errors

@@ -145,6 +145,8 @@ pub(super) const KEYS: &[Key] = &[
     key(&["limits", "calls_in_flight"], whole(100_000), Capped, SMALLER, Some("256"), "Calls that are open at once, over all clients."),
     key(&["limits", "sessions"], whole(1_000_000), Capped, SMALLER, Some("256"), "Sessions of the server at once."),
     key(&["limits", "connections"], whole(100_000), Capped, SMALLER, Some("512"), "Connections of the server at once."),
+    key(&["files", "text_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 30 }, Capped, SMALLER, Some("10485760"), "Bytes of a file that is edited, or that has to be decoded as a whole."),
+    key(&["files", "result_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 32 }, Capped, SMALLER, Some("52428800"), "Bytes that an edit may make of a file."),
     key(&["mcp_servers", "*", "command"], Kind::Text, Launch, Waits, None, "The program of a server that speaks over stdio."),
     key(&["mcp_servers", "*", "args"], Kind::Texts, Launch, Waits, Some("[]"), "Its arguments. `${VAR}` and `${VAR:-default}` are expanded."),
     key(&["mcp_servers", "*", "env"], Kind::Map, Launch, Waits, Some("{}"), "Its environment; nothing else is inherited. Expanded likewise."),

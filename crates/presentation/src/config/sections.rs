@@ -97,3 +97,16 @@ pub(super) fn section<T: DeserializeOwned>(resolved: &Resolved, name: &str) -> R
     serde_json::from_value(resolved.section(name))
         .map_err(|error| Problem::new(Origin::Default, format!("`[{name}]` cannot be read: {error}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::layers::Layers;
+    use toolstead_infrastructure::builtin::file_limits::FileLimits;
+
+    #[test]
+    fn file_tools_have_the_same_limits_with_and_without_a_configuration() {
+        let resolved = Layers::default().resolve();
+        assert_eq!(section::<FileLimits>(&resolved, "files").unwrap(), FileLimits::default());
+    }
+}

@@ -11,7 +11,7 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
-        output_sink::NoOutputs,
+        output_store::NoOutputs,
     },
     principal::Principal,
     tool_call::CallId,

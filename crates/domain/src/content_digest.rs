@@ -1,0 +1,48 @@
+//! What stands for a content.
+
+use std::{fmt, str::FromStr};
+
+/// The SHA-256 of a content: who has the same digest has the same bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentDigest(pub [u8; 32]);
+
+impl fmt::Display for ContentDigest {
+    /// As 64 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for ContentDigest {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(InvalidDigest);
+        }
+        let mut digest = [0; 32];
+        for (at, byte) in digest.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| InvalidDigest)?;
+        }
+        Ok(Self(digest))
+    }
+}
+
+/// A text that is no digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a digest has 64 hexadecimal digits")]
+pub struct InvalidDigest;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_read_as_it_is_written_and_nothing_else_is_one() {
+        let digest = ContentDigest(std::array::from_fn(|at| at as u8 * 7));
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        for bad in ["", "0", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32), &"+".repeat(64)] {
+            assert_eq!(bad.parse::<ContentDigest>(), Err(InvalidDigest), "{bad}");
+        }
+    }
+}
