@@ -34,3 +34,5 @@ mod conformance;
 mod crash;
 /// Real servers stand behind us, and one may die.
 mod real_servers;
+/// The names and parameters that other systems know our file tools by.
+mod spellings;
