@@ -40,5 +40,5 @@ example:        # a program outside of the workspace that embeds Toolstead
 tool-docs:      ## writes docs/tools/ anew from the tools' definitions
 	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it tool_docs
 
-bench:          ## measures against references in the same run and prints the ratios
+bench: peers    ## measures against references in the same run and prints the ratios
 	cargo bench --locked --workspace --bench budgets

@@ -8,6 +8,7 @@
 mod load;
 mod references;
 mod rows;
+mod side_by_side;
 
 use std::{error::Error, process::ExitCode};
 

@@ -3,6 +3,7 @@
 use crate::{
     Outcome,
     load::{Connection, Rate, Target, header, rate},
+    side_by_side,
 };
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -67,6 +68,9 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     }
     if wanted("rows") {
         audit_rows().await?;
+    }
+    if wanted("files") {
+        side_by_side::run()?;
     }
     Ok(())
 }
@@ -371,7 +375,7 @@ impl Drop for Server {
 }
 
 /// A binary of Toolstead with a home of its own and nothing else of this environment.
-fn toolstead(program: &str, home: &Path) -> Command {
+pub(crate) fn toolstead(program: &str, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", home).current_dir(home);
     command
