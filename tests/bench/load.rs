@@ -1,6 +1,6 @@
 //! A load generator: keep-alive connections over which one request is sent after the other.
 
-use crate::Outcome;
+use crate::{Outcome, cost::Cost};
 use std::time::{Duration, Instant};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -27,6 +27,8 @@ pub(crate) struct Rate {
     pub(crate) per_second: f64,
     /// The median of one call.
     pub(crate) median: Duration,
+    /// What the calls cost the process that was asked, where it was watched.
+    pub(crate) cost: Option<Cost>,
 }
 
 /// One keep-alive connection.
@@ -140,5 +142,5 @@ pub(crate) async fn rate(
     }
     let seconds = start.elapsed().as_secs_f64();
     times.sort();
-    Ok(Rate { per_second: times.len() as f64 / seconds, median: times[times.len() / 2] })
+    Ok(Rate { per_second: times.len() as f64 / seconds, median: times[times.len() / 2], cost: None })
 }

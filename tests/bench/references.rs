@@ -27,24 +27,26 @@ use tokio::net::TcpListener;
 /// Runs the reference of that name until it is killed. HTTP references print their port first.
 pub(crate) async fn serve(name: &str) -> Outcome<()> {
     match name {
-        "echo" => echo_http().await,
-        "echo-stdio" => echo_stdio(1),
+        "echo" => echo_http(true).await,
+        "echo-unmarked" => echo_http(false).await,
+        "echo-stdio" => echo_stdio(1, true),
+        "echo-stdio-unmarked" => echo_stdio(1, false),
         "sdk" => sdk().await,
         many => match many.strip_prefix("tools-stdio:") {
-            Some(count) => echo_stdio(count.parse()?),
+            Some(count) => echo_stdio(count.parse()?, true),
             None => Err(format!("no reference is called `{many}`").into()),
         },
     }
 }
 
-/// The answer of a minimal MCP server with `tools` tools that all echo.
-fn answer(message: &Value, tools: usize) -> Option<Value> {
+/// The answer of a minimal MCP server with `tools` tools that all echo, and say that they only read or say nothing.
+fn answer(message: &Value, tools: usize, read_only: bool) -> Option<Value> {
     let id = message.get("id")?;
     let tool = |n: usize| {
         let name = if n == 0 { "echo".to_owned() } else { format!("tool_{n}") };
         json!({"name": name, "description": "Repeats the message, which is what a description of usual length says.",
                "inputSchema": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
-               "annotations": {"readOnlyHint": true}})
+               "annotations": if read_only { json!({"readOnlyHint": true}) } else { json!({}) }})
     };
     let result = match message["method"].as_str()? {
         "initialize" => json!({"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
@@ -63,18 +65,18 @@ fn answer(message: &Value, tools: usize) -> Option<Value> {
 }
 
 /// MCP on nothing but hyper.
-async fn echo_http() -> Outcome<()> {
+async fn echo_http(read_only: bool) -> Outcome<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     announce(&listener)?;
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         tokio::spawn(async move {
-            let service = service_fn(|request: Request<Incoming>| async move {
+            let service = service_fn(move |request: Request<Incoming>| async move {
                 let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
                 let message = serde_json::from_slice(&body).unwrap_or(Value::Null);
                 let mut response = Response::new(Full::new(Bytes::new()));
-                match answer(&message, 1) {
+                match answer(&message, 1, read_only) {
                     Some(answer) => {
                         response
                             .headers_mut()
@@ -92,12 +94,12 @@ async fn echo_http() -> Outcome<()> {
 }
 
 /// MCP on nothing but a read and a write: as many answers go out at once as there were requests.
-fn echo_stdio(tools: usize) -> Outcome<()> {
+fn echo_stdio(tools: usize, read_only: bool) -> Outcome<()> {
     let mut input = BufReader::with_capacity(64 << 10, std::io::stdin().lock());
     let mut output = BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
     let mut line = String::new();
     while input.read_line(&mut line)? > 0 {
-        if let Some(answer) = serde_json::from_str(&line).ok().and_then(|message| answer(&message, tools)) {
+        if let Some(answer) = serde_json::from_str(&line).ok().and_then(|message| answer(&message, tools, read_only)) {
             writeln!(output, "{answer}")?;
         }
         line.clear();

@@ -2,6 +2,7 @@
 
 use crate::{
     Outcome,
+    cost::Used,
     load::{Connection, Rate, Target, header, rate},
     side_by_side,
 };
@@ -35,33 +36,28 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     if wanted("echo") {
         let server = Server::start("", &[]).await?;
         let sdk = Reference::http("sdk")?;
-        let (ours, theirs) = alternate(&server.target, "echo", &sdk.target, "echo").await?;
+        let (ours, theirs) = alternate(&server, &server.target, "echo", &sdk.target, "echo").await?;
         print("echo, HTTP, sessions", ours, theirs, "0.60", "a bare server on the official SDK, stateless JSON");
         let stateless = server.stateless("echo");
-        let (ours, theirs) = alternate(&stateless, "echo", &sdk.target, "echo").await?;
+        let (ours, theirs) = alternate(&server, &stateless, "echo", &sdk.target, "echo").await?;
         print("echo, HTTP, 2026-07-28", ours, theirs, "0.60", "the same");
     }
     if wanted("proxy-http") {
-        let echo = Reference::http("echo")?;
-        let config = format!(
-            "[mcp_servers.up]\nurl = \"http://{}/mcp\"\nallow_tools = [\"*\"]\nprotocol = \"2025-11-25\"\n",
-            echo.target.address
-        );
-        let server = Server::start(&config, &["mcp__up__echo"]).await?;
-        let (ours, theirs) = alternate(&server.target, "mcp__up__echo", &echo.target, "echo").await?;
-        print("proxied, HTTP upstream", ours, theirs, "0.30", "a plain hyper echo, which is the upstream");
-        one_connection("  one connection", &server.target, "mcp__up__echo", &echo.target).await?;
+        // A tool that says that it only reads has one row in the audit trail, any other has two.
+        for (name, row) in [("echo", "proxied, HTTP, read-only tool"), ("echo-unmarked", "proxied, HTTP, any tool")] {
+            let echo = Reference::http(name)?;
+            let up = format!("url = \"http://{}/mcp\"", echo.target.address);
+            proxied(row, &up, &echo, "0.30", "a plain hyper echo, which is the upstream").await?;
+        }
     }
     if wanted("proxy-stdio") {
-        let echo = Reference::http("echo")?;
-        let config = format!(
-            "[mcp_servers.up]\ncommand = {:?}\nargs = [\"--serve\", \"echo-stdio\"]\nallow_tools = [\"*\"]\nprotocol = \"2025-11-25\"\n",
-            std::env::current_exe()?
-        );
-        let server = Server::start(&config, &["mcp__up__echo"]).await?;
-        let (ours, theirs) = alternate(&server.target, "mcp__up__echo", &echo.target, "echo").await?;
-        print("proxied, stdio upstream", ours, theirs, "0.45", "a plain hyper echo");
-        one_connection("  one connection", &server.target, "mcp__up__echo", &echo.target).await?;
+        let rows =
+            [("echo-stdio", "proxied, stdio, read-only tool"), ("echo-stdio-unmarked", "proxied, stdio, any tool")];
+        for (name, row) in rows {
+            let echo = Reference::http("echo")?;
+            let up = format!("command = {:?}\nargs = [\"--serve\", \"{name}\"]", std::env::current_exe()?);
+            proxied(row, &up, &echo, "0.45", "a plain hyper echo").await?;
+        }
     }
     if wanted("list") {
         list_of_many_tools().await?;
@@ -75,19 +71,42 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     Ok(())
 }
 
+/// Calls through Toolstead to an upstream, against the reference.
+async fn proxied(row: &str, up: &str, reference: &Reference, budget: &str, note: &str) -> Outcome<()> {
+    let config = format!("[mcp_servers.up]\n{up}\nallow_tools = [\"*\"]\nprotocol = \"2025-11-25\"\n");
+    let server = Server::start(&config, &["mcp__up__echo"]).await?;
+    let (ours, theirs) = alternate(&server, &server.target, "mcp__up__echo", &reference.target, "echo").await?;
+    print(row, ours, theirs, budget, note);
+    one_connection("  one connection", &server.target, "mcp__up__echo", &reference.target).await
+}
+
 fn print(row: &str, subject: Rate, reference: Rate, budget: &str, note: &str) {
     let ratio = subject.per_second / reference.per_second;
     println!(
-        "{row:<34} {:>10.0}/s {:>10.0}/s {ratio:>8.2} {budget:>8}  {note}",
-        subject.per_second, reference.per_second
+        "{row:<34} {:>10.0}/s {:>10.0}/s {ratio:>8.2} {budget:>8}  {note}{}",
+        subject.per_second,
+        reference.per_second,
+        subject.cost.map_or(String::new(), |cost| {
+            format!("; a call takes {:.1} us of processor time, {:.2} switches", cost.micros, cost.switches)
+        })
     );
 }
 
 /// Rounds of subject and reference in turn; the medians.
-async fn alternate(subject: &Target, tool: &str, reference: &Target, reference_tool: &str) -> Outcome<(Rate, Rate)> {
+async fn alternate(
+    server: &Server,
+    subject: &Target,
+    tool: &str,
+    reference: &Target,
+    reference_tool: &str,
+) -> Outcome<(Rate, Rate)> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        ours.push(rate(subject, &echo(subject, tool), "Echo: hello", CONNECTIONS, ROUND).await?);
+        let before = Used::by(server.child.id())?;
+        let mut round = rate(subject, &echo(subject, tool), "Echo: hello", CONNECTIONS, ROUND).await?;
+        let used = Used::by(server.child.id())? - before;
+        round.cost = Some(used.each(round.per_second * ROUND.as_secs_f64()));
+        ours.push(round);
         theirs.push(rate(reference, &echo(reference, reference_tool), "Echo: hello", CONNECTIONS, ROUND).await?);
     }
     Ok((median(ours), median(theirs)))
@@ -217,7 +236,7 @@ async fn audit_rows() -> Outcome<()> {
     let full = Server::start("", &[]).await?;
     full.fill_trail(1_000_000).await?;
     let empty = Server::start("", &[]).await?;
-    let (ours, theirs) = alternate(&full.target, "echo", &empty.target, "echo").await?;
+    let (ours, theirs) = alternate(&full, &full.target, "echo", &empty.target, "echo").await?;
     print("echo, 10^6 audit rows", ours, theirs, "1.00", "the same with an empty trail");
     Ok(())
 }

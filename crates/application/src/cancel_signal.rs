@@ -33,28 +33,4 @@ impl CancelSignal {
     pub fn reason(&self) -> Option<CancelReason> {
         self.token.is_cancelled().then(|| self.reason.get().copied().unwrap_or(CancelReason::Client))
     }
-
-    /// Gives the signal, with the reason `Client`, when the guard is dropped: the one who waited is gone.
-    pub fn cancel_on_drop(&self) -> CancelOnDrop {
-        CancelOnDrop(Some(self.clone()))
-    }
-}
-
-/// See [`CancelSignal::cancel_on_drop`].
-#[derive(Debug)]
-pub struct CancelOnDrop(Option<CancelSignal>);
-
-impl CancelOnDrop {
-    /// The one who waited has the answer; dropping does nothing any more.
-    pub fn disarm(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        if let Some(signal) = &self.0 {
-            signal.cancel(CancelReason::Client);
-        }
-    }
 }

@@ -5,6 +5,7 @@
 mod approval;
 mod arguments;
 mod hooks;
+mod outliving;
 mod output;
 mod record;
 mod resolution;
@@ -17,6 +18,7 @@ use crate::{
     tool_registry::ToolRegistry,
 };
 use futures::FutureExt;
+use outliving::Outliving;
 use record::Record;
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -213,15 +215,10 @@ impl ExecuteToolHandler {
     /// # Errors
     /// [`ExecuteToolError`].
     pub async fn handle(self: &Arc<Self>, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
-        let gone = command.cancel.cancel_on_drop();
-        // A task of its own, so that the path ends as it must also when nobody waits for it any more.
-        let path = tokio::spawn({
-            let handler = self.clone();
-            async move { handler.run_and_record(command).await }
-        });
-        let outcome = path.await;
-        gone.disarm();
-        outcome.unwrap_or_else(|ended| Err(running::panicked("recording a call", &ended)))
+        let (handler, cancel) = (self.clone(), command.cancel.clone());
+        let path = async move { AssertUnwindSafe(handler.run_and_record(command)).catch_unwind().await };
+        let outcome = Outliving::new(path, cancel).await;
+        outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
     }
 
     async fn run_and_record(&self, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {

@@ -1,7 +1,7 @@
 //! The stores on SQLite: one file that several processes share.
 //!
-//! [`database::Database`] opens it and hands out the adapters. All writing goes through one task that owns the one
-//! connection that writes (`writer`); reading has connections of its own, opened when somebody reads.
+//! [`database::Database`] opens it and hands out the adapters. All writing goes through one thread that owns the
+//! connections that write (`writer`); reading has connections of its own, opened when somebody reads.
 
 #[expect(clippy::disallowed_methods, reason = "the database is a file of our own, which no tool reaches")]
 pub mod database;
@@ -20,6 +20,7 @@ mod migrations;
 #[expect(clippy::disallowed_methods, reason = "a test reads the file back")]
 #[cfg(test)]
 mod new_database;
+mod recorder;
 mod tool_repository;
 mod tool_row;
 mod writer;

@@ -1,6 +1,7 @@
 //! How connections to the database are set up.
 
 use super::{database_options::DatabaseOptions, fault::Fault};
+use rusqlite::OpenFlags;
 use sqlx::{
     ConnectOptions, SqliteConnection, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
@@ -13,7 +14,7 @@ use std::{
 /// More readers than that would only wait for the same two or four cores.
 const MAX_READERS: u32 = 4;
 /// After a checkpoint the write-ahead log is cut to this size, in bytes.
-const KEPT_LOG_BYTES: &str = "67108864";
+const KEPT_LOG_BYTES: u32 = 64 << 20;
 
 /// Opens the connection that writes, and turns write-ahead logging on.
 pub(super) async fn connect_writer(path: &Path, options: &DatabaseOptions) -> Result<SqliteConnection, Fault> {
@@ -22,7 +23,7 @@ pub(super) async fn connect_writer(path: &Path, options: &DatabaseOptions) -> Re
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(synchronous)
         .foreign_keys(true)
-        .pragma("journal_size_limit", KEPT_LOG_BYTES);
+        .pragma("journal_size_limit", KEPT_LOG_BYTES.to_string());
     let patience = Instant::now() + options.busy_timeout;
     loop {
         match connect.connect().await.map_err(Fault::from) {
@@ -31,6 +32,16 @@ pub(super) async fn connect_writer(path: &Path, options: &DatabaseOptions) -> Re
             connected => return connected,
         }
     }
+}
+
+/// Opens the connection that writes the audit trail, to a database that is set up already.
+pub(super) fn connect_recorder(path: &Path, options: &DatabaseOptions) -> Result<rusqlite::Connection, Fault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(options.busy_timeout)?;
+    connection.pragma_update(None, "synchronous", if options.power_safe { "FULL" } else { "NORMAL" })?;
+    connection.pragma_update(None, "journal_size_limit", KEPT_LOG_BYTES)?;
+    Ok(connection)
 }
 
 /// The connections that read. None is opened before somebody reads.

@@ -8,6 +8,7 @@ use super::{
     instance::{self, Instance},
     migrations::{self, MigrateError},
     open_error::OpenError,
+    recorder::Recorder,
     retention::Retention,
     tool_repository::SqliteToolRepository,
     writer::Writer,
@@ -55,7 +56,9 @@ impl Database {
         let instance = Instance::join(&instances)
             .map_err(|source| OpenError::JoinInstances { path: instances.clone(), source })?;
         instance::bury_the_dead(&mut connection, &instances, &instance).await.map_err(failed)?;
-        let writer = Writer::spawn(connection, instance);
+        let recorder = Recorder::open(&path, &options).map_err(failed)?;
+        let writer = Writer::spawn(recorder, connection, instance)
+            .map_err(|source| OpenError::Other { path: path.clone(), source: source.into() })?;
         tokio::spawn(delete_expired(writer.clone(), options.retention, clock));
         Ok(Self { writer, readers: connection::readers(&path, &options) })
     }

@@ -1,7 +1,7 @@
 //! The audit trail.
 
 use super::{
-    execution_row::{self, Values, select_executions},
+    execution_row::{self, RecordedRow, select_executions},
     fault::{Fault, store_error},
     writer::Writer,
 };
@@ -45,10 +45,9 @@ impl SqliteExecutionLog {
 #[async_trait]
 impl ExecutionLog for SqliteExecutionLog {
     async fn record(&self, execution: ToolExecution) -> Result<(), StoreError> {
-        let failed = || format!("record the call {}", execution.id);
-        let values = Values { execution: &execution, instance: self.writer.instance() };
-        let row = values.to_json().map_err(|fault| store_error(failed(), fault))?;
-        self.writer.record(row).await.map_err(|fault| store_error(failed(), fault))
+        let id = execution.id;
+        let row = RecordedRow::new(execution, self.writer.instance());
+        self.writer.record(row).await.map_err(|fault| store_error(format!("record the call {id}"), fault))
     }
 
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {

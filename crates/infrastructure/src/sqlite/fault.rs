@@ -1,38 +1,41 @@
 //! What a failure of SQLite means to the one who runs the program.
 
-use std::sync::Arc;
+use std::{error::Error, sync::Arc};
 use toolstead_domain::ports::tool_repository::StoreError;
+
+/// What SQLite, or the library in front of it, said.
+type Cause = Box<dyn Error + Send + Sync>;
 
 /// A failure, sorted by what can be done about it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// Space has to be made.
     #[error("the disk is full")]
-    DiskFull(#[source] sqlx::Error),
+    DiskFull(#[source] Cause),
     /// It was waited for long enough.
     #[error("another program keeps the database locked")]
-    Locked(#[source] sqlx::Error),
+    Locked(#[source] Cause),
     /// The file or its folder is missing, or may only be read.
     #[error("the database cannot be opened for writing")]
-    ReadOnly(#[source] sqlx::Error),
+    ReadOnly(#[source] Cause),
     /// The file is something else.
     #[error("the file is not an SQLite database")]
-    NotADatabase(#[source] sqlx::Error),
+    NotADatabase(#[source] Cause),
     /// The file was an SQLite database.
     #[error("the database is damaged")]
-    Damaged(#[source] sqlx::Error),
+    Damaged(#[source] Cause),
     /// The disk failed.
     #[error("the disk failed")]
-    Disk(#[source] sqlx::Error),
+    Disk(#[source] Cause),
     /// `close` came first.
     #[error("the database is closed")]
     Closed,
     /// A value in the database that this program cannot read.
     #[error("a stored value cannot be understood")]
-    Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Unreadable(#[source] Cause),
     /// A statement failed for a reason of its own.
     #[error("the statement failed")]
-    Statement(#[source] sqlx::Error),
+    Statement(#[source] Cause),
 }
 
 /// SQLite's result codes (sqlite.org/rescode.html). The lowest byte is the primary one.
@@ -50,6 +53,20 @@ mod code {
 }
 
 impl Fault {
+    /// The failure with this result code of SQLite.
+    fn of(code: Option<i32>, cause: Cause) -> Self {
+        let Some(code) = code else { return Self::Statement(cause) };
+        match (code, code & 0xff) {
+            (code::IOERR_SHMSIZE, _) | (_, code::FULL) => Self::DiskFull(cause),
+            (_, code::BUSY | code::LOCKED) => Self::Locked(cause),
+            (_, code::READONLY | code::CANTOPEN) => Self::ReadOnly(cause),
+            (_, code::NOTADB) => Self::NotADatabase(cause),
+            (_, code::CORRUPT) => Self::Damaged(cause),
+            (_, code::IOERR) => Self::Disk(cause),
+            _ => Self::Statement(cause),
+        }
+    }
+
     /// Whether the failure may lie in the row that was written rather than in the database.
     pub(super) fn may_lie_in_the_row(&self) -> bool {
         matches!(self, Self::Statement(_))
@@ -70,15 +87,13 @@ impl From<sqlx::Error> for Fault {
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => return Self::Unreadable(error.into()),
             _ => None,
         };
-        let Some(code) = code else { return Self::Statement(error) };
-        match (code, code & 0xff) {
-            (code::IOERR_SHMSIZE, _) | (_, code::FULL) => Self::DiskFull(error),
-            (_, code::BUSY | code::LOCKED) => Self::Locked(error),
-            (_, code::READONLY | code::CANTOPEN) => Self::ReadOnly(error),
-            (_, code::NOTADB) => Self::NotADatabase(error),
-            (_, code::CORRUPT) => Self::Damaged(error),
-            (_, code::IOERR) => Self::Disk(error),
-            _ => Self::Statement(error),
-        }
+        Self::of(code, error.into())
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error().map(|error| error.extended_code);
+        Self::of(code, error.into())
     }
 }

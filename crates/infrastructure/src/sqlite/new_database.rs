@@ -1,6 +1,6 @@
 //! A new database with the newest schema, for tests.
 
-use super::{connection::connect_writer, database_options::DatabaseOptions, migrations::migrate};
+use super::{connection::connect_writer, database_options::DatabaseOptions, migrations::migrate, recorder::Recorder};
 use sqlx::SqliteConnection;
 use tempfile::TempDir;
 
@@ -8,6 +8,7 @@ pub(super) struct NewDatabase {
     pub(super) folder: TempDir,
     pub(super) options: DatabaseOptions,
     pub(super) connection: SqliteConnection,
+    pub(super) recorder: Recorder,
 }
 
 pub(super) async fn new_database() -> NewDatabase {
@@ -16,5 +17,6 @@ pub(super) async fn new_database() -> NewDatabase {
     std::fs::write(&options.path, "").unwrap();
     let mut connection = connect_writer(&options.path, &options).await.unwrap();
     migrate(&mut connection).await.unwrap();
-    NewDatabase { folder, options, connection }
+    let recorder = Recorder::open(&options.path, &options).unwrap();
+    NewDatabase { folder, options, connection, recorder }
 }

@@ -107,10 +107,9 @@ impl OpenError {
             Fault::NotADatabase(_) => Self::NotOurs { path },
             Fault::Locked(_) => Self::Locked { path },
             Fault::DiskFull(_) => Self::DiskFull { path },
-            Fault::Damaged(error) => Self::Damaged { path, source: error.into() },
-            Fault::ReadOnly(error) => Self::ReadOnly { path, source: error.into() },
-            Fault::Disk(error) | Fault::Statement(error) => Self::Other { path, source: error.into() },
-            Fault::Unreadable(source) => Self::Other { path, source },
+            Fault::Damaged(source) => Self::Damaged { path, source },
+            Fault::ReadOnly(source) => Self::ReadOnly { path, source },
+            Fault::Disk(source) | Fault::Statement(source) | Fault::Unreadable(source) => Self::Other { path, source },
             Fault::Closed => Self::Other { path, source: fault.into() },
         }
     }

@@ -65,7 +65,7 @@ pub(super) async fn delete_some(connection: &mut SqliteConnection, expiry: Expir
 mod tests {
     use super::*;
     use crate::sqlite::{
-        execution_row::{RECORD, Values},
+        execution_row::RecordedRow,
         new_database::{NewDatabase, new_database},
     };
     use toolstead_domain::{testing::samples, tool_execution::ToolExecution};
@@ -73,10 +73,10 @@ mod tests {
 
     /// Records the rows, deletes what has to go, and compares what is left.
     async fn check(rows: &[ToolExecution], expiry: Expiry, left: &[u32]) {
-        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
-        let text: Vec<String> =
-            rows.iter().map(|execution| Values { execution, instance: Uuid::max() }.to_json().unwrap()).collect();
-        sqlx::query(RECORD).bind(format!("[{}]", text.join(","))).execute(&mut connection).await.unwrap();
+        let NewDatabase { folder: _folder, mut connection, mut recorder, .. } = new_database().await;
+        let recorded: Vec<RecordedRow> =
+            rows.iter().map(|execution| RecordedRow::new(execution.clone(), Uuid::max())).collect();
+        assert!(recorder.record(recorded.iter()).unwrap().iter().all(Result::is_ok));
         let mut deleted = 0;
         loop {
             match delete_some(&mut connection, expiry).await.unwrap() {

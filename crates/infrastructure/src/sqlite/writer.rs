@@ -1,20 +1,24 @@
-//! The one task that writes.
+//! The one thread that writes.
 //!
-//! Recording does not set the pace of calls: the task takes every row that waits, commits all of them in one
+//! Recording does not set the pace of calls: the thread takes every row that waits, commits all of them in one
 //! transaction, and only then tells those who wait. Nobody waits for others to come; while one transaction is on its
 //! way to the disk the rows of the next one gather. The queue has a bound, so a disk that is too slow slows the calls
 //! down rather than filling the memory.
 
 use super::{
-    execution_row::RECORD,
+    execution_row::RecordedRow,
     fault::Fault,
     instance::Instance,
+    recorder::Recorder,
     retention::{self, Expiry},
     tool_row::{self, Catalogue},
 };
 use sqlx::{Connection, SqliteConnection};
-use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use std::{io, sync::Arc, thread};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+};
 use uuid::Uuid;
 
 /// As many writes may wait; further ones wait to wait.
@@ -24,7 +28,7 @@ const BATCH_ROWS: usize = 256;
 /// A transaction ends with the row that makes its text this long, in bytes.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Hands writes to the task. Cheap to clone.
+/// Hands writes to the thread. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Write>,
@@ -34,8 +38,8 @@ pub(super) struct Writer {
 type Done<T> = oneshot::Sender<Result<T, Arc<Fault>>>;
 
 enum Write {
-    /// A row of the audit trail, as [`RECORD`] takes it.
-    Record(String, Done<()>),
+    /// A row of the audit trail.
+    Record(Box<RecordedRow>, Done<()>),
     SaveCatalogue(Catalogue, Done<()>),
     SetEnabled {
         tool: String,
@@ -47,12 +51,18 @@ enum Write {
 }
 
 impl Writer {
-    /// Starts the task, which owns connection and instance from here on.
-    pub(super) fn spawn(connection: SqliteConnection, instance: Instance) -> Self {
+    /// Starts the thread, which owns connections and instance from here on: the recorder for the audit trail, the
+    /// connection for everything else. It ends with [`close`](Self::close), or when nobody is left who could write.
+    ///
+    /// # Errors
+    /// The operating system's, when it has no thread left.
+    pub(super) fn spawn(recorder: Recorder, connection: SqliteConnection, instance: Instance) -> io::Result<Self> {
         let (queue, writes) = mpsc::channel(QUEUE);
         let id = instance.id();
-        tokio::spawn(run(connection, instance, writes));
-        Self { queue, instance: id }
+        let runtime = Handle::current();
+        let work = move || runtime.block_on(run(recorder, connection, instance, writes));
+        thread::Builder::new().name("writer".into()).spawn(work)?;
+        Ok(Self { queue, instance: id })
     }
 
     /// Names this process in the rows of running calls.
@@ -61,8 +71,8 @@ impl Writer {
     }
 
     /// Writes a row of the audit trail. Once it is in the queue it is written, also if nobody waits any more.
-    pub(super) async fn record(&self, row: String) -> Result<(), Arc<Fault>> {
-        self.write(|done| Write::Record(row, done)).await
+    pub(super) async fn record(&self, row: RecordedRow) -> Result<(), Arc<Fault>> {
+        self.write(|done| Write::Record(row.into(), done)).await
     }
 
     /// Replaces a catalogue.
@@ -80,10 +90,10 @@ impl Writer {
         self.write(|done| Write::DeleteExpired(expiry, done)).await
     }
 
-    /// Ends the task once everything in the queue is written and the connection is closed.
+    /// Ends the thread once everything in the queue is written and the connections are closed.
     pub(super) async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        // Whoever closes second finds the task gone, or going with the first.
+        // Whoever closes second finds the thread gone, or going with the first.
         if self.queue.send(Write::Close(done)).await.is_ok() {
             let _ = closed.await;
         }
@@ -96,7 +106,12 @@ impl Writer {
     }
 }
 
-async fn run(mut connection: SqliteConnection, instance: Instance, mut queue: mpsc::Receiver<Write>) {
+async fn run(
+    mut recorder: Recorder,
+    mut connection: SqliteConnection,
+    instance: Instance,
+    mut queue: mpsc::Receiver<Write>,
+) {
     let mut writes = Vec::with_capacity(BATCH_ROWS);
     let mut closed = Vec::new();
     while queue.recv_many(&mut writes, BATCH_ROWS).await > 0 {
@@ -104,10 +119,10 @@ async fn run(mut connection: SqliteConnection, instance: Instance, mut queue: mp
         for write in writes.drain(..) {
             match write {
                 Write::Record(row, done) => {
-                    batch.bytes += row.len();
+                    batch.bytes += row.bytes();
                     batch.rows.push((row, done));
                     if batch.bytes >= BATCH_BYTES {
-                        std::mem::take(&mut batch).commit(&mut connection).await;
+                        std::mem::take(&mut batch).commit(&mut recorder);
                     }
                 }
                 Write::SaveCatalogue(catalogue, done) => {
@@ -126,8 +141,9 @@ async fn run(mut connection: SqliteConnection, instance: Instance, mut queue: mp
                 }
             }
         }
-        batch.commit(&mut connection).await;
+        batch.commit(&mut recorder);
     }
+    drop(recorder);
     if let Err(error) = connection.close().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "could not close the database");
     }
@@ -142,29 +158,17 @@ async fn run(mut connection: SqliteConnection, instance: Instance, mut queue: mp
 /// Rows that are committed together.
 #[derive(Default)]
 struct Batch {
-    rows: Vec<(String, Done<()>)>,
+    rows: Vec<(Box<RecordedRow>, Done<()>)>,
     bytes: usize,
 }
 
 impl Batch {
-    async fn commit(self, connection: &mut SqliteConnection) {
+    fn commit(self, recorder: &mut Recorder) {
         if self.rows.is_empty() {
             return;
         }
-        let mut json = String::with_capacity(self.bytes + self.rows.len() + 2);
-        for (row, _) in &self.rows {
-            json.push(if json.is_empty() { '[' } else { ',' });
-            json.push_str(row);
-        }
-        json.push(']');
-        match insert(connection, json).await {
-            Ok(()) => self.rows.into_iter().for_each(|(_, done)| tell(done, Ok(()))),
-            // The fault may be that of one row; the others are not to suffer.
-            Err(fault) if fault.may_lie_in_the_row() && self.rows.len() > 1 => {
-                for (row, done) in self.rows {
-                    tell(done, insert(connection, format!("[{row}]")).await);
-                }
-            }
+        match recorder.record(self.rows.iter().map(|(row, _)| &**row)) {
+            Ok(written) => self.rows.into_iter().zip(written).for_each(|((_, done), written)| tell(done, written)),
             Err(fault) => {
                 let fault = Arc::new(fault);
                 for (_, done) in self.rows {
@@ -174,12 +178,6 @@ impl Batch {
             }
         }
     }
-}
-
-/// One statement is one transaction.
-async fn insert(connection: &mut SqliteConnection, json: String) -> Result<(), Fault> {
-    sqlx::query(RECORD).bind(json).execute(connection).await?;
-    Ok(())
 }
 
 fn tell<T>(done: Done<T>, result: Result<T, Fault>) {
@@ -193,7 +191,6 @@ mod tests {
     use crate::sqlite::{
         connection::readers,
         execution_log::SqliteExecutionLog,
-        execution_row::Values,
         new_database::{NewDatabase, new_database},
     };
     use std::{error::Error, future::Future, pin::pin, task::Context, task::Waker};
@@ -201,26 +198,32 @@ mod tests {
     use toolstead_domain::{ports::execution_log::ExecutionLog, testing::samples};
 
     fn start(database: NewDatabase) -> (Writer, SqliteExecutionLog, TempDir) {
-        let NewDatabase { folder, options, connection } = database;
+        let NewDatabase { folder, options, connection, recorder } = database;
         let instance = Instance::join(&folder.path().join("instances")).unwrap();
-        let writer = Writer::spawn(connection, instance);
+        let writer = Writer::spawn(recorder, connection, instance).unwrap();
         let log = SqliteExecutionLog::new(writer.clone(), readers(&options.path, &options));
         (writer, log, folder)
     }
 
-    fn row(number: u32) -> String {
-        Values { execution: &samples::execution(number), instance: Uuid::nil() }.to_json().unwrap()
+    fn row(number: u32) -> RecordedRow {
+        RecordedRow::new(samples::execution(number), Uuid::nil())
     }
 
     #[tokio::test]
     async fn a_row_that_cannot_be_written_harms_no_other() {
-        let (writer, log, _folder) = start(new_database().await);
-        for bad in ["[null]", "[", "\"x\"", r#"["00"]"#] {
-            // The task has not run yet, so that the three go into one transaction.
-            let written = tokio::join!(writer.record(row(1)), writer.record(bad.into()), writer.record(row(2)));
-            assert!(matches!(written, (Ok(()), Err(_), Ok(()))), "{bad}: {written:?}");
-        }
-        assert_eq!(log.list(&Default::default()).await.unwrap(), [2, 1].map(samples::execution));
+        let mut database = new_database().await;
+        let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON tool_executions WHEN new.id = x'BAD'
+            BEGIN SELECT RAISE(ABORT, 'refused'); END";
+        let bad = samples::call_id(7);
+        let trigger = trigger.replace("BAD", &bad.0.simple().to_string());
+        sqlx::query(sqlx::AssertSqlSafe(trigger)).execute(&mut database.connection).await.unwrap();
+        let rows = [1, 7, 2].map(row);
+        let written = database.recorder.record(rows.iter()).unwrap();
+        assert!(matches!(written.as_slice(), [Ok(()), Err(Fault::Statement(_)), Ok(())]), "{written:?}");
+        let (writer, log, _folder) = start(database);
+        let written = tokio::join!(writer.record(row(3)), writer.record(row(7)), writer.record(row(4)));
+        assert!(matches!(written, (Ok(()), Err(_), Ok(()))), "{written:?}");
+        assert_eq!(log.list(&Default::default()).await.unwrap(), [4, 3, 2, 1].map(samples::execution));
     }
 
     #[tokio::test]
@@ -236,8 +239,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_disk_is_told_and_what_was_acknowledged_stays() {
-        let mut database = new_database().await;
-        sqlx::query("PRAGMA max_page_count = 40").execute(&mut database.connection).await.unwrap();
+        let database = new_database().await;
+        database.recorder.limit_pages(40);
         let (writer, log, _folder) = start(database);
         let mut written = 0;
         let fault = loop {

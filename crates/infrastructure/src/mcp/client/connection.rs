@@ -203,8 +203,7 @@ impl Connector<'_> {
                 Ok(Transport::Lines(Box::new(LineTransport::over(reader, writer, peer, limit))))
             }
             McpTransport::Http(server) => {
-                let client = self.deps.http.client().map_err(Loss::Failed)?;
-                let http = HttpTransport::new(client, server, peer, limit).map_err(Loss::Failed)?;
+                let http = HttpTransport::new(&self.deps.http, server, peer, limit).map_err(Loss::Failed)?;
                 Ok(Transport::Http(Box::new(http)))
             }
         }

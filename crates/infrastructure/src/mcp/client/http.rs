@@ -1,16 +1,17 @@
 //! A server behind streamable HTTP (MCP 2025-11-25 and 2026-07-28, basic/transports).
 
 mod answer;
+pub(super) mod client;
 mod listening;
+mod plain;
 mod request_headers;
 mod stream;
 
 use crate::mcp::{
     client::{
         config::{HttpServer, shown_url},
-        foreign_text::shown,
         handshake,
-        http::answer::Posted,
+        http_connector::HttpConnector,
         in_flight::{Purpose, Waiting},
         peer::{Loss, Peer},
         request::{self, CallRequest, RequestWriter, check_size},
@@ -22,14 +23,14 @@ use crate::mcp::{
         message::{Id, RpcError},
     },
 };
+use answer::Posted;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
+use client::{HttpClient, HttpError, Response};
+use http::{HeaderMap, HeaderValue, Method};
 use request_headers::{Mirrored, configured_headers};
-use reqwest::{Method, Response};
 use serde_json::{Map, Value};
 use std::{
-    error::Error,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -44,7 +45,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct HttpTransport {
     pub(super) peer: Arc<Peer>,
-    client: reqwest::Client,
+    client: HttpClient,
     url: Url,
     /// Those of the configuration, `Accept` and `Content-Type`.
     headers: HeaderMap,
@@ -77,14 +78,17 @@ impl HttpTransport {
     /// # Errors
     /// The reason why its address or a header of its configuration cannot be used.
     pub(super) fn new(
-        client: reqwest::Client,
+        connector: &HttpConnector,
         server: &HttpServer,
         peer: Arc<Peer>,
         limit: usize,
     ) -> Result<Self, String> {
-        if !matches!(server.url.scheme(), "http" | "https") {
-            return Err(format!("`{}` is no http or https address", shown_url(&server.url)));
-        }
+        let client = match server.url.scheme() {
+            "http" => HttpClient::plain(&server.url),
+            "https" => Some(HttpClient::Tls(connector.client()?, server.url.clone())),
+            _ => None,
+        };
+        let client = client.ok_or_else(|| format!("`{}` is no http or https address", shown_url(&server.url)))?;
         Ok(Self {
             peer,
             client,
@@ -169,7 +173,7 @@ impl HttpTransport {
         self.add_session(&mut headers, Some(writer.version));
         let sending = self.execute(Method::POST, headers, text.into());
         let response = timeout(MESSAGE_TIMEOUT, sending).await.map_err(|_| RequestError::Late(MESSAGE_TIMEOUT))?;
-        let status = response.map_err(|error| self.failed(error))?.status();
+        let status = response?.status();
         if status.is_success() {
             return Ok(());
         }
@@ -271,24 +275,17 @@ impl HttpTransport {
         Ok(())
     }
 
-    /// Sends a request as it is. A builder would copy the headers one by one.
-    async fn execute(&self, method: Method, headers: HeaderMap, body: Bytes) -> reqwest::Result<Response> {
-        let mut request = reqwest::Request::new(method, self.url.clone());
-        *request.headers_mut() = headers;
-        if !body.is_empty() {
-            *request.body_mut() = Some(body.into());
-        }
-        self.client.execute(request).await
+    async fn execute(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Response, RequestError> {
+        self.client.execute(method, headers, body).await.map_err(|error| self.failed(error))
     }
 
-    /// The error of a request that got no response at all.
-    fn failed(&self, error: reqwest::Error) -> RequestError {
-        let reason = described(error.without_url());
-        if reason.is_connect {
-            self.peer.suspect(Loss::Failed(reason.text.clone()));
-            return RequestError::Unreachable(reason.text);
+    /// The error of a request that got no whole response.
+    fn failed(&self, HttpError { text, is_connect }: HttpError) -> RequestError {
+        if is_connect {
+            self.peer.suspect(Loss::Failed(text.clone()));
+            return RequestError::Unreachable(text);
         }
-        RequestError::Lost(reason.text)
+        RequestError::Lost(text)
     }
 }
 
@@ -312,28 +309,13 @@ impl Drop for HttpRequest<'_> {
         let mut headers = transport.headers.clone();
         transport.add_session(&mut headers, transport.version.get().copied());
         let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
-        let message = transport.client.post(transport.url.clone()).headers(headers).body(text);
+        let client = transport.client.clone();
         if let Ok(runtime) = Handle::try_current() {
             // Nobody waits for it, and nothing depends on it.
-            runtime.spawn(async move { drop(message.timeout(MESSAGE_TIMEOUT).send().await) });
+            runtime.spawn(async move {
+                let sending = client.execute(Method::POST, headers, text.into());
+                drop(timeout(MESSAGE_TIMEOUT, sending).await);
+            });
         }
     }
-}
-
-struct Described {
-    text: String,
-    is_connect: bool,
-}
-
-/// An error with its causes, on one line.
-fn described(error: reqwest::Error) -> Described {
-    let is_connect = error.is_connect();
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    let what = if is_connect { "it cannot be reached" } else { "the connection broke" };
-    Described { text: format!("{what}: {}", shown(&text, 300)), is_connect }
 }

@@ -1,5 +1,6 @@
-//! The HTTP client that all servers share.
+//! The HTTPS client that all servers share.
 
+use super::http::client::USER_AGENT;
 use std::{sync::OnceLock, time::Duration};
 
 /// How long a TCP and TLS connection may take to come about.
@@ -9,7 +10,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Opens and keeps HTTP connections: no proxies, no redirects (so that no token gets anywhere else), `TCP_NODELAY`.
 ///
-/// Made when the first server needs it: reading the system's certificates takes longer than starting the rest.
+/// Made when the first server with TLS needs it: reading the system's certificates takes longer than starting the rest.
 #[derive(Debug, Default)]
 pub struct HttpConnector {
     client: OnceLock<Result<reqwest::Client, String>>,
@@ -29,7 +30,7 @@ fn build() -> Result<reqwest::Client, String> {
     // Fails where the program has chosen one, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
-        .user_agent(concat!("toolstead/", env!("CARGO_PKG_VERSION")))
+        .user_agent(USER_AGENT)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .referer(false)

@@ -1,6 +1,6 @@
 //! What comes back for a posted request: one JSON object, a stream of events, or an error.
 
-use super::{HttpTransport, Session};
+use super::{HttpTransport, Session, client::Response};
 use crate::mcp::{
     client::{
         config::shown_url, foreign_text::shown, in_flight::Waiting, peer::Loss, request::RequestWriter,
@@ -13,8 +13,7 @@ use crate::mcp::{
     },
 };
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode, header};
-use reqwest::{Method, Response};
+use http::{HeaderMap, Method, StatusCode, header};
 use std::sync::Arc;
 
 /// How much of an error's body is read, in bytes.
@@ -42,7 +41,7 @@ impl HttpTransport {
         let had_session = headers.contains_key(headers::SESSION_ID);
         // Only `initialize` has neither a session nor a version.
         let opens_session = !headers.contains_key(headers::PROTOCOL_VERSION);
-        let response = self.execute(Method::POST, headers, text).await.map_err(|error| self.failed(error))?;
+        let response = self.execute(Method::POST, headers, text).await?;
         let status = response.status();
         if opens_session && status.is_success() {
             self.take_session(response.headers())?;
@@ -155,19 +154,22 @@ impl HttpTransport {
 
     pub(super) async fn http_error(&self, response: Response) -> RequestError {
         let status = response.status().as_u16();
-        let header = |name: header::HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let mut detail = String::new();
-        if let (true, Some(target)) = (response.status().is_redirection(), header(header::LOCATION)) {
-            let target = self.url.join(target).map_or_else(|_| "elsewhere".into(), |url| shown(&shown_url(&url), 200));
-            detail = format!(": it sends us to `{target}`, and redirects are not followed");
-        } else if let Some(after) = header(header::RETRY_AFTER) {
-            detail = format!(": it wants to be left alone for {} s", shown(after, 40));
-        }
+        let mut detail = self.told_by_headers(&response);
         if detail.is_empty() {
             // The status is the error; its body only says more.
             detail = self.read_body(response, ERROR_BODY_BYTES).await.map_or(String::new(), |body| told(&body));
         }
         RequestError::Http { status, detail }
+    }
+
+    fn told_by_headers(&self, response: &Response) -> String {
+        let header = |name: header::HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+        if let (true, Some(target)) = (response.status().is_redirection(), header(header::LOCATION)) {
+            let target = self.url.join(target).map_or_else(|_| "elsewhere".into(), |url| shown(&shown_url(&url), 200));
+            return format!(": it sends us to `{target}`, and redirects are not followed");
+        }
+        let pause = header(header::RETRY_AFTER);
+        pause.map_or(String::new(), |after| format!(": it wants to be left alone for {} s", shown(after, 40)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Streams of events: the way to the answer of a request, also over a stream that breaks off in between.
 
-use super::{HttpTransport, answer::is_event_stream};
+use super::{HttpTransport, answer::is_event_stream, client::Response};
 use crate::mcp::{
     client::{in_flight::Waiting, request::RequestWriter, request_error::RequestError},
     wire::{
@@ -11,8 +11,7 @@ use crate::mcp::{
     },
 };
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode, header};
-use reqwest::{Method, Response};
+use http::{HeaderValue, Method, StatusCode, header};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use toolstead_domain::client_profile::Generation;
@@ -82,7 +81,7 @@ impl HttpTransport {
         if let Some(id) = from.last_event_id.as_ref().and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(headers::LAST_EVENT_ID, id);
         }
-        self.execute(Method::GET, headers, Bytes::new()).await.map_err(|error| self.failed(error))
+        self.execute(Method::GET, headers, Bytes::new()).await
     }
 
     /// Reads a stream to the answer of `waiting`, or to its end, whichever way that comes.

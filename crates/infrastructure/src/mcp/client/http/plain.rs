@@ -1,0 +1,253 @@
+//! Connections without TLS, each driven by the task that uses it: a call to a server nearby then wakes no other task.
+
+use super::client::HttpError;
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{self, SendRequest},
+};
+use hyper_util::rt::TokioIo;
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+use tokio::{net::TcpStream, time::timeout};
+use url::{Host, Url};
+
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an idle connection is kept for the next request.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// So many idle connections are kept.
+const MAX_IDLE: usize = 64;
+
+/// How much is passed over to find the end of a body that nobody reads on.
+const PIECES_AFTER_THE_ANSWER: usize = 4;
+
+/// The way to one URL.
+#[derive(Debug, Clone)]
+pub(super) struct PlainClient(Arc<Origin>);
+
+#[derive(Debug)]
+struct Origin {
+    host: Host,
+    port: u16,
+    /// Path and query, as the request line has them.
+    target: Uri,
+    /// `Host`, and what else goes with every request.
+    headers: HeaderMap,
+    /// Used last stands last.
+    idle: Mutex<Vec<Box<Connection>>>,
+}
+
+/// One connection. It makes progress only while somebody polls it.
+struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    driver: http1::Connection<TokioIo<TcpStream>, Full<Bytes>>,
+    /// It is over, and must not be polled any more.
+    ended: bool,
+    idle_since: Instant,
+}
+
+/// A response whose body comes by the connection that it holds.
+#[derive(Debug)]
+pub(super) struct PlainResponse {
+    pub(super) head: http::response::Parts,
+    body: Incoming,
+    connection: Option<Box<Connection>>,
+    origin: Arc<Origin>,
+}
+
+impl PlainClient {
+    /// The way to this URL, with these headers on every request; nothing is sent yet. `None` for a URL without a host.
+    pub(super) fn new(url: &Url, mut headers: HeaderMap) -> Option<Self> {
+        let host = url.host()?.to_owned();
+        let named = match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_string(),
+        };
+        headers.insert(header::HOST, HeaderValue::try_from(named).ok()?);
+        let target = url[url::Position::BeforePath..url::Position::AfterQuery].parse().ok()?;
+        let port = url.port_or_known_default()?;
+        Some(Self(Arc::new(Origin { host, port, target, headers, idle: Mutex::default() })))
+    }
+
+    /// Sends a request on an idle connection or a new one, and waits for the head of the response.
+    ///
+    /// # Errors
+    /// [`HttpError`].
+    pub(super) async fn execute(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<PlainResponse, HttpError> {
+        for (name, value) in &self.0.headers {
+            headers.entry(name).or_insert_with(|| value.clone());
+        }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.0.target.clone();
+        *request.headers_mut() = headers;
+        while let Some(mut connection) = self.0.take_idle().await {
+            match connection.send(request).await {
+                Ok(response) => return Ok(self.respond(connection, response)),
+                // It ended before it took the request, which nobody has seen.
+                Err((_, Some(unsent))) => request = unsent,
+                Err((error, None)) => return Err(HttpError::of(&error, false)),
+            }
+        }
+        let mut connection = Box::new(self.0.connect().await?);
+        let response = connection.send(request).await.map_err(|(error, _)| HttpError::of(&error, false))?;
+        Ok(self.respond(connection, response))
+    }
+
+    fn respond(&self, connection: Box<Connection>, response: Response<Incoming>) -> PlainResponse {
+        let (head, body) = response.into_parts();
+        PlainResponse { head, body, connection: Some(connection), origin: self.0.clone() }
+    }
+}
+
+impl Origin {
+    /// The connection that was used last, if it still lives.
+    async fn take_idle(&self) -> Option<Box<Connection>> {
+        loop {
+            let mut connection = self.lock().pop()?;
+            let is_fresh = connection.idle_since.elapsed() < IDLE_TIMEOUT;
+            // Only now it is seen whether the server has closed it meanwhile.
+            let is_alive = poll_fn(|context| Poll::Ready(connection.drive(context))).await;
+            if is_fresh && is_alive && connection.sender.is_ready() {
+                return Some(connection);
+            }
+        }
+    }
+
+    fn keep(&self, mut connection: Box<Connection>) {
+        connection.idle_since = Instant::now();
+        let mut idle = self.lock();
+        if idle.len() < MAX_IDLE {
+            idle.push(connection);
+        }
+        // The rest is dropped when it comes up; those at the bottom would never.
+        if idle.first().is_some_and(|oldest| oldest.idle_since.elapsed() >= IDLE_TIMEOUT) {
+            idle.remove(0);
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, HttpError> {
+        let failed = |error: &(dyn std::error::Error + 'static)| HttpError::of(error, true);
+        let connecting = async {
+            match &self.host {
+                Host::Domain(name) => TcpStream::connect((name.as_str(), self.port)).await,
+                Host::Ipv4(address) => TcpStream::connect((*address, self.port)).await,
+                Host::Ipv6(address) => TcpStream::connect((*address, self.port)).await,
+            }
+        };
+        let stream = timeout(CONNECT_TIMEOUT, connecting).await.map_err(|late| failed(&late))?;
+        let stream = stream.map_err(|error| failed(&error))?;
+        stream.set_nodelay(true).map_err(|error| failed(&error))?;
+        let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+        Ok(Connection { sender, driver, ended: false, idle_since: Instant::now() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
+        // Nothing panics while it is held.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Connection {
+    /// Sends the request. Gives it back where the connection ended before it was written.
+    async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, (hyper::Error, Option<Request<Full<Bytes>>>)> {
+        let mut response = pin!(self.sender.try_send_request(request));
+        let mut ended = false;
+        let sent = poll_fn(|context| {
+            if !ended {
+                ended = self.driver.poll_unpin(context).is_ready();
+            }
+            response.as_mut().poll(context)
+        })
+        .await;
+        self.ended = ended;
+        sent.map_err(|mut failed| {
+            let unsent = failed.take_message();
+            (failed.into_error(), unsent)
+        })
+    }
+
+    /// Makes what progress there is to be made. `false` once it is over.
+    fn drive(&mut self, context: &mut Context<'_>) -> bool {
+        if !self.ended {
+            self.ended = self.driver.poll_unpin(context).is_ready();
+        }
+        !self.ended
+    }
+}
+
+impl PlainResponse {
+    /// The next piece of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// [`HttpError`] when the connection breaks.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        loop {
+            let frame = poll_fn(|context| {
+                // The body first: only what somebody waits for is read.
+                let frame = self.body.frame().poll_unpin(context);
+                match &mut self.connection {
+                    Some(connection) if frame.is_pending() => {
+                        connection.drive(context);
+                        self.body.frame().poll_unpin(context)
+                    }
+                    _ => frame,
+                }
+            });
+            match frame.await {
+                // Trailers say nothing here.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => return Ok(Some(data)),
+                    Err(_) => continue,
+                },
+                Some(Err(error)) => return Err(HttpError::of(&error, false)),
+                None => {
+                    if let Some(connection) = self.connection.take().filter(|connection| !connection.ended) {
+                        self.origin.keep(connection);
+                    }
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// How long the body is said to be, in bytes.
+    pub(super) fn announced(&self) -> Option<u64> {
+        hyper::body::Body::size_hint(&self.body).exact()
+    }
+}
+
+impl Drop for PlainResponse {
+    /// The end of a stream mostly comes along with the answer that ended the reading; then the connection is kept.
+    fn drop(&mut self) {
+        for _ in 0..PIECES_AFTER_THE_ANSWER {
+            let is_open = self.connection.is_some();
+            if !is_open || !matches!(self.chunk().now_or_never(), Some(Ok(Some(_)))) {
+                break;
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("ended", &self.ended).finish_non_exhaustive()
+    }
+}
