@@ -6,6 +6,8 @@
 mod aliases;
 mod answer;
 pub mod built_in_tool;
+mod change_set;
+mod etag;
 mod file_filter;
 pub mod file_limits;
 pub mod provider;
@@ -14,10 +16,12 @@ pub mod run;
 pub mod schema;
 pub mod seen_files;
 mod snippet;
+mod text_edit;
 mod text_encoding;
 mod text_window;
 mod unified_diff;
 pub mod world;
+mod written_file;
 
 use crate::builtin::built_in_tool::AnyBuiltInTool;
 
@@ -36,7 +40,10 @@ macro_rules! built_in_tools {
 built_in_tools! {
     read_file::ReadFile,
     write_file::WriteFile,
+    append_file::AppendFile,
     edit_file::EditFile,
+    multi_edit::MultiEdit,
+    delete_file::DeleteFile,
     list_directory::ListDirectory,
     glob::Glob,
     grep::Grep,
