@@ -6,13 +6,21 @@
 mod aliases;
 mod answer;
 pub mod built_in_tool;
+mod content;
+mod etag;
 mod file_filter;
 pub mod file_limits;
+mod hex_window;
+mod image_view;
+pub mod line_index;
+mod line_ending;
+mod line_unit;
 pub mod provider;
 mod report;
 pub mod run;
 pub mod schema;
 pub mod seen_files;
+mod sniff;
 mod snippet;
 mod source;
 mod text_encoding;
@@ -36,6 +44,7 @@ macro_rules! built_in_tools {
 
 built_in_tools! {
     read_file::ReadFile,
+    file_info::FileInfo,
     write_file::WriteFile,
     edit_file::EditFile,
     list_directory::ListDirectory,

@@ -51,6 +51,13 @@ const TABLE: &[Row] = &[
             Set("replace_all", "true"),
         ],
     ),
+    (
+        "file_info",
+        "file_type",
+        Clai,
+        &[Rename("file_path", "path"), Set("count_lines", "false"), IfTrue("mime_type", "only", r#""mime""#)],
+    ),
+    ("file_info", "line_count", Clai, &[Rename("file_path", "path"), Set("only", r#""lines""#)]),
     ("glob", "Glob", ClaudeCode, &[]),
     (
         "glob",
@@ -262,6 +269,13 @@ mod tests {
             json!({"pattern": "a", "ignore_case": true, "line_numbers": true, "show_hidden": true, "output_mode": "content"}),
         );
         check("date", json!({"utc": true, "unix": true}), "current_time", json!({"zone": "UTC", "style": "unix"}));
+        check("line_count", json!({"file_path": "a"}), "file_info", json!({"path": "a", "only": "lines"}));
+        check(
+            "file_type",
+            json!({"file_path": "a", "mime_type": true}),
+            "file_info",
+            json!({"path": "a", "count_lines": false, "only": "mime"}),
+        );
         check("pwd", json!({}), "working_directory", json!({}));
         check("clai_help", json!({}), "help", json!({}));
     }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::{
-    builtin::{provider::BuiltInTools, world::World},
+    builtin::{provider::BuiltInTools, seen_files::Viewer, world::World},
     sandbox::workspace::{FolderNames, Workspace},
 };
 use futures::future::join_all;
@@ -22,6 +22,7 @@ use toolstead_domain::{
     category::Category,
     client_profile::ClientProfile,
     coercion::coerce,
+    content_digest::ContentDigest,
     error_kind::ErrorKind,
     permission::{
         decision::Verdict,
@@ -63,6 +64,7 @@ pub(super) struct Bench {
     tools: BuiltInTools,
     policy: Arc<PermissionPolicy>,
     outputs: InMemoryOutputStore,
+    world: World,
     runtime: Runtime,
 }
 
@@ -97,9 +99,10 @@ impl Bench {
     }
 
     fn of(folder: TempDir, workspace: Workspace, policy: PermissionPolicy) -> Self {
-        let tools = BuiltInTools::new(all(), world(workspace)).unwrap();
+        let world = world(workspace);
+        let tools = BuiltInTools::new(all(), world.clone()).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        Self { folder, tools, policy: Arc::new(policy), outputs: InMemoryOutputStore::new(), runtime }
+        Self { folder, tools, policy: Arc::new(policy), outputs: InMemoryOutputStore::new(), world, runtime }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -110,6 +113,11 @@ impl Bench {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
+    }
+
+    /// A file of so many bytes that takes no room.
+    pub(super) fn put_sparse(&self, name: &str, bytes: u64) {
+        fs::File::create(self.path(name)).unwrap().set_len(bytes).unwrap();
     }
 
     /// A file whose content changed so many seconds after 2026.
@@ -145,6 +153,12 @@ impl Bench {
 
     pub(super) fn link(&self, target: &str, name: &str) {
         symlink(target, self.path(name)).unwrap();
+    }
+
+    /// The content of a file that the session knows.
+    pub(super) fn known(&self, name: &str) -> Option<ContentDigest> {
+        let viewer = Viewer { principal: Principal::local(), session: "test".into() };
+        self.world.seen.known(&viewer, &self.path(name))
     }
 
     /// Keeps an output of the caller; its handle.
@@ -210,6 +224,7 @@ impl Bench {
             answers: None,
             caller: &SilentCaller,
             outputs: &self.outputs,
+            output_characters: 30_000,
         };
         let CallOutcome::Done(result) = self.tools.call(&call, &context).await? else {
             panic!("no built-in tool asks for input")
@@ -307,6 +322,7 @@ fn a_call_says_what_it_will_touch() {
     };
     for (tool, arguments, expected) in [
         ("read_file", only(&["path"]), "read @/a"),
+        ("file_info", only(&["path"]), "read @/a"),
         ("write_file", only(&["path", "content"]), "write @/a"),
         ("edit_file", only(&["path", "old_text", "new_text"]), "read @/a, write @/a"),
         ("list_directory", only(&["path"]), "read @/a and everything below"),
