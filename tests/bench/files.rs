@@ -17,12 +17,17 @@ const ROUNDS: usize = 5;
 /// A window at the end and one far inside, for the first time and again, with the most memory that was ever resident.
 pub(crate) fn windows(start: impl Fn(&Path) -> Command) -> Outcome<()> {
     let home = tempfile::tempdir()?;
-    let file = home.path().join("big.log");
+    // The home folder itself is no place to work in.
+    let work = home.path().join("work");
+    std::fs::create_dir(&work)?;
+    let file = work.join("big.log");
     generate(&file)?;
     let shown = file.display().to_string();
     let tail = median(|| shell("tail", &["-n", "100", &shown]))?;
     let sed = median(|| shell("sed", &["-n", &format!("{FAR},{}p;{}q", FAR + 99, FAR + 99), &shown]))?;
-    let mut server = Server::start(start(home.path()))?;
+    let mut command = start(home.path());
+    command.current_dir(&work);
+    let mut server = Server::start(command)?;
     let before = server.peak_kib()?;
     let end = json!({"path": "big.log", "offset": -100});
     let far = json!({"path": "big.log", "offset": FAR, "limit": 100});

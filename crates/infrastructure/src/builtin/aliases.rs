@@ -144,10 +144,20 @@ const TABLE: &[Row] = &[
         "read_file",
         "file_read",
         Kodelet,
-        &[Rename("file_path", "path"), Rename("line_limit", "limit"), ZeroIs("offset", 1)],
+        &[
+            Rename("file_path", "path"),
+            Rename("line_limit", "limit"),
+            ZeroIs("offset", 1),
+            Default("number_style", r#""colon""#),
+        ],
     ),
     ("read_file", "read_file", MicroX, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
-    ("read_file", "rows_between", Clai, &[Rename("file_path", "path"), Span("start_line", "end_line")]),
+    (
+        "read_file",
+        "rows_between",
+        Clai,
+        &[Rename("file_path", "path"), Span("start_line", "end_line"), Default("number_style", r#""colon""#)],
+    ),
     ("system_info", "system-info__system_info", MicroX, &[]),
     ("working_directory", "pwd", Clai, &[]),
     ("write_file", "Write", ClaudeCode, &[Rename("file_path", "path")]),
@@ -190,7 +200,12 @@ mod tests {
     #[test]
     fn arguments_of_every_spelling_become_valid_ones() {
         check("Read", json!({"file_path": "a", "offset": 0}), "read_file", json!({"path": "a", "offset": 1}));
-        check("file_read", json!({"file_path": "a", "line_limit": 5}), "read_file", json!({"path": "a", "limit": 5}));
+        check(
+            "file_read",
+            json!({"file_path": "a", "line_limit": 5}),
+            "read_file",
+            json!({"path": "a", "limit": 5, "number_style": "colon"}),
+        );
         check(
             "cat",
             json!({"file": "a", "showEnds": true, "squeezeBlank": true}),
@@ -201,7 +216,7 @@ mod tests {
             "rows_between",
             json!({"file_path": "a", "start_line": 3, "end_line": 5}),
             "read_file",
-            json!({"path": "a", "offset": 3, "limit": 3}),
+            json!({"path": "a", "offset": 3, "limit": 3, "number_style": "colon"}),
         );
         check("Write", json!({"file_path": "a", "content": ""}), "write_file", json!({"path": "a", "content": ""}));
         check("file_write", json!({"file_path": "a", "text": "b"}), "write_file", json!({"path": "a", "content": "b"}));

@@ -141,12 +141,7 @@ impl BuiltInTool for FileInfo {
     }
 }
 
-fn inform(
-    files: &GrantedWorkspace,
-    source: Source,
-    input: &Input,
-    world: &World,
-) -> Result<ToolResult, ToolFailure> {
+fn inform(files: &GrantedWorkspace, source: Source, input: &Input, world: &World) -> Result<ToolResult, ToolFailure> {
     let mut output = match &source {
         Source::File(found) => of_file(files, found),
         Source::Output(stored, _) => {
@@ -204,10 +199,8 @@ fn look_inside(
     let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
     let kind = sniff(&sample, is_whole, &content.name);
     output.mime = Some(media_type(&kind, &sample, &content.name).to_owned());
-    output.is_binary = Some(!matches!(
-        kind,
-        FileKindByContent::Text(_) | FileKindByContent::Document(DocumentKind::Notebook)
-    ));
+    output.is_binary =
+        Some(!matches!(kind, FileKindByContent::Text(_) | FileKindByContent::Document(DocumentKind::Notebook)));
     let digest = match is_whole {
         true => Some(digest_of(&sample)),
         false => content.digest(world.limits.text_bytes, files.stop())?,
@@ -222,7 +215,9 @@ fn look_inside(
             output.line_ending = LineEnding::of(&encoding.decode_beginning(&body[..body.len().min(TELLING_BYTES)]).0);
             lines_in = encoding.line_unit().map(|unit| (encoding.mark_bytes() as u64, unit));
         }
-        FileKindByContent::Document(DocumentKind::Notebook) => output.description = Some(DocumentKind::Notebook.describe().into()),
+        FileKindByContent::Document(DocumentKind::Notebook) => {
+            output.description = Some(DocumentKind::Notebook.describe().into())
+        }
         FileKindByContent::Document(kind) => output.description = Some(kind.describe().into()),
         FileKindByContent::Image(_) => output.description = Some("an image".into()),
         FileKindByContent::Binary(what) => output.description = Some(what.to_string()),

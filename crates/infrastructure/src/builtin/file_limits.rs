@@ -20,6 +20,12 @@ pub struct FileLimits {
 
 impl Default for FileLimits {
     fn default() -> Self {
-        Self { text_bytes: 10 << 20, result_bytes: 50 << 20, image_side: 2000, image_pixels: 1_150_000, image_bytes: 768 << 10 }
+        Self {
+            text_bytes: 10 << 20,
+            result_bytes: 50 << 20,
+            image_side: 2000,
+            image_pixels: 1_150_000,
+            image_bytes: 768 << 10,
+        }
     }
 }

@@ -4,6 +4,7 @@ mod page;
 mod picture;
 mod text;
 
+use self::page::NumberStyle;
 use crate::{
     builtin::{
         answer::answer,
@@ -60,6 +61,9 @@ pub(super) struct Input {
     /// Whether to put its number before each line.
     #[serde(default = "yes")]
     line_numbers: bool,
+    /// What stands between number and line: a tab, with the number in six columns, or a colon and a space.
+    #[serde(default)]
+    number_style: NumberStyle,
     /// The file's encoding, if it is not found out by itself: "utf-8", "latin-1", "utf-16", "shift_jis" and so on.
     encoding: Option<String>,
     /// Mark the end of each line with $, and carriage returns with ^M.
@@ -173,8 +177,9 @@ impl BuiltInTool for ReadFile {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         if input.around.is_some() && input.offset != first_line() {
-            return Err(ToolFailure::new(ErrorKind::InvalidInput, "`offset` and `around` are both given")
-                .next("Give one of them: `around` for a line in the middle of what is shown, `offset` for the first."));
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, "`offset` and `around` are both given").next(
+                "Give one of them: `around` for a line in the middle of what is shown, `offset` for the first.",
+            ));
         }
         let reading = Reading::of(run);
         match on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await? {

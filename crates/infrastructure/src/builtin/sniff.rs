@@ -178,7 +178,12 @@ mod tests {
         check(b"\xff\xd8\xff\xe0\0\x10JFIF", "", "Jpeg", "image/jpeg");
         check(b"%PDF-1.7\n", "a.txt", "a PDF document", "application/pdf");
         check(b" {\"cells\": []}", "a.ipynb", "a Jupyter notebook", "application/x-ipynb+json");
-        check(&[&b"\x7fELF\x02\x01\x01\0"[..], &[0; 60]].concat(), "a", "an ELF program or library", "application/x-executable");
+        check(
+            &[&b"\x7fELF\x02\x01\x01\0"[..], &[0; 60]].concat(),
+            "a",
+            "an ELF program or library",
+            "application/x-executable",
+        );
         check(b"\x1f\x8b\x08\0", "a.txt", "gzip data", "application/gzip");
         check(b"a\0b", "a.txt", "binary data", "application/octet-stream");
     }

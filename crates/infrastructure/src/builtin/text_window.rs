@@ -55,11 +55,11 @@ impl LinedText<'_> {
     /// Reads up to `limit` lines. From the end of a large text it is read backwards.
     pub(super) fn window(&mut self, wanted: Wanted, limit: u64) -> io::Result<TextWindow> {
         let mut window = match wanted {
-            Wanted::From(line) => self.from_line(line, 0, limit)?,
-            Wanted::Around(line) => self.from_line(line, limit.saturating_sub(1) / 2, limit)?,
+            Wanted::From(line) => self.forwards(line, 0, limit)?,
+            Wanted::Around(line) => self.forwards(line, limit.saturating_sub(1) / 2, limit)?,
             Wanted::Last(count) => match self.count_if_small()? {
-                Some(total) => self.from_line(total.saturating_sub(count) + 1, 0, limit)?,
-                None => self.from_end(count, limit)?,
+                Some(total) => self.forwards(total.saturating_sub(count) + 1, 0, limit)?,
+                None => self.backwards(count, limit)?,
             },
         };
         if window.total_lines.is_none() && !window.is_out_of_time {
@@ -76,7 +76,7 @@ impl LinedText<'_> {
         self.index.count(self.reader, self.stop)
     }
 
-    fn from_line(&mut self, line: u64, before: u64, limit: u64) -> io::Result<TextWindow> {
+    fn forwards(&mut self, line: u64, before: u64, limit: u64) -> io::Result<TextWindow> {
         let first = i64::try_from(line).unwrap_or(i64::MAX);
         match self.index.find(self.reader, line, self.stop)? {
             Place::At(offset) => {
@@ -89,7 +89,7 @@ impl LinedText<'_> {
         }
     }
 
-    fn from_end(&mut self, count: u64, limit: u64) -> io::Result<TextWindow> {
+    fn backwards(&mut self, count: u64, limit: u64) -> io::Result<TextWindow> {
         let (start, found) = self.lines_before(self.bytes, count, u64::MAX)?;
         if found < count && start > self.index.start() {
             return Ok(TextWindow { first: -1, is_out_of_time: true, ..TextWindow::default() });

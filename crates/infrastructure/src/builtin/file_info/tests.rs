@@ -66,7 +66,11 @@ fn counting_ends_with_the_time() {
     let bench = Bench::new();
     bench.put("a.txt", "1\n".repeat(1 << 20));
     let result = bench.call_within(std::time::Duration::ZERO, "file_info", json!({"path": "a.txt"})).unwrap();
-    assert!(result.joined_text().ends_with("[the time was over before all lines were counted; call again to go on from there]"));
+    assert!(
+        result
+            .joined_text()
+            .ends_with("[the time was over before all lines were counted; call again to go on from there]")
+    );
     assert_eq!(result.structured_content().unwrap().get("lines"), None);
     let told = bench.call_within(std::time::Duration::ZERO, "file_info", json!({"path": "a.txt", "only": "lines"}));
     assert_eq!(told.unwrap_err().kind, ErrorKind::Timeout);

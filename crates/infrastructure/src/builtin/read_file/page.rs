@@ -1,14 +1,25 @@
 //! The lines of a window that fit into an answer.
 
 use crate::builtin::snippet::{MAX_LINE_CHARS, push_cut, push_numbered};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// The raw lines of a page have at most as many characters, even where the numbered text shows less of each.
 const MAX_CONTENT_CHARS: usize = 100_000;
 
+/// What stands between number and line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum NumberStyle {
+    #[default]
+    Tab,
+    Colon,
+}
+
 /// How lines are shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LineStyle {
-    pub(super) numbers: bool,
+    pub(super) numbers: Option<NumberStyle>,
     pub(super) ends: bool,
     pub(super) squeeze_blank: bool,
 }
@@ -82,11 +93,17 @@ fn rendered(whole: &str, number: i64, style: LineStyle, characters: usize) -> St
     };
     let mut text = String::with_capacity(line.len().min(4 * MAX_LINE_CHARS) + 8);
     let at_most = MAX_LINE_CHARS.min(characters);
-    if style.numbers {
-        push_numbered(&mut text, number, line, at_most);
-    } else {
-        push_cut(&mut text, line, at_most);
-        text.push('\n');
+    match style.numbers {
+        Some(NumberStyle::Tab) => push_numbered(&mut text, number, line, at_most),
+        Some(NumberStyle::Colon) => {
+            text.push_str(&format!("{number}: "));
+            push_cut(&mut text, line, at_most);
+            text.push('\n');
+        }
+        None => {
+            push_cut(&mut text, line, at_most);
+            text.push('\n');
+        }
     }
     text
 }
@@ -105,7 +122,8 @@ mod tests {
 
     #[test]
     fn one_line_is_shown_even_if_it_is_too_long() {
-        let (line, style) = ("x".repeat(MAX_CONTENT_CHARS + 9), LineStyle { numbers: true, ..LineStyle::default() });
+        let (line, style) =
+            ("x".repeat(MAX_CONTENT_CHARS + 9), LineStyle { numbers: Some(NumberStyle::Tab), ..LineStyle::default() });
         let page = page(&line, 1, 0, style, 50);
         assert_eq!((page.lines, page.is_line_cut, page.content.len()), (1, true, MAX_CONTENT_CHARS));
         assert!(page.text.ends_with("x… [99959 more characters]\n") && page.text.len() < 100, "{}", page.text);
@@ -117,7 +135,7 @@ mod tests {
             text in "([a-zä]{0,30}\r?\n){0,40}",
             focus in 0_usize..50,
             characters in 60_usize..400,
-            numbers: bool,
+            numbers in prop::sample::select(vec![None, Some(NumberStyle::Tab), Some(NumberStyle::Colon)]),
             ends: bool,
             squeeze_blank: bool,
         ) {

@@ -54,7 +54,10 @@ impl Picture {
             text.push_str(&format!("; the part of {width}×{height} pixels at ({x}, {y})"));
         }
         if view.is_scaled {
-            text.push_str(&format!(", shown in {}×{}; `crop` shows a part in full", view.shown_width, view.shown_height));
+            text.push_str(&format!(
+                ", shown in {}×{}; `crop` shows a part in full",
+                view.shown_width, view.shown_height
+            ));
         }
         text.push('.');
         match &handle {

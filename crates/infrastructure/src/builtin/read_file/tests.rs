@@ -1,7 +1,7 @@
 //! What `read_file` promises.
 
 use super::*;
-use crate::builtin::{text_encoding::TextEncoding, tests::Bench};
+use crate::builtin::{tests::Bench, text_encoding::TextEncoding};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -38,6 +38,11 @@ fn a_part_says_where_to_read_on() {
     check(b"1\n2\n3\n", json!({"offset": -2}), "     2\t2\n     3\t3", json!({"start_line": 2, "truncated": false}));
     check(b"1\n2\n", json!({"offset": -9}), "     1\t1\n     2\t2", json!({"start_line": 1}));
     check(b"1\n2\n", json!({"offset": 0, "line_numbers": false}), "1\n2", json!({"start_line": 1}));
+}
+
+#[test]
+fn numbers_are_written_as_asked() {
+    check(b"a\nb\n", json!({"number_style": "colon"}), "1: a\n2: b", json!({"content": "a\nb\n"}));
 }
 
 #[test]
@@ -171,12 +176,21 @@ fn a_line_is_shown_with_those_around_it() {
         "     8\t8\n     9\t9\n[lines 8 to 9 of 9]",
         json!({"start_line": 8, "next_offset": null}),
     );
-    check(text.as_bytes(), json!({"around": 10}), "[`f` has 9 lines; line 10 lies past its end]", json!({"content": ""}));
+    check(
+        text.as_bytes(),
+        json!({"around": 10}),
+        "[`f` has 9 lines; line 10 lies past its end]",
+        json!({"content": ""}),
+    );
     let bench = Bench::new();
     bench.put("f", format!("{}\n", "x".repeat(999)).repeat(3000));
     let result = bench.call("read_file", json!({"path": "f", "around": 1500})).unwrap();
     let found = result.structured_content().unwrap();
-    assert_eq!((&found["start_line"], &found["end_line"]), (&json!(1486), &json!(1513)), "the middle, not the first lines");
+    assert_eq!(
+        (&found["start_line"], &found["end_line"]),
+        (&json!(1486), &json!(1513)),
+        "the middle, not the first lines"
+    );
     let both = bench.call("read_file", json!({"path": "f", "around": 1, "offset": 2})).unwrap_err();
     assert!(both.text().starts_with("`offset` and `around` are both given. Give one of them"), "{}", both.text());
 }
@@ -192,10 +206,7 @@ fn parameters_of_other_kinds_of_files_are_refused_with_what_it_is() {
         "`pages` is for documents, and `f` is a text. Leave it out; `offset` and `limit` choose the lines of a text."
     );
     let crop = json!({"x": 0, "y": 0, "width": 1, "height": 1});
-    assert_eq!(
-        told(json!({"path": "b", "crop": crop})),
-        "`crop` is for images, and `b` is binary data. Leave it out."
-    );
+    assert_eq!(told(json!({"path": "b", "crop": crop})), "`crop` is for images, and `b` is binary data. Leave it out.");
 }
 
 #[test]
@@ -218,9 +229,8 @@ fn what_was_read_is_known_and_named_by_an_etag() {
     let bench = Bench::new();
     bench.put("f", "one\ntwo\n");
     assert_eq!(bench.known("f"), None);
-    let etag_of = |arguments: Value| {
-        bench.call("read_file", arguments).unwrap().structured_content().unwrap()["etag"].clone()
-    };
+    let etag_of =
+        |arguments: Value| bench.call("read_file", arguments).unwrap().structured_content().unwrap()["etag"].clone();
     let first = etag_of(json!({"path": "f", "limit": 1}));
     assert_eq!(bench.known("f"), Some(digest_of(b"one\ntwo\n")));
     bench.put("f", "other\n");
@@ -237,10 +247,7 @@ fn a_stored_output_is_read_like_a_file() {
     let bench = Bench::new();
     let text: String = (1..=2_000_000).map(|n| format!("{n}\n")).collect();
     let handle = bench.keep("text/plain", &text);
-    assert_eq!(
-        bench.text("read_file", json!({"path": handle, "offset": -2})),
-        "1999999\t1999999\n2000000\t2000000"
-    );
+    assert_eq!(bench.text("read_file", json!({"path": handle, "offset": -2})), "1999999\t1999999\n2000000\t2000000");
     let around = bench.text("read_file", json!({"path": handle, "around": 1_000_000, "limit": 1}));
     assert_eq!(around, "1000000\t1000000\n[lines 1000000 to 1000000 of 2000000; read on with offset=1000001]");
 }
@@ -248,14 +255,8 @@ fn a_stored_output_is_read_like_a_file() {
 #[test]
 fn pipes_and_files_of_the_kernel_are_refused() {
     let bench = Bench::new();
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        bench.path("pipe"),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR,
-        0,
-    )
-    .unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, bench.path("pipe"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .unwrap();
     let told = bench.call("read_file", json!({"path": "pipe"})).unwrap_err().text();
     assert!(told.contains("is a named pipe, not a file"), "{told}");
     let told = bench.call("read_file", json!({"path": "/proc/self/mem"})).unwrap_err().text();

@@ -50,14 +50,21 @@ impl Reading {
         let window = self.window(content, sampled, encoding, files.stop(), input)?;
         let (decoded, is_malformed) = decoded(&window, encoding);
         let characters = self.characters - NOTES_CHARS.min(self.characters / 4);
-        let style =
-            LineStyle { numbers: input.line_numbers, ends: input.show_ends, squeeze_blank: input.squeeze_blank };
+        let style = LineStyle {
+            numbers: input.line_numbers.then_some(input.number_style),
+            ends: input.show_ends,
+            squeeze_blank: input.squeeze_blank,
+        };
         let page = page(&decoded, window.first, window.before as usize, style, characters);
 
         let is_line_cut = page.is_line_cut || (window.is_last_line_cut && page.lines == window.lines);
         let next = page.first + page.lines as i64;
         let goes_on = page.lines > 0
-            && if page.first < 0 { next < 0 } else { window.total_lines.is_none_or(|total| next.unsigned_abs() <= total) };
+            && if page.first < 0 {
+                next < 0
+            } else {
+                window.total_lines.is_none_or(|total| next.unsigned_abs() <= total)
+            };
         let mut output = Output {
             path: content.name.clone(),
             kind: Kind::Text,
@@ -184,7 +191,8 @@ fn place_notes(output: &Output, window: &TextWindow, page: &Page<'_>, input: &In
         } else if output.total_lines.is_none() {
             let from_end = if page.first < 0 { "lines are numbered from the end; " } else { "" };
             let bytes = output.size_bytes.unwrap_or(0);
-            notes.push(format!("{from_end}the file has {bytes} bytes and its lines were not counted: `file_info` does"));
+            notes
+                .push(format!("{from_end}the file has {bytes} bytes and its lines were not counted: `file_info` does"));
         }
     }
     notes
