@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is what the program is for")]
 
 mod cost;
+mod files;
 mod load;
 mod references;
 mod rows;

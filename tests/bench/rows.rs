@@ -62,6 +62,9 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     if wanted("list") {
         list_of_many_tools().await?;
     }
+    if wanted("read-window") {
+        crate::files::windows(|home| toolstead(env!("CARGO_BIN_EXE_toolstead"), home))?;
+    }
     if wanted("rows") {
         audit_rows().await?;
     }

@@ -7,15 +7,23 @@ mod aliases;
 mod answer;
 pub mod built_in_tool;
 mod change_set;
+mod content;
 mod etag;
 mod file_filter;
 pub mod file_limits;
+mod hex_window;
+mod image_view;
+mod line_ending;
+pub mod line_index;
+mod line_unit;
 pub mod provider;
 mod report;
 pub mod run;
 pub mod schema;
 pub mod seen_files;
+mod sniff;
 mod snippet;
+mod source;
 mod text_edit;
 mod text_encoding;
 mod text_window;
@@ -39,6 +47,7 @@ macro_rules! built_in_tools {
 
 built_in_tools! {
     read_file::ReadFile,
+    file_info::FileInfo,
     write_file::WriteFile,
     append_file::AppendFile,
     edit_file::EditFile,

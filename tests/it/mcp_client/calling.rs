@@ -151,6 +151,7 @@ pub(super) async fn call_with(
         answers: None,
         caller,
         outputs: &NoOutputs,
+        output_characters: 30_000,
     };
     match server.call(&call, &context).await {
         Ok(CallOutcome::Done(result)) => Ok(Value::Object(result.into_object())),

@@ -51,6 +51,7 @@ pub(super) async fn run(
         answers: command.answers.as_ref(),
         caller: command.caller.as_ref(),
         outputs: ports.outputs.as_ref(),
+        output_characters: settings.output_characters,
     };
     let work = provider.call(call, &context);
     match bounded(call, work, &command.cancel, time + settings.grace).await? {

@@ -89,6 +89,9 @@ pub struct CallContext<'a> {
     pub caller: &'a dyn Caller,
     /// Where large outputs are.
     pub outputs: &'a dyn OutputStore,
+    /// As many characters of the result's text reach the model. A tool that gives pages makes them fit, so that nothing
+    /// is cut out of their middle.
+    pub output_characters: usize,
 }
 
 impl std::fmt::Debug for CallContext<'_> {

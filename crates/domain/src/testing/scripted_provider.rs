@@ -288,6 +288,7 @@ mod tests {
             answers: None,
             caller,
             outputs: &NoOutputs,
+            output_characters: 30_000,
         })
     }
 

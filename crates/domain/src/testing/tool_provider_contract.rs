@@ -104,6 +104,7 @@ async fn call_unasked(provider: &dyn ToolProvider, call: &ToolCall) -> Result<Ca
         answers: None,
         caller: &caller,
         outputs: &NoOutputs,
+        output_characters: 30_000,
     };
     provider.call(call, &context).await
 }

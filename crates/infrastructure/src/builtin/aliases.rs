@@ -53,6 +53,13 @@ const TABLE: &[Row] = &[
             Set("replace_all", "true"),
         ],
     ),
+    (
+        "file_info",
+        "file_type",
+        Clai,
+        &[Rename("file_path", "path"), Set("count_lines", "false"), IfTrue("mime_type", "only", r#""mime""#)],
+    ),
+    ("file_info", "line_count", Clai, &[Rename("file_path", "path"), Set("only", r#""lines""#)]),
     ("glob", "Glob", ClaudeCode, &[]),
     (
         "glob",
@@ -168,10 +175,20 @@ const TABLE: &[Row] = &[
         "read_file",
         "file_read",
         Kodelet,
-        &[Rename("file_path", "path"), Rename("line_limit", "limit"), ZeroIs("offset", 1)],
+        &[
+            Rename("file_path", "path"),
+            Rename("line_limit", "limit"),
+            ZeroIs("offset", 1),
+            Default("number_style", r#""colon""#),
+        ],
     ),
     ("read_file", "read_file", MicroX, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
-    ("read_file", "rows_between", Clai, &[Rename("file_path", "path"), Span("start_line", "end_line")]),
+    (
+        "read_file",
+        "rows_between",
+        Clai,
+        &[Rename("file_path", "path"), Span("start_line", "end_line"), Default("number_style", r#""colon""#)],
+    ),
     ("system_info", "system-info__system_info", MicroX, &[]),
     ("working_directory", "pwd", Clai, &[]),
     ("write_file", "Write", ClaudeCode, &[Rename("file_path", "path")]),
@@ -206,7 +223,12 @@ mod tests {
     #[test]
     fn arguments_of_every_spelling_become_valid_ones() {
         check("Read", json!({"file_path": "a", "offset": 0}), "read_file", json!({"path": "a", "offset": 1}));
-        check("file_read", json!({"file_path": "a", "line_limit": 5}), "read_file", json!({"path": "a", "limit": 5}));
+        check(
+            "file_read",
+            json!({"file_path": "a", "line_limit": 5}),
+            "read_file",
+            json!({"path": "a", "limit": 5, "number_style": "colon"}),
+        );
         check(
             "cat",
             json!({"file": "a", "showEnds": true, "squeezeBlank": true}),
@@ -217,7 +239,7 @@ mod tests {
             "rows_between",
             json!({"file_path": "a", "start_line": 3, "end_line": 5}),
             "read_file",
-            json!({"path": "a", "offset": 3, "limit": 3}),
+            json!({"path": "a", "offset": 3, "limit": 3, "number_style": "colon"}),
         );
         check("Write", json!({"file_path": "a", "content": ""}), "write_file", json!({"path": "a", "content": ""}));
         check("file_write", json!({"file_path": "a", "text": "b"}), "write_file", json!({"path": "a", "content": "b"}));
@@ -293,6 +315,13 @@ mod tests {
             json!({"pattern": "a", "ignore_case": true, "line_numbers": true, "show_hidden": true, "output_mode": "content"}),
         );
         check("date", json!({"utc": true, "unix": true}), "current_time", json!({"zone": "UTC", "style": "unix"}));
+        check("line_count", json!({"file_path": "a"}), "file_info", json!({"path": "a", "only": "lines"}));
+        check(
+            "file_type",
+            json!({"file_path": "a", "mime_type": true}),
+            "file_info",
+            json!({"path": "a", "count_lines": false, "only": "mime"}),
+        );
         check("pwd", json!({}), "working_directory", json!({}));
         check("clai_help", json!({}), "help", json!({}));
     }

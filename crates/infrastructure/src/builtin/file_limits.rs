@@ -10,10 +10,22 @@ pub struct FileLimits {
     pub text_bytes: u64,
     /// Bytes that an edit may make of a file.
     pub result_bytes: u64,
+    /// Pixels of an image's longer side, as it is shown.
+    pub image_side: u32,
+    /// Pixels of an image in all, as it is shown.
+    pub image_pixels: u64,
+    /// Characters of base64 that an image is sent in.
+    pub image_bytes: u64,
 }
 
 impl Default for FileLimits {
     fn default() -> Self {
-        Self { text_bytes: 10 << 20, result_bytes: 50 << 20 }
+        Self {
+            text_bytes: 10 << 20,
+            result_bytes: 50 << 20,
+            image_side: 2000,
+            image_pixels: 1_150_000,
+            image_bytes: 768 << 10,
+        }
     }
 }

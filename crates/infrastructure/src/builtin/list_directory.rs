@@ -11,6 +11,7 @@ use crate::{
     },
     sandbox::workspace::{
         facts::{FileFacts, FileKind},
+        found::Found,
         granted::GrantedWorkspace,
         walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, Walked},
     },
@@ -83,17 +84,17 @@ fn usual_limit() -> usize {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     /// Relative to the working directory, or absolute outside of it.
-    path: String,
+    pub(super) path: String,
     /// In the order of the tree: sorted by name, each folder before what it holds.
-    entries: Vec<Item>,
+    pub(super) entries: Vec<Item>,
     /// Whether there is more than is shown.
-    truncated: bool,
+    pub(super) truncated: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Item {
+pub(super) struct Item {
     name: String,
     /// Relative to the folder that is listed.
     path: String,
@@ -141,13 +142,31 @@ impl BuiltInTool for ListDirectory {
 }
 
 fn list(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailure> {
-    let found = files.find(&input.path)?;
+    let (text, output) = listed_as(files, &files.find(&input.path)?, input)?;
+    answer(text, &output)
+}
+
+/// What a folder holds itself, for whoever reads it as if it were a file.
+pub(super) fn listed(files: &GrantedWorkspace, found: &Found) -> Result<(String, Output), ToolFailure> {
+    let input = Input {
+        path: here(),
+        depth: one(),
+        ignore: Vec::new(),
+        show_hidden: yes(),
+        respect_gitignore: false,
+        long: false,
+        limit: usual_limit(),
+    };
+    listed_as(files, found, &input)
+}
+
+fn listed_as(files: &GrantedWorkspace, found: &Found, input: &Input) -> Result<(String, Output), ToolFailure> {
     let path = files.workspace().shown(&found.path().lexical);
     let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
-    let above = filter.above(files, &found);
+    let above = filter.above(files, found);
     let mut listing = Listing { filter, left_out: left_out(&input.ignore)?, limit: input.limit, met: BTreeMap::new() };
     let depth = if input.depth == 0 { MAX_DEPTH } else { input.depth };
-    let walked = files.walk(&found, WalkLimits { entries: MAX_SEEN, depth }, above, &mut listing)?;
+    let walked = files.walk(found, WalkLimits { entries: MAX_SEEN, depth }, above, &mut listing)?;
 
     let truncated = walked.ended.is_some();
     let entries: Vec<Item> = listing.met.iter().map(|(below, met)| met.item(below)).collect();
@@ -161,7 +180,8 @@ fn list(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailu
     for note in notes(&walked, input) {
         text.push_str(&format!("[{note}]\n"));
     }
-    answer(text.trim_end_matches('\n'), &Output { path, entries, truncated })
+    text.truncate(text.trim_end_matches('\n').len());
+    Ok((text, Output { path, entries, truncated }))
 }
 
 fn notes(walked: &Walked, input: &Input) -> Vec<String> {

@@ -1,47 +1,51 @@
 //! The tool `read_file`.
 
+mod page;
+mod picture;
+mod text;
+
+use self::page::NumberStyle;
 use crate::{
     builtin::{
         answer::answer,
         built_in_tool::BuiltInTool,
+        content::Content,
+        etag::{digest_of, etag},
+        file_limits::FileLimits,
+        hex_window::{SHOWN_BYTES, hex_window},
+        image_view::Crop,
+        line_ending::LineEnding,
+        line_index::LineIndexes,
+        list_directory,
         run::Run,
         schema::output_schema,
-        snippet::{MAX_LINE_CHARS, push_cut, push_numbered},
-        text_encoding::{Detected, TextEncoding, detect},
-        text_window::{TextWindow, count_lines, read_window},
+        seen_files::{SeenFiles, Viewer},
+        sniff::{DocumentKind, FileKindByContent, media_type, sniff},
+        source::{self, Source, on_source},
         world::World,
     },
-    sandbox::workspace::{found::Found, granted::GrantedWorkspace, path_error::PathError},
+    sandbox::workspace::{facts::FileKind, granted::GrantedWorkspace},
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{
-    fs::File,
-    io::{self, Cursor, Read, Seek, SeekFrom},
-};
+use std::sync::Arc;
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    access::Access, category::Category, content_digest::ContentDigest, error_kind::ErrorKind, tool::ToolAnnotations,
+    tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// A page has at most as many characters.
-const MAX_PAGE_CHARS: usize = 100_000;
-/// What must be decoded as a whole (UTF-16 and the like) is decoded up to this size.
-const MAX_DECODED_BYTES: u64 = 10 << 20;
-/// As much of a file is looked at to tell its encoding.
+/// As much of a file is looked at to tell what it is; what is smaller is read once.
 const SAMPLE_BYTES: u64 = 1 << 20;
-/// As many bytes of a file that is no text are shown.
-const SHOWN_BYTES: usize = 64;
 
-/// Reads some lines of a text file.
+/// Reads files of all kinds, and what was stored.
 pub(super) struct ReadFile;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// Path of the file: absolute, or relative to the working directory.
+    /// Path of the file: absolute, or relative to the working directory. Or the handle of a stored output, like "o17".
     #[schemars(length(min = 1))]
     path: String,
     /// The first line to read, from 1. A negative number counts from the end: -20 reads the last 20 lines.
@@ -51,9 +55,15 @@ pub(super) struct Input {
     #[serde(default = "usual_limit")]
     #[schemars(range(min = 1, max = 10_000))]
     limit: u64,
+    /// Read this line, from 1, with those before and after it. Instead of `offset`.
+    #[schemars(range(min = 1))]
+    around: Option<u64>,
     /// Whether to put its number before each line.
     #[serde(default = "yes")]
     line_numbers: bool,
+    /// What stands between number and line: a tab, with the number in six columns, or a colon and a space.
+    #[serde(default)]
+    number_style: NumberStyle,
     /// The file's encoding, if it is not found out by itself: "utf-8", "latin-1", "utf-16", "shift_jis" and so on.
     encoding: Option<String>,
     /// Mark the end of each line with $, and carriage returns with ^M.
@@ -62,6 +72,13 @@ pub(super) struct Input {
     /// Show only one of several blank lines in a row.
     #[serde(default)]
     squeeze_blank: bool,
+    /// The pages of a document to read, like "3" or "2-5".
+    #[schemars(length(min = 1, max = 100))]
+    pages: Option<String>,
+    /// The part of an image to look at, in its own pixels, to see small things in full.
+    crop: Option<Crop>,
+    /// Show bytes from this place on, from 0, as a hex dump; a negative number counts from the end. For any file.
+    byte_offset: Option<i64>,
 }
 
 fn first_line() -> i64 {
@@ -78,27 +95,53 @@ fn yes() -> bool {
 
 #[derive(Serialize, JsonSchema, Default)]
 struct Output {
-    /// Relative to the working directory, or absolute outside of it.
+    /// Relative to the working directory, or absolute outside of it; or the handle.
     path: String,
     kind: Kind,
-    /// The lines as they are, without numbers.
-    content: String,
-    /// The first line of the content, from 1.
+    /// The lines of a text as they are, without numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    start_line: Option<u64>,
+    content: Option<String>,
+    /// The first line of the content, from 1. Negative where lines were counted from the end of a large file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    end_line: Option<u64>,
+    start_line: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_line: Option<i64>,
     /// The lines of the whole file, where they were counted to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     total_lines: Option<u64>,
-    size_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
-    /// Whether the file goes on behind the content, or one of its lines was cut.
+    /// How the lines end at the beginning of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line_ending: Option<LineEnding>,
+    /// Whether there is more than what is shown.
     truncated: bool,
     /// Where to read on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_offset: Option<u64>,
+    next_offset: Option<i64>,
+    /// Stands for the content of the whole file, if it is not too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime: Option<String>,
+    /// The image's own size in pixels, as it is meant to be looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    width: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    height: Option<u32>,
+    /// The size in which it is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shown_width: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shown_height: Option<u32>,
+    /// The handle under which an image is kept that was changed to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original: Option<String>,
+    /// What a folder holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<Vec<list_directory::Item>>,
 }
 
 #[derive(Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +149,8 @@ struct Output {
 enum Kind {
     #[default]
     Text,
+    Image,
+    Folder,
     Binary,
 }
 
@@ -113,9 +158,9 @@ enum Kind {
 impl BuiltInTool for ReadFile {
     const NAME: &str = "read_file";
     const TITLE: &str = "Read file";
-    const DESCRIPTION: &str = "Reads a text file, with line numbers. Returns up to 2000 lines from the start; use `offset` and `limit` for \
-         another part of a long file. Use `grep` to find the lines that matter in large files, and `list_directory` \
-         for folders.";
+    const DESCRIPTION: &str = "Reads a text file with line numbers, shows an image, lists a folder, or reads a stored output by its handle \
+         (`o17`; a file of that name is `./o17`). Up to 2000 lines at a time; `offset` (negative: from the end) or \
+         `around` gives another part, quickly in huge files too. Use `grep` to find the lines that matter.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["read"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -127,218 +172,182 @@ impl BuiltInTool for ReadFile {
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        Ok(vec![Access::ReadPath(world.access(&input.path).await?)])
+        source::accesses(&input.path, world).await
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        run.on_files(move |files| read(files, &input)).await
-    }
-}
-
-fn read(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailure> {
-    let found = files.find(&input.path)?;
-    let mut file = found.open_file()?;
-    let failed = |error: io::Error| PathError::io("read", &found.path().lexical, error);
-    let mut sample = Vec::new();
-    (&mut file).take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(failed)?;
-    let output = Output {
-        path: files.workspace().shown(&found.path().lexical),
-        size_bytes: found.facts().bytes,
-        ..Output::default()
-    };
-    let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
-    let encoding = match &input.encoding {
-        None => match detect(&sample, is_whole) {
-            Detected::Text(encoding) => encoding,
-            Detected::Binary(what) => return summarized(output, what, &sample),
-        },
-        Some(label) => TextEncoding::named(label, &sample).ok_or_else(|| {
-            ToolFailure::new(ErrorKind::InvalidInput, format!("`{label}` is no encoding that is known"))
-                .next("Leave `encoding` out to have it found out, or give a name like \"latin-1\" or \"shift_jis\".")
-        })?,
-    };
-    let (first, window) = windowed(files, &found, &mut file, encoding, input)?;
-    shown(output, first, &window, encoding, input)
-}
-
-/// What can be read twice.
-trait ReadSeek: Read + Seek {}
-
-impl<T: Read + Seek> ReadSeek for T {}
-
-/// The lines that were asked for, and the number of the first. They are still encoded, unless that hides line breaks:
-/// then they are UTF-8.
-fn windowed(
-    files: &GrantedWorkspace,
-    found: &Found,
-    file: &mut File,
-    encoding: TextEncoding,
-    input: &Input,
-) -> Result<(u64, TextWindow), ToolFailure> {
-    let failed = |error: io::Error| PathError::io("read", &found.path().lexical, error);
-    let stop = files.stop();
-    let mark = encoding.mark_bytes() as u64;
-    // What cannot be cut into lines before it is decoded is read whole and becomes UTF-8.
-    let mut decoded;
-    let (source, start): (&mut dyn ReadSeek, u64) = if encoding.has_plain_lines() {
-        (file, mark)
-    } else {
-        let bytes = found.read(MAX_DECODED_BYTES)?;
-        let text = encoding.decode(bytes.get(encoding.mark_bytes()..).unwrap_or_default()).0;
-        decoded = Cursor::new(text.into_owned().into_bytes());
-        (&mut decoded, 0)
-    };
-    source.seek(SeekFrom::Start(start)).map_err(failed)?;
-    let first = if input.offset < 0 {
-        let total = count_lines(&mut *source, stop).map_err(failed)?.ok_or_else(|| {
-            ToolFailure::new(ErrorKind::Timeout, "the time was over before the lines were counted")
-                .next("Give a positive `offset`.")
-        })?;
-        source.seek(SeekFrom::Start(start)).map_err(failed)?;
-        total.saturating_sub(input.offset.unsigned_abs()) + 1
-    } else {
-        input.offset.max(1).unsigned_abs()
-    };
-    let window = read_window(source, first, input.limit, stop).map_err(failed)?;
-    Ok((first, window))
-}
-
-fn shown(
-    mut output: Output,
-    first: u64,
-    window: &TextWindow,
-    encoding: TextEncoding,
-    input: &Input,
-) -> Result<ToolResult, ToolFailure> {
-    let (content, is_malformed) = if encoding.has_plain_lines() {
-        encoding.decode(&window.bytes)
-    } else {
-        let text = String::from_utf8_lossy(&window.bytes);
-        let is_malformed = text.contains(char::REPLACEMENT_CHARACTER);
-        (text, is_malformed)
-    };
-    let (page, page_lines, is_line_cut) = first_page(&content);
-    let lines = page_lines.min(window.lines);
-    let is_line_cut = is_line_cut || (window.is_last_line_cut && lines == window.lines);
-    let next = first + lines;
-    let goes_on = lines > 0 && window.total_lines.is_none_or(|total| next <= total);
-    output.content = page.to_owned();
-    output.total_lines = window.total_lines;
-    output.encoding = Some(encoding.name());
-    output.truncated = goes_on || is_line_cut || window.is_out_of_time;
-    output.next_offset = goes_on.then_some(next);
-    if lines > 0 {
-        (output.start_line, output.end_line) = (Some(first), Some(next - 1));
-    }
-    let mut text = numbered(page, first, input);
-    for note in notes(&output, first, is_line_cut, is_malformed, window, encoding) {
-        text.push_str(&format!("[{note}]\n"));
-    }
-    answer(text.trim_end_matches('\n'), &output)
-}
-
-/// As many lines as fit on a page, at least a piece of the first; how many these are, and whether it is only a piece.
-fn first_page(content: &str) -> (&str, u64, bool) {
-    let (mut end, mut chars, mut lines) = (0, 0, 0);
-    for line in content.split_inclusive('\n') {
-        let more = line.chars().count();
-        if chars + more > MAX_PAGE_CHARS {
-            if lines > 0 {
-                break;
-            }
-            let cut = line.char_indices().nth(MAX_PAGE_CHARS).map_or(line.len(), |(at, _)| at);
-            return (&line[..cut], 1, true);
+        if input.around.is_some() && input.offset != first_line() {
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, "`offset` and `around` are both given").next(
+                "Give one of them: `around` for a line in the middle of what is shown, `offset` for the first.",
+            ));
         }
-        (end, chars, lines) = (end + line.len(), chars + more, lines + 1);
+        let reading = Reading::of(run);
+        match on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await? {
+            Shown::Done(result) => Ok(result),
+            Shown::Picture(picture) => picture.answer(run).await,
+        }
     }
-    (&content[..end], lines, false)
 }
 
-fn numbered(page: &str, first: u64, input: &Input) -> String {
-    let mut text = String::with_capacity(page.len() + page.len() / 8);
-    let mut was_blank = false;
-    for (number, whole) in (first..).zip(page.split_inclusive('\n')) {
-        let line = whole.strip_suffix('\n').unwrap_or(whole);
-        let has_return = line.ends_with('\r');
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        let is_blank = line.is_empty();
-        if input.squeeze_blank && is_blank && was_blank {
-            continue;
+/// What is shown of a file.
+enum Shown {
+    Done(ToolResult),
+    /// What was changed to be shown is still to be kept.
+    Picture(Box<picture::Picture>),
+}
+
+/// What accompanies one reading.
+struct Reading {
+    limits: FileLimits,
+    lines: Arc<LineIndexes>,
+    seen: Arc<SeenFiles>,
+    viewer: Viewer,
+    /// What the model is shown at most.
+    characters: usize,
+}
+
+impl Reading {
+    fn of(run: &Run<'_>) -> Self {
+        let world = run.world();
+        Self {
+            limits: world.limits.clone(),
+            lines: world.lines.clone(),
+            seen: world.seen.clone(),
+            viewer: run.viewer(),
+            characters: run.context().output_characters,
         }
-        was_blank = is_blank;
-        let ended;
-        let line = if input.show_ends {
-            let end = if whole.ends_with('\n') { "$" } else { "" };
-            ended = format!("{line}{}{end}", if has_return { "^M" } else { "" });
-            &ended
-        } else {
-            line
+    }
+
+    fn read(&self, files: &GrantedWorkspace, source: Source, input: &Input) -> Result<Shown, ToolFailure> {
+        if let Source::File(found) = &source
+            && found.facts().kind == FileKind::Folder
+        {
+            let (text, listed) = list_directory::listed(files, found)?;
+            let output = Output {
+                path: listed.path,
+                kind: Kind::Folder,
+                truncated: listed.truncated,
+                entries: Some(listed.entries),
+                ..Output::default()
+            };
+            return answer(text, &output).map(Shown::Done);
+        }
+        let mut content = Content::open(source, files)?;
+        let sample = content.read(0, SAMPLE_BYTES)?;
+        let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
+        let digest = match is_whole {
+            true => Some(digest_of(&sample)),
+            false => content.digest(self.limits.text_bytes, files.stop())?,
         };
-        if input.line_numbers {
-            push_numbered(&mut text, number, line, MAX_LINE_CHARS);
-        } else {
-            push_cut(&mut text, line, MAX_LINE_CHARS);
-            text.push('\n');
+        let kind = sniff(&sample, is_whole, &content.name);
+        let mime = media_type(&kind, &sample, &content.name);
+        let sampled = Sampled { sample, is_whole, digest };
+        if input.byte_offset.is_some() {
+            return self.bytes(&mut content, &sampled, mime, "", input);
         }
+        refuse_foreign(&kind, &content.name, input)?;
+        let named = |label: &str| text::encoding_named(label, &sampled.sample);
+        // The one place where a kind of file is handed to whatever shows it.
+        let encoding = match (kind, &input.encoding) {
+            (_, Some(label)) => named(label)?,
+            (FileKindByContent::Text(encoding), None) => encoding,
+            (FileKindByContent::Document(DocumentKind::Notebook), None) => named("utf-8")?,
+            (FileKindByContent::Document(kind), None) => {
+                return self.bytes(&mut content, &sampled, mime, kind.describe(), input);
+            }
+            (FileKindByContent::Image(format), None) => {
+                let picture = picture::view(content, format, &self.limits, input.crop)?;
+                return Ok(Shown::Picture(Box::new(picture)));
+            }
+            (FileKindByContent::Binary(what), None) => return self.bytes(&mut content, &sampled, mime, &what, input),
+        };
+        self.text(&mut content, sampled, encoding, files, input)
     }
-    text
+
+    /// The session knows this content now, if it is still the same.
+    fn saw(&self, content: &Content, digest: Option<ContentDigest>) -> Option<ContentDigest> {
+        let digest = digest.filter(|_| content.is_unchanged())?;
+        if let Some(real) = &content.real {
+            self.seen.saw(&self.viewer, real, digest);
+        }
+        Some(digest)
+    }
+
+    /// What can be said of a file that is no text, and some of its bytes; without a word of what it is where the bytes
+    /// were asked for.
+    fn bytes(
+        &self,
+        content: &mut Content,
+        sampled: &Sampled,
+        mime: &str,
+        what: &str,
+        input: &Input,
+    ) -> Result<Shown, ToolFailure> {
+        let asked = input.byte_offset.unwrap_or(0);
+        let offset = match asked < 0 {
+            true => content.bytes.saturating_sub(asked.unsigned_abs()),
+            false => asked.unsigned_abs(),
+        };
+        let shown = content.read(offset, SHOWN_BYTES as u64)?;
+        let end = offset + shown.len() as u64;
+        let name = &content.name;
+        let mut text = match what {
+            "" => format!("`{name}` has {} bytes.", content.bytes),
+            what => format!("`{name}` is no text: it looks like {what} and has {} bytes.", content.bytes),
+        };
+        let digest = self.saw(content, sampled.digest);
+        if let Some(digest) = digest {
+            text.push_str(&format!(" SHA-256: {digest}."));
+        }
+        match shown.is_empty() {
+            true if content.bytes > 0 => text.push_str(" There is nothing at that offset: it lies past the end."),
+            true => {}
+            false => text.push_str(&format!(" Bytes {offset} to {}:\n{}", end - 1, hex_window(offset, &shown))),
+        }
+        if end < content.bytes && !shown.is_empty() {
+            text.push_str(&format!("[see more with byte_offset={end}]"));
+        }
+        let output = Output {
+            path: name.clone(),
+            kind: Kind::Binary,
+            size_bytes: Some(content.bytes),
+            mime: Some(mime.to_owned()),
+            etag: digest.as_ref().map(etag),
+            truncated: end < content.bytes || offset > 0,
+            ..Output::default()
+        };
+        answer(text.trim_end_matches('\n'), &output).map(Shown::Done)
+    }
 }
 
-/// What a model must know besides the lines.
-fn notes(
-    output: &Output,
-    first: u64,
-    is_line_cut: bool,
-    is_malformed: bool,
-    window: &TextWindow,
-    encoding: TextEncoding,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    match (output.total_lines, output.end_line) {
-        (Some(0), _) => notes.push(format!("`{}` exists and is empty", output.path)),
-        (Some(total), None) => {
-            let lines = if total == 1 { "line" } else { "lines" };
-            notes.push(format!("`{}` has {total} {lines}; line {first} lies past its end", output.path));
-        }
-        (None, None) => notes.push(format!("the time was over before line {first} was reached")),
-        _ => {}
-    }
-    if let (Some(next), Some(end)) = (output.next_offset, output.end_line) {
-        let total = output.total_lines.map_or("more".into(), |total| total.to_string());
-        notes.push(format!("lines {first} to {end} of {total}; read on with offset={next}"));
-    }
-    if is_line_cut {
-        notes.push(
-            "the last line shown is longer than a page, and its rest was left out; `grep` finds text in it".into(),
-        );
-    }
-    if window.is_out_of_time && output.end_line.is_some() {
-        notes.push("the time was over before all lines were read".into());
-    }
-    if !encoding.is_plain() {
-        let mark = if encoding.mark_bytes() > 0 { " with a byte order mark" } else { "" };
-        notes.push(format!("encoding: {}{mark}", encoding.name()));
-    }
-    if is_malformed {
-        notes.push(format!("some bytes are not valid in {} and are shown as \u{fffd}", encoding.name()));
-    }
-    notes
+/// What was read of a file to tell what it is.
+struct Sampled {
+    sample: Vec<u8>,
+    is_whole: bool,
+    /// Of the whole content, if it is not too large.
+    digest: Option<ContentDigest>,
 }
 
-/// What can be said of a file that is no text.
-fn summarized(mut output: Output, what: &str, sample: &[u8]) -> Result<ToolResult, ToolFailure> {
-    output.kind = Kind::Binary;
-    let mut text = format!("`{}` is no text: it looks like {what} and has {} bytes.", output.path, output.size_bytes);
-    text.push_str(" It was not read further. It begins with these bytes:\n");
-    for (row, bytes) in sample.chunks(16).take(SHOWN_BYTES / 16).enumerate() {
-        let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let plain: String = bytes
-            .iter()
-            .map(|byte| if byte.is_ascii_graphic() || *byte == b' ' { *byte as char } else { '.' })
-            .collect();
-        text.push_str(&format!("{:08x}  {:<47}  {plain}\n", row * 16, hex.join(" ")));
+/// Parameters of one kind of file mean nothing for another.
+fn refuse_foreign(kind: &FileKindByContent, name: &str, input: &Input) -> Result<(), ToolFailure> {
+    let is = match kind {
+        FileKindByContent::Text(_) => "a text",
+        FileKindByContent::Image(_) => "an image",
+        FileKindByContent::Document(kind) => kind.describe(),
+        FileKindByContent::Binary(what) => what,
+    };
+    let wrong = |parameter: &str, meant: &str, next: &str| {
+        Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{parameter}` is for {meant}, and `{name}` is {is}"))
+            .next(next))
+    };
+    let has_pages = matches!(kind, FileKindByContent::Document(kind) if *kind != DocumentKind::Notebook);
+    if input.pages.is_some() && !has_pages {
+        return wrong("pages", "documents", "Leave it out; `offset` and `limit` choose the lines of a text.");
     }
-    answer(text, &output)
+    if input.crop.is_some() && !matches!(kind, FileKindByContent::Image(_)) {
+        return wrong("crop", "images", "Leave it out.");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Lines with their numbers, as a model reads them.
 
-use std::ops::Range;
+use std::{fmt::Display, ops::Range};
 
 /// Longer lines are cut, with a count of what is hidden.
 pub(super) const MAX_LINE_CHARS: usize = 2000;
 
 /// Adds a line with its number: right-aligned in six columns, then a tab.
-pub(super) fn push_numbered(text: &mut String, number: u64, line: &str, max_chars: usize) {
+pub(super) fn push_numbered(text: &mut String, number: impl Display, line: &str, max_chars: usize) {
     text.push_str(&format!("{number:>6}\t"));
     push_cut(text, line, max_chars);
     text.push('\n');
@@ -31,7 +31,7 @@ pub(super) fn surroundings(lines: &[&str], range: Range<usize>, radius: usize) -
     let end = range.end.saturating_add(radius).min(lines.len());
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate().take(end).skip(start).take(MAX_LINES) {
-        push_numbered(&mut text, index as u64 + 1, line, MAX_CHARS);
+        push_numbered(&mut text, index + 1, line, MAX_CHARS);
     }
     if end.saturating_sub(start) > MAX_LINES {
         text.push_str(&format!("… [{} more lines]\n", end - start - MAX_LINES));

@@ -24,6 +24,7 @@ use toolstead_domain::{
     category::Category,
     client_profile::ClientProfile,
     coercion::coerce,
+    content_digest::ContentDigest,
     error_kind::ErrorKind,
     permission::{
         decision::Verdict,
@@ -35,11 +36,12 @@ use toolstead_domain::{
     ports::{
         caller::SilentCaller,
         clock::{Clock, Timestamp},
-        output_store::NoOutputs,
+        output_store::OutputStore,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
     principal::Principal,
     testing::in_memory_change_journal::InMemoryChangeJournal,
+    testing::in_memory_output_store::InMemoryOutputStore,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
@@ -64,9 +66,10 @@ pub(super) struct Bench {
     folder: TempDir,
     tools: BuiltInTools,
     policy: Arc<PermissionPolicy>,
+    outputs: InMemoryOutputStore,
+    world: World,
     runtime: Runtime,
     journal: Arc<InMemoryChangeJournal>,
-    world: World,
 }
 
 impl Bench {
@@ -105,7 +108,8 @@ impl Bench {
         world.journal = journal.clone();
         let tools = BuiltInTools::new(all(), world.clone()).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        Self { folder, tools, policy: Arc::new(policy), runtime, journal, world }
+        let outputs = InMemoryOutputStore::new();
+        Self { folder, tools, policy: Arc::new(policy), outputs, world, runtime, journal }
     }
 
     /// What calls recorded.
@@ -140,7 +144,8 @@ impl Bench {
             client: &ClientProfile::without_protocol("test"),
             answers: None,
             caller: &SilentCaller,
-            outputs: &NoOutputs,
+            outputs: &self.outputs,
+            output_characters: 30_000,
         };
         let _entered = self.runtime.enter();
         let world = &self.world;
@@ -162,6 +167,11 @@ impl Bench {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
+    }
+
+    /// A file of so many bytes that takes no room.
+    pub(super) fn put_sparse(&self, name: &str, bytes: u64) {
+        fs::File::create(self.path(name)).unwrap().set_len(bytes).unwrap();
     }
 
     /// A file whose content changed so many seconds after 2026.
@@ -197,6 +207,19 @@ impl Bench {
 
     pub(super) fn link(&self, target: &str, name: &str) {
         symlink(target, self.path(name)).unwrap();
+    }
+
+    /// The content of a file that the session knows.
+    pub(super) fn known(&self, name: &str) -> Option<ContentDigest> {
+        let viewer = Viewer { principal: Principal::local(), session: "test".into() };
+        self.world.seen.known(&viewer, &self.path(name))
+    }
+
+    /// Keeps an output of the caller; its handle.
+    pub(super) fn keep(&self, media_type: &str, content: impl AsRef<[u8]>) -> String {
+        let principal = Principal::local();
+        let store = self.outputs.store(&principal, CallId(Uuid::nil()), media_type, content.as_ref());
+        self.runtime.block_on(store).unwrap().handle.to_string()
     }
 
     /// What a model reads of a success.
@@ -254,7 +277,8 @@ impl Bench {
             client: &ClientProfile::without_protocol("test"),
             answers: None,
             caller: &SilentCaller,
-            outputs: &NoOutputs,
+            outputs: &self.outputs,
+            output_characters: 30_000,
         };
         let CallOutcome::Done(result) = self.tools.call(&call, &context).await? else {
             panic!("no built-in tool asks for input")
@@ -352,6 +376,7 @@ fn a_call_says_what_it_will_touch() {
     };
     for (tool, arguments, expected) in [
         ("read_file", only(&["path"]), "read @/a"),
+        ("file_info", only(&["path"]), "read @/a"),
         ("write_file", only(&["path", "content"]), "write @/a"),
         ("edit_file", only(&["path", "old_text", "new_text"]), "read @/a, write @/a"),
         ("list_directory", only(&["path"]), "read @/a and everything below"),

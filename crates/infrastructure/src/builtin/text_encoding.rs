@@ -1,5 +1,6 @@
 //! Which encoding a text file is in, and the way there and back.
 
+use crate::builtin::line_unit::LineUnit;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{EncoderResult, Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 use std::borrow::Cow;
@@ -117,9 +118,22 @@ impl TextEncoding {
         self.encoding == UTF_8 && self.mark_bytes == 0
     }
 
-    /// Whether the byte of a line feed is a line feed wherever it stands, so that lines can be cut before decoding.
-    pub(super) fn has_plain_lines(self) -> bool {
-        self.encoding.is_ascii_compatible()
+    /// How its lines end before it is decoded; `None` where that depends on what stood before.
+    pub(super) fn line_unit(self) -> Option<LineUnit> {
+        let wide = |is_big_endian| Some(LineUnit::Wide { bytes: 2, is_big_endian });
+        match self.encoding {
+            encoding if encoding == UTF_16LE => wide(false),
+            encoding if encoding == UTF_16BE => wide(true),
+            encoding => encoding.is_ascii_compatible().then_some(LineUnit::Byte),
+        }
+    }
+
+    /// As [`decode`](Self::decode), of bytes that may end within a character: that one is left out.
+    pub(super) fn decode_beginning(self, bytes: &[u8]) -> (String, bool) {
+        let mut decoder = self.encoding.new_decoder_without_bom_handling();
+        let mut text = String::with_capacity(decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(bytes.len()));
+        let (_, _, is_malformed) = decoder.decode_to_string(bytes, &mut text, false);
+        (text, is_malformed)
     }
 
     /// The text of bytes behind the mark, and whether some of them were no text and became U+FFFD.

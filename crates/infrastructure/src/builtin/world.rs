@@ -1,7 +1,7 @@
 //! What built-in tools know of their surroundings.
 
 use crate::{
-    builtin::{file_limits::FileLimits, seen_files::SeenFiles},
+    builtin::{file_limits::FileLimits, line_index::LineIndexes, seen_files::SeenFiles},
     sandbox::workspace::Workspace,
 };
 use std::{fmt, sync::Arc};
@@ -30,6 +30,8 @@ pub struct World {
     pub journal: Arc<dyn ChangeJournal>,
     /// What each session has read.
     pub seen: Arc<SeenFiles>,
+    /// Where the lines of large files lie, as far as they were read.
+    pub lines: Arc<LineIndexes>,
 }
 
 impl World {
@@ -42,6 +44,7 @@ impl World {
             limits: FileLimits::default(),
             journal: Arc::new(NoJournal),
             seen: Arc::default(),
+            lines: Arc::default(),
         }
     }
 

@@ -1,7 +1,11 @@
 //! What the file system says of a file without opening it.
 
-use rustix::fs::{FileType, Stat};
-use std::fmt;
+use rustix::fs::{FileType, Stat, fstat};
+use std::{
+    fmt, io,
+    os::fd::AsFd,
+    time::{SystemTime, UNIX_EPOCH},
+};
 use toolstead_domain::ports::clock::Timestamp;
 
 /// What kind of thing a path names.
@@ -65,12 +69,13 @@ pub struct FileFacts {
     pub mode: u32,
     /// How many names it has.
     pub links: u64,
-    pub(super) identity: Identity,
+    /// The same while nobody replaced or changed it.
+    pub identity: Identity,
 }
 
 /// The same while nobody replaced or changed the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
+pub struct Identity {
     device: u64,
     inode: u64,
     bytes: i64,
@@ -83,9 +88,25 @@ impl Identity {
     pub(super) fn is_same_content(&self, other: &Self) -> bool {
         Self { changed: other.changed, ..*self } == *other
     }
+
+    /// Whether a change from now on would show: the clocks of file systems are coarse, and of two changes within one
+    /// tick only the first is seen.
+    pub fn is_settled(&self) -> bool {
+        let changed = u64::try_from(self.changed.0).unwrap_or(0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        now > changed.saturating_add(2)
+    }
 }
 
 impl FileFacts {
+    /// What is known of an open file, now. Blocks.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn of_open(file: impl AsFd) -> io::Result<Self> {
+        Ok(Self::of(&fstat(file)?))
+    }
+
     // The members of `Stat` have other types on other processors, so that some casts are needless on this one.
     #[expect(clippy::unnecessary_cast, reason = "the widths differ by processor")]
     pub(super) fn of(stat: &Stat) -> Self {
