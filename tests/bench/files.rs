@@ -85,6 +85,7 @@ struct Server {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    asked: u64,
 }
 
 impl Server {
@@ -92,7 +93,7 @@ impl Server {
         let mut child = command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = child.stdin.take().ok_or("no stdin")?;
         let output = BufReader::new(child.stdout.take().ok_or("no stdout")?);
-        let mut server = Self { child, input, output };
+        let mut server = Self { child, input, output, asked: 0 };
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
         server.ask("initialize", &hello)?;
         writeln!(server.input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
@@ -101,7 +102,8 @@ impl Server {
     }
 
     fn ask(&mut self, method: &str, params: &Value) -> Outcome<Value> {
-        writeln!(self.input, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))?;
+        self.asked += 1;
+        writeln!(self.input, "{}", json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}))?;
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {
