@@ -1,6 +1,6 @@
 //! What a failure of SQLite means to the one who runs the program.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 use toolstead_domain::ports::tool_repository::StoreError;
 
 /// A failure, sorted by what can be done about it.
@@ -24,6 +24,9 @@ pub(super) enum Fault {
     /// The disk failed.
     #[error("the disk failed")]
     Disk(#[source] sqlx::Error),
+    /// The folder of contents beside the database.
+    #[error("the contents beside the database cannot be read or written")]
+    Files(#[source] io::Error),
     /// `close` came first.
     #[error("the database is closed")]
     Closed,

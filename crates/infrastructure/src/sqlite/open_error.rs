@@ -110,6 +110,7 @@ impl OpenError {
             Fault::Damaged(error) => Self::Damaged { path, source: error.into() },
             Fault::ReadOnly(error) => Self::ReadOnly { path, source: error.into() },
             Fault::Disk(error) | Fault::Statement(error) => Self::Other { path, source: error.into() },
+            Fault::Files(source) => Self::Other { path, source: source.into() },
             Fault::Unreadable(source) => Self::Other { path, source },
             Fault::Closed => Self::Other { path, source: fault.into() },
         }
