@@ -200,6 +200,27 @@ async fn outputs_and_changes_go_by_age_and_by_size_oldest_first_and_shared_conte
     database.close().await;
 }
 
+#[tokio::test]
+async fn contents_keep_within_their_size_also_while_a_process_runs_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let contents = ContentRetention { max_bytes: 1_000_000, ..ContentRetention::default() };
+    let options = DatabaseOptions { contents, ..options(folder.path()) };
+    let database = Database::open(options, clock()).await.unwrap();
+    database.tidied().await;
+    let outputs = database.output_store();
+    let first = store(&*outputs, &"0".repeat(100_000)).await;
+    for number in 1..20 {
+        store(&*outputs, &number.to_string().repeat(100_000)).await;
+    }
+    let within = async {
+        while content(&*outputs, first.handle).await.is_some() || files(&folder.path().join("blobs")) > 10 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), within).await.unwrap();
+    database.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_outputs_at_once_over_two_openings_while_everything_expires_are_whole() {
     let folder = tempfile::tempdir().unwrap();
@@ -509,9 +530,7 @@ async fn store_for_ever(path: PathBuf) {
             }
         })
     });
-    for store in stores.collect::<Vec<_>>() {
-        store.await.unwrap();
-    }
+    futures::future::join_all(stores).await;
 }
 
 /// One of several children that open the same new database when they are told to.

@@ -4,7 +4,7 @@
 //! it ([`Blobs::remove`]) only while the database's write lock is held, by a transaction that also says what the content
 //! is needed for: so no process removes a content in the moment in which another one begins to need it.
 //!
-//! Everything here blocks.
+//! Everything that touches the disk blocks.
 
 use sha2::{Digest, Sha256};
 use std::{
@@ -12,7 +12,9 @@ use std::{
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
+use tokio::sync::Notify;
 use toolstead_domain::content_digest::ContentDigest;
 use uuid::Uuid;
 
@@ -27,6 +29,15 @@ pub(super) struct Blobs {
     instance: Uuid,
     /// Whether a name survives a power cut.
     power_safe: bool,
+    growth: Growth,
+}
+
+/// Tells when many bytes were added.
+#[derive(Debug)]
+struct Growth {
+    step: u64,
+    added: AtomicU64,
+    told: Notify,
 }
 
 /// A content on its way. Its temporary file goes with the value.
@@ -39,9 +50,15 @@ pub(super) struct Prepared {
 }
 
 impl Blobs {
-    /// The contents in this folder, which need not exist yet.
-    pub(super) fn new(folder: PathBuf, instance: Uuid, power_safe: bool) -> Self {
-        Self { folder, instance, power_safe }
+    /// The contents in this folder, which need not exist yet. `step`: see [`grown`](Self::grown).
+    pub(super) fn new(folder: PathBuf, instance: Uuid, power_safe: bool, step: u64) -> Self {
+        let growth = Growth { step, added: AtomicU64::new(0), told: Notify::new() };
+        Self { folder, instance, power_safe, growth }
+    }
+
+    /// Returns once this process added a further `step` of bytes.
+    pub(super) async fn grown(&self) {
+        self.growth.told.notified().await;
     }
 
     /// Writes a content to the disk, under a temporary name unless it is there already.
@@ -75,6 +92,11 @@ impl Blobs {
         make_folder(folder)?;
         std::fs::rename(temporary, &path)?;
         content.temporary = None;
+        let Growth { step, added, told } = &self.growth;
+        if added.fetch_add(content.bytes, Ordering::Relaxed) + content.bytes > *step {
+            added.store(0, Ordering::Relaxed);
+            told.notify_one();
+        }
         if self.power_safe {
             File::open(folder)?.sync_all()?;
         }
@@ -175,7 +197,7 @@ mod tests {
     #[test]
     fn a_content_has_no_name_before_it_is_adopted_and_is_its_owners_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let blobs = Blobs::new(folder.path().join("blobs"), Uuid::from_u128(1), true);
+        let blobs = Blobs::new(folder.path().join("blobs"), Uuid::from_u128(1), true, 1);
         let mut prepared = blobs.prepare(b"x").unwrap();
         assert_eq!((kept(&blobs, prepared.digest()), blobs.digests()), (None, vec![]));
         assert!(blobs.adopt(&mut prepared).unwrap());
@@ -192,7 +214,7 @@ mod tests {
     #[test]
     fn a_content_that_went_while_it_was_prepared_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let blobs = Blobs::new(folder.path().to_owned(), Uuid::from_u128(1), false);
+        let blobs = Blobs::new(folder.path().to_owned(), Uuid::from_u128(1), false, 1);
         assert!(blobs.adopt(&mut blobs.prepare(b"x").unwrap()).unwrap());
         let mut again = blobs.prepare(b"x").unwrap();
         assert!(again.temporary.is_none(), "a content is written once");
@@ -208,7 +230,7 @@ mod tests {
     #[test]
     fn what_is_not_adopted_goes_with_its_value_or_with_the_next_start() {
         let folder = tempfile::tempdir().unwrap();
-        let [one, two, three] = [1, 2, 3].map(|id| Blobs::new(folder.path().to_owned(), Uuid::from_u128(id), false));
+        let [one, two, three] = [1, 2, 3].map(|id| Blobs::new(folder.path().to_owned(), Uuid::from_u128(id), false, 1));
         let unfinished = || names(&folder.path().join(TEMPORARY)).count();
         drop(one.prepare(b"x").unwrap());
         assert_eq!(unfinished(), 0);

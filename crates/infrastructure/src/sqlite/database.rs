@@ -38,7 +38,8 @@ use toolstead_domain::ports::{
 const INSTANCES: &str = "instances";
 /// The folder beside the database with the contents of large outputs and of changed files.
 const BLOBS: &str = "blobs";
-/// A process that runs for long looks so often for what need not be kept any longer.
+/// A process that runs for long looks so often for what need not be kept any longer, and whenever the contents have
+/// grown by an eighth of what they may have.
 const TIDIES_EVERY: Duration = Duration::from_secs(600);
 
 /// An open database. Several processes, and several of these in one process, may have the same file open.
@@ -80,7 +81,12 @@ impl Database {
         })?;
         let instance = Instance::join(&instances)
             .map_err(|source| OpenError::JoinInstances { path: instances.clone(), source })?;
-        let blobs = Arc::new(Blobs::new(path.with_file_name(BLOBS), instance.id(), options.power_safe));
+        let blobs = Arc::new(Blobs::new(
+            path.with_file_name(BLOBS),
+            instance.id(),
+            options.power_safe,
+            options.contents.max_bytes / 8,
+        ));
         if instance::bury_the_dead(&mut connection, &instances, &instance).await.map_err(failed)? > 0 {
             sweep(&mut connection, &blobs, &instances).await.map_err(failed)?;
         }
@@ -201,7 +207,10 @@ impl Tidy {
             })
             .await;
             done.send_replace(true);
-            tokio::time::sleep(TIDIES_EVERY).await;
+            tokio::select! {
+                () = tokio::time::sleep(TIDIES_EVERY) => {}
+                () = self.blobs.grown() => {}
+            }
         }
     }
 }

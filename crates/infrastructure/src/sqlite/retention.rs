@@ -5,8 +5,8 @@ use sqlx::{Connection, SqliteConnection};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::ports::clock::Timestamp;
 
-/// What is kept of the audit trail. Older rows are deleted in the background when a database is opened; the space is
-/// used again for new rows.
+/// What is kept of the audit trail. Older rows are deleted in the background when a database is opened and from
+/// time to time while it is; the space is used again for new rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Rows of calls that began longer ago are deleted.
