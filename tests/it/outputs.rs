@@ -2,7 +2,11 @@
 
 use crate::support::{HttpFront, StdioClient, TestApp, call, legacy, modern, text_of};
 use serde_json::{Value, json};
-use std::{io::Read, path::PathBuf, sync::Arc};
+use std::{
+    io::Read,
+    path::PathBuf,
+    sync::{Arc, LazyLock},
+};
 use tempfile::TempDir;
 use toolstead_domain::{
     ports::output_store::{OutputHandle, OutputStore},
@@ -40,8 +44,10 @@ pub(crate) struct House {
 }
 
 /// Lines that tell their number, 100 bytes each.
-fn lines(count: usize) -> String {
-    (1..=count).map(|number| format!("{number:09} {}\n", "x".repeat(89))).collect()
+fn lines(count: usize) -> &'static str {
+    static LINES: LazyLock<String> =
+        LazyLock::new(|| (1..=500_000).map(|number| format!("{number:09} {}\n", "x".repeat(89))).collect());
+    &LINES[..100 * count]
 }
 
 impl House {
@@ -54,6 +60,8 @@ impl House {
     }
 
     async fn on(folder: TempDir) -> Self {
+        // Made before anybody waits for them.
+        lines(0);
         let path = |name: &str| folder.path().join(name);
         let variables = [("HOME", path("home")), ("XDG_DATA_HOME", path("data"))];
         let request = Request {
