@@ -148,7 +148,8 @@ fn reference(value: &Value) -> Option<(OutputHandle, Option<String>)> {
     }
 }
 
-type Read3 = (Reference, Value, Option<String>);
+/// A reference, its value, and the text of a value that is no text itself.
+type Resolved = (Reference, Value, Option<String>);
 
 /// Reads the output and makes of it what each reference means: the value, and its text where it is no text itself.
 fn values(
@@ -156,7 +157,7 @@ fn values(
     stored: &StoredOutput,
     references: Vec<Reference>,
     most: usize,
-) -> Result<Vec<Read3>, ToolFailure> {
+) -> Result<Vec<Resolved>, ToolFailure> {
     let mut bytes = Vec::with_capacity(stored.bytes as usize);
     // A content has the size that is told; a store that errs must not fill the memory.
     content.take(stored.bytes).read_to_end(&mut bytes).map_err(|error| unreadable_content(error.into()))?;
