@@ -141,7 +141,7 @@ fn an_unknown_key_names_the_nearest_one_with_file_and_line() {
     wrong("\n[limit]\nx = 5", "config.toml:2: unknown key `limit`; did you mean `limits`?");
     wrong(
         "colour = 1",
-        "config.toml:1: unknown key `colour`; known here: workspace, permissions, tools, sandbox, limits, files, mcp_servers, database, audit, server",
+        "config.toml:1: unknown key `colour`; known here: workspace, permissions, tools, sandbox, limits, files, mcp_servers, database, audit, outputs, server",
     );
     wrong(
         "[mcp_servers.git]\ncommand = \"git\"\nargv = []",
@@ -349,6 +349,29 @@ fn without_any_configuration_the_defaults_hold() {
     assert!(config.mcp_servers.is_empty() && config.notes.is_empty());
     let forbidden: Vec<String> = config.roots.forbidden.iter().map(|path| machine.plain(path.display())).collect();
     assert_eq!(forbidden[..3], ["~/home/.local/share/toolstead", "~/home/.config/toolstead", "~/etc"]);
+}
+
+#[test]
+fn no_tool_reaches_what_lies_beside_a_database_that_lies_elsewhere() {
+    let machine = Machine::with(&[(USER, "[database]\nurl = \"sqlite://~/project/db/link.db\"")]);
+    for folder in ["home/project/db", "home/project/real"] {
+        fs::create_dir_all(machine.path(folder)).unwrap();
+    }
+    fs::write(machine.path("home/project/real/other.db"), "").unwrap();
+    std::os::unix::fs::symlink("../real/other.db", machine.path("home/project/db/link.db")).unwrap();
+    let roots = machine.config().roots;
+    for path in [
+        "db/link.db",
+        "db/link.db-wal",
+        "db/blobs/00/x",
+        "db/instances/x",
+        "real/other.db",
+        "real/other.db-shm",
+        "real/blobs/00/x",
+    ] {
+        assert!(roots.is_forbidden(Path::new(&machine.path(&format!("home/project/{path}")))), "{path}");
+    }
+    assert!(!roots.is_forbidden(Path::new(&machine.path("home/project/real/mine.txt"))));
 }
 
 #[test]

@@ -17,6 +17,8 @@ mod mcp_client;
 mod mcp_http;
 /// The MCP server over pipes.
 mod mcp_stdio;
+/// Large results: cut within their budget, kept under handles, passed on by reference.
+mod outputs;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
 mod sqlite;
 /// What the tests of the MCP server need.

@@ -20,16 +20,25 @@ use toolstead_domain::{
     ports::{
         clock::{Clock, Timestamp},
         execution_log::{ExecutionFilter, ExecutionLog},
+        output_store::{OutputHandle, OutputStore, StoredOutput},
     },
+    principal::Principal,
     testing::{
-        execution_log_contract::execution_log_contract, fixed_clock::FixedClock, samples,
+        change_journal_contract::{self, change_journal_contract},
+        execution_log_contract::execution_log_contract,
+        fixed_clock::FixedClock,
+        output_store_contract::output_store_contract,
+        samples,
         tool_repository_contract::tool_repository_contract,
     },
     tool_call::CallId,
     tool_execution::{Outcome, OutcomeKind, ToolExecution},
 };
 use toolstead_infrastructure::sqlite::{
-    database::Database, database_options::DatabaseOptions, open_error::OpenError, retention::Retention,
+    database::Database,
+    database_options::DatabaseOptions,
+    open_error::OpenError,
+    retention::{ContentRetention, Retention},
 };
 use uuid::Uuid;
 
@@ -51,11 +60,26 @@ async fn the_execution_log_keeps_the_contract() {
 }
 
 #[tokio::test]
+async fn the_output_store_keeps_the_contract() {
+    let (_folder, database) = new_database().await;
+    output_store_contract(&*database.output_store()).await;
+    database.close().await;
+}
+
+#[tokio::test]
+async fn the_change_journal_keeps_the_contract() {
+    let (_folder, database) = new_database().await;
+    change_journal_contract(&*database.change_journal()).await;
+    database.close().await;
+}
+
+#[tokio::test]
 async fn a_power_safe_database_keeps_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     let options = DatabaseOptions { power_safe: true, ..options(folder.path()) };
     let database = Database::open(options, clock()).await.unwrap();
     execution_log_contract(&*database.execution_log()).await;
+    output_store_contract(&*database.output_store()).await;
     database.close().await;
 }
 
@@ -104,6 +128,164 @@ async fn opening_deletes_what_need_not_be_kept() {
             }
         };
         tokio::time::timeout(Duration::from_secs(30), deleted).await.unwrap();
+        database.close().await;
+    }
+}
+
+#[tokio::test]
+async fn handles_survive_a_restart_and_are_never_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    let first = store(&*database.output_store(), "one").await;
+    assert_eq!(first.handle.to_string(), "o1");
+    database.close().await;
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    assert_eq!(content(&*database.output_store(), first.handle).await.as_deref(), Some("one"));
+    assert_eq!(store(&*database.output_store(), "one").await, first);
+    assert_eq!(store(&*database.output_store(), "two").await.handle.to_string(), "o2");
+    database.close().await;
+
+    let database = expire(folder.path(), ContentRetention { max_bytes: 0, ..ContentRetention::default() }).await;
+    assert_eq!(content(&*database.output_store(), first.handle).await, None);
+    assert_eq!(files(&folder.path().join("blobs")), 0, "a content goes with what needed it");
+    assert_eq!(store(&*database.output_store(), "one").await.handle.to_string(), "o3");
+    database.close().await;
+}
+
+#[tokio::test]
+async fn outputs_and_changes_go_by_age_and_by_size_oldest_first_and_shared_contents_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |seconds: i64| Timestamp(samples::START.0 + seconds * 1_000_000);
+    for (seconds, text) in [(0, "before\n"), (1, "second"), (3, "third")] {
+        let database = Database::open(options(folder.path()), Arc::new(FixedClock::at(at(seconds)))).await.unwrap();
+        store(&*database.output_store(), text).await;
+        database.close().await;
+    }
+    // Needs the same content as the first output, and one more.
+    let mut entry = change_journal_contract::entry(1);
+    entry.at = at(2);
+    let database = Database::open(options(folder.path()), Arc::new(FixedClock::at(at(4)))).await.unwrap();
+    database.change_journal().record(entry.clone(), change_journal_contract::contents()).await.unwrap();
+    // Stored again, so it is the newest now.
+    store(&*database.output_store(), "second").await;
+    database.close().await;
+    assert_eq!(files(&folder.path().join("blobs")), 4);
+
+    let handle = |number: u64| OutputHandle(number.try_into().unwrap());
+    let kept = async |database: &Database| {
+        let (outputs, journal) = (database.output_store(), database.change_journal());
+        let mut kept: Vec<String> = Vec::new();
+        for number in 1..=3 {
+            kept.extend(content(&*outputs, handle(number)).await);
+        }
+        kept.extend(journal.find(&Principal::local(), entry.call).await.unwrap().map(|_| "entry".to_owned()));
+        kept
+    };
+    let contents = ContentRetention { max_age: Duration::from_millis(3500), max_bytes: 1 << 30 };
+    let database = expire_at(folder.path(), contents, at(4)).await;
+    assert_eq!(kept(&database).await, ["second", "third", "entry"]);
+    let digest = entry.changes[0].before.unwrap().digest;
+    assert_eq!(database.change_journal().content(digest).await.unwrap().as_deref(), Some(&b"before\n"[..]));
+    database.close().await;
+
+    let contents = ContentRetention { max_age: Duration::MAX, max_bytes: 12 };
+    let database = expire_at(folder.path(), contents, at(4)).await;
+    assert_eq!(kept(&database).await, ["second", "third"]);
+    assert_eq!(database.change_journal().content(digest).await.unwrap(), None);
+    database.close().await;
+    let contents = ContentRetention { max_age: Duration::MAX, max_bytes: 10 };
+    let database = expire_at(folder.path(), contents, at(4)).await;
+    assert_eq!(kept(&database).await, ["second"], "the one that was stored last stays");
+    assert_eq!(files(&folder.path().join("blobs")), 1);
+    database.close().await;
+}
+
+#[tokio::test]
+async fn contents_keep_within_their_size_also_while_a_process_runs_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let contents = ContentRetention { max_bytes: 1_000_000, ..ContentRetention::default() };
+    let options = DatabaseOptions { contents, ..options(folder.path()) };
+    let database = Database::open(options, clock()).await.unwrap();
+    database.tidied().await;
+    let outputs = database.output_store();
+    let first = store(&*outputs, &"0".repeat(100_000)).await;
+    for number in 1..20 {
+        store(&*outputs, &number.to_string().repeat(100_000)).await;
+    }
+    let within = async {
+        while content(&*outputs, first.handle).await.is_some() || files(&folder.path().join("blobs")) > 10 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), within).await.unwrap();
+    database.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_outputs_at_once_over_two_openings_while_everything_expires_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let keeping = Database::open(options(folder.path()), clock()).await.unwrap();
+    // The same contents come and go there, at the same time.
+    let expiring = ContentRetention { max_bytes: 0, ..ContentRetention::default() };
+    let expire = async {
+        for _ in 0..10 {
+            expire(folder.path(), expiring).await.close().await;
+        }
+    };
+    let stores = (0..100_u64).map(|number| {
+        let outputs = keeping.output_store();
+        tokio::spawn(async move {
+            let text = format!("{} ", number % 10).repeat(10_000);
+            let stored = store(&*outputs, &text).await;
+            // It may have expired at once, but it is never another.
+            let found = content(&*outputs, stored.handle).await;
+            assert!(found.is_none_or(|found| found == text), "{}", stored.handle);
+            stored
+        })
+    });
+    let stores: Vec<_> = stores.collect();
+    expire.await;
+    for stored in stores {
+        stored.await.unwrap();
+    }
+    let outputs = keeping.output_store();
+    let last = store(&*outputs, "the last").await;
+    assert_eq!(content(&*outputs, last.handle).await.as_deref(), Some("the last"));
+    for kept in outputs.latest(&Principal::local(), 1000).await.unwrap() {
+        assert!(content(&*outputs, kept.handle).await.is_some(), "{} is listed and broken", kept.handle);
+    }
+    keeping.close().await;
+}
+
+#[tokio::test]
+async fn a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_behind() {
+    if let Some(path) = std::env::var_os(OTHER_PROCESS) {
+        return store_for_ever(path.into()).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for round in 1..=5_usize {
+        let mut child = OtherProcess::start(
+            "sqlite::a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_behind",
+            &path(folder.path()),
+        );
+        let lines = child.output.by_ref().lines().map_while(Result::ok);
+        let mut told: Vec<String> = lines.filter(|line| line.starts_with("stored ")).take(7 * round).collect();
+        child.process.kill().unwrap();
+        told.extend(child.output.by_ref().lines().map_while(Result::ok).filter(|line| line.starts_with("stored ")));
+        child.process.wait().unwrap();
+
+        let database = Database::open(options(folder.path()), clock()).await.unwrap();
+        let outputs = database.output_store();
+        for line in told {
+            let handle = line["stored ".len()..].parse().unwrap();
+            assert!(content(&*outputs, handle).await.is_some(), "{handle} was told and is gone");
+        }
+        let kept = outputs.latest(&Principal::local(), 10_000).await.unwrap();
+        for one in &kept {
+            let text = content(&*outputs, one.handle).await.expect("a handle that is listed names something");
+            assert_eq!(text.len() as u64, one.bytes);
+        }
+        assert_eq!(files(&folder.path().join("blobs")), kept.len(), "files without a row are swept away");
         database.close().await;
     }
 }
@@ -336,6 +518,21 @@ async fn record_for_ever(path: PathBuf) {
     }
 }
 
+/// The child that is killed while it stores.
+async fn store_for_ever(path: PathBuf) {
+    let database = Database::open(DatabaseOptions::at(path), clock()).await.unwrap();
+    let stores = (0..4).map(|_| {
+        let outputs = database.output_store();
+        tokio::spawn(async move {
+            loop {
+                let text = format!("{} ", Uuid::now_v7()).repeat(5000);
+                say(&format!("stored {}", store(&*outputs, &text).await.handle));
+            }
+        })
+    });
+    futures::future::join_all(stores).await;
+}
+
 /// One of several children that open the same new database when they are told to.
 async fn record_some(path: PathBuf, rows: u32) {
     say(&format!("running {}", Uuid::nil()));
@@ -455,6 +652,35 @@ async fn raw(folder: &Path) -> SqliteConnection {
 
 async fn refused(folder: &Path) -> OpenError {
     Database::open(options(folder), clock()).await.unwrap_err()
+}
+
+async fn store(outputs: &dyn OutputStore, text: &str) -> StoredOutput {
+    outputs.store(&Principal::local(), samples::call_id(1), "text/plain", text.as_bytes()).await.unwrap()
+}
+
+async fn content(outputs: &dyn OutputStore, handle: OutputHandle) -> Option<String> {
+    let mut content = outputs.open(&Principal::local(), handle).await.unwrap()?;
+    let mut text = String::new();
+    content.read_to_string(&mut text).unwrap();
+    Some(text)
+}
+
+async fn expire(folder: &Path, contents: ContentRetention) -> Database {
+    expire_at(folder, contents, samples::START).await
+}
+
+/// Opens the database at that time and returns it once nothing is left that has to go.
+async fn expire_at(folder: &Path, contents: ContentRetention, now: Timestamp) -> Database {
+    let options = DatabaseOptions { contents, ..options(folder) };
+    let database = Database::open(options, Arc::new(FixedClock::at(now))).await.unwrap();
+    database.tidied().await;
+    database
+}
+
+/// How many contents the folder holds.
+fn files(folder: &Path) -> usize {
+    let entries: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    entries.iter().map(|path| if path.is_dir() { files(path) } else { 1 }).sum()
 }
 
 /// Every row, newest first.

@@ -8,6 +8,7 @@ mod hooks;
 mod outliving;
 mod output;
 mod record;
+mod references;
 mod resolution;
 mod running;
 pub mod tool_timeouts;
@@ -17,8 +18,10 @@ use crate::{
     open_calls::{OpenCallGuard, OpenCalls},
     tool_registry::ToolRegistry,
 };
+use arguments::Prepared;
 use futures::FutureExt;
 use outliving::Outliving;
+use output::keeper::Keeper;
 use record::Record;
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -92,6 +95,8 @@ pub struct CallSettings {
     pub grace: Duration,
     /// Characters of text that a model gets of one result.
     pub output_characters: usize,
+    /// Bytes that are kept of one output which is over that.
+    pub stored_output_bytes: usize,
     /// What the audit trail keeps of arguments.
     pub arguments: RecordedArguments,
 }
@@ -104,6 +109,7 @@ impl Default for CallSettings {
             max_timeout: Duration::from_secs(600),
             grace: Duration::from_secs(2),
             output_characters: 30_000,
+            stored_output_bytes: 64 << 20,
             arguments: RecordedArguments::Redacted,
         }
     }
@@ -226,7 +232,9 @@ impl ExecuteToolHandler {
         // Open until the row is written: who waits for the end of all calls waits for their rows.
         let mut open = None;
         let work = AssertUnwindSafe(self.run(&command, &mut record, &mut open)).catch_unwind().await;
-        let outcome = work.unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())));
+        let outcome = work
+            .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
+            .map_err(|error| output::bound_message(error, self.settings.output_characters));
         let execution = record.conclude(&outcome, self.ports.clock.as_ref());
         hooks::after(&self.ports.hooks, &execution, &outcome).await;
         self.ports.log.record(execution).await?;
@@ -244,7 +252,9 @@ impl ExecuteToolHandler {
         record.resolved(&registered.tool);
         *open = Some(resolution::admit(&self.open_calls, record.id(), command)?);
         let time = self.settings.time_for(&registered.tool, command.timeout);
-        let arguments = arguments::prepare(&registered, &command.tool, &command.arguments)?;
+        let outputs = self.ports.outputs.as_ref();
+        let Prepared { arguments, references, max_output } =
+            arguments::prepare(&registered, command, outputs, record).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
         hooks::before(&self.ports.hooks, &registered, &mut call, record, &command.cancel).await?;
 
@@ -252,7 +262,8 @@ impl ExecuteToolHandler {
         let decision = self.policy.decide(&call.tool, &call.arguments, &accesses);
         record.decided(&accesses, &decision);
         let approved =
-            approval::obtain(self.ports.approver.as_ref(), command, &call, accesses, &decision, record).await?;
+            approval::obtain(self.ports.approver.as_ref(), command, &call, &references, accesses, &decision, record)
+                .await?;
 
         // Whoever took the call back while it waited for its turn must not find that it ran.
         if let Some(reason) = command.cancel.reason() {
@@ -263,8 +274,10 @@ impl ExecuteToolHandler {
         }
         let grant = Grant::new(self.policy.clone(), call.tool.clone(), approved.by_person());
         let outcome =
-            running::run(registered.provider.as_ref(), &call, command, &grant, &self.ports, &self.settings).await?;
-        Ok(output::bound(outcome, &registered, &call, command, &self.ports, &self.settings).await)
+            running::run(registered.provider.as_ref(), &call, command, &grant, &self.ports, &self.settings).await;
+        let budget = max_output.unwrap_or(usize::MAX).min(self.settings.output_characters);
+        let keeper = Keeper::new(outputs, &command.principal, call.id, self.settings.stored_output_bytes);
+        output::bound(outcome, &registered, budget, keeper).await
     }
 
     fn call(

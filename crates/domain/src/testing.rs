@@ -15,8 +15,12 @@ pub mod scripted_approver;
 pub mod scripted_provider;
 pub mod stepping_clock;
 
+#[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod change_journal_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod execution_log_contract;
+#[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod output_store_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod tool_provider_contract;
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]

@@ -120,6 +120,15 @@ impl ToolResult {
         self
     }
 
+    /// Adds a content block at the end.
+    #[must_use]
+    pub fn with_block(mut self, block: Value) -> Self {
+        if let Some(blocks) = self.content_mut() {
+            blocks.push(block);
+        }
+        self
+    }
+
     /// The content blocks, never empty.
     pub fn content(&self) -> &[Value] {
         self.object.get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
@@ -138,6 +147,14 @@ impl ToolResult {
     /// Takes the structured content out.
     pub fn take_structured_content(&mut self) -> Option<Value> {
         self.object.shift_remove("structuredContent")
+    }
+
+    /// Adds a member to the result's `_meta`, which is for programs. Where `_meta` is no object nothing happens.
+    pub fn insert_meta(&mut self, name: &str, value: Value) {
+        let meta = self.object.entry("_meta").or_insert_with(|| json!({}));
+        if let Value::Object(meta) = meta {
+            meta.insert(name.to_owned(), value);
+        }
     }
 
     /// Whether the tool says that the call failed.

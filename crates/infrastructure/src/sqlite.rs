@@ -9,7 +9,11 @@ pub mod database_options;
 pub mod open_error;
 pub mod retention;
 
+#[expect(clippy::disallowed_methods, reason = "contents are files of our own, which no tool reaches")]
+mod blobs;
+mod change_journal;
 mod connection;
+mod contents;
 mod execution_log;
 mod execution_row;
 mod fault;
@@ -20,6 +24,7 @@ mod migrations;
 #[expect(clippy::disallowed_methods, reason = "a test reads the file back")]
 #[cfg(test)]
 mod new_database;
+mod output_store;
 mod recorder;
 mod tool_repository;
 mod tool_row;

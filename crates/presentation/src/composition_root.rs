@@ -28,9 +28,10 @@ use toolstead_application::{execute_tool::ExecuteToolPorts, tool_registry::Regis
 use toolstead_domain::{
     ports::{
         approver::{Approver, Unattended},
+        change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
         execution_log::ExecutionLog,
-        output_store::NoOutputs,
+        output_store::{NoOutputs, OutputStore},
         tool_hook::ToolHook,
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{StoreError, ToolRepository},
@@ -47,7 +48,12 @@ use toolstead_infrastructure::{
     },
     mcp::client::McpServer,
     sandbox::workspace::{FolderNames, OpenWorkspaceError, Workspace},
-    sqlite::{database::Database, database_options::DatabaseOptions, open_error::OpenError, retention::Retention},
+    sqlite::{
+        database::Database,
+        database_options::DatabaseOptions,
+        open_error::OpenError,
+        retention::{ContentRetention, Retention},
+    },
     system_clock::SystemClock,
 };
 
@@ -77,6 +83,8 @@ pub struct AppBuilder {
     approver: Arc<dyn Approver>,
     tool_repository: Option<Arc<dyn ToolRepository>>,
     execution_log: Option<Arc<dyn ExecutionLog>>,
+    output_store: Option<Arc<dyn OutputStore>>,
+    change_journal: Option<Arc<dyn ChangeJournal>>,
 }
 
 /// A running application with everything that must be closed.
@@ -149,6 +157,8 @@ impl App {
             approver: Arc::new(Unattended),
             tool_repository: None,
             execution_log: None,
+            output_store: None,
+            change_journal: None,
         }
     }
 }
@@ -202,6 +212,22 @@ impl AppBuilder {
         self
     }
 
+    /// Replaces the store of large outputs on SQLite. Where also repository and audit trail are replaced there is no
+    /// database, and without a store what is cut of a result is lost, and said to be.
+    #[must_use]
+    pub fn output_store(mut self, store: Arc<dyn OutputStore>) -> Self {
+        self.output_store = Some(store);
+        self
+    }
+
+    /// Replaces the journal of file changes on SQLite. Where also repository and audit trail are replaced there is no
+    /// database, and without a journal changes of files cannot be undone.
+    #[must_use]
+    pub fn change_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
+        self.change_journal = Some(journal);
+        self
+    }
+
     /// Chooses which of the configured MCP servers are started.
     #[must_use]
     pub fn servers(mut self, servers: Servers) -> Self {
@@ -237,25 +263,27 @@ impl AppBuilder {
         let built_in = BuiltInTools::new(tools, world)?;
         let known = known_names(built_in.definitions());
         check_tool_names(&config, &known)?;
+        let built_in_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
 
         let database = match (&self.tool_repository, &self.execution_log) {
             (Some(_), Some(_)) => None,
             _ => Some(Database::open(database_options(&config), clock.clone()).await?),
         };
-        let (stored_tools, stored_calls) = match &database {
-            Some(database) => (Some(database.tool_repository()), Some(database.execution_log())),
-            None => (None, None),
-        };
+        let stored = database.as_ref();
         // One of the two is always there: the database is opened unless both were given.
-        let (Some(repository), Some(log)) =
-            (self.tool_repository.or(stored_tools), self.execution_log.or(stored_calls))
-        else {
+        let (Some(repository), Some(log)) = (
+            self.tool_repository.or_else(|| stored.map(Database::tool_repository)),
+            self.execution_log.or_else(|| stored.map(Database::execution_log)),
+        ) else {
             return Err(StartupError::Config(
                 Problem::new(crate::config::origin::Origin::Default, "there is no store").into(),
             ));
         };
-        let ports =
-            ExecuteToolPorts { approver: self.approver, log, clock, outputs: Arc::new(NoOutputs), hooks: self.hooks };
+        let outputs = self.output_store.or_else(|| stored.map(Database::output_store));
+        let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
+        let journal = self.change_journal.or_else(|| stored.map(Database::change_journal));
+        let built_in = built_in.with_journal(journal.unwrap_or_else(|| Arc::new(NoJournal)));
+        let ports = ExecuteToolPorts { approver: self.approver, log, clock, outputs, hooks: self.hooks };
         let parts = AppParts {
             policy: config.policy(),
             ports,
@@ -264,7 +292,6 @@ impl AppBuilder {
         };
         let app = App::assemble(parts, repository).await?;
 
-        let built_in_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
         let mut composition = Composition { app, servers: Vec::new(), config, database };
         let registered = async {
             composition.app.registry.register(Arc::new(built_in)).await?;
@@ -346,5 +373,14 @@ fn database_options(config: &Config) -> DatabaseOptions {
         max_age: config.audit.retention_days.map_or(unlimited, |days| Duration::from_secs(days.saturating_mul(86_400))),
         max_rows: config.audit.retention_rows.unwrap_or(u64::MAX),
     };
-    DatabaseOptions { power_safe: config.audit.power_safe, retention, ..DatabaseOptions::at(&config.database) }
+    let contents = ContentRetention {
+        max_age: Duration::from_secs(config.outputs.retention_days.saturating_mul(86_400)),
+        max_bytes: config.outputs.retention_bytes,
+    };
+    DatabaseOptions {
+        power_safe: config.audit.power_safe,
+        retention,
+        contents,
+        ..DatabaseOptions::at(&config.database)
+    }
 }

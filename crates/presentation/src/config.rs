@@ -37,7 +37,7 @@ use node::{Format, Node};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use request::Request;
-use sections::{AuditSettings, Limits, SandboxSettings, ServerSettings, section};
+use sections::{AuditSettings, Limits, OutputSettings, SandboxSettings, ServerSettings, section};
 use source_file::SourceFile;
 use std::{
     collections::BTreeMap,
@@ -87,6 +87,8 @@ pub struct Config {
     pub database: PathBuf,
     /// What the audit trail keeps.
     pub audit: AuditSettings,
+    /// What is kept of large outputs and of replaced files.
+    pub outputs: OutputSettings,
     /// How the server listens.
     pub server: ServerSettings,
     /// Where things are.
@@ -184,6 +186,7 @@ impl Config {
         let limits: Limits = section(&resolved, "limits")?;
         let file_limits: FileLimits = section(&resolved, "files")?;
         let audit: AuditSettings = section(&resolved, "audit")?;
+        let outputs: OutputSettings = section(&resolved, "outputs")?;
         let server: ServerSettings = section(&resolved, "server")?;
         let database = match resolved.setting("database.url").and_then(|setting| setting.value) {
             Some(url) => url.as_text().and_then(|url| url.strip_prefix("sqlite://")).unwrap_or_default().into(),
@@ -215,6 +218,7 @@ impl Config {
             file_limits,
             database,
             audit,
+            outputs,
             server,
             folders,
             files,
@@ -245,6 +249,7 @@ impl Config {
             max_timeout: Duration::from_secs(self.limits.max_timeout_seconds),
             timeouts: ToolTimeouts { by_tool: self.tool_timeouts.clone(), by_server: servers.collect() },
             output_characters: self.limits.output_bytes,
+            stored_output_bytes: self.outputs.max_bytes,
             arguments: self.audit.arguments(),
             ..CallSettings::default()
         }

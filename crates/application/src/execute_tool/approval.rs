@@ -30,6 +30,7 @@ pub(super) async fn obtain(
     approver: &dyn Approver,
     command: &ExecuteToolCommand,
     call: &ToolCall,
+    references: &[String],
     accesses: Vec<Access>,
     decision: &Decision,
     record: &mut Record,
@@ -39,7 +40,7 @@ pub(super) async fn obtain(
         Verdict::Deny => return Err(refusal(ErrorKind::PermissionDenied, call, decision, "")),
         Verdict::Ask => {}
     }
-    let request = ApprovalRequest { call, principal: &command.principal, accesses: &accesses, decision };
+    let request = ApprovalRequest { call, references, principal: &command.principal, accesses: &accesses, decision };
     let answer = tokio::select! {
         answer = approver.ask(request) => answer,
         reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),

@@ -1,19 +1,42 @@
 //! From what the caller sent to what the tool's schema knows.
 
-use super::ExecuteToolError;
+use super::{
+    ExecuteToolCommand, ExecuteToolError,
+    record::Record,
+    references::{self, Substituted},
+};
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    coercion::coerce, error_kind::ErrorKind, tool_failure::ToolFailure, tool_input_schema::InvalidArguments,
+    coercion::coerce, error_kind::ErrorKind, ports::output_store::OutputStore, tool_failure::ToolFailure,
+    tool_input_schema::InvalidArguments,
 };
 
-/// Renames the parameters of another spelling, repairs harmless slips, and validates.
-pub(super) fn prepare(
+/// The argument by which a caller wants less of a result than the budget allows: so many characters. The rest is kept
+/// as always. A tool that has a parameter of this name gets it instead.
+const MAX_OUTPUT: &str = "$max_output";
+
+/// Arguments that are ready for the tool.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) arguments: Map<String, Value>,
+    /// Which of them are stored outputs, in words.
+    pub(super) references: Vec<String>,
+    /// How many characters of the result the caller wants at most.
+    pub(super) max_output: Option<usize>,
+}
+
+/// Puts stored outputs in the place of references, renames the parameters of another spelling, repairs harmless slips,
+/// and validates.
+///
+/// References come first, so that every later step, the spellings' rules among them, sees values and nothing else.
+pub(super) async fn prepare(
     registered: &Registered,
-    called_as: &str,
-    given: &Value,
-) -> Result<Map<String, Value>, ExecuteToolError> {
-    let mut arguments = match given {
+    command: &ExecuteToolCommand,
+    outputs: &dyn OutputStore,
+    record: &mut Record,
+) -> Result<Prepared, ExecuteToolError> {
+    let mut arguments = match &command.arguments {
         Value::Object(arguments) => arguments.clone(),
         Value::Null => Map::new(),
         other => {
@@ -22,12 +45,55 @@ pub(super) fn prepare(
             return Err(ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::InvalidInput, message)));
         }
     };
+    let max_output = take_max_output(registered, &mut arguments)?;
+    let substituted = references::substitute(arguments, &command.principal, outputs).await;
+    let Substituted { arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
+    if !references.is_empty() {
+        record.substituted(&arguments);
+    }
+    let as_texts = (!texts.is_empty()).then(|| references::with_texts(&arguments, texts));
+    let arguments = match (spelled(registered, &command.tool, arguments), as_texts) {
+        // A value may be wanted as the text that it was kept as.
+        (Err(error), Some(as_texts)) => {
+            let fitting = spelled(registered, &command.tool, as_texts.clone()).map_err(|_| error)?;
+            record.substituted(&as_texts);
+            fitting
+        }
+        (arguments, _) => arguments?,
+    };
+    Ok(Prepared { arguments, references, max_output })
+}
+
+/// The arguments in the tool's own spelling, valid.
+fn spelled(
+    registered: &Registered,
+    called_as: &str,
+    mut arguments: Map<String, Value>,
+) -> Result<Map<String, Value>, ExecuteToolError> {
     // A spelling's own renames apply under its name; those of the canonical name apply always.
     let name = registered.tool.name().as_str();
     for alias in registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name) {
         alias.rewrite(&mut arguments).map_err(ExecuteToolError::Refused)?;
     }
     validated(registered, arguments)
+}
+
+fn take_max_output(
+    registered: &Registered,
+    arguments: &mut Map<String, Value>,
+) -> Result<Option<usize>, ExecuteToolError> {
+    let properties = registered.tool.input_schema().get("properties");
+    if properties.is_some_and(|properties| properties.get(MAX_OUTPUT).is_some()) {
+        return Ok(None);
+    }
+    let Some(value) = arguments.shift_remove(MAX_OUTPUT) else { return Ok(None) };
+    match value.as_u64().and_then(|characters| usize::try_from(characters).ok()) {
+        Some(characters) => Ok(Some(characters)),
+        None => {
+            let message = format!("`{MAX_OUTPUT}` must be a whole number: how many characters of the result to show");
+            Err(ExecuteToolError::Refused(ToolFailure::new(ErrorKind::InvalidInput, message)))
+        }
+    }
 }
 
 /// The arguments, valid; repaired only where they are not valid as they are.

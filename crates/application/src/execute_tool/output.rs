@@ -1,41 +1,131 @@
 //! What a model gets of a result: at most a budget of characters, and never in silence less than there was.
+//!
+//! A client shows a model the content blocks or the structured content, so each of the two views has the whole budget.
 
-use super::{CallSettings, ExecuteToolCommand, ExecuteToolPorts};
+mod cut;
+pub(super) mod keeper;
+mod media;
+mod structured;
+
+use super::ExecuteToolError;
 use crate::tool_registry::Registered;
+use cut::Whole;
+use keeper::{Keeper, Kept};
 use serde_json::Value;
 use toolstead_domain::{
-    ports::{output_store::StoredOutput, tool_provider::CallOutcome},
-    tool_call::ToolCall,
-    tool_result::ToolResult,
+    error_kind::ErrorKind,
+    ports::tool_provider::CallOutcome,
+    tool_failure::ToolFailure,
+    tool_input_schema::ToolInputSchema,
+    tool_result::{ToolResult, text_block},
 };
 
-/// Cuts text that is over the budget in its middle, says how much is missing, and keeps the whole under a handle where
-/// outputs are kept.
+/// The key in a result's `_meta` that lists what was stored: `[{"of": "text", "handle": "o17", …}]`.
+const OUTPUTS: &str = "toolstead/outputs";
+
+/// Bounds what comes of a call. What is over the budget is kept under a handle, and the cut says so.
 pub(super) async fn bound(
-    outcome: CallOutcome,
+    outcome: Result<CallOutcome, ExecuteToolError>,
     registered: &Registered,
-    call: &ToolCall,
-    command: &ExecuteToolCommand,
-    ports: &ExecuteToolPorts,
-    settings: &CallSettings,
-) -> CallOutcome {
-    let mut result = match outcome {
-        CallOutcome::Done(result) => result,
-        waiting @ CallOutcome::InputRequired(_) => return waiting,
-    };
-    check_structured_content(registered, &result);
-    let budget = settings.output_characters;
-    // Bytes are never fewer than characters, so the usual result needs no counting.
-    let text_bytes: usize = result.content().iter().filter_map(block_text).map(str::len).sum();
-    if text_bytes > budget {
-        let characters: usize = result.content().iter().filter_map(block_text).map(|text| text.chars().count()).sum();
-        if characters > budget {
-            let text = result.joined_text();
-            let stored = ports.outputs.store(&command.principal, call.id, "text/plain", text.as_bytes()).await.ok();
-            cut(&mut result, budget, characters, stored.as_ref());
+    budget: usize,
+    mut keeper: Keeper<'_>,
+) -> Result<CallOutcome, ExecuteToolError> {
+    match outcome {
+        Ok(CallOutcome::Done(result)) => {
+            check_structured_content(registered, &result);
+            let schema = if result.is_error() { None } else { registered.output_schema() };
+            Ok(CallOutcome::Done(bounded(result, schema, budget, &mut keeper).await))
         }
+        Err(ExecuteToolError::Failed(mut failure)) => {
+            if let Some(partial) = failure.partial.take() {
+                let left = budget.saturating_sub(failure.text().chars().count());
+                failure.partial = Some(Box::new(bounded(*partial, None, left, &mut keeper).await));
+            }
+            Err(ExecuteToolError::Failed(failure))
+        }
+        other => other,
     }
-    CallOutcome::Done(result)
+}
+
+/// Cuts the message of a failure that is over the budget. It is our own or an upstream's, and never an output.
+pub(super) fn bound_message(error: ExecuteToolError, budget: usize) -> ExecuteToolError {
+    let cut = |mut failure: ToolFailure| {
+        if let Some((at, _)) = failure.message.char_indices().nth(budget) {
+            let missing = failure.message[at..].chars().count();
+            failure.message.truncate(at);
+            failure.message.push_str(&format!("\n[… {missing} more characters are left out and not kept …]\n"));
+        }
+        failure
+    };
+    match error {
+        ExecuteToolError::NotCallable(failure) => ExecuteToolError::NotCallable(cut(failure)),
+        ExecuteToolError::Refused(failure) => ExecuteToolError::Refused(cut(failure)),
+        ExecuteToolError::Failed(failure) => ExecuteToolError::Failed(cut(failure)),
+        other => other,
+    }
+}
+
+async fn bounded(
+    mut result: ToolResult,
+    schema: Option<&ToolInputSchema>,
+    budget: usize,
+    keeper: &mut Keeper<'_>,
+) -> ToolResult {
+    if let Some(blocks) = result.content_mut() {
+        media::bound(blocks, budget, keeper).await;
+    }
+    let has_large_structure = result.structured_content().is_some_and(|content| is_longer(content, budget));
+    // Bytes are never fewer than characters, so the usual result needs no counting.
+    let bytes: usize = result.content().iter().filter_map(block_text).map(|text| text.len() + 1).sum();
+    if !has_large_structure && bytes <= budget + 1 {
+        return finished(result, keeper);
+    }
+    let whole = Whole::of(result.content());
+    let is_long = whole.characters() > budget;
+    let mut kept_text = if is_long { Some(keeper.keep_text(whole.text()).await) } else { None };
+    let structured = if has_large_structure { result.take_structured_content() } else { None };
+    let Some(content) = structured else {
+        cut(&mut result, &whole, budget, kept_text);
+        return finished(result, keeper);
+    };
+    // The same data as text and as structure is kept once.
+    let kept = match &kept_text {
+        Some(kept) if serde_json::from_str(whole.text()).is_ok_and(|text: Value| text == content) => kept.clone(),
+        _ => keeper.keep_json("structuredContent", &content).await,
+    };
+    let short = schema.map(|schema| structured::shortened(&content, schema, budget));
+    let notice = match &short {
+        None => structured::left_out(&kept),
+        Some(Some(_)) => structured::shortened_notice(&kept),
+        Some(None) => structured::unfit(&kept),
+    };
+    let left = budget.saturating_sub(notice.chars().count() + 1);
+    if kept_text.is_none() && whole.characters() > left {
+        kept_text = Some(keeper.keep_text(whole.text()).await);
+    }
+    cut(&mut result, &whole, left, kept_text);
+    let result = match short {
+        // A client that validates would throw the whole result away, unless it is an error.
+        Some(None) => result.followed_by(ToolResult::error(ErrorKind::TooLarge, notice)),
+        Some(Some(short)) => result.with_structured_content(short).with_block(text_block(notice)),
+        None => result.with_block(text_block(notice)),
+    };
+    finished(result, keeper)
+}
+
+/// Cuts the text of the blocks, if it was kept because it is over the budget.
+fn cut(result: &mut ToolResult, whole: &Whole, budget: usize, kept: Option<Kept>) {
+    if let (Some(kept), Some(blocks)) = (kept, result.content_mut()) {
+        whole.cut(blocks, budget, &kept);
+    }
+}
+
+fn finished(mut result: ToolResult, keeper: &mut Keeper<'_>) -> ToolResult {
+    let kept = keeper.take_list();
+    if !kept.is_empty() {
+        result.insert_meta(OUTPUTS, kept.into());
+    }
+    result
 }
 
 /// The text of a block, also that of an embedded resource.
@@ -44,40 +134,28 @@ fn block_text(block: &Value) -> Option<&str> {
 }
 
 fn block_text_mut(block: &mut Value) -> Option<&mut String> {
-    let holder = if block.get("resource").is_some() { block.get_mut("resource")? } else { block };
+    let holder = if block.get("text").is_some() { block } else { block.get_mut("resource")? };
     match holder.get_mut("text")? {
         Value::String(text) => Some(text),
         _ => None,
     }
 }
 
-/// Keeps text until the budget is used up. The block that crosses it keeps three fifths of what is left from its
-/// beginning and two from its end; text blocks after it go, and the notice stands once.
-fn cut(result: &mut ToolResult, budget: usize, characters: usize, stored: Option<&StoredOutput>) {
-    let kept = match stored {
-        Some(output) => format!("the whole is kept as `{}` ({} bytes)", output.handle, output.bytes),
-        None => "the rest is not kept: ask for less at a time".to_owned(),
-    };
-    let notice = format!("[… {} of {characters} characters are left out here; {kept} …]", characters - budget);
-    let Some(blocks) = result.content_mut() else { return };
-    let mut left = budget;
-    let mut told = false;
-    blocks.retain_mut(|block| {
-        let Some(text) = block_text_mut(block) else { return true };
-        let length = text.chars().count();
-        if length <= left {
-            left -= length;
-            return !told;
+/// Whether the value, written as compact JSON, has more characters than that.
+fn is_longer(value: &Value, characters: usize) -> bool {
+    struct Left(usize);
+    impl std::io::Write for Left {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            // Every byte of UTF-8 that begins a character.
+            let characters = bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+            self.0 = self.0.checked_sub(characters).ok_or(std::io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
         }
-        if std::mem::replace(&mut told, true) {
-            return false;
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
         }
-        let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
-        let (head, tail) = (at(left * 3 / 5), at(length - left * 2 / 5));
-        *text = format!("{}\n\n{notice}\n\n{}", &text[..head], &text[tail..]);
-        left = 0;
-        true
-    });
+    }
+    serde_json::to_writer(Left(characters), value).is_err()
 }
 
 /// A tool that breaks its own promise is reported to the operator; the result goes on as it came (MCP 2025-11-25,
@@ -97,26 +175,4 @@ fn check_structured_content(registered: &Registered, result: &ToolResult) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cut_falls_on_characters_and_says_what_is_missing() {
-        let mut result = ToolResult::text("ä".repeat(1000));
-        cut(&mut result, 100, 1000, None);
-        let text = result.joined_text();
-        assert!(text.starts_with(&"ä".repeat(60)) && text.ends_with(&"ä".repeat(40)), "{text}");
-        assert!(text.contains("[… 900 of 1000 characters are left out here;"), "{text}");
-    }
-
-    #[test]
-    fn many_small_blocks_and_resources_are_bounded_too() {
-        let mut blocks = vec![serde_json::json!({"type": "text", "text": "x"}); 31_000];
-        blocks.push(serde_json::json!({"type": "resource", "resource": {"uri": "a:b", "text": "y".repeat(5000)}}));
-        let mut result = ToolResult::of_blocks(blocks);
-        cut(&mut result, 30_000, 36_000, None);
-        let written = Value::Object(result.as_object().clone()).to_string();
-        assert_eq!(result.content().len(), 30_001);
-        assert_eq!(written.matches("6000 of 36000 characters").count(), 1);
-    }
-}
+mod tests;

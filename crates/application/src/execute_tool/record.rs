@@ -62,6 +62,12 @@ impl Record {
         self.0.source = tool.source().label();
     }
 
+    /// References among the arguments were replaced by what they name. The row keeps the references, and its digest
+    /// stands for what the call gets.
+    pub(super) fn substituted(&mut self, arguments: &Map<String, Value>) {
+        self.0.arguments_digest = digest(arguments).0;
+    }
+
     /// A hook gave the call other arguments.
     pub(super) fn rewritten(&mut self, arguments: &Map<String, Value>) {
         self.0.arguments_digest = digest(arguments).0;

@@ -357,7 +357,12 @@ async fn too_many_calls_at_once_are_refused() {
 async fn output_over_the_budget_is_cut_and_says_so() {
     let house = Plan::default().house(provider()).await;
     let text = house.call("long", json!({})).await;
-    assert!(text.len() < 31_000 && text.contains("20000 of 50000 characters are left out here"), "{}", text.len());
+    assert!(
+        text.chars().count() <= 30_000
+            && text.contains(" of 50000 characters (within line 1) are left out here; it is not kept"),
+        "{}",
+        text.len()
+    );
     assert_eq!(house.only_row().outcome, Outcome::Succeeded);
 }
 
@@ -365,9 +370,122 @@ async fn output_over_the_budget_is_cut_and_says_so() {
 async fn what_is_cut_is_stored_once_and_whole_and_the_cut_names_its_handle() {
     let outputs = Arc::new(InMemoryOutputStore::new());
     let house = Plan { outputs: outputs.clone(), ..Default::default() }.house(provider()).await;
-    assert!(house.call("long", json!({})).await.contains("the whole is kept as `o1` (50000 bytes)"));
+    assert!(house.call("long", json!({})).await.contains("all of it is `o1`: read_file {\"path\": \"o1\""));
     assert_eq!(house.call("echo", json!({})).await, "hi");
     assert_eq!(outputs.len(), 1);
+}
+
+/// Takes a text and no other parameter.
+fn keep_text() -> ScriptedTool {
+    let schema = json!({"type": "object", "required": ["text"], "additionalProperties": false,
+                        "properties": {"text": {"type": "string"}}});
+    let mut tool = tool_with_schema("keep", schema);
+    tool.aliases =
+        vec![Alias { name: "Keep", dialect: Dialect::ClaudeCode, rewrites: &[Rewrite::Rename("body", "text")] }];
+    ScriptedTool::of(tool).touches(write("/w/a")).answers(ToolResult::text("kept"))
+}
+
+#[tokio::test]
+async fn a_stored_output_stands_as_an_argument_and_the_record_keeps_the_reference() {
+    let outputs: Arc<dyn OutputStore> = Arc::new(InMemoryOutputStore::new());
+    let rules = vec![(Effect::Allow, "Write")];
+    let house = Plan { outputs, rules, ..Default::default() }.house(provider().with(keep_text())).await;
+    assert!(house.call("long", json!({})).await.contains("`o1`"));
+    // Under another spelling, too.
+    let arguments = json!({"body": {"$ref": "o1"}});
+    assert_eq!(house.call("Keep", arguments.clone()).await, "kept");
+    assert_eq!(house.provider.calls()[1].arguments["text"], "x".repeat(50_000));
+    let row = house.log.rows().pop().unwrap();
+    assert_eq!(row.arguments, arguments);
+    assert_eq!(house.call("Keep", json!({"body": "x".repeat(50_000)})).await, "kept");
+    assert_eq!(
+        house.log.rows().pop().unwrap().arguments_digest,
+        row.arguments_digest,
+        "the digest is that of the values"
+    );
+    // What a reference names is validated like any other value.
+    assert!(house.call("read", json!({"path": {"$ref": "o1", "select": "/a"}})).await.contains("it is no JSON text"));
+    assert!(house.call("keep", json!({"text": {"$ref": "o7"}})).await.contains("`o7` names no stored output"));
+    assert!(house.call("keep", json!({"text": {"$ref": "o1", "x": 1}})).await.contains("/text: expected a string"));
+    let mut others = command("keep", json!({"text": {"$ref": "o1"}}));
+    others.principal = Principal::token("other");
+    assert!(house.handler.handle(others).await.unwrap_err().to_string().contains("`o1` names no stored output"));
+    assert_eq!(house.provider.calls().len(), 3, "none of these ran");
+}
+
+#[tokio::test]
+async fn a_stored_value_becomes_its_text_where_a_text_is_wanted() {
+    let outputs = Arc::new(InMemoryOutputStore::new());
+    let json = r#"{"rows": [1, 2], "name": "x"}"#;
+    let stored = outputs.store(&Principal::local(), samples::call_id(1), "application/json", json.as_bytes()).await;
+    assert_eq!(stored.unwrap().handle.to_string(), "o1");
+    let rules = vec![(Effect::Allow, "Write")];
+    let house = Plan { outputs, rules, ..Default::default() }.house(provider().with(keep_text())).await;
+    for (select, text) in [(None, json), (Some("/rows"), "[1, 2]"), (Some("/name"), "x")] {
+        let mut reference = json!({"$ref": "o1"});
+        if let Some(select) = select {
+            reference["select"] = select.into();
+        }
+        assert_eq!(house.call("keep", json!({"text": reference})).await, "kept");
+        assert_eq!(house.provider.calls().last().unwrap().arguments["text"], text);
+    }
+    house.call("echo", json!({"any": {"$ref": "o1", "select": "/rows"}})).await;
+    assert_eq!(house.provider.calls().last().unwrap().arguments["any"], json!([1, 2]));
+}
+
+#[tokio::test]
+async fn who_is_asked_sees_what_is_referred_to() {
+    struct Shown(std::sync::Mutex<Vec<String>>);
+    #[async_trait]
+    impl Approver for Shown {
+        async fn ask(&self, request: toolstead_domain::ports::approver::ApprovalRequest<'_>) -> Approval {
+            assert_eq!(request.call.arguments["text"].as_str().map(str::len), Some(50_000));
+            self.0.lock().unwrap().extend(request.references.iter().cloned());
+            Approval::Granted { by: "ann".into() }
+        }
+    }
+    let shown = Arc::new(Shown(Default::default()));
+    let plan = Plan { outputs: Arc::new(InMemoryOutputStore::new()), approver: shown.clone(), ..Default::default() };
+    let house = plan.house(provider().with(keep_text())).await;
+    house.call("long", json!({})).await;
+    assert_eq!(house.call("keep", json!({"text": {"$ref": "o1"}})).await, "kept");
+    assert_eq!(*shown.0.lock().unwrap(), ["`/text` is the stored output `o1` (50000 bytes of text/plain)"]);
+}
+
+#[tokio::test]
+async fn a_caller_may_want_less_than_the_budget() {
+    let plan = Plan { outputs: Arc::new(InMemoryOutputStore::new()), ..Default::default() };
+    let house = plan.house(provider().with(keep_text())).await;
+    let text = house.call("long", json!({"$max_output": 300})).await;
+    assert!(text.chars().count() <= 300 && text.contains("`o1`"), "{text}");
+    assert_eq!(house.provider.calls()[0].arguments, Map::new(), "the tool does not hear of it");
+    assert_eq!(house.call("long", json!({"$max_output": 1_000_000})).await.chars().count(), 30_000, "and never more");
+    assert!(house.call("long", json!({"$max_output": "all"})).await.contains("must be a whole number"));
+}
+
+#[tokio::test]
+async fn what_a_failed_call_leaves_is_bounded_as_well() {
+    let outputs = Arc::new(InMemoryOutputStore::new());
+    let fails = |message: String, partial: String| {
+        ScriptedTool::named("half").ends_by(move |_| {
+            let failure = ToolFailure::new(ErrorKind::Timeout, message.as_str());
+            toolstead_domain::testing::scripted_provider::scripted_tool::Ending::Failure(
+                failure.with_partial(ToolResult::text(partial.as_str())),
+            )
+        })
+    };
+    for (message, partial, told) in [
+        ("too slow".to_owned(), "y".repeat(90_000), "all of it is `o1`"),
+        ("z".repeat(90_000), "short".to_owned(), "60000 more characters are left out and not kept"),
+    ] {
+        let plan = Plan { outputs: outputs.clone(), ..Default::default() };
+        let house = plan.house(provider().with(fails(message, partial))).await;
+        let Err(ExecuteToolError::Failed(failure)) = house.handler.handle(command("half", json!({}))).await else {
+            panic!("it failed")
+        };
+        let text = failure.into_result().joined_text();
+        assert!(text.chars().count() < 30_200 && text.contains(told), "{}", text.chars().count());
+    }
 }
 
 /// Refuses, rewrites or lets pass by the path, and counts how many ends it heard of.

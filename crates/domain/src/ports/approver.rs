@@ -8,6 +8,9 @@ use async_trait::async_trait;
 pub struct ApprovalRequest<'a> {
     /// The call. An answer is bound to its tool and the digest of its arguments, and is used once.
     pub call: &'a ToolCall,
+    /// Which of its arguments are stored outputs, for the one who is asked: "`/content` is the stored output `o17`
+    /// (300000 bytes of text/plain)".
+    pub references: &'a [String],
     /// Who asks for it.
     pub principal: &'a Principal,
     /// What it would touch.

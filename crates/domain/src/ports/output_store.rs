@@ -55,7 +55,9 @@ impl<T: io::Read + io::Seek + Send + 'static> StoredContent for T {}
 /// - a handle never names another content than at first, also across restarts and after its content has expired;
 /// - one principal's handles mean nothing to another;
 /// - the same content of the same principal and media type is kept once and has one handle while it is kept;
-/// - what [`store`](Self::store) returned can be opened until retention takes it.
+/// - what [`store`](Self::store) returned can be opened until retention takes it, by age counted from the last time
+///   that it was stored, or by size, oldest first;
+/// - what is open can be read to its end, also when retention takes it meanwhile.
 #[async_trait]
 pub trait OutputStore: Send + Sync {
     /// Keeps a content.
@@ -85,6 +87,12 @@ pub trait OutputStore: Send + Sync {
         principal: &Principal,
         handle: OutputHandle,
     ) -> Result<Option<Box<dyn StoredContent>>, StoreError>;
+
+    /// The principal's outputs with the highest numbers, newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<StoredOutput>, StoreError>;
 }
 
 /// Keeps nothing, for programs that embed Toolstead without a store: what is cut is then said to be lost.
@@ -103,6 +111,10 @@ impl OutputStore for NoOutputs {
 
     async fn open(&self, _: &Principal, _: OutputHandle) -> Result<Option<Box<dyn StoredContent>>, StoreError> {
         Ok(None)
+    }
+
+    async fn latest(&self, _: &Principal, _: usize) -> Result<Vec<StoredOutput>, StoreError> {
+        Ok(Vec::new())
     }
 }
 

@@ -76,3 +76,25 @@ impl ChangeJournal for InMemoryChangeJournal {
         Ok(lock(&self.kept).contents.get(&digest).cloned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{
+        block_on::block_on,
+        change_journal_contract::{change_journal_contract, entry},
+    };
+
+    #[test]
+    fn the_journal_in_memory_keeps_the_contract() {
+        block_on(change_journal_contract(&InMemoryChangeJournal::new()));
+    }
+
+    #[test]
+    fn a_failed_record_keeps_nothing() {
+        let journal = InMemoryChangeJournal::new();
+        journal.fail_next_record();
+        assert!(block_on(journal.record(entry(1), Vec::new())).is_err());
+        assert!(journal.entries().is_empty());
+    }
+}

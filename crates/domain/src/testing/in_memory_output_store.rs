@@ -11,13 +11,23 @@ use crate::{
     tool_call::CallId,
 };
 use async_trait::async_trait;
-use std::{io::Cursor, num::NonZeroU64, sync::Mutex};
+use std::{collections::BTreeMap, io::Cursor, num::NonZeroU64, sync::Mutex};
 
-/// Keeps every output until it is dropped. Handles are numbers over all principals, so that a test sees who sees what.
+/// Keeps every output until it is dropped, or until a test lets it expire. Handles are numbers over all principals, so
+/// that a test sees who sees what.
 #[derive(Debug, Default)]
 pub struct InMemoryOutputStore {
-    outputs: Mutex<Vec<Kept>>,
+    outputs: Mutex<Outputs>,
     stores: FailureSwitch,
+}
+
+#[derive(Debug, Default)]
+struct Outputs {
+    kept: Vec<Kept>,
+    /// The number of the last handle. It never goes back.
+    last: u64,
+    /// Every content that ever was, with a number that stands for it.
+    contents: BTreeMap<Vec<u8>, u64>,
 }
 
 #[derive(Debug)]
@@ -40,7 +50,7 @@ impl InMemoryOutputStore {
 
     /// As many outputs are kept.
     pub fn len(&self) -> usize {
-        lock(&self.outputs).len()
+        lock(&self.outputs).kept.len()
     }
 
     /// Whether none is.
@@ -48,9 +58,14 @@ impl InMemoryOutputStore {
         self.len() == 0
     }
 
+    /// Lets everything expire that is kept.
+    pub fn expire_all(&self) {
+        lock(&self.outputs).kept.clear();
+    }
+
     fn kept<T>(&self, principal: &Principal, handle: OutputHandle, read: impl FnOnce(&Kept) -> T) -> Option<T> {
         let outputs = lock(&self.outputs);
-        outputs.iter().find(|kept| kept.principal == *principal && kept.stored.handle == handle).map(read)
+        outputs.kept.iter().find(|kept| kept.principal == *principal && kept.stored.handle == handle).map(read)
     }
 }
 
@@ -65,23 +80,26 @@ impl OutputStore for InMemoryOutputStore {
     ) -> Result<StoredOutput, StoreError> {
         self.stores.check("store the output")?;
         let mut outputs = lock(&self.outputs);
-        let same = outputs.iter().find(|kept| {
+        let same = outputs.kept.iter().find(|kept| {
             kept.principal == *principal && kept.stored.media_type == media_type && kept.content == content
         });
         if let Some(kept) = same {
             return Ok(kept.stored.clone());
         }
-        let handle = OutputHandle(NonZeroU64::MIN.saturating_add(outputs.len() as u64));
-        // Nothing here needs a real hash: equal contents share one entry, so the number stands for the content.
+        let handle = OutputHandle(NonZeroU64::MIN.saturating_add(outputs.last));
+        outputs.last += 1;
+        // Nothing here needs a real hash: a number for each content stands for it as well.
+        let next = outputs.contents.len() as u64;
+        let number = *outputs.contents.entry(content.to_vec()).or_insert(next);
         let mut digest = [0; 32];
-        digest[..8].copy_from_slice(&handle.0.get().to_be_bytes());
+        digest[..8].copy_from_slice(&number.to_be_bytes());
         let stored = StoredOutput {
             handle,
             bytes: content.len() as u64,
             media_type: media_type.to_owned(),
             digest: ContentDigest(digest),
         };
-        outputs.push(Kept { principal: principal.clone(), stored: stored.clone(), content: content.to_vec() });
+        outputs.kept.push(Kept { principal: principal.clone(), stored: stored.clone(), content: content.to_vec() });
         Ok(stored)
     }
 
@@ -96,5 +114,35 @@ impl OutputStore for InMemoryOutputStore {
     ) -> Result<Option<Box<dyn StoredContent>>, StoreError> {
         let content = self.kept(principal, handle, |kept| kept.content.clone());
         Ok(content.map(|content| Box::new(Cursor::new(content)) as Box<dyn StoredContent>))
+    }
+
+    async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<StoredOutput>, StoreError> {
+        let outputs = lock(&self.outputs);
+        let own = outputs.kept.iter().rev().filter(|kept| kept.principal == *principal);
+        Ok(own.take(limit).map(|kept| kept.stored.clone()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{block_on::block_on, output_store_contract::output_store_contract, samples};
+
+    #[test]
+    fn the_store_in_memory_keeps_the_contract() {
+        block_on(output_store_contract(&InMemoryOutputStore::new()));
+    }
+
+    #[test]
+    fn a_failed_store_keeps_nothing_and_a_handle_is_not_used_again() {
+        let store = InMemoryOutputStore::new();
+        let keep =
+            |content: &[u8]| block_on(store.store(&Principal::local(), samples::call_id(1), "text/plain", content));
+        store.fail_next_store();
+        assert!(keep(b"a").is_err() && store.is_empty());
+        let first = keep(b"a").unwrap();
+        store.expire_all();
+        assert_eq!(block_on(store.find(&Principal::local(), first.handle)).unwrap(), None);
+        assert!(keep(b"a").unwrap().handle > first.handle);
     }
 }

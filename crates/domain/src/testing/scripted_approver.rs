@@ -132,7 +132,13 @@ mod tests {
         let approver = ScriptedApprover::granting(1);
         let principal = Principal::local();
         let ask = || {
-            let request = ApprovalRequest { call: &call, principal: &principal, accesses: &[], decision: &decision };
+            let request = ApprovalRequest {
+                call: &call,
+                references: &[],
+                principal: &principal,
+                accesses: &[],
+                decision: &decision,
+            };
             block_on(approver.ask(request))
         };
         assert_eq!([ask(), ask()], [Approval::Granted { by: "tester".into() }, Approval::Unattended]);
@@ -146,7 +152,13 @@ mod tests {
         let approver = ScriptedApprover::granting(0).then_silent();
         let principal = Principal::local();
         {
-            let request = ApprovalRequest { call: &call, principal: &principal, accesses: &[], decision: &decision };
+            let request = ApprovalRequest {
+                call: &call,
+                references: &[],
+                principal: &principal,
+                accesses: &[],
+                decision: &decision,
+            };
             let mut asking = pin!(approver.ask(request));
             assert_eq!(asking.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);
             assert_eq!(approver.withdrawn(), 0);

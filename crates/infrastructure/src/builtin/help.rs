@@ -52,6 +52,19 @@ const TOPICS: &[(&str, &str, &str)] = &[
          When a result says that it was cut, narrow the search with `path`, `glob` or `file_type`.",
     ),
     (
+        "outputs",
+        "large results, handles, and how to pass a value on without repeating it",
+        "What is too large of a result is cut in its middle, and the cut names a handle such as `o17`: there all of it is \
+         kept, unchanged, for some days. `read_file` and `grep` take a handle wherever they take a path: \
+         `{\"path\": \"o17\", \"offset\": 310}`.\n\
+         A handle may also stand as an argument of any tool, at any depth: `{\"$ref\": \"o17\"}` is replaced by the whole \
+         content before the tool sees it, `{\"$ref\": \"o17\", \"select\": \"/rows/3\"}` by a part of JSON (a JSON Pointer). So \
+         `write_file` with `{\"path\": \"a.txt\", \"content\": {\"$ref\": \"o17\"}}` saves it without that you repeat it. \
+         Where a text is wanted, JSON is given as its text. An object with other members beside these is plain data.\n\
+         When you want a result only to pass it on, add `\"$max_output\": 200` to the arguments of any tool: no more \
+         characters of its result are shown, and the rest is kept as above.",
+    ),
+    (
         "editing",
         "how to change files safely",
         "Read the file first. `edit_file` replaces text that stands there exactly once; give enough of the lines around \

@@ -7,11 +7,14 @@ use crate::builtin::{
     world::World,
 };
 use async_trait::async_trait;
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
+    ports::{
+        change_journal::ChangeJournal,
+        tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
+    },
     server_name::ServerName,
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
@@ -76,6 +79,13 @@ impl BuiltInTools {
             definitions.push(tool.definition(name, source, &world));
         }
         Ok(Self { name, world, tools, definitions, places })
+    }
+
+    /// Keeps changes of files in this journal.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
+        self.world.journal = journal;
+        self
     }
 
     /// The tools' definitions, in the order of the list.

@@ -1,37 +1,64 @@
 //! The database: opened once a process, handed out as ports, closed at the end.
 
 use super::{
-    connection,
+    blobs::Blobs,
+    change_journal::SqliteChangeJournal,
+    connection, contents,
     database_options::DatabaseOptions,
     execution_log::SqliteExecutionLog,
     fault::Fault,
     instance::{self, Instance},
     migrations::{self, MigrateError},
     open_error::OpenError,
+    output_store::SqliteOutputStore,
     recorder::Recorder,
-    retention::Retention,
+    retention::{self, ContentRetention, Retention},
     tool_repository::SqliteToolRepository,
     writer::Writer,
 };
+use futures::FutureExt;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use sqlx::SqlitePool;
+use sqlx::{Connection, SqliteConnection, SqlitePool};
 use std::{
+    fmt,
     fs::{DirBuilder, OpenOptions},
     io,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
-use toolstead_domain::ports::{clock::Clock, execution_log::ExecutionLog, tool_repository::ToolRepository};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use toolstead_domain::ports::{
+    change_journal::ChangeJournal, clock::Clock, execution_log::ExecutionLog, output_store::OutputStore,
+    tool_repository::ToolRepository,
+};
 
 /// The folder beside the database with a lock file for each process that has it open.
 const INSTANCES: &str = "instances";
+/// The folder beside the database with the contents of large outputs and of changed files.
+const BLOBS: &str = "blobs";
+/// A process that runs for long looks so often for what need not be kept any longer, and whenever the contents have
+/// grown by an eighth of what they may have.
+const TIDIES_EVERY: Duration = Duration::from_secs(600);
 
 /// An open database. Several processes, and several of these in one process, may have the same file open.
-#[derive(Debug)]
 pub struct Database {
     writer: Writer,
     readers: SqlitePool,
+    blobs: Arc<Blobs>,
+    clock: Arc<dyn Clock>,
+    /// True once the first tidying is over.
+    tidied: watch::Receiver<bool>,
+    /// Ends the work in the background.
+    _tidying: DropGuard,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("blobs", &self.blobs).finish_non_exhaustive()
+    }
 }
 
 impl Database {
@@ -55,12 +82,25 @@ impl Database {
         })?;
         let instance = Instance::join(&instances)
             .map_err(|source| OpenError::JoinInstances { path: instances.clone(), source })?;
-        instance::bury_the_dead(&mut connection, &instances, &instance).await.map_err(failed)?;
+        let blobs = Arc::new(Blobs::new(
+            path.with_file_name(BLOBS),
+            instance.id(),
+            options.power_safe,
+            options.contents.max_bytes / 8,
+        ));
+        if instance::bury_the_dead(&mut connection, &instances, &instance).await.map_err(failed)? > 0 {
+            sweep(&mut connection, &blobs, &instances).await.map_err(failed)?;
+        }
         let recorder = Recorder::open(&path, &options).map_err(failed)?;
         let writer = Writer::spawn(recorder, connection, instance)
             .map_err(|source| OpenError::Other { path: path.clone(), source: source.into() })?;
-        tokio::spawn(delete_expired(writer.clone(), options.retention, clock));
-        Ok(Self { writer, readers: connection::readers(&path, &options) })
+        let tidying = CancellationToken::new();
+        let tidy = Tidy { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone() };
+        let (done, tidied) = watch::channel(false);
+        let work = tidy.again_and_again(options.retention, options.contents, done);
+        tokio::spawn(tidying.clone().run_until_cancelled_owned(work));
+        let readers = connection::readers(&path, &options);
+        Ok(Self { writer, readers, blobs, clock, tidied, _tidying: tidying.drop_guard() })
     }
 
     /// The tool repository in this database.
@@ -71,6 +111,23 @@ impl Database {
     /// The audit trail in this database.
     pub fn execution_log(&self) -> Arc<dyn ExecutionLog> {
         Arc::new(SqliteExecutionLog::new(self.writer.clone(), self.readers.clone()))
+    }
+
+    /// The store of large outputs in this database and in the folder of contents beside it.
+    pub fn output_store(&self) -> Arc<dyn OutputStore> {
+        let (writer, readers) = (self.writer.clone(), self.readers.clone());
+        Arc::new(SqliteOutputStore::new(writer, readers, self.blobs.clone(), self.clock.clone()))
+    }
+
+    /// The journal of file changes in this database and in the folder of contents beside it.
+    pub fn change_journal(&self) -> Arc<dyn ChangeJournal> {
+        Arc::new(SqliteChangeJournal::new(self.writer.clone(), self.readers.clone(), self.blobs.clone()))
+    }
+
+    /// Returns when everything is deleted that need not have been kept any longer when the database was opened.
+    pub async fn tidied(&self) {
+        // It ends also where the work does.
+        let _ = self.tidied.clone().wait_for(|tidied| *tidied).await;
     }
 
     /// Ends reading, writes what waits to be written, and closes the file. Whoever records after that gets an error.
@@ -120,23 +177,63 @@ fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Deletes step by step, between the writes of others.
-async fn delete_expired(writer: Writer, retention: Retention, clock: Arc<dyn Clock>) {
-    let expiry = retention.expiry(clock.now());
+/// Removes what killed processes left of contents.
+async fn sweep(connection: &mut SqliteConnection, blobs: &Arc<Blobs>, instances: &Path) -> Result<(), Fault> {
+    let (unfinished, instances) = (blobs.clone(), instances.to_owned());
+    contents::on_files(move || {
+        unfinished.remove_unfinished(|id| instance::lives(&instances, id));
+        Ok(())
+    })
+    .await?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    contents::sweep(&mut transaction, blobs).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// Deletes what need not be kept, step by step, between the writes of others.
+struct Tidy {
+    writer: Writer,
+    blobs: Arc<Blobs>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Tidy {
+    async fn again_and_again(self, audit: Retention, contents: ContentRetention, done: watch::Sender<bool>) {
+        loop {
+            let expiry = audit.expiry(self.clock.now());
+            all("rows of the audit trail", || self.writer.delete_expired(expiry)).await;
+            all("outputs and changes of files", || {
+                let (blobs, now) = (self.blobs.clone(), self.clock.now());
+                self.writer.apply(move |connection| {
+                    async move { retention::forget_some(connection, &blobs, contents, now).await }.boxed()
+                })
+            })
+            .await;
+            done.send_replace(true);
+            tokio::select! {
+                () = tokio::time::sleep(TIDIES_EVERY) => {}
+                () = self.blobs.grown() => {}
+            }
+        }
+    }
+}
+
+/// Takes steps until there is nothing left to do.
+async fn all<F: Future<Output = Result<u64, Arc<Fault>>>>(what: &str, mut step: impl FnMut() -> F) {
     let mut deleted = 0;
     loop {
-        match writer.delete_expired(expiry).await {
+        match step().await {
             Ok(0) => break,
-            Ok(rows) => deleted += rows,
+            Ok(some) => deleted += some,
             Err(fault) if matches!(*fault, Fault::Closed) => break,
             Err(fault) => {
                 let fault: &(dyn std::error::Error + 'static) = &*fault;
-                tracing::warn!(error = fault, "could not delete old rows of the audit trail");
+                tracing::warn!(error = fault, "could not delete old {what}");
                 break;
             }
         }
     }
     if deleted > 0 {
-        tracing::info!(rows = deleted, "deleted old rows of the audit trail");
+        tracing::info!(deleted, "deleted old {what}");
     }
 }

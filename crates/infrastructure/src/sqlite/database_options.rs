@@ -1,6 +1,6 @@
 //! Which database, and how it is treated.
 
-use super::retention::Retention;
+use super::retention::{ContentRetention, Retention};
 use std::{path::PathBuf, time::Duration};
 
 /// What [`Database::open`](super::database::Database::open) needs to know.
@@ -15,16 +15,20 @@ pub struct DatabaseOptions {
     pub busy_timeout: Duration,
     /// What is kept of the audit trail.
     pub retention: Retention,
+    /// What is kept of large outputs and of changed files.
+    pub contents: ContentRetention,
 }
 
 impl DatabaseOptions {
-    /// The database in this file, treated as usual: not power-safe, 5 seconds of patience, [`Retention::default`].
+    /// The database in this file, treated as usual: not power-safe, 5 seconds of patience, [`Retention::default`],
+    /// [`ContentRetention::default`].
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
             power_safe: false,
             busy_timeout: Duration::from_secs(5),
             retention: Retention::default(),
+            contents: ContentRetention::default(),
         }
     }
 }

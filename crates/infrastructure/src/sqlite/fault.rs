@@ -1,6 +1,6 @@
 //! What a failure of SQLite means to the one who runs the program.
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, io, sync::Arc};
 use toolstead_domain::ports::tool_repository::StoreError;
 
 /// What SQLite, or the library in front of it, said.
@@ -27,6 +27,9 @@ pub(super) enum Fault {
     /// The disk failed.
     #[error("the disk failed")]
     Disk(#[source] Cause),
+    /// The folder of contents beside the database.
+    #[error("the contents beside the database cannot be read or written")]
+    Files(#[source] io::Error),
     /// `close` came first.
     #[error("the database is closed")]
     Closed,

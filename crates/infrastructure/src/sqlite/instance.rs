@@ -55,12 +55,13 @@ impl Drop for Instance {
     }
 }
 
-/// Marks as interrupted what ran in processes that are dead, and removes their lock files.
+/// Marks as interrupted what ran in processes that are dead, and removes their lock files. Returns how many died.
 pub(super) async fn bury_the_dead(
     connection: &mut SqliteConnection,
     folder: &Path,
     own: &Instance,
-) -> Result<(), Fault> {
+) -> Result<usize, Fault> {
+    let mut dead = 0;
     let running: BTreeSet<Uuid> = sqlx::query_scalar(
         "SELECT DISTINCT instance FROM tool_executions INDEXED BY tool_executions_running WHERE instance IS NOT NULL",
     )
@@ -85,8 +86,14 @@ pub(super) async fn bury_the_dead(
         // Somebody else may have removed it, and a file that stays does no harm.
         let _ = std::fs::remove_file(&path);
         drop(lock);
+        dead += 1;
     }
-    Ok(())
+    Ok(dead)
+}
+
+/// Whether the process of that id lives, or cannot be told from one that does.
+pub(super) fn lives(folder: &Path, id: Uuid) -> bool {
+    lock_of_the_dead(&lock_path(folder, id)).is_none()
 }
 
 /// The lock of a process that is dead; `None` if it lives. A process without a lock file is dead.

@@ -23,7 +23,11 @@ macro_rules! migration {
 
 /// Every step, oldest first.
 fn migrations() -> Vec<Migration> {
-    vec![migration!(1, "0001_create_tools.sql"), migration!(2, "0002_create_tool_executions.sql")]
+    vec![
+        migration!(1, "0001_create_tools.sql"),
+        migration!(2, "0002_create_tool_executions.sql"),
+        migration!(3, "0003_create_outputs_and_changes.sql"),
+    ]
 }
 
 /// A database whose schema cannot become ours.

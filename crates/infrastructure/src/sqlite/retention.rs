@@ -1,12 +1,12 @@
-//! How much of the audit trail is kept.
+//! How much is kept: of the audit trail, of large outputs, and of what changes of files replaced.
 
-use super::fault::Fault;
-use sqlx::SqliteConnection;
-use std::time::Duration;
+use super::{blobs::Blobs, contents, fault::Fault};
+use sqlx::{Connection, SqliteConnection};
+use std::{sync::Arc, time::Duration};
 use toolstead_domain::ports::clock::Timestamp;
 
-/// What is kept of the audit trail. Older rows are deleted in the background when a database is opened; the space is
-/// used again for new rows.
+/// What is kept of the audit trail. Older rows are deleted in the background when a database is opened and from
+/// time to time while it is; the space is used again for new rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Rows of calls that began longer ago are deleted.
@@ -22,6 +22,23 @@ impl Default for Retention {
     }
 }
 
+/// What is kept of large outputs and of changed files, both together. What is older or over the size goes in the
+/// background, oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContentRetention {
+    /// Outputs that were last stored, and changes that were made, longer ago are forgotten.
+    pub max_age: Duration,
+    /// Bytes of all contents on the disk.
+    pub max_bytes: u64,
+}
+
+impl Default for ContentRetention {
+    /// 7 days, and at most 2 GiB.
+    fn default() -> Self {
+        Self { max_age: Duration::from_secs(7 * 24 * 60 * 60), max_bytes: 2 << 30 }
+    }
+}
+
 /// Which rows have to go.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expiry {
@@ -34,9 +51,13 @@ pub(super) struct Expiry {
 impl Retention {
     /// What has to go at this time.
     pub(super) fn expiry(self, now: Timestamp) -> Expiry {
-        let age = i64::try_from(self.max_age.as_micros()).unwrap_or(i64::MAX);
-        Expiry { older_than: Timestamp(now.0.saturating_sub(age)), max_rows: self.max_rows }
+        Expiry { older_than: before(now, self.max_age), max_rows: self.max_rows }
     }
+}
+
+/// That long before.
+fn before(now: Timestamp, age: Duration) -> Timestamp {
+    Timestamp(now.0.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)))
 }
 
 /// As many rows go in one step: some milliseconds, for which recording waits.
@@ -59,6 +80,80 @@ pub(super) async fn delete_some(connection: &mut SqliteConnection, expiry: Expir
     .execute(connection)
     .await?;
     Ok(deleted.rows_affected())
+}
+
+/// As many outputs and entries go in one step.
+const CONTENT_STEP: u64 = 50;
+
+/// Forgets some of the outputs and changes that have to go, oldest first, and then the contents that nothing needs any
+/// more. Returns how many it forgot; 0 when none is left.
+pub(super) async fn forget_some(
+    connection: &mut SqliteConnection,
+    blobs: &Arc<Blobs>,
+    retention: ContentRetention,
+    now: Timestamp,
+) -> Result<u64, Fault> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let kept: i64 =
+        sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM contents").fetch_one(&mut *transaction).await?;
+    let (mut kept, oldest) = (kept.unsigned_abs(), before(now, retention.max_age));
+    let (mut forgotten, mut digests) = (0, Vec::new());
+    while forgotten < CONTENT_STEP {
+        let Some((is_output, seq, time)) = oldest_of_all(&mut transaction).await? else { break };
+        if Timestamp(time) >= oldest && kept <= retention.max_bytes {
+            break;
+        }
+        for digest in forget(&mut transaction, is_output, seq).await? {
+            if !digests.contains(&digest)
+                && let Some(bytes) = contents::size_if_unneeded(&mut transaction, &digest).await?
+            {
+                kept = kept.saturating_sub(bytes);
+                digests.push(digest);
+            }
+        }
+        forgotten += 1;
+    }
+    transaction.commit().await?;
+    if !digests.is_empty() {
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        contents::remove_unneeded(&mut transaction, blobs, &digests).await?;
+        transaction.commit().await?;
+    }
+    Ok(forgotten)
+}
+
+/// Whether it is an output, its row, its time.
+async fn oldest_of_all(connection: &mut SqliteConnection) -> Result<Option<(bool, i64, i64)>, Fault> {
+    let row = sqlx::query_as(
+        "SELECT is_output, seq, time FROM (
+             SELECT * FROM (SELECT 1 AS is_output, seq, stored AS time
+                            FROM stored_outputs INDEXED BY stored_outputs_by_time ORDER BY stored, seq LIMIT 1)
+             UNION ALL
+             SELECT * FROM (SELECT 0 AS is_output, seq, at AS time
+                            FROM journal_entries INDEXED BY journal_entries_by_time ORDER BY at, seq LIMIT 1))
+         ORDER BY time LIMIT 1",
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row)
+}
+
+/// Deletes an output or an entry, and returns the contents that it needed.
+async fn forget(connection: &mut SqliteConnection, is_output: bool, seq: i64) -> Result<Vec<Vec<u8>>, Fault> {
+    if is_output {
+        let statement = "DELETE FROM stored_outputs WHERE seq = $1 RETURNING digest";
+        return Ok(sqlx::query_scalar(statement).bind(seq).fetch_all(connection).await?);
+    }
+    let digests = sqlx::query_scalar(
+        "SELECT before_digest FROM file_changes WHERE entry = $1 AND before_digest IS NOT NULL
+         UNION SELECT after_digest FROM file_changes WHERE entry = $1 AND after_digest IS NOT NULL",
+    )
+    .bind(seq)
+    .fetch_all(&mut *connection)
+    .await?;
+    // Its changes go with it.
+    sqlx::query("DELETE FROM journal_entries WHERE seq = $1").bind(seq).execute(connection).await?;
+    Ok(digests)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::{
     retention::{self, Expiry},
     tool_row::{self, Catalogue},
 };
+use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, SqliteConnection};
 use std::{io, sync::Arc, thread};
 use tokio::{
@@ -37,6 +38,9 @@ pub(super) struct Writer {
 
 type Done<T> = oneshot::Sender<Result<T, Arc<Fault>>>;
 
+/// Work of any kind with the connection, which tells its end by itself.
+type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()> + Send>;
+
 enum Write {
     /// A row of the audit trail.
     Record(Box<RecordedRow>, Done<()>),
@@ -47,6 +51,7 @@ enum Write {
         done: Done<()>,
     },
     DeleteExpired(Expiry, Done<u64>),
+    Apply(Work),
     Close(oneshot::Sender<()>),
 }
 
@@ -88,6 +93,18 @@ impl Writer {
     /// Deletes some of the rows that have to go, and returns how many; 0 when none is left.
     pub(super) async fn delete_expired(&self, expiry: Expiry) -> Result<u64, Arc<Fault>> {
         self.write(|done| Write::DeleteExpired(expiry, done)).await
+    }
+
+    /// Does something else with the connection that writes: a transaction or several, each of some milliseconds, for
+    /// which recording waits. Once it is in the queue it is done, also if nobody waits any more.
+    pub(super) async fn apply<T: Send + 'static>(
+        &self,
+        work: impl for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<T, Fault>> + Send + 'static,
+    ) -> Result<T, Arc<Fault>> {
+        let told = |done: Done<T>| -> Work {
+            Box::new(move |connection| async move { tell(done, work(connection).await) }.boxed())
+        };
+        self.write(|done| Write::Apply(told(done))).await
     }
 
     /// Ends the thread once everything in the queue is written and the connections are closed.
@@ -134,6 +151,7 @@ async fn run(
                 Write::DeleteExpired(expiry, done) => {
                     tell(done, retention::delete_some(&mut connection, expiry).await);
                 }
+                Write::Apply(work) => work(&mut connection).await,
                 Write::Close(done) => {
                     // What stands in the queue is still taken out and written; nothing new comes in.
                     queue.close();

@@ -103,6 +103,9 @@ fn question(request: &ApprovalRequest<'_>) -> String {
         let more = if more > 0 { format!("… {more} more characters") } else { String::new() };
         text.push_str(&format!("  with {}: {shown}{more}\n", one_line(name.clone())));
     }
+    for reference in request.references {
+        text.push_str(&format!("  where {}\n", one_line(reference.clone())));
+    }
     text.push_str(&format!("  asked because of this: {}\n", one_line(request.decision.reason())));
     visible(&text)
 }
@@ -143,8 +146,13 @@ mod tests {
             ToolCall { id: samples::call_id(1), tool, called_as: "Write".into(), arguments, meta: Default::default() };
         let written = Written::default();
         let approver = TerminalApprover::new(typed.as_bytes(), written.clone());
-        let request =
-            ApprovalRequest { call: &call, principal: &Principal::local(), accesses: &accesses, decision: &decision };
+        let request = ApprovalRequest {
+            call: &call,
+            references: &["`/content` is the stored output `o1`".into()],
+            principal: &Principal::local(),
+            accesses: &accesses,
+            decision: &decision,
+        };
         let answer = approver.ask(request).await;
         let shown = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         (answer, shown)
@@ -159,6 +167,7 @@ mod tests {
           write /w/a\u{1b}[2J.txt
           with path: "a"
           with content: "x"
+          where `/content` is the stored output `o1`
           asked because of this: changes of files are asked about by default: to write /w/a\u{1b}[2J.txt
         Run it, this once? [y/N] Please answer `y` or `n`.
         Run it, this once? [y/N]

@@ -53,6 +53,18 @@ pub struct AuditSettings {
     pub retention_rows: Option<u64>,
 }
 
+/// `[outputs]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputSettings {
+    /// Outputs and changes of files that are older than so many days are forgotten.
+    pub retention_days: u64,
+    /// The oldest outputs and changes are forgotten while all their contents are larger.
+    pub retention_bytes: u64,
+    /// What is kept of one output.
+    pub max_bytes: usize,
+}
+
 /// `[server]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -65,19 +65,28 @@ pub(super) fn forbidden(
     token: Option<&Path>,
     servers: &[McpServerConfig],
 ) -> Vec<PathBuf> {
-    let beside = |ending: &str| {
-        let mut name = database.file_name().unwrap_or_default().to_os_string();
-        name.push(ending);
-        database.with_file_name(name)
-    };
     let mut named: Vec<PathBuf> = [&folders.data, &folders.config].into_iter().flatten().cloned().collect();
-    named.extend([folders.administrator.clone(), database.to_path_buf(), beside("-wal"), beside("-shm")]);
+    named.push(folders.administrator.clone());
+    named.extend(of_database(database));
+    // Where the path is a link, SQLite's files, contents and locks lie beside what it leads to.
+    named.extend(of_database(&real(database)));
     named.extend(chosen.into_iter().chain(token).map(Path::to_path_buf));
     named.extend(servers.iter().filter_map(|server| server.env_file.clone()));
     // Calls are judged by the path as asked for and by where it leads.
     let mut forbidden: Vec<PathBuf> = named.iter().map(|path| real(path)).chain(named.iter().cloned()).collect();
     without_twins(&mut forbidden);
     forbidden
+}
+
+/// The file of a database and what lies beside it.
+fn of_database(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_os_string();
+    let files = ["", "-wal", "-shm"].map(|ending| {
+        let mut file = name.clone();
+        file.push(ending);
+        path.with_file_name(file)
+    });
+    files.into_iter().chain(["blobs", "instances"].map(|folder| path.with_file_name(folder)))
 }
 
 /// The start folder, unless it is everything or all of a person's.

@@ -1,0 +1,134 @@
+//! The cut in the middle of a text.
+
+use super::{block_text, block_text_mut, keeper::Kept};
+use serde_json::Value;
+use std::ops::Range;
+use toolstead_domain::tool_result::text_block;
+
+/// A cut moves by so many characters at most to fall between two lines.
+const LINE_REACH: usize = 200;
+/// Below this budget the notice is short.
+const SMALL: usize = 1_000;
+
+/// The text of all blocks as one: joined by line breaks, as it is kept.
+pub(super) struct Whole {
+    text: String,
+    /// Where the text of which block stands in it.
+    places: Vec<(usize, Range<usize>)>,
+}
+
+impl Whole {
+    pub(super) fn of(blocks: &[Value]) -> Self {
+        let texts = || blocks.iter().enumerate().filter_map(|(at, block)| Some((at, block_text(block)?)));
+        let mut text = String::with_capacity(texts().map(|(_, text)| text.len() + 1).sum());
+        let mut places = Vec::new();
+        for (at, part) in texts() {
+            if !places.is_empty() {
+                text.push('\n');
+            }
+            places.push((at, text.len()..text.len() + part.len()));
+            text.push_str(part);
+        }
+        Self { text, places }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn characters(&self) -> usize {
+        self.text.chars().count()
+    }
+
+    /// Leaves the middle out, so that the rest and the notice that stands there fit the budget: of what is left over,
+    /// three fifths from the beginning and two from the end.
+    pub(super) fn cut(&self, blocks: &mut Vec<Value>, budget: usize, kept: &Kept) {
+        let text = self.text.as_str();
+        let total = self.characters();
+        // No notice is longer than that of the longest gap.
+        let longest = notice(&Gap { characters: total, total, lines: (lines(text), lines(text)) }, budget, kept);
+        let room = budget.saturating_sub(longest.chars().count() + 4);
+        let mut head = text.char_indices().nth(room * 3 / 5).map_or(text.len(), |(at, _)| at);
+        let mut tail = match room - room * 3 / 5 {
+            0 => text.len(),
+            characters => text.char_indices().rev().nth(characters - 1).map_or(0, |(at, _)| at),
+        };
+        tail = tail.max(head);
+        let reach = |at: usize| text[..at].char_indices().rev().nth(LINE_REACH).map_or(0, |(at, _)| at);
+        if let Some(line_end) = text[reach(head)..head].rfind('\n') {
+            head = reach(head) + line_end + 1;
+        }
+        let after: usize = text[tail..].chars().take(LINE_REACH).map(char::len_utf8).sum();
+        if let Some(line_end) = text[tail..tail + after].find('\n') {
+            tail += line_end + 1;
+        }
+        let gap = Gap {
+            characters: text[head..tail].chars().count(),
+            total,
+            lines: (lines(&text[..head]), lines(&text[..tail]) - usize::from(text[..tail].ends_with('\n'))),
+        };
+        self.leave_out(blocks, head..tail, &notice(&gap, budget, kept));
+    }
+
+    /// Takes a range of the text out of the blocks. Blocks of which nothing is left go.
+    fn leave_out(&self, blocks: &mut Vec<Value>, gap: Range<usize>, notice: &str) {
+        let mut emptied = vec![false; blocks.len()];
+        let mut told = false;
+        for (at, place) in &self.places {
+            if place.end <= gap.start && place.start < gap.start || place.start >= gap.end {
+                continue;
+            }
+            let mut left = self.text[place.start..gap.start.clamp(place.start, place.end)].to_owned();
+            if !std::mem::replace(&mut told, true) {
+                let before = if left.is_empty() || left.ends_with("\n\n") { "" } else { "\n\n" };
+                left.push_str(before);
+                left.push_str(notice);
+                left.push_str(if gap.end < place.end { "\n\n" } else { "" });
+            }
+            left.push_str(&self.text[gap.end.clamp(place.start, place.end)..place.end]);
+            emptied[*at] = left.is_empty();
+            if let Some(text) = block_text_mut(&mut blocks[*at]) {
+                *text = left;
+            }
+        }
+        let mut emptied = emptied.into_iter();
+        blocks.retain(|_| !emptied.next().unwrap_or_default());
+        if !told {
+            blocks.push(text_block(notice.to_owned()));
+        }
+    }
+}
+
+/// What is missing.
+struct Gap {
+    characters: usize,
+    total: usize,
+    /// The numbers of the first and the last line of which something is missing.
+    lines: (usize, usize),
+}
+
+/// What is missing, where it is, and how to get it.
+fn notice(gap: &Gap, budget: usize, kept: &Kept) -> String {
+    let Gap { characters, total, lines: (first, last) } = gap;
+    let missing = format!("{characters} of {total} characters");
+    let lines = if first == last { format!("within line {first}") } else { format!("lines {first} to {last}") };
+    let Some(handle) = kept.handle() else {
+        return format!("[… {missing} ({lines}) are left out here; {} …]", kept.told());
+    };
+    if budget < SMALL {
+        return format!(
+            "[… {missing} are left out; {}: read_file {{\"path\": \"{handle}\"}}, or pass it on as {{\"$ref\": \"{handle}\"}} …]",
+            kept.told()
+        );
+    }
+    format!(
+        "[… {missing} ({lines}) are left out here; {}: read_file {{\"path\": \"{handle}\", \"offset\": {first}}} or \
+         grep {{\"path\": \"{handle}\", \"pattern\": \"…\"}}; any tool takes it as the argument {{\"$ref\": \"{handle}\"}} …]",
+        kept.told()
+    )
+}
+
+/// The number of the line in which the text ends.
+fn lines(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count() + 1
+}

@@ -1,0 +1,108 @@
+//! Where what is cut goes, and what is said of it.
+
+use serde_json::{Value, json};
+use toolstead_domain::{
+    ports::output_store::{OutputHandle, OutputStore},
+    principal::Principal,
+    tool_call::CallId,
+};
+
+/// Keeps what is cut of one call's result.
+pub(in crate::execute_tool) struct Keeper<'a> {
+    outputs: &'a dyn OutputStore,
+    principal: &'a Principal,
+    call: CallId,
+    /// Bytes that are kept of one output.
+    max_bytes: usize,
+    kept: Vec<Value>,
+}
+
+/// What became of a content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// All of it is there.
+    Whole(OutputHandle),
+    /// So many bytes of its beginning are.
+    Beginning(OutputHandle, usize),
+    /// Nothing is.
+    Nothing,
+}
+
+impl<'a> Keeper<'a> {
+    pub(in crate::execute_tool) fn new(
+        outputs: &'a dyn OutputStore,
+        principal: &'a Principal,
+        call: CallId,
+        max_bytes: usize,
+    ) -> Self {
+        Self { outputs, principal, call, max_bytes, kept: Vec::new() }
+    }
+
+    /// Keeps a content, up to the limit. `of` says which part of the result it is.
+    pub(super) async fn keep(&mut self, of: &str, media_type: &str, content: &[u8]) -> Kept {
+        let is_whole = content.len() <= self.max_bytes;
+        let beginning = if is_whole { content } else { up_to(content, self.max_bytes) };
+        // What is cut is no JSON any more.
+        let media_type = if !is_whole && media_type == "application/json" { "text/plain" } else { media_type };
+        let stored = match self.outputs.store(self.principal, self.call, media_type, beginning).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                let error: &(dyn std::error::Error + 'static) = &error;
+                tracing::warn!(call = %self.call, error, "a large output could not be kept");
+                return Kept::Nothing;
+            }
+        };
+        let mut entry = json!({"of": of, "handle": stored.handle.to_string(), "mediaType": stored.media_type, "bytes": stored.bytes});
+        if !is_whole {
+            entry["bytesInAll"] = content.len().into();
+        }
+        self.kept.push(entry);
+        match is_whole {
+            true => Kept::Whole(stored.handle),
+            false => Kept::Beginning(stored.handle, beginning.len()),
+        }
+    }
+
+    /// Keeps the text of a result.
+    pub(super) async fn keep_text(&mut self, text: &str) -> Kept {
+        self.keep("text", "text/plain", text.as_bytes()).await
+    }
+
+    /// Keeps a value, on several lines, so that a range of them can be read.
+    pub(super) async fn keep_json(&mut self, of: &str, value: &Value) -> Kept {
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        self.keep(of, "application/json", text.as_bytes()).await
+    }
+
+    /// What was kept, for the result's `_meta`.
+    pub(super) fn take_list(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.kept)
+    }
+}
+
+impl Kept {
+    /// The handle, if anything is kept.
+    pub(super) fn handle(&self) -> Option<OutputHandle> {
+        match self {
+            Self::Whole(handle) | Self::Beginning(handle, _) => Some(*handle),
+            Self::Nothing => None,
+        }
+    }
+
+    /// "all of it is `o17`".
+    pub(super) fn told(&self) -> String {
+        match self {
+            Self::Whole(handle) => format!("all of it is `{handle}`"),
+            Self::Beginning(handle, bytes) => format!("its first {bytes} bytes are `{handle}`, the rest is not kept"),
+            Self::Nothing => "it is not kept: ask for less at a time".into(),
+        }
+    }
+}
+
+/// The beginning of a content; of a text, whole characters.
+fn up_to(content: &[u8], bytes: usize) -> &[u8] {
+    match std::str::from_utf8(content) {
+        Ok(text) => &content[..text.floor_char_boundary(bytes)],
+        Err(_) => &content[..bytes],
+    }
+}

@@ -1,0 +1,71 @@
+//! The blocks of a result that are not text: images, sounds, binary resources, links, and what nobody here knows.
+
+use super::{block_text, is_longer, keeper::Keeper};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+use toolstead_domain::tool_result::text_block;
+
+/// Base64 characters of all such blocks that go on to a client.
+const MAX_BYTES: usize = 5 << 20;
+/// More blocks than these are kept as one.
+const MAX_KEPT_BLOCKS: usize = 16;
+
+/// Keeps those blocks under handles that are over the bound, and puts a text that names the handle in their place.
+/// Blocks without text and data become texts where they are long, and are cut as such.
+pub(super) async fn bound(blocks: &mut Vec<Value>, characters: usize, keeper: &mut Keeper<'_>) {
+    let mut left = MAX_BYTES;
+    let mut large = Vec::new();
+    let mut links = characters;
+    for (at, block) in blocks.iter_mut().enumerate() {
+        if block_text(block).is_some() {
+            continue;
+        }
+        if let Some(data) = data(block) {
+            match left.checked_sub(data.len()) {
+                Some(rest) => left = rest,
+                None => large.push(at),
+            }
+        } else if is_longer(block, links) {
+            *block = text_block(block.to_string());
+            links = 0;
+        } else {
+            links = links.saturating_sub(block.to_string().len());
+        }
+    }
+    if large.len() > MAX_KEPT_BLOCKS {
+        let all: Vec<Value> = large.iter().map(|at| blocks[*at].take()).collect();
+        let kept = keeper.keep_json("blocks", &Value::Array(all)).await;
+        let notice =
+            format!("[{} blocks of binary data are left out here, as one JSON array; {}]", large.len(), kept.told());
+        blocks[large[0]] = text_block(notice);
+        blocks.retain(|block| !block.is_null());
+        return;
+    }
+    for at in large {
+        let (kind, media_type) = kind(&blocks[at]);
+        let Some(data) = data(&blocks[at]) else { continue };
+        let (media_type, content) = match STANDARD.decode(data) {
+            Ok(content) => (media_type, content),
+            // It is not what it says, so it is kept as it came.
+            Err(_) => ("text/plain".to_owned(), data.as_bytes().to_vec()),
+        };
+        let kept = keeper.keep(&kind, &media_type, &content).await;
+        let notice = format!("[the {kind} ({media_type}, {} bytes) is left out here: {}]", content.len(), kept.told());
+        blocks[at] = text_block(notice);
+    }
+}
+
+/// The base64 of an image, a sound or a binary resource.
+fn data(block: &Value) -> Option<&str> {
+    block.get("data").or_else(|| block.get("resource")?.get("blob"))?.as_str()
+}
+
+/// What a block is, and its media type, as it says itself and no longer than needed.
+fn kind(block: &Value) -> (String, String) {
+    let short = |value: Option<&Value>, default: &str| {
+        let text: String = value.and_then(Value::as_str).unwrap_or(default).chars().take(100).collect();
+        text.chars().filter(|character| character.is_ascii_graphic()).collect::<String>()
+    };
+    let holder = block.get("resource").unwrap_or(block);
+    (short(block.get("type"), "block"), short(holder.get("mimeType"), "application/octet-stream"))
+}

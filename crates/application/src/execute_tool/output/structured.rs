@@ -1,0 +1,81 @@
+//! Structured content that is over the budget.
+//!
+//! Clients throw a result away whose structured content is missing or does not fit the tool's output schema. So where
+//! there is a schema a shorter content is sent that fits it: long texts say in their middle what is left out, long lists
+//! end early.
+
+use super::{is_longer, keeper::Kept};
+use serde_json::{Map, Value};
+use toolstead_domain::tool_input_schema::ToolInputSchema;
+
+/// Texts of so many characters and lists of so many items, from mild to harsh.
+const STEPS: &[(usize, usize)] = &[(8_000, 1_000), (2_000, 200), (1_000, 50), (400, 20), (200, 5), (100, 1), (60, 0)];
+
+/// The content, shortened until it fits the budget; `None` if it does not fit the schema then.
+pub(super) fn shortened(content: &Value, schema: &ToolInputSchema, budget: usize) -> Option<Value> {
+    STEPS.iter().find_map(|(characters, items)| {
+        let short = short(content, *characters, *items);
+        (!is_longer(&short, budget) && schema.validate(&short).is_ok()).then_some(short)
+    })
+}
+
+fn short(value: &Value, characters: usize, items: usize) -> Value {
+    match value {
+        Value::String(text) => short_text(text, characters).into(),
+        Value::Array(all) => {
+            all.iter().take(items).map(|item| short(item, characters, items)).collect::<Vec<_>>().into()
+        }
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| (name.clone(), short(value, characters, items)));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+fn short_text(text: &str, characters: usize) -> String {
+    // Bytes are never fewer than characters.
+    if text.len() <= characters {
+        return text.to_owned();
+    }
+    let total = text.chars().count();
+    if total <= characters {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(characters / 2).collect();
+    let tail = text.char_indices().rev().nth((characters / 2).saturating_sub(1)).map_or(text.len(), |(at, _)| at);
+    format!("{head}[… {} of {total} characters are left out here …]{}", total - characters / 2 * 2, &text[tail..])
+}
+
+/// Said in the text where the structured content is gone.
+pub(super) fn left_out(kept: &Kept) -> String {
+    format!("[the structured content is too large and left out; {}{}]", kept.told(), how(kept))
+}
+
+/// Said in the text where the structured content is shortened.
+pub(super) fn shortened_notice(kept: &Kept) -> String {
+    format!(
+        "[the structured content is too large: its long texts are cut and its long lists end early; {}{}]",
+        kept.told(),
+        how(kept)
+    )
+}
+
+/// Said where the structured content could not even be shortened.
+pub(super) fn unfit(kept: &Kept) -> String {
+    format!(
+        "The call was done, do not repeat it. Its structured content is too large to pass on, and shortened it does \
+         not fit the tool's output schema; {}{}",
+        kept.told(),
+        how(kept)
+    )
+}
+
+fn how(kept: &Kept) -> String {
+    match kept.handle() {
+        Some(handle) => format!(
+            ": read_file {{\"path\": \"{handle}\"}}, or as an argument {{\"$ref\": \"{handle}\", \"select\": \"/…\"}}"
+        ),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,190 @@
+use super::*;
+use serde_json::json;
+use std::io::Read;
+use toolstead_domain::{
+    ports::output_store::{NoOutputs, OutputStore},
+    principal::Principal,
+    testing::{in_memory_output_store::InMemoryOutputStore, samples},
+    tool_input_schema::Formats,
+};
+
+async fn bounded_in(outputs: &dyn OutputStore, result: ToolResult, schema: Option<Value>, budget: usize) -> ToolResult {
+    let owner = Principal::local();
+    let mut keeper = Keeper::new(outputs, &owner, samples::call_id(1), 64 << 20);
+    let schema = schema.map(|schema| ToolInputSchema::compile(&schema, Formats::Annotations).unwrap());
+    bounded(result, schema.as_ref(), budget, &mut keeper).await
+}
+
+async fn kept(outputs: &dyn OutputStore, handle: &str) -> String {
+    let mut content = outputs.open(&Principal::local(), handle.parse().unwrap()).await.unwrap().unwrap();
+    let mut text = String::new();
+    content.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn characters(result: &ToolResult) -> usize {
+    result.content().iter().filter_map(block_text).map(|text| text.chars().count()).sum()
+}
+
+/// Bounds a text; returns what is left of it, whose characters are at most the budget.
+async fn cut_text(text: &str, budget: usize) -> String {
+    let outputs = InMemoryOutputStore::new();
+    let result = bounded_in(&outputs, ToolResult::text(text), None, budget).await;
+    assert!(characters(&result) <= budget, "{} of {budget}", characters(&result));
+    assert_eq!(kept(&outputs, "o1").await, text, "the whole is kept");
+    result.joined_text()
+}
+
+#[tokio::test]
+async fn what_fits_is_not_touched() {
+    let outputs = InMemoryOutputStore::new();
+    for text in ["x".repeat(1000), "🦀".repeat(1000)] {
+        let raw = json!({"content": [{"type": "text", "text": text}], "structuredContent": {"a": 1}, "x": 2});
+        let result = ToolResult::from_upstream(raw.clone()).unwrap();
+        let bound = bounded_in(&outputs, result, None, 1000).await;
+        assert_eq!(Value::Object(bound.into_object()).to_string(), raw.to_string());
+    }
+    assert!(outputs.is_empty());
+}
+
+#[tokio::test]
+async fn a_cut_falls_between_characters_and_names_the_lines_and_the_handle() {
+    let text = cut_text(&"🦀ä".repeat(25_000), 30_000).await;
+    assert!(text.starts_with("🦀ä🦀ä") && text.ends_with("🦀ä🦀ä"), "{text}");
+    assert!(text.contains(" of 50000 characters (within line 1) are left out here; all of it is `o1`: read_file {"));
+
+    let lines: Vec<String> = (1..=5000).map(|number| format!("line {number}")).collect();
+    let text = cut_text(&lines.join("\n"), 5000).await;
+    let notice = text.lines().find(|line| line.starts_with("[…")).unwrap();
+    let (before, after) = text.split_once(notice).unwrap();
+    let number = |line: &str| line.strip_prefix("line ").unwrap().parse::<usize>().unwrap();
+    let (last, next) =
+        (number(before.trim_end().lines().last().unwrap()), number(after.trim_start().lines().next().unwrap()));
+    assert!(notice.contains(&format!("(lines {} to {})", last + 1, next - 1)), "{last} {next} {notice}");
+    assert!(notice.contains(&format!("read_file {{\"path\": \"o1\", \"offset\": {}}}", last + 1)), "{notice}");
+    let missing: usize = lines[last..next - 1].iter().map(|line| line.len() + 1).sum();
+    assert!(notice.contains(&format!("[… {missing} of {} characters", lines.join("\n").len())), "{notice}");
+}
+
+#[tokio::test]
+async fn every_budget_is_kept_also_the_smallest() {
+    for budget in [400, 999, 1000, 1001, 7777] {
+        cut_text(&"ab\n🦀".repeat(5000), budget).await;
+        cut_text(&"\n".repeat(20_000), budget).await;
+    }
+    let outputs = InMemoryOutputStore::new();
+    let result = bounded_in(&outputs, ToolResult::text("x".repeat(300_000)), None, 0).await;
+    assert_eq!(
+        result.joined_text(),
+        "[… 300000 of 300000 characters are left out; all of it is `o1`: read_file {\"path\": \"o1\"}, or pass it on as {\"$ref\": \"o1\"} …]"
+    );
+}
+
+#[tokio::test]
+async fn many_blocks_and_resources_are_one_text() {
+    let mut blocks = vec![json!({"type": "text", "text": "x"}); 31_000];
+    blocks.insert(5, json!({"type": "image", "data": "AAAA", "mimeType": "image/png"}));
+    blocks.push(json!({"type": "resource", "resource": {"uri": "a:b", "text": "y".repeat(5000)}}));
+    let outputs = InMemoryOutputStore::new();
+    let result = bounded_in(&outputs, ToolResult::of_blocks(blocks), None, 30_000).await;
+    assert!(characters(&result) <= 30_000);
+    assert_eq!(result.content()[5]["type"], "image", "what is no text stays");
+    assert_eq!(result.content().last().unwrap()["resource"]["uri"], "a:b", "the end is that of the last block");
+    let written = Value::Object(result.as_object().clone()).to_string();
+    assert_eq!(written.matches("characters (lines").count(), 1, "the notice stands once");
+    assert_eq!(kept(&outputs, "o1").await, format!("{}{}", "x\n".repeat(31_000), "y".repeat(5000)));
+    let result =
+        bounded_in(&outputs, ToolResult::of_blocks(vec![json!({"type": "text", "text": ""}); 50_000]), None, 1000)
+            .await;
+    assert!(result.content().len() < 1000, "blocks of nothing are bounded, too");
+}
+
+#[tokio::test]
+async fn structured_content_over_the_budget_is_left_out_and_kept_once() {
+    let data = json!({"rows": vec![json!({"name": "x".repeat(90)}); 500]});
+    // As text and as structure.
+    let outputs = InMemoryOutputStore::new();
+    let result = bounded_in(&outputs, ToolResult::json(data.clone()), None, 5000).await;
+    assert!(characters(&result) <= 5000 && result.structured_content().is_none());
+    assert_eq!(outputs.len(), 1, "the same data is kept once");
+    assert_eq!(result.as_object()["_meta"][OUTPUTS][0]["handle"], "o1");
+    assert!(result.joined_text().contains("[the structured content is too large and left out; all of it is `o1`"));
+    // Beside a short text.
+    let outputs = InMemoryOutputStore::new();
+    let result = ToolResult::text("500 rows").with_structured_content(data.clone());
+    let result = bounded_in(&outputs, result, None, 5000).await;
+    assert!(
+        result
+            .joined_text()
+            .starts_with("500 rows\n[the structured content is too large and left out; all of it is `o1`")
+    );
+    assert_eq!(serde_json::from_str::<Value>(&kept(&outputs, "o1").await).unwrap(), data);
+    assert_eq!(
+        result.as_object()["_meta"][OUTPUTS],
+        json!([{"of": "structuredContent", "handle": "o1", "mediaType": "application/json", "bytes": kept(&outputs, "o1").await.len()}])
+    );
+}
+
+#[tokio::test]
+async fn where_a_schema_wants_structured_content_it_is_shortened_or_the_result_is_an_error() {
+    let text = json!({"type": "string"});
+    let schema = |text: Value, least: u64| {
+        let items = json!({"type": "array", "minItems": least, "items": text});
+        Some(json!({"type": "object", "required": ["all", "count"],
+            "properties": {"all": items, "count": {"type": "integer"}}}))
+    };
+    let data = json!({"all": vec!["🦀".repeat(3000); 300], "count": 300});
+    let result = || ToolResult::text("300").with_structured_content(data.clone());
+    let outputs = InMemoryOutputStore::new();
+    let short = bounded_in(&outputs, result(), schema(text.clone(), 1), 5000).await;
+    let content = short.structured_content().unwrap();
+    assert!(!is_longer(content, 5000) && content["count"] == 300);
+    assert!(content["all"][0].as_str().unwrap().contains("of 3000 characters are left out here"), "{content}");
+    assert!(short.joined_text().contains("long texts are cut and its long lists end early; all of it is `o1`"));
+    assert!(!short.is_error());
+    let unfit = bounded_in(&outputs, result(), schema(text, 300), 5000).await;
+    assert_eq!(
+        (unfit.is_error(), unfit.error_kind(), unfit.structured_content()),
+        (true, Some(ErrorKind::TooLarge), None)
+    );
+    assert!(unfit.joined_text().starts_with("300\nThe call was done, do not repeat it."), "{}", unfit.joined_text());
+}
+
+#[tokio::test]
+async fn images_over_the_bound_are_kept_decoded_and_named() {
+    let image = |bytes: usize| json!({"type": "image", "data": "A".repeat(bytes), "mimeType": "image/png"});
+    let blob =
+        json!({"type": "resource", "resource": {"uri": "a:b", "blob": "QUJD".repeat(1 << 20), "mimeType": "text/csv"}});
+    let outputs = InMemoryOutputStore::new();
+    let blocks = vec![image(4 << 20), blob, image(400)];
+    let result = bounded_in(&outputs, ToolResult::of_blocks(blocks.clone()), None, 5000).await;
+    assert_eq!(result.content()[0], blocks[0]);
+    assert_eq!(result.content()[2], blocks[2], "a small one behind a large one still fits");
+    assert_eq!(
+        result.content()[1]["text"],
+        "[the resource (text/csv, 3145728 bytes) is left out here: all of it is `o1`]"
+    );
+    assert!(kept(&outputs, "o1").await.starts_with("ABCABC"));
+    let result = bounded_in(&outputs, ToolResult::of_blocks(vec![image(1 << 20); 40]), None, 5000).await;
+    assert_eq!(result.content().len(), 6);
+    assert!(result.content()[5]["text"].as_str().unwrap().starts_with("[35 blocks of binary data are left out here"));
+    let link = json!({"type": "resource_link", "uri": "a:b", "description": "z".repeat(9000)});
+    let result = bounded_in(&outputs, ToolResult::of_blocks(vec![link]), None, 5000).await;
+    assert!(characters(&result) <= 5000 && result.joined_text().contains("of 9"), "{}", result.joined_text());
+}
+
+#[tokio::test]
+async fn what_could_not_be_kept_is_said_to_be_lost() {
+    let result = bounded_in(&NoOutputs, ToolResult::text("x".repeat(9000)), None, 5000).await;
+    assert!(
+        result.joined_text().contains("(within line 1) are left out here; it is not kept: ask for less at a time …]")
+    );
+    assert!(result.as_object().get("_meta").is_none());
+    let outputs = InMemoryOutputStore::new();
+    let owner = Principal::local();
+    let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), 8001);
+    let result = bounded(ToolResult::text("ä".repeat(9000)), None, 5000, &mut keeper).await;
+    assert!(result.joined_text().contains("its first 8000 bytes are `o1`, the rest is not kept"));
+    assert_eq!(kept(&outputs, "o1").await, "ä".repeat(4000));
+    assert_eq!(result.as_object()["_meta"][OUTPUTS][0]["bytesInAll"], 18_000);
+}

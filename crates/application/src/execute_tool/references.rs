@@ -1,0 +1,251 @@
+//! `{"$ref": "o17"}` among arguments: a stored output stands there, and never passed through the model.
+//!
+//! A reference is an object with the member `$ref`, a handle, perhaps the member `select`, a JSON Pointer, and no other.
+//! Anything else is data, a JSON Schema's `{"$ref": "#/…"}` among it. What is put in is not looked at again: a stored
+//! output that holds a reference means nothing by it.
+
+mod selection;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use selection::select;
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, io::Read};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::{
+        output_store::{OutputHandle, OutputStore, StoredOutput},
+        tool_repository::StoreError,
+    },
+    principal::Principal,
+    tool_failure::ToolFailure,
+};
+
+/// References of one call.
+const MAX_REFERENCES: usize = 64;
+/// All arguments of a call with what was put in, as JSON: as much as one message may have.
+const MAX_BYTES: usize = 16 << 20;
+/// So many handles are named where one is unknown.
+const TOLD_HANDLES: usize = 5;
+
+/// Arguments without references.
+#[derive(Debug)]
+pub(super) struct Substituted {
+    pub(super) arguments: Map<String, Value>,
+    /// The values that were put in and are no texts, as the texts that they were kept as, by their place.
+    pub(super) texts: Vec<(String, String)>,
+    /// What was put in where, in words.
+    pub(super) references: Vec<String>,
+}
+
+/// One reference.
+#[derive(Debug)]
+struct Reference {
+    /// Its place: a JSON Pointer into the arguments.
+    place: String,
+    select: Option<String>,
+}
+
+/// Puts the principal's outputs in the place of references to them.
+pub(super) async fn substitute(
+    arguments: Map<String, Value>,
+    principal: &Principal,
+    outputs: &dyn OutputStore,
+) -> Result<Substituted, ToolFailure> {
+    let mut arguments = Value::Object(arguments);
+    let mut found = BTreeMap::new();
+    collect(&arguments, &mut String::new(), &mut found);
+    let mut substituted = Substituted { arguments: Map::new(), texts: Vec::new(), references: Vec::new() };
+    let count: usize = found.values().map(Vec::len).sum();
+    if count > MAX_REFERENCES {
+        let message =
+            format!("the arguments hold {count} references to stored outputs, at most {MAX_REFERENCES} are followed");
+        return Err(ToolFailure::new(ErrorKind::TooLarge, message));
+    }
+    // Each output is read once and let go before the next one.
+    let mut bytes = if count > 0 { length(&arguments) } else { 0 };
+    for (handle, references) in found {
+        let Some(stored) = outputs.find(principal, handle).await.map_err(unreadable)? else {
+            return Err(unknown(handle, principal, outputs).await);
+        };
+        let whole = references.iter().filter(|reference| reference.select.is_none()).count();
+        let too_large = (stored.bytes as usize).saturating_mul(whole).saturating_add(bytes) > MAX_BYTES;
+        if too_large {
+            return Err(over(&stored));
+        }
+        let Some(content) = outputs.open(principal, handle).await.map_err(unreadable)? else {
+            return Err(unknown(handle, principal, outputs).await);
+        };
+        let read = {
+            let stored = stored.clone();
+            tokio::task::spawn_blocking(move || values(content, &stored, references, MAX_BYTES - bytes.min(MAX_BYTES)))
+        };
+        for (reference, value, text) in read.await.map_err(|ended| unreadable_content(ended.into()))?? {
+            bytes = bytes.saturating_add(length(&value));
+            if bytes > MAX_BYTES {
+                return Err(over(&stored));
+            }
+            substituted.references.push(told(&reference, &stored, &value));
+            if let Some(text) = text {
+                substituted.texts.push((reference.place.clone(), text));
+            }
+            if let Some(place) = arguments.pointer_mut(&reference.place) {
+                *place = value;
+            }
+        }
+    }
+    if let Value::Object(members) = arguments {
+        substituted.arguments = members;
+    }
+    Ok(substituted)
+}
+
+/// The arguments with these texts in these places.
+pub(super) fn with_texts(arguments: &Map<String, Value>, texts: Vec<(String, String)>) -> Map<String, Value> {
+    let mut arguments = Value::Object(arguments.clone());
+    for (place, text) in texts {
+        if let Some(place) = arguments.pointer_mut(&place) {
+            *place = text.into();
+        }
+    }
+    match arguments {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// Finds the references, at any depth. The arguments themselves are none.
+fn collect(value: &Value, place: &mut String, found: &mut BTreeMap<OutputHandle, Vec<Reference>>) {
+    if !place.is_empty()
+        && let Some((handle, select)) = reference(value)
+    {
+        found.entry(handle).or_default().push(Reference { place: place.clone(), select });
+        return;
+    }
+    let mut below = |step: &str, value: &Value| {
+        let length = place.len();
+        place.push('/');
+        place.push_str(step);
+        collect(value, place, found);
+        place.truncate(length);
+    };
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, value)| below(&name.replace('~', "~0").replace('/', "~1"), value));
+        }
+        Value::Array(items) => items.iter().enumerate().for_each(|(at, value)| below(&at.to_string(), value)),
+        _ => {}
+    }
+}
+
+/// The handle and the selection of a value that is a reference.
+fn reference(value: &Value) -> Option<(OutputHandle, Option<String>)> {
+    let members = value.as_object()?;
+    let handle = members.get("$ref")?.as_str()?.parse().ok()?;
+    match (members.len(), members.get("select")) {
+        (1, None) => Some((handle, None)),
+        (2, Some(Value::String(pointer))) => Some((handle, Some(pointer.clone()))),
+        _ => None,
+    }
+}
+
+/// A reference, its value, and the text of a value that is no text itself.
+type Resolved = (Reference, Value, Option<String>);
+
+/// Reads the output and makes of it what each reference means: the value, and its text where it is no text itself.
+fn values(
+    content: impl Read,
+    stored: &StoredOutput,
+    references: Vec<Reference>,
+    most: usize,
+) -> Result<Vec<Resolved>, ToolFailure> {
+    let mut bytes = Vec::with_capacity(stored.bytes as usize);
+    // A content has the size that is told; a store that errs must not fill the memory.
+    content.take(stored.bytes).read_to_end(&mut bytes).map_err(|error| unreadable_content(error.into()))?;
+    let text = String::from_utf8(bytes);
+    let value = |reference: &Reference| match (&text, &reference.select) {
+        (Ok(text), Some(pointer)) => select(text, pointer, most).map_err(|why| {
+            let message = format!("`{pointer}` cannot be selected in `{}`: {why}", stored.handle);
+            ToolFailure::new(ErrorKind::InvalidInput, message)
+        }),
+        (Ok(text), None) if stored.media_type == "application/json" => Ok(match serde_json::from_str(text) {
+            Ok(Value::String(text)) => (text.into(), None),
+            Ok(value) => (value, Some(text.clone())),
+            // Nested too deep, say. The text is what it is.
+            Err(_) => (text.as_str().into(), None),
+        }),
+        (Ok(text), None) => Ok((text.as_str().into(), None)),
+        // As MCP carries what is binary.
+        (Err(bytes), None) => Ok((STANDARD.encode(bytes.as_bytes()).into(), None)),
+        (Err(_), Some(_)) => {
+            let message =
+                format!("nothing can be selected in `{}`: it is binary ({})", stored.handle, stored.media_type);
+            Err(ToolFailure::new(ErrorKind::InvalidInput, message))
+        }
+    };
+    references
+        .into_iter()
+        .map(|reference| {
+            let (value, text) = value(&reference)?;
+            Ok((reference, value, text))
+        })
+        .collect()
+}
+
+/// Bytes of the value as compact JSON.
+fn length(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // JSON values always serialize, and the count takes everything.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+fn told(reference: &Reference, stored: &StoredOutput, value: &Value) -> String {
+    let Reference { place, select } = reference;
+    let whole = format!("the stored output `{}` ({} bytes of {})", stored.handle, stored.bytes, stored.media_type);
+    match select {
+        None => format!("`{place}` is {whole}"),
+        Some(pointer) => format!("`{place}` is `{pointer}` of {whole}: {} bytes", length(value)),
+    }
+}
+
+async fn unknown(handle: OutputHandle, principal: &Principal, outputs: &dyn OutputStore) -> ToolFailure {
+    let message = format!("`{handle}` names no stored output: there never was one, or it has expired");
+    let failure = ToolFailure::new(ErrorKind::InvalidInput, message);
+    let latest = outputs.latest(principal, TOLD_HANDLES).await.unwrap_or_default();
+    let latest: Vec<String> =
+        latest.iter().map(|one| format!("`{}` ({} bytes of {})", one.handle, one.bytes, one.media_type)).collect();
+    match latest.is_empty() {
+        true => failure.next("Nothing is stored: call the tool again whose output you want."),
+        false => failure.next(format!("The latest are {}.", latest.join(", "))),
+    }
+}
+
+fn over(stored: &StoredOutput) -> ToolFailure {
+    let message = format!(
+        "with the stored output `{}` ({} bytes) the arguments are larger than {MAX_BYTES} bytes",
+        stored.handle, stored.bytes
+    );
+    ToolFailure::new(ErrorKind::TooLarge, message).next("Take a part of it with `select`, or of a file.")
+}
+
+fn unreadable(error: StoreError) -> ToolFailure {
+    unreadable_content(error.into())
+}
+
+fn unreadable_content(cause: Box<dyn std::error::Error + Send + Sync>) -> ToolFailure {
+    tracing::warn!(error = &*cause as &dyn std::error::Error, "a stored output could not be read");
+    ToolFailure::new(ErrorKind::Io, "the stored output could not be read").caused_by(cause)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! Contents as files in a folder beside the database, each named by its SHA-256 and so kept once.
+//!
+//! Anybody may write a content at any time, under a temporary name. It gets its true name ([`Blobs::adopt`]) and loses
+//! it ([`Blobs::remove`]) only while the database's write lock is held, by a transaction that also says what the content
+//! is needed for: so no process removes a content in the moment in which another one begins to need it.
+//!
+//! Everything that touches the disk blocks.
+
+use sha2::{Digest, Sha256};
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+use tokio::sync::Notify;
+use toolstead_domain::content_digest::ContentDigest;
+use uuid::Uuid;
+
+/// The folder of contents that have no name yet, within the folder of contents.
+const TEMPORARY: &str = "new";
+
+/// The folder of contents.
+#[derive(Debug)]
+pub(super) struct Blobs {
+    folder: PathBuf,
+    /// Whose temporary files are whose: those of a dead process are nobody's.
+    instance: Uuid,
+    /// Whether a name survives a power cut.
+    power_safe: bool,
+    growth: Growth,
+}
+
+/// Tells when many bytes were added.
+#[derive(Debug)]
+struct Growth {
+    step: u64,
+    added: AtomicU64,
+    told: Notify,
+}
+
+/// A content on its way. Its temporary file goes with the value.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    digest: ContentDigest,
+    bytes: u64,
+    /// `None`: the content was there already.
+    temporary: Option<PathBuf>,
+}
+
+impl Blobs {
+    /// The contents in this folder, which need not exist yet. `step`: see [`grown`](Self::grown).
+    pub(super) fn new(folder: PathBuf, instance: Uuid, power_safe: bool, step: u64) -> Self {
+        let growth = Growth { step, added: AtomicU64::new(0), told: Notify::new() };
+        Self { folder, instance, power_safe, growth }
+    }
+
+    /// Returns once this process added a further `step` of bytes.
+    pub(super) async fn grown(&self) {
+        self.growth.told.notified().await;
+    }
+
+    /// Writes a content to the disk, under a temporary name unless it is there already.
+    pub(super) fn prepare(&self, content: &[u8]) -> io::Result<Prepared> {
+        let digest = ContentDigest(Sha256::digest(content).into());
+        let bytes = content.len() as u64;
+        if is_whole(&self.path(digest), bytes) {
+            return Ok(Prepared { digest, bytes, temporary: None });
+        }
+        let temporary = self.folder.join(TEMPORARY);
+        make_folder(&temporary)?;
+        let temporary = temporary.join(format!("{}.{}", self.instance, Uuid::new_v4()));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        // From here on the file goes with the value.
+        let prepared = Prepared { digest, bytes, temporary: Some(temporary) };
+        file.write_all(content)?;
+        // A name that is on the disk before its content would name another content after a power cut.
+        file.sync_all()?;
+        Ok(prepared)
+    }
+
+    /// Gives the content its name. Returns false, and does nothing, if it was there when it was prepared and has been
+    /// removed since. Only under the write lock.
+    pub(super) fn adopt(&self, content: &mut Prepared) -> io::Result<bool> {
+        let path = self.path(content.digest);
+        if is_whole(&path, content.bytes) {
+            return Ok(true);
+        }
+        let Some(temporary) = &content.temporary else { return Ok(false) };
+        let Some(folder) = path.parent() else { return Ok(false) };
+        make_folder(folder)?;
+        std::fs::rename(temporary, &path)?;
+        content.temporary = None;
+        let Growth { step, added, told } = &self.growth;
+        if added.fetch_add(content.bytes, Ordering::Relaxed) + content.bytes > *step {
+            added.store(0, Ordering::Relaxed);
+            told.notify_one();
+        }
+        if self.power_safe {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(true)
+    }
+
+    /// Opens a content; `None` if it is not there.
+    pub(super) fn open(&self, digest: ContentDigest) -> io::Result<Option<File>> {
+        match File::open(self.path(digest)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes a content. Whoever has it open reads on. Only under the write lock.
+    pub(super) fn remove(&self, digest: ContentDigest) -> io::Result<()> {
+        match std::fs::remove_file(self.path(digest)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The contents that are there.
+    pub(super) fn digests(&self) -> Vec<ContentDigest> {
+        let folders = names(&self.folder).filter(|(name, _)| name.len() == 2);
+        let files = folders.flat_map(|(start, folder)| {
+            names(&folder).filter_map(move |(rest, _)| format!("{start}{rest}").parse().ok()).collect::<Vec<_>>()
+        });
+        files.collect()
+    }
+
+    /// Removes what dead processes left unfinished.
+    pub(super) fn remove_unfinished(&self, lives: impl Fn(Uuid) -> bool) {
+        for (name, path) in names(&self.folder.join(TEMPORARY)) {
+            let owner = name.split_once('.').and_then(|(owner, _)| owner.parse().ok());
+            if owner.is_some_and(|owner| owner != self.instance && !lives(owner)) {
+                // Another process may be at the same work.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+
+    fn path(&self, digest: ContentDigest) -> PathBuf {
+        let name = digest.to_string();
+        let (start, rest) = name.split_at(2);
+        self.folder.join(start).join(rest)
+    }
+}
+
+impl Prepared {
+    /// Stands for the content.
+    pub(super) fn digest(&self) -> ContentDigest {
+        self.digest
+    }
+
+    /// Its size.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if let Some(path) = &self.temporary {
+            // What stays is removed once this process is dead.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A file that a full disk or a power cut left short is written again.
+fn is_whole(path: &Path, bytes: u64) -> bool {
+    std::fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() == bytes)
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Names and paths of what a folder holds; nothing if it is not there.
+fn names(folder: &Path) -> impl Iterator<Item = (String, PathBuf)> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{io::Read, os::unix::fs::PermissionsExt};
+
+    fn kept(blobs: &Blobs, digest: ContentDigest) -> Option<Vec<u8>> {
+        let mut content = Vec::new();
+        blobs.open(digest).unwrap()?.read_to_end(&mut content).unwrap();
+        Some(content)
+    }
+
+    #[test]
+    fn a_content_has_no_name_before_it_is_adopted_and_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = Blobs::new(folder.path().join("blobs"), Uuid::from_u128(1), true, 1);
+        let mut prepared = blobs.prepare(b"x").unwrap();
+        assert_eq!((kept(&blobs, prepared.digest()), blobs.digests()), (None, vec![]));
+        assert!(blobs.adopt(&mut prepared).unwrap());
+        assert_eq!(kept(&blobs, prepared.digest()).unwrap(), b"x");
+        assert_eq!(blobs.digests(), [prepared.digest()]);
+        let path = blobs.path(prepared.digest());
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!([mode(&path), mode(path.parent().unwrap()), mode(&blobs.folder)], [0o600, 0o700, 0o700]);
+        blobs.remove(prepared.digest()).unwrap();
+        blobs.remove(prepared.digest()).unwrap();
+        assert_eq!(kept(&blobs, prepared.digest()), None);
+    }
+
+    #[test]
+    fn a_content_that_went_while_it_was_prepared_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = Blobs::new(folder.path().to_owned(), Uuid::from_u128(1), false, 1);
+        assert!(blobs.adopt(&mut blobs.prepare(b"x").unwrap()).unwrap());
+        let mut again = blobs.prepare(b"x").unwrap();
+        assert!(again.temporary.is_none(), "a content is written once");
+        blobs.remove(again.digest()).unwrap();
+        assert!(!blobs.adopt(&mut again).unwrap());
+        assert!(blobs.adopt(&mut blobs.prepare(b"x").unwrap()).unwrap());
+        // A file that was left short is no content.
+        std::fs::write(blobs.path(again.digest()), "").unwrap();
+        assert!(blobs.adopt(&mut blobs.prepare(b"x").unwrap()).unwrap());
+        assert_eq!(kept(&blobs, again.digest()).unwrap(), b"x");
+    }
+
+    #[test]
+    fn what_is_not_adopted_goes_with_its_value_or_with_the_next_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two, three] = [1, 2, 3].map(|id| Blobs::new(folder.path().to_owned(), Uuid::from_u128(id), false, 1));
+        let unfinished = || names(&folder.path().join(TEMPORARY)).count();
+        drop(one.prepare(b"x").unwrap());
+        assert_eq!(unfinished(), 0);
+        // Killed processes drop nothing.
+        for blobs in [&one, &two, &three] {
+            std::mem::forget(blobs.prepare(b"x").unwrap());
+        }
+        two.remove_unfinished(|id| id == Uuid::from_u128(3));
+        assert_eq!(unfinished(), 2, "those of the living stay");
+    }
+}

@@ -1,0 +1,217 @@
+//! The journal of file changes: rows here, contents in files.
+
+use super::{
+    blobs::{Blobs, Prepared},
+    contents,
+    fault::{Fault, store_error},
+    writer::Writer,
+};
+use async_trait::async_trait;
+use futures::FutureExt;
+use sha2::{Digest, Sha256};
+use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
+use std::{
+    ffi::OsString,
+    io::Read,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::PathBuf,
+    sync::Arc,
+};
+use toolstead_domain::{
+    content_digest::ContentDigest,
+    ports::{
+        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
+        clock::Timestamp,
+        tool_repository::StoreError,
+    },
+    principal::Principal,
+    tool_call::CallId,
+};
+use uuid::Uuid;
+
+/// Writes through the [`Writer`], reads from the pool.
+#[derive(Debug)]
+pub(super) struct SqliteChangeJournal {
+    writer: Writer,
+    readers: SqlitePool,
+    blobs: Arc<Blobs>,
+}
+
+impl SqliteChangeJournal {
+    /// A journal in this database, with its contents there.
+    pub(super) fn new(writer: Writer, readers: SqlitePool, blobs: Arc<Blobs>) -> Self {
+        Self { writer, readers, blobs }
+    }
+
+    async fn keep(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), Arc<Fault>> {
+        let digests: Vec<ContentDigest> = contents.iter().map(|content| content.digest).collect();
+        let contents: Vec<Vec<u8>> = contents.into_iter().map(|content| content.bytes).collect();
+        loop {
+            let prepared = contents::prepare(&self.blobs, contents.clone()).await?;
+            // Undoing would otherwise bring back something else.
+            if prepared.iter().map(Prepared::digest).ne(digests.iter().copied()) {
+                return Err(Fault::Unreadable("a content does not have the digest that it came with".into()).into());
+            }
+            let (blobs, entry) = (self.blobs.clone(), entry.clone());
+            // Retention may have removed a content between the two steps. Then it is written again.
+            if self.writer.apply(move |connection| insert(connection, blobs, entry, prepared).boxed()).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn entries(&self, principal: &Principal, rows: Vec<SqliteRow>) -> Result<Vec<JournalEntry>, Fault> {
+        let mut entries = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let changes = sqlx::query(
+                "SELECT path, before_digest, before_mode, after_digest, after_mode
+                 FROM file_changes INDEXED BY file_changes_by_entry WHERE entry = $1 ORDER BY seq",
+            )
+            .bind(row.try_get::<i64, _>(0)?)
+            .fetch_all(&self.readers)
+            .await?;
+            entries.push(JournalEntry {
+                call: CallId(row.try_get(1)?),
+                principal: principal.clone(),
+                session: row.try_get(2)?,
+                tool: row.try_get(3)?,
+                at: Timestamp(row.try_get(4)?),
+                changes: changes.iter().map(change).collect::<Result<_, Fault>>()?,
+                reverts: row.try_get::<Option<Uuid>, _>(5)?.map(CallId),
+            });
+        }
+        // Retention may have taken an entry between the two reads; its files went with it.
+        entries.retain(|entry| !entry.changes.is_empty());
+        Ok(entries)
+    }
+
+    async fn of_call(&self, principal: &Principal, call: CallId) -> Result<Option<JournalEntry>, Fault> {
+        let row = sqlx::query(
+            "SELECT seq, call, session, tool, at, reverts FROM journal_entries
+             WHERE principal = $1 AND call = $2",
+        )
+        .bind(principal.id())
+        .bind(call.0)
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(self.entries(principal, row).await?.pop())
+    }
+
+    async fn newest(&self, principal: &Principal, session: &str, limit: usize) -> Result<Vec<JournalEntry>, Fault> {
+        let rows = sqlx::query(
+            "SELECT seq, call, session, tool, at, reverts
+             FROM journal_entries INDEXED BY journal_entries_by_session
+             WHERE principal = $1 AND session = $2 ORDER BY seq DESC LIMIT $3",
+        )
+        .bind(principal.id())
+        .bind(session)
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(&self.readers)
+        .await?;
+        self.entries(principal, rows).await
+    }
+
+    async fn read(&self, digest: ContentDigest) -> Result<Option<Vec<u8>>, Fault> {
+        // A file without its row is one that nobody needs any more.
+        let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM contents WHERE digest = $1)")
+            .bind(digest.0.as_slice())
+            .fetch_one(&self.readers)
+            .await?;
+        let blobs = self.blobs.clone();
+        let read = move || {
+            let Some(mut file) = blobs.open(digest)? else { return Ok(None) };
+            let mut content = Vec::new();
+            file.read_to_end(&mut content)?;
+            Ok(Some(content))
+        };
+        let Some(content) = (if known { contents::on_files(read).await? } else { None }) else { return Ok(None) };
+        match Sha256::digest(&content).as_slice() == digest.0 {
+            true => Ok(Some(content)),
+            false => Err(Fault::Unreadable("a kept content is damaged".into())),
+        }
+    }
+}
+
+#[async_trait]
+impl ChangeJournal for SqliteChangeJournal {
+    async fn record(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), StoreError> {
+        let failed = format!("record what the call {} changes", entry.call);
+        self.keep(entry, contents).await.map_err(|fault| store_error(failed, fault))
+    }
+
+    async fn find(&self, principal: &Principal, call: CallId) -> Result<Option<JournalEntry>, StoreError> {
+        let found = self.of_call(principal, call).await;
+        found.map_err(|fault| store_error(format!("read what the call {call} changed"), fault))
+    }
+
+    async fn of_session(
+        &self,
+        principal: &Principal,
+        session: &str,
+        limit: usize,
+    ) -> Result<Vec<JournalEntry>, StoreError> {
+        let listed = self.newest(principal, session, limit).await;
+        listed.map_err(|fault| store_error("list what the session's calls changed", fault))
+    }
+
+    async fn content(&self, digest: ContentDigest) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read(digest).await.map_err(|fault| store_error(format!("read the kept content {digest}"), fault))
+    }
+}
+
+/// One transaction; false if the contents have to be prepared again.
+async fn insert(
+    connection: &mut SqliteConnection,
+    blobs: Arc<Blobs>,
+    entry: JournalEntry,
+    contents: Vec<Prepared>,
+) -> Result<bool, Fault> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    sqlx::query(
+        "INSERT INTO journal_entries (call, principal, session, tool, at, reverts) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (principal, call) DO NOTHING",
+    )
+    .bind(entry.call.0)
+    .bind(entry.principal.id())
+    .bind(&entry.session)
+    .bind(&entry.tool)
+    .bind(entry.at.0)
+    .bind(entry.reverts.map(|call| call.0))
+    .execute(&mut *transaction)
+    .await?;
+    let seq: i64 = sqlx::query_scalar("SELECT seq FROM journal_entries WHERE principal = $1 AND call = $2")
+        .bind(entry.principal.id())
+        .bind(entry.call.0)
+        .fetch_one(&mut *transaction)
+        .await?;
+    for change in &entry.changes {
+        sqlx::query(
+            "INSERT INTO file_changes (entry, path, before_digest, before_mode, after_digest, after_mode)
+             VALUES ($1, $2, $3, $4, $5, $6)",
+        )
+        .bind(seq)
+        .bind(change.path.as_os_str().as_bytes())
+        .bind(change.before.map(|state| state.digest.0.to_vec()))
+        .bind(change.before.map(|state| state.mode))
+        .bind(change.after.map(|state| state.digest.0.to_vec()))
+        .bind(change.after.map(|state| state.mode))
+        .execute(&mut *transaction)
+        .await?;
+    }
+    // Last, so that a row which cannot be written leaves no file behind.
+    if !contents::keep(&mut transaction, &blobs, contents).await? {
+        return Ok(false);
+    }
+    transaction.commit().await?;
+    Ok(true)
+}
+
+fn change(row: &SqliteRow) -> Result<FileChange, Fault> {
+    let state = |digest: usize, mode: usize| -> Result<Option<FileState>, Fault> {
+        let (digest, mode) = (row.try_get::<Option<&[u8]>, _>(digest)?, row.try_get::<Option<u32>, _>(mode)?);
+        let state = digest.zip(mode).map(|(digest, mode)| Ok(FileState { digest: contents::digest(digest)?, mode }));
+        state.transpose()
+    };
+    let path = PathBuf::from(OsString::from_vec(row.try_get(0)?));
+    Ok(FileChange { path, before: state(1, 2)?, after: state(3, 4)? })
+}

@@ -1,0 +1,189 @@
+//! Large outputs: rows here, contents in files.
+
+use super::{
+    blobs::{Blobs, Prepared},
+    contents,
+    fault::{Fault, store_error},
+    writer::Writer,
+};
+use async_trait::async_trait;
+use futures::FutureExt;
+use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
+use std::{num::NonZeroU64, sync::Arc};
+use toolstead_domain::{
+    ports::{
+        clock::{Clock, Timestamp},
+        output_store::{OutputHandle, OutputStore, StoredContent, StoredOutput},
+        tool_repository::StoreError,
+    },
+    principal::Principal,
+    tool_call::CallId,
+};
+
+/// Writes through the [`Writer`], reads from the pool.
+pub(super) struct SqliteOutputStore {
+    writer: Writer,
+    readers: SqlitePool,
+    blobs: Arc<Blobs>,
+    clock: Arc<dyn Clock>,
+}
+
+/// An output without its content.
+#[derive(Debug, Clone)]
+struct NewOutput {
+    principal: String,
+    call: CallId,
+    media_type: String,
+    now: Timestamp,
+}
+
+impl SqliteOutputStore {
+    /// A store in this database, with its contents there.
+    pub(super) fn new(writer: Writer, readers: SqlitePool, blobs: Arc<Blobs>, clock: Arc<dyn Clock>) -> Self {
+        Self { writer, readers, blobs, clock }
+    }
+
+    async fn keep(&self, output: NewOutput, content: &[u8]) -> Result<StoredOutput, Arc<Fault>> {
+        loop {
+            let mut prepared = contents::prepare(&self.blobs, vec![content.to_vec()]).await?;
+            let Some(prepared) = prepared.pop() else { continue };
+            let (blobs, output) = (self.blobs.clone(), output.clone());
+            let stored = self.writer.apply(move |connection| insert(connection, blobs, output, prepared).boxed());
+            // Retention may have removed the content between the two steps. Then it is written again.
+            if let Some(stored) = stored.await? {
+                return Ok(stored);
+            }
+        }
+    }
+
+    async fn row(&self, principal: &Principal, handle: OutputHandle) -> Result<Option<StoredOutput>, Fault> {
+        // A number that the database cannot hold is none of its.
+        let Ok(number) = i64::try_from(handle.0.get()) else { return Ok(None) };
+        let row = sqlx::query(
+            "SELECT number, bytes, media_type, digest FROM stored_outputs WHERE principal = $1 AND number = $2",
+        )
+        .bind(principal.id())
+        .bind(number)
+        .fetch_optional(&self.readers)
+        .await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    async fn content(&self, stored: StoredOutput) -> Result<Option<Box<dyn StoredContent>>, Fault> {
+        let blobs = self.blobs.clone();
+        let file = contents::on_files(move || blobs.open(stored.digest)).await?;
+        Ok(file.map(|file| Box::new(file) as Box<dyn StoredContent>))
+    }
+}
+
+#[async_trait]
+impl OutputStore for SqliteOutputStore {
+    async fn store(
+        &self,
+        principal: &Principal,
+        call: CallId,
+        media_type: &str,
+        content: &[u8],
+    ) -> Result<StoredOutput, StoreError> {
+        let (principal, media_type) = (principal.id().to_owned(), media_type.to_owned());
+        let output = NewOutput { principal, call, media_type, now: self.clock.now() };
+        self.keep(output, content)
+            .await
+            .map_err(|fault| store_error(format!("store an output of the call {call}"), fault))
+    }
+
+    async fn find(&self, principal: &Principal, handle: OutputHandle) -> Result<Option<StoredOutput>, StoreError> {
+        self.row(principal, handle).await.map_err(|fault| store_error(format!("find the output {handle}"), fault))
+    }
+
+    async fn open(
+        &self,
+        principal: &Principal,
+        handle: OutputHandle,
+    ) -> Result<Option<Box<dyn StoredContent>>, StoreError> {
+        let opened = match self.row(principal, handle).await {
+            Ok(Some(stored)) => self.content(stored).await,
+            Ok(None) => Ok(None),
+            Err(fault) => Err(fault),
+        };
+        opened.map_err(|fault| store_error(format!("open the output {handle}"), fault))
+    }
+
+    async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<StoredOutput>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT number, bytes, media_type, digest FROM stored_outputs WHERE principal = $1
+             ORDER BY number DESC LIMIT $2",
+        )
+        .bind(principal.id())
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(&self.readers)
+        .await;
+        rows.map_err(Fault::from)
+            .and_then(|rows| rows.iter().map(read).collect())
+            .map_err(|fault| store_error("list the latest outputs", fault))
+    }
+}
+
+/// One transaction; `None` if the content has to be prepared again.
+async fn insert(
+    connection: &mut SqliteConnection,
+    blobs: Arc<Blobs>,
+    output: NewOutput,
+    content: Prepared,
+) -> Result<Option<StoredOutput>, Fault> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let (digest, bytes) = (content.digest(), content.bytes());
+    let known = sqlx::query(
+        "UPDATE stored_outputs SET stored = max(stored, $4) WHERE principal = $1 AND digest = $2 AND media_type = $3
+         RETURNING number, bytes, media_type, digest",
+    )
+    .bind(&output.principal)
+    .bind(digest.0.as_slice())
+    .bind(&output.media_type)
+    .bind(output.now.0)
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let row = match known {
+        Some(row) => row,
+        None => {
+            let number: i64 = sqlx::query_scalar(
+                "INSERT INTO output_numbers (principal, last) VALUES ($1, 1)
+                 ON CONFLICT (principal) DO UPDATE SET last = last + 1 RETURNING last",
+            )
+            .bind(&output.principal)
+            .fetch_one(&mut *transaction)
+            .await?;
+            sqlx::query(
+                "INSERT INTO stored_outputs (principal, number, media_type, digest, bytes, call, stored)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING number, bytes, media_type, digest",
+            )
+            .bind(&output.principal)
+            .bind(number)
+            .bind(&output.media_type)
+            .bind(digest.0.as_slice())
+            .bind(i64::try_from(bytes).unwrap_or(i64::MAX))
+            .bind(output.call.0)
+            .bind(output.now.0)
+            .fetch_one(&mut *transaction)
+            .await?
+        }
+    };
+    let stored = read(&row)?;
+    // Last, so that a row which cannot be written leaves no file behind.
+    if !contents::keep(&mut transaction, &blobs, vec![content]).await? {
+        return Ok(None);
+    }
+    transaction.commit().await?;
+    Ok(Some(stored))
+}
+
+fn read(row: &SqliteRow) -> Result<StoredOutput, Fault> {
+    let number = u64::try_from(row.try_get::<i64, _>(0)?).ok().and_then(NonZeroU64::new);
+    let number = number.ok_or_else(|| Fault::Unreadable("a handle's number is positive".into()))?;
+    Ok(StoredOutput {
+        handle: OutputHandle(number),
+        bytes: row.try_get::<i64, _>(1)?.unsigned_abs(),
+        media_type: row.try_get(2)?,
+        digest: contents::digest(row.try_get(3)?)?,
+    })
+}
