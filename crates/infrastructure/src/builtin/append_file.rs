@@ -10,10 +10,8 @@ use crate::{
         snippet::surroundings,
         text_edit::lacking,
         text_encoding::{Detected, TextEncoding, detect},
-        unified_diff::unified_diff,
         world::World,
-        write_file::text_of,
-        written_file::{EDIT, etag_of, missing, notes, only},
+        written_file::{EDIT, diff_of, etag_of, missing, notes, only, text_of},
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
@@ -132,7 +130,7 @@ fn append(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
         text.push('\n');
         text.push_str(&surroundings(&lines, first.min(lines.len())..lines.len(), RADIUS));
     }
-    let diff = texts.and_then(|(before, after)| unified_diff(&path, &before, &after));
+    let diff = diff_of(&changed);
     let size = changed.new.as_ref().map_or(0, |new| new.len() as u64);
     let output = Output { bytes_added, size, created, etag: etag_of(&changed), dry_run, diff, path };
     answer(text.trim_end_matches('\n'), &output)

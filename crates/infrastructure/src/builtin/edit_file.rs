@@ -9,9 +9,8 @@ use crate::{
         run::Run,
         schema::output_schema,
         text_edit::{EditOptions, Edited, TextEdit},
-        unified_diff::unified_diff,
         world::World,
-        written_file::{EDIT, changed_elsewhere, etag_of, missing, notes, only, stale},
+        written_file::{EDIT, changed_elsewhere, diff_of, etag_of, missing, notes, only, stale},
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
@@ -172,7 +171,7 @@ fn edit(
         text.push_str(&edited.shown());
     }
     let output = Output {
-        diff: unified_diff(&path, &edited.before, &edited.after),
+        diff: diff_of(&changed),
         replacements: edited.lines.len(),
         lines: edited.lines.iter().map(|(first, _)| first + 1).take(NAMED_LINES).collect(),
         etag: etag_of(&changed),

@@ -10,10 +10,9 @@ use crate::{
         schema::output_schema,
         snippet::surroundings,
         text_edit::{EditOptions, Edited, TextEdit},
-        unified_diff::{changed_lines, unified_diff},
+        unified_diff::changed_lines,
         world::World,
-        write_file::text_of,
-        written_file::{EDIT, changed_elsewhere, etag_of, missing, notes, stale},
+        written_file::{EDIT, changed_elsewhere, diff_of, etag_of, missing, notes, stale, text_of},
     },
     sandbox::workspace::{granted::GrantedWorkspace, path_error::PathError},
 };
@@ -287,7 +286,7 @@ fn told(
             replacements: tally.replacements,
             etag: etag_of(one),
             changed_elsewhere: tally.is_stale,
-            diff: texts.and_then(|(old, new)| unified_diff(path, &old, &new)),
+            diff: diff_of(one),
             path: path.clone(),
             created,
         });

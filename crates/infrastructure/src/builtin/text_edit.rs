@@ -123,7 +123,11 @@ impl<'a> TextEdit<'a> {
         let file = DecodedFile::of(bytes, path)?;
         let view = LineView::of(&file.text);
         let found = places::find(view.text(), path, self, limit)?;
-        let hunks: Vec<Vec<Hunk>> = found.places.iter().map(|place| hunks::of_place(view.text(), place)).collect();
+        let of_place = |place| {
+            let hunks = hunks::of_place(view.text(), place).into_iter();
+            hunks.map(|hunk| Hunk { new: view.as_it_will_be(&hunk.range, &hunk.new), ..hunk }).collect()
+        };
+        let hunks: Vec<Vec<Hunk>> = found.places.iter().map(of_place).collect();
         if hunks.iter().all(Vec::is_empty) {
             let message = format!("the edit would leave `{path}` as it is");
             return Err(ToolFailure::new(ErrorKind::NoMatch, message).next("Nothing was changed."));
@@ -131,7 +135,7 @@ impl<'a> TextEdit<'a> {
         let bytes = file.spliced(&view, hunks.iter().flatten(), limit)?;
         let Applied { after, lines } = hunks::applied(view.text(), &found.places, &hunks);
         let help = found.help.or_else(|| self.line_endings_helped(&view, &found));
-        Ok(Edited { bytes, before: view.text().to_owned(), after, lines, help })
+        Ok(Edited { bytes, after, lines, help })
     }
 
     /// Whether the text stands in the file with other line endings than it was given with.
@@ -145,8 +149,7 @@ impl<'a> TextEdit<'a> {
 #[derive(Debug)]
 pub(super) struct Edited {
     pub(super) bytes: Vec<u8>,
-    /// The texts, with line feeds only.
-    pub(super) before: String,
+    /// The text, with line feeds only.
     pub(super) after: String,
     /// The lines (from 0) of each replaced place in the text after: the first, and the one behind the last.
     pub(super) lines: Vec<(usize, usize)>,
@@ -158,7 +161,7 @@ impl Edited {
     /// A file that held nothing before.
     pub(super) fn whole(text: &str) -> Self {
         let lines = vec![(0, text.lines().count())];
-        Self { bytes: text.into(), before: String::new(), after: text.into(), lines, help: None }
+        Self { bytes: text.into(), after: text.into(), lines, help: None }
     }
 
     /// The replaced places as they read now.

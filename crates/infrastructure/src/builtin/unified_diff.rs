@@ -56,8 +56,8 @@ mod tests {
     fn a_change_is_shown_with_its_surroundings() {
         let diff = unified_diff("x", "a\nb\nc\n", "a\nB\nc\n").unwrap();
         assert_eq!(diff, "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
-        assert_eq!(changed_lines("a\nb\nc\n", "a\nB\nc\n"), [1..2]);
-        assert_eq!(changed_lines("a\nb\n", "a\n"), [1..2]);
+        assert_eq!(changed_lines("a\nb\nc\nd", "a\nB\nc\nD"), [1..2, 3..4]);
+        assert_eq!(changed_lines("a\nb\nc\nd\n", "A\nb\nc\n"), [0..1, 3..4]);
         let diff = unified_diff("x", "a\rb", "a\rc").unwrap();
         assert!(diff.contains("-a\rb\n") && diff.contains("+a\rc\n"), "{diff:?}");
         let diff = unified_diff("x", "a\r", "b").unwrap();

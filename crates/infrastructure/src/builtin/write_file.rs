@@ -10,10 +10,8 @@ use crate::{
         run::Run,
         schema::output_schema,
         text_edit::{DecodedFile, lacking},
-        text_encoding::{Detected, detect},
-        unified_diff::unified_diff,
         world::World,
-        written_file::{etag_of, notes, only},
+        written_file::{diff_of, etag_of, notes, only},
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
@@ -226,20 +224,9 @@ fn told(changed: Changed, lines: usize, dry_run: bool, appended: Option<&[String
         text.push(' ');
         text.push_str(&note);
     }
-    let texts = changed.old.as_deref().and_then(text_of).zip(changed.new.as_deref().and_then(text_of));
-    let diff = texts.and_then(|(before, after)| unified_diff(path, &before, &after));
-    let output = Output { created, bytes, lines, etag: etag_of(&changed), dry_run, diff, path: path.clone() };
+    let output =
+        Output { created, bytes, lines, etag: etag_of(&changed), dry_run, diff: diff_of(&changed), path: path.clone() };
     answer(text, &output)
-}
-
-/// The text of a file for a diff, as far as it is one; lines with their endings, so that a change of these shows.
-pub(super) fn text_of(bytes: &[u8]) -> Option<String> {
-    match detect(bytes, true) {
-        Detected::Text(encoding) => {
-            encoding.decode_exactly(&bytes[encoding.mark_bytes()..]).map(std::borrow::Cow::into_owned)
-        }
-        Detected::Binary(_) => None,
-    }
 }
 
 #[cfg(test)]

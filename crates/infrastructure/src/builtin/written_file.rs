@@ -1,12 +1,18 @@
 //! What all writing tools say of a file that they changed.
 
 use crate::{
-    builtin::{change_set::Changed, etag::etag},
+    builtin::{
+        change_set::Changed,
+        etag::etag,
+        text_encoding::{Detected, detect},
+        unified_diff::unified_diff,
+    },
     sandbox::workspace::{
         granted::GrantedWorkspace,
         write::{WriteOptions, Written},
     },
 };
+use std::borrow::Cow;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// How an edit writes.
@@ -34,6 +40,23 @@ pub(super) fn missing(files: &GrantedWorkspace, path: &str) -> ToolFailure {
 /// Stands for the new content; empty for a file that is gone.
 pub(super) fn etag_of(changed: &Changed) -> String {
     changed.after.as_ref().map(|state| etag(&state.digest)).unwrap_or_default()
+}
+
+/// What changed, for the person: by lines with their real endings, so that a change of these shows.
+pub(super) fn diff_of(changed: &Changed) -> Option<String> {
+    let (old, new) = (text_of(changed.old.as_deref()?)?, text_of(changed.new.as_deref()?)?);
+    match !old.contains('\n') && old.contains('\r') {
+        true => unified_diff(&changed.shown, &old.replace('\r', "\n"), &new.replace('\r', "\n")),
+        false => unified_diff(&changed.shown, &old, &new),
+    }
+}
+
+/// The text of a file, as far as it is one.
+pub(super) fn text_of(bytes: &[u8]) -> Option<String> {
+    match detect(bytes, true) {
+        Detected::Text(encoding) => encoding.decode_exactly(&bytes[encoding.mark_bytes()..]).map(Cow::into_owned),
+        Detected::Binary(_) => None,
+    }
 }
 
 /// What is not as one might expect after a file was replaced.

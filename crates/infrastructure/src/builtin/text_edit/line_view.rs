@@ -57,6 +57,14 @@ impl<'a> LineView<'a> {
         }
     }
 
+    /// The new text for a range of the view, as the view will have it: a lone carriage return among line feeds shows.
+    pub(super) fn as_it_will_be(&self, range: &Range<usize>, new: &str) -> String {
+        let range = self.in_original(range.clone());
+        let ends_in_returns = !self.original.contains('\n') && self.original.contains('\r');
+        let new = self.with_endings_of(&range, new);
+        if ends_in_returns { new.replace('\r', "\n") } else { new.replace("\r\n", "\n") }
+    }
+
     fn ending_at(&self, range: &Range<usize>) -> Option<&'static str> {
         // Among line feeds a lone carriage return is no line ending, unless it is what is replaced.
         let is_old = !self.original.contains('\n');
