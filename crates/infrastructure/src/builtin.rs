@@ -14,6 +14,7 @@ pub mod run;
 pub mod schema;
 pub mod seen_files;
 mod snippet;
+mod source;
 mod text_encoding;
 mod text_window;
 mod unified_diff;

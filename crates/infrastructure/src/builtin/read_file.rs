@@ -7,23 +7,21 @@ use crate::{
         run::Run,
         schema::output_schema,
         snippet::{MAX_LINE_CHARS, push_cut, push_numbered},
+        source::{self, Source, on_source},
         text_encoding::{Detected, TextEncoding, detect},
         text_window::{TextWindow, count_lines, read_window},
         world::World,
     },
-    sandbox::workspace::{found::Found, granted::GrantedWorkspace, path_error::PathError},
+    sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{
-    fs::File,
-    io::{self, Cursor, Read, Seek, SeekFrom},
-};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    access::Access, category::Category, error_kind::ErrorKind, ports::output_store::StoredContent,
+    tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
 /// A page has at most as many characters.
@@ -127,25 +125,24 @@ impl BuiltInTool for ReadFile {
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        Ok(vec![Access::ReadPath(world.access(&input.path).await?)])
+        source::accesses(&input.path, world).await
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        run.on_files(move |files| read(files, &input)).await
+        on_source(input.path.clone(), run, move |files, source| read(files, source, &input)).await
     }
 }
 
-fn read(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailure> {
-    let found = files.find(&input.path)?;
-    let mut file = found.open_file()?;
-    let failed = |error: io::Error| PathError::io("read", &found.path().lexical, error);
-    let mut sample = Vec::new();
-    (&mut file).take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(failed)?;
-    let output = Output {
-        path: files.workspace().shown(&found.path().lexical),
-        size_bytes: found.facts().bytes,
-        ..Output::default()
+fn read(files: &GrantedWorkspace, source: Source, input: &Input) -> Result<ToolResult, ToolFailure> {
+    let path = source.name(files);
+    let (size_bytes, mut content): (u64, Box<dyn StoredContent>) = match source {
+        Source::File(found) => (found.facts().bytes, Box::new(found.open_file()?)),
+        Source::Output(stored, content) => (stored.bytes, content),
     };
+    let failed = |error: io::Error| unreadable(&path, error);
+    let mut sample = Vec::new();
+    (&mut content).take(SAMPLE_BYTES).read_to_end(&mut sample).map_err(failed)?;
+    let output = Output { path: path.clone(), size_bytes, ..Output::default() };
     let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
     let encoding = match &input.encoding {
         None => match detect(&sample, is_whole) {
@@ -157,8 +154,12 @@ fn read(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailu
                 .next("Leave `encoding` out to have it found out, or give a name like \"latin-1\" or \"shift_jis\".")
         })?,
     };
-    let (first, window) = windowed(files, &found, &mut file, encoding, input)?;
+    let (first, window) = windowed(files.stop(), &path, &mut content, encoding, input)?;
     shown(output, first, &window, encoding, input)
+}
+
+fn unreadable(path: &str, error: io::Error) -> ToolFailure {
+    ToolFailure::new(ErrorKind::Io, format!("could not read `{path}`: {error}")).caused_by(error)
 }
 
 /// What can be read twice.
@@ -169,21 +170,27 @@ impl<T: Read + Seek> ReadSeek for T {}
 /// The lines that were asked for, and the number of the first. They are still encoded, unless that hides line breaks:
 /// then they are UTF-8.
 fn windowed(
-    files: &GrantedWorkspace,
-    found: &Found,
-    file: &mut File,
+    stop: &Stop,
+    path: &str,
+    content: &mut Box<dyn StoredContent>,
     encoding: TextEncoding,
     input: &Input,
 ) -> Result<(u64, TextWindow), ToolFailure> {
-    let failed = |error: io::Error| PathError::io("read", &found.path().lexical, error);
-    let stop = files.stop();
+    let failed = |error: io::Error| unreadable(path, error);
     let mark = encoding.mark_bytes() as u64;
     // What cannot be cut into lines before it is decoded is read whole and becomes UTF-8.
     let mut decoded;
     let (source, start): (&mut dyn ReadSeek, u64) = if encoding.has_plain_lines() {
-        (file, mark)
+        (content, mark)
     } else {
-        let bytes = found.read(MAX_DECODED_BYTES)?;
+        let mut bytes = Vec::new();
+        content.seek(SeekFrom::Start(0)).map_err(failed)?;
+        content.take(MAX_DECODED_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > MAX_DECODED_BYTES {
+            let message =
+                format!("`{path}` is in {}, and at most {MAX_DECODED_BYTES} bytes are taken", encoding.name());
+            return Err(ToolFailure::new(ErrorKind::TooLarge, message));
+        }
         let text = encoding.decode(bytes.get(encoding.mark_bytes()..).unwrap_or_default()).0;
         decoded = Cursor::new(text.into_owned().into_bytes());
         (&mut decoded, 0)

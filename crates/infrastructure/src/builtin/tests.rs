@@ -33,10 +33,11 @@ use toolstead_domain::{
     ports::{
         caller::SilentCaller,
         clock::{Clock, Timestamp},
-        output_store::NoOutputs,
+        output_store::OutputStore,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
     principal::Principal,
+    testing::in_memory_output_store::InMemoryOutputStore,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
@@ -61,6 +62,7 @@ pub(super) struct Bench {
     folder: TempDir,
     tools: BuiltInTools,
     policy: Arc<PermissionPolicy>,
+    outputs: InMemoryOutputStore,
     runtime: Runtime,
 }
 
@@ -97,7 +99,7 @@ impl Bench {
     fn of(folder: TempDir, workspace: Workspace, policy: PermissionPolicy) -> Self {
         let tools = BuiltInTools::new(all(), world(workspace)).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        Self { folder, tools, policy: Arc::new(policy), runtime }
+        Self { folder, tools, policy: Arc::new(policy), outputs: InMemoryOutputStore::new(), runtime }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -143,6 +145,13 @@ impl Bench {
 
     pub(super) fn link(&self, target: &str, name: &str) {
         symlink(target, self.path(name)).unwrap();
+    }
+
+    /// Keeps an output of the caller; its handle.
+    pub(super) fn keep(&self, media_type: &str, content: impl AsRef<[u8]>) -> String {
+        let principal = Principal::local();
+        let store = self.outputs.store(&principal, CallId(Uuid::nil()), media_type, content.as_ref());
+        self.runtime.block_on(store).unwrap().handle.to_string()
     }
 
     /// What a model reads of a success.
@@ -200,7 +209,7 @@ impl Bench {
             client: &ClientProfile::without_protocol("test"),
             answers: None,
             caller: &SilentCaller,
-            outputs: &NoOutputs,
+            outputs: &self.outputs,
         };
         let CallOutcome::Done(result) = self.tools.call(&call, &context).await? else {
             panic!("no built-in tool asks for input")
