@@ -10,10 +10,25 @@ pub struct FileLimits {
     pub text_bytes: u64,
     /// Bytes that an edit may make of a file.
     pub result_bytes: u64,
+    /// Entries of folders that a search in files looks at.
+    pub search_entries: usize,
+    /// Lines, or files, that a search in files finds before it ends.
+    pub search_hits: usize,
+    /// Time that a search in files takes.
+    pub search_seconds: u64,
+    /// Entries of folders that finding and listing files looks at.
+    pub list_entries: usize,
 }
 
 impl Default for FileLimits {
     fn default() -> Self {
-        Self { text_bytes: 10 << 20, result_bytes: 50 << 20 }
+        Self {
+            text_bytes: 10 << 20,
+            result_bytes: 50 << 20,
+            search_entries: 1_000_000,
+            search_hits: 10_000,
+            search_seconds: 10,
+            list_entries: 100_000,
+        }
     }
 }

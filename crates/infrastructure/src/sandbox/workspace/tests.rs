@@ -5,7 +5,7 @@ use super::*;
 use crate::sandbox::workspace::{
     granted::GrantedWorkspace,
     stop::Stop,
-    walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits},
+    walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
     write::{WriteOptions, Written},
 };
 use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
@@ -320,17 +320,26 @@ fn a_call_that_nobody_waits_for_changes_nothing_any_more() {
     assert_eq!(place.names_in("w"), ["a.txt", "sub"], "no draft is left");
 }
 
-#[derive(Default)]
-struct Met(Vec<String>);
+struct Met;
 
 impl Visitor for Met {
     type Context = ();
+    type Worker = Vec<String>;
 
-    fn meet(&mut self, entry: &Entry<'_>, (): &()) -> Visit {
+    fn worker(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn meet(&self, met: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
         let opened = entry.open().is_ok();
-        self.0.push(format!("{}{}", entry.below().display(), if opened { "" } else { " -" }));
+        met.push(format!("{}{}", entry.below().display(), if opened { "" } else { " -" }));
         Visit::Continue
     }
+}
+
+/// As many entries, so deep, the shallow ones first.
+fn limits(entries: usize, depth: usize) -> WalkLimits {
+    WalkLimits { entries, depth, order: WalkOrder::ShallowFirst }
 }
 
 #[test]
@@ -339,18 +348,17 @@ fn a_walk_stays_in_the_folder_and_passes_over_what_may_not_be_read() {
     fs::create_dir_all(place.at("w/hidden/deep")).unwrap();
     symlink(place.at("out"), place.at("w/link")).unwrap();
     symlink("a.txt", place.at("w/file_link")).unwrap();
-    let walk = |limits| {
-        let mut met = Met::default();
+    let walk = |limits: WalkLimits| {
         let folder = place.granted.find(".").unwrap();
-        let walked = place.granted.walk(&folder, limits, (), &mut met).unwrap();
-        (met.0, walked)
+        let (walked, met) = place.granted.walk(&folder, limits, (), &Met).unwrap();
+        (met.concat(), walked)
     };
-    let (met, walked) = walk(WalkLimits { entries: 100, depth: 9 });
+    let (met, walked) = walk(limits(100, 9));
     assert_eq!(met, ["a.txt", "file_link -", "link -", "sub -", "sub/b.txt"]);
     assert_eq!((walked.entries, walked.refused, walked.ended), (6, 1, None));
-    let (met, _) = walk(WalkLimits { entries: 100, depth: 1 });
+    let (met, _) = walk(limits(100, 1));
     assert_eq!(met, ["a.txt", "file_link -", "link -", "sub -"]);
-    let (_, walked) = walk(WalkLimits { entries: 3, depth: 9 });
+    let (_, walked) = walk(limits(3, 9));
     assert_eq!((walked.entries, walked.ended), (3, Some(WalkEnd::Entries)));
 }
 
@@ -359,7 +367,7 @@ fn a_walk_ends_with_its_time() {
     let place = Place::new(&[]);
     let late = place.granted.with_stop(Stop::at(Instant::now()));
     let folder = late.find(".").unwrap();
-    let walked = late.walk(&folder, WalkLimits { entries: 100, depth: 9 }, (), &mut Met::default()).unwrap();
+    let (walked, _) = late.walk(&folder, limits(100, 9), (), &Met).unwrap();
     assert_eq!((walked.entries, walked.ended), (0, Some(WalkEnd::Time)));
 }
 
@@ -423,10 +431,10 @@ fn no_swap_of_a_folder_and_a_link_leads_outside() {
             if place.write("swap/written", "ours").is_ok() {
                 done[1] = 100.min(done[1] + 1);
             }
-            let mut met = Met::default();
             let folder = place.granted.find(".").unwrap();
-            place.granted.walk(&folder, WalkLimits { entries: 100, depth: 9 }, (), &mut met).unwrap();
-            if met.0.iter().any(|entry| entry.ends_with("/secret")) {
+            let any_order = WalkLimits { order: WalkOrder::AnyOrder, ..limits(100, 9) };
+            let (_, met) = place.granted.walk(&folder, any_order, (), &Met).unwrap();
+            if met.concat().iter().any(|entry| entry.ends_with("/secret")) {
                 done[2] = 100.min(done[2] + 1);
             }
         }
