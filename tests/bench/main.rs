@@ -8,6 +8,7 @@
 mod load;
 mod references;
 mod rows;
+mod search;
 
 use std::{error::Error, process::ExitCode};
 

@@ -15,6 +15,8 @@ mod mcp_client;
 mod mcp_http;
 /// The MCP server over pipes.
 mod mcp_stdio;
+/// `grep` and `glob` find what ripgrep and fd find.
+mod search;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
 mod sqlite;
 /// What the tests of the MCP server need.

@@ -103,10 +103,15 @@ impl PermissionPolicy {
         };
         let is_inside = self.roots.containing(&folder.real).is_some();
         let forbidden = self.roots.forbidden.iter();
-        let has_forbidden = folder
-            .forms()
-            .any(|form| forbidden.clone().any(|path| path.starts_with(form) || form.starts_with(path)));
-        ReadRules { roots: &self.roots, is_inside, has_forbidden, deny: matters(Effect::Deny), ask: matters(Effect::Ask) }
+        let has_forbidden =
+            folder.forms().any(|form| forbidden.clone().any(|path| path.starts_with(form) || form.starts_with(path)));
+        ReadRules {
+            roots: &self.roots,
+            is_inside,
+            has_forbidden,
+            deny: matters(Effect::Deny),
+            ask: matters(Effect::Ask),
+        }
     }
 
     /// Whether callers may see the tool: unless every call of it would be denied, whatever its arguments.

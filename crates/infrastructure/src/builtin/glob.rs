@@ -261,7 +261,9 @@ fn hint(files: &GrantedWorkspace, folder: &Found, input: &Input, plan: &Plan) ->
         names.sort_unstable();
         names.dedup();
         if names.contains(name) {
-            return format!("The name is found elsewhere below, or as something else: try `**/{name}` with type=\"any\".\n");
+            return format!(
+                "The name is found elsewhere below, or as something else: try `**/{name}` with type=\"any\".\n"
+            );
         }
         let similar = similar_names(name, names);
         if !similar.is_empty() {
@@ -363,12 +365,7 @@ fn newest(mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
 }
 
 /// `told` is what to say where nothing was found.
-fn answered(
-    input: &Input,
-    hits: Vec<Hit>,
-    walked: Walked,
-    told: &str,
-) -> Result<ToolResult, ToolFailure> {
+fn answered(input: &Input, hits: Vec<Hit>, walked: Walked, told: &str) -> Result<ToolResult, ToolFailure> {
     let total_seen = hits.len();
     let truncated = total_seen > input.limit || walked.ended.is_some();
     let hits = newest(hits, input.limit);
@@ -496,7 +493,10 @@ mod tests {
     #[test]
     fn where_nothing_matches_it_is_told_what_is_like_it() {
         let text = |pattern: &str| bench().text("glob", json!({"pattern": pattern}));
-        assert_eq!(text("**/mit.rs"), "Nothing matches `**/mit.rs` in `.`.\nThere is `mid.rs`, `new.rs`, `old.rs`.\n[1 file or folder was not looked at: a rule denies reading it.]");
+        assert_eq!(
+            text("**/mit.rs"),
+            "Nothing matches `**/mit.rs` in `.`.\nThere is `mid.rs`, `new.rs`, `old.rs`.\n[1 file or folder was not looked at: a rule denies reading it.]"
+        );
         assert!(text("mid.rs").contains("try `**/mid.rs` with type=\"any\""), "{}", text("mid.rs"));
         assert!(text("srx/*.rs").contains("In the same folder there is `src`."), "{}", text("srx/*.rs"));
         assert_eq!(text("zzzzzzzz/*.rs").lines().count(), 1);

@@ -138,9 +138,9 @@ impl Worker {
         } else if searched.is_err() {
             findings.unreadable_files += 1;
         }
-        if is_binary {
-            findings.binary_files += 1;
-        } else if matches > 0 {
+        findings.binary_files += usize::from(is_binary);
+        // Lines before the first NUL are text; a count of them would be half of one.
+        if matches > 0 && (!is_binary || self.mode == OutputMode::Content) {
             findings.total_matches += matches;
             findings.files.push(FileFindings { path: name(), modified, matches, lines });
         }

@@ -124,7 +124,8 @@ fn told_aside(input: &Input, searched: &Searched) -> String {
         }
         Some(Aside { is_whole: true, .. }) => String::new(),
         _ if searched.passed_over > 0 => {
-            let entries = counted(searched.passed_over, "file or folder").replace("file or folders", "files or folders");
+            let entries =
+                counted(searched.passed_over, "file or folder").replace("file or folders", "files or folders");
             format!("Not searched: {entries} in ignored or hidden paths. Set {flags} to search them, too.\n")
         }
         _ => String::new(),

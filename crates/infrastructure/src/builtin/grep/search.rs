@@ -124,8 +124,7 @@ fn in_one(
 /// Looks for the same in everything, whatever ignore files say, to tell whether it is worth asking for.
 fn aside(files: &GrantedWorkspace, folder: &Found, input: &Input, limits: &FileLimits) -> Option<Aside> {
     let files = files.with_stop(files.stop().within(ASIDE_TIME));
-    let input =
-        Input { no_ignore: true, show_hidden: true, output_mode: Some(OutputMode::Count), ..input.clone() };
+    let input = Input { no_ignore: true, show_hidden: true, output_mode: Some(OutputMode::Count), ..input.clone() };
     let Searched { findings, walked, .. } = in_folder(&files, folder, &input, limits).ok()?;
     let is_whole = walked.ended.is_none() && findings.ended.is_none();
     Some(Aside { lines: findings.total_matches, files: findings.files.len(), is_whole })

@@ -42,10 +42,7 @@ fn files_are_named_the_last_changed_first() {
     check(json!({"pattern": "one", "path": "build/out.rs"}), "build/out.rs");
     check(json!({"pattern": "one", "path": "build"}), "build/out.rs");
     check(json!({"pattern": "ONE", "ignore_case": true, "path": "notes.md"}), "notes.md");
-    check(
-        json!({"pattern": "o.e()", "fixed_strings": true}),
-        "Nothing matches `o.e()` in `.`.",
-    );
+    check(json!({"pattern": "o.e()", "fixed_strings": true}), "Nothing matches `o.e()` in `.`.");
 }
 
 #[test]
@@ -158,7 +155,10 @@ fn no_more_is_shown_than_a_model_gets_unless_all_is_wanted() {
     let cut = search(json!({}));
     let shown = cut.structured_content().unwrap()["matches"].as_array().unwrap().len();
     assert!((70..80).contains(&shown), "{shown}");
-    assert!(cut.joined_text().ends_with(&format!("[{shown} of 200 are shown; narrow the search, or go on with offset={shown}]")));
+    assert!(
+        cut.joined_text()
+            .ends_with(&format!("[{shown} of 200 are shown; narrow the search, or go on with offset={shown}]"))
+    );
     let next = search(json!({"offset": shown}));
     assert_eq!(next.structured_content().unwrap()["matches"][0]["line"], shown + 1);
     assert_eq!(search(json!({"head_limit": 0})).structured_content().unwrap()["truncated"], false);
@@ -198,7 +198,8 @@ fn a_search_that_finds_too_much_ends() {
     bench.put("f", "x\n".repeat(30_000));
     let count = bench.call("grep", json!({"pattern": "x", "output_mode": "count"})).unwrap();
     assert_eq!(count.structured_content().unwrap()["total_matches"], 30_000, "counting keeps nothing");
-    let content = |more| bench.call("grep", json!({"pattern": "x", "output_mode": "content", "context": more})).unwrap();
+    let content =
+        |more| bench.call("grep", json!({"pattern": "x", "output_mode": "content", "context": more})).unwrap();
     let lines = content(0);
     assert_eq!(lines.structured_content().unwrap()["total_matches"], 10_000);
     assert!(lines.joined_text().contains("because so much was found"), "{}", lines.joined_text());

@@ -186,8 +186,7 @@ impl Tree {
         let mut kinds: Vec<(String, usize)> = kinds.into_iter().collect();
         kinds.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
         let others: usize = kinds.iter().skip(KINDS).map(|(_, count)| count).sum();
-        let mut named: Vec<String> =
-            kinds.iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
+        let mut named: Vec<String> = kinds.iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
         if others > 0 {
             named.push(format!("{others} others"));
         }
@@ -202,7 +201,8 @@ impl Tree {
     }
 
     fn indent(&self, depth: usize) -> String {
-        let columns = if self.is_long { " ".repeat("0000 000000000000 2026-01-01T00:00:00Z  ".len()) } else { String::new() };
+        let columns =
+            if self.is_long { " ".repeat("0000 000000000000 2026-01-01T00:00:00Z  ".len()) } else { String::new() };
         columns + &"  ".repeat(depth)
     }
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::sandbox::workspace::{
+    facts::FileKind,
     granted::GrantedWorkspace,
     stop::Stop,
     walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
@@ -34,11 +35,14 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// A folder with a root `w`, a read-only root `ro`, and `out` that no call may touch.
+/// A folder with a root `w`, a read-only root `ro` (and another of the kernel's), and `out` that no call may touch.
 struct Place {
     folder: TempDir,
     granted: GrantedWorkspace,
 }
+
+/// A read-only root whose files are the kernel's answers.
+const KERNELS: &str = "/proc/sys/kernel/random";
 
 const WRITE: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };
 
@@ -53,7 +57,8 @@ impl Place {
         fs::write(at("w/sub/b.txt"), "below").unwrap();
         fs::write(at("ro/r.txt"), "read only").unwrap();
         fs::write(at("out/secret"), "secret").unwrap();
-        let roots = WorkspaceRoots { write: vec![at("w")], read_only: vec![at("ro")], forbidden: vec![] };
+        let roots =
+            WorkspaceRoots { write: vec![at("w")], read_only: vec![at("ro"), KERNELS.into()], forbidden: vec![] };
         let names = FolderNames { home: Some(at("w")), aliases: vec![(PathBuf::from("/known/as"), at("w"))] };
         let workspace = Arc::new(Workspace::open(&roots, names).unwrap());
         let rule = |text: &&str| {
@@ -360,6 +365,78 @@ fn a_walk_stays_in_the_folder_and_passes_over_what_may_not_be_read() {
     assert_eq!(met, ["a.txt", "file_link -", "link -", "sub -"]);
     let (_, walked) = walk(limits(3, 9));
     assert_eq!((walked.entries, walked.ended), (3, Some(WalkEnd::Entries)));
+}
+
+#[test]
+fn several_threads_meet_what_one_meets() {
+    let place = Place::new(&["Read(denied)", "Read(*.no)"]);
+    for number in 0..40 {
+        let folder = place.at(&format!("w/{}/{}", number % 7, number % 3));
+        fs::create_dir_all(folder.join("denied")).unwrap();
+        for file in 0..number * 5 {
+            fs::write(folder.join(format!("{number}-{file}.{}", if file % 9 == 0 { "no" } else { "yes" })), "")
+                .unwrap();
+        }
+    }
+    let folder = place.granted.find(".").unwrap();
+    let walk = |limits| {
+        let (walked, met) = place.granted.walk(&folder, limits, (), &Met).unwrap();
+        let mut met = met.concat();
+        met.sort();
+        (walked, met)
+    };
+    let (walked, met) = walk(limits(100_000, 9));
+    assert!(walked.refused > 100 && met.len() > 1000, "{walked:?}");
+    assert!(!met.iter().any(|entry| entry.contains("denied") || entry.contains(".no")));
+    for _ in 0..20 {
+        assert_eq!(walk(WalkLimits { order: WalkOrder::AnyOrder, ..limits(100_000, 9) }), (walked, met.clone()));
+    }
+    let (walked, met) = walk(WalkLimits { order: WalkOrder::AnyOrder, ..limits(500, 9) });
+    assert_eq!((walked.entries, walked.ended, met.len() + walked.refused), (500, Some(WalkEnd::Entries), 500));
+}
+
+/// Has enough of the first file.
+struct Sated;
+
+impl Visitor for Sated {
+    type Context = ();
+    type Worker = usize;
+
+    fn worker(&self) -> usize {
+        0
+    }
+
+    fn meet(&self, met: &mut usize, entry: &Entry<'_>, (): &()) -> Visit {
+        assert!(entry.name() != "panic", "as the test wants it");
+        *met += 1;
+        if entry.kind() == FileKind::File { Visit::Stop } else { Visit::Continue }
+    }
+}
+
+#[test]
+fn a_walk_ends_for_all_threads_when_one_has_enough_or_panics() {
+    let place = Place::new(&[]);
+    for number in 0..2000 {
+        fs::write(place.at(&format!("w/sub/{number}")), "").unwrap();
+    }
+    let any_order = WalkLimits { order: WalkOrder::AnyOrder, ..limits(100_000, 9) };
+    let folder = place.granted.find("sub").unwrap();
+    let (walked, met) = place.granted.walk(&folder, any_order, (), &Sated).unwrap();
+    assert_eq!(walked.ended, Some(WalkEnd::Visitor));
+    assert!(met.into_iter().sum::<usize>() < 100);
+    fs::create_dir(place.at("w/only")).unwrap();
+    fs::write(place.at("w/only/panic"), "").unwrap();
+    let only = place.granted.find("only").unwrap();
+    let walk = std::panic::AssertUnwindSafe(|| place.granted.walk(&only, any_order, (), &Sated).map(|_| ()));
+    assert!(std::panic::catch_unwind(walk).is_err());
+}
+
+#[test]
+fn files_of_the_kernel_are_met_and_not_opened() {
+    let place = Place::new(&[]);
+    let folder = place.granted.find(KERNELS).unwrap();
+    let (_, met) = place.granted.walk(&folder, limits(100, 1), (), &Met).unwrap();
+    assert!(met.concat().contains(&"uuid -".to_owned()), "{met:?}");
 }
 
 #[test]

@@ -141,8 +141,7 @@ impl Folder<'_> {
     /// The beginning of a file in it, at most `limit` bytes; `None` if there is none that may be read. No link is
     /// followed.
     pub fn read(&self, below: &str, limit: u64) -> Option<Vec<u8>> {
-        let path =
-            PathAccess { lexical: self.path.lexical.join(below), real: self.path.real.join(below), tree: false };
+        let path = PathAccess { lexical: self.path.lexical.join(below), real: self.path.real.join(below), tree: false };
         if !self.reading.permits(&path) {
             return None;
         }
@@ -244,9 +243,8 @@ pub(super) fn walk<V: Visitor>(
     let others = walk.pool.len().min(threads - 1);
     let workers = thread::scope(|scope| {
         // A thread that cannot be had is no loss.
-        let others: Vec<_> = (0..others)
-            .filter_map(|_| thread::Builder::new().spawn_scoped(scope, || walk.work(hand())).ok())
-            .collect();
+        let others: Vec<_> =
+            (0..others).filter_map(|_| thread::Builder::new().spawn_scoped(scope, || walk.work(hand())).ok()).collect();
         let own = walk.work(own);
         let joined = others.into_iter().map(|other| other.join());
         let others: Result<Vec<_>, _> = joined.collect();
@@ -296,7 +294,8 @@ impl<V: Visitor> Walk<'_, V> {
         };
         let is_sorted = self.limits.order == WalkOrder::ShallowFirst;
         let read = self.open_folder(&path, &pending.below).and_then(|handle| {
-            let names = Names::read(&handle, &mut hand.buffer, self.pool.entries_left(), is_sorted, self.granted.stop())?;
+            let names =
+                Names::read(&handle, &mut hand.buffer, self.pool.entries_left(), is_sorted, self.granted.stop())?;
             Ok((handle, names))
         });
         let (handle, names) = match read {
@@ -322,6 +321,7 @@ impl<V: Visitor> Walk<'_, V> {
     fn meet(&self, part: &pool::Part<V::Context>, worker: &mut V::Worker) {
         let folder = &*part.folder;
         let mut path = entries::ChildPath::of(&folder.path);
+        let start = entries::start_of_rest(&self.start.path().lexical);
         let mut folders = Vec::new();
         let mut refused = 0;
         for (name, kind) in folder.names.iter(part.range.clone()) {
@@ -339,7 +339,6 @@ impl<V: Visitor> Walk<'_, V> {
             }
             let Some(kind) = kind.or_else(|| kind_of(folder.handle.as_fd(), name)) else { continue };
             let kind = if kind == FileKind::File && self.is_kernels { FileKind::KernelFile } else { kind };
-            let start = entries::start_of_rest(&self.start.path().lexical);
             let entry = Entry { name, path: path.get(), start, kind, folder: folder.handle.as_fd() };
             match self.visitor.meet(worker, &entry, &folder.context) {
                 Visit::Continue if kind == FileKind::Folder && folder.depth < self.limits.depth => {
