@@ -130,7 +130,8 @@ impl Worker {
             is_full: false,
             follows_gap: false,
         };
-        let searched = self.searcher.search_reader(&self.matcher, UntilStopped { content, stop }, &mut sink);
+        let searched =
+            self.searcher.search_reader(&self.matcher, UntilStopped { content, stop, is_at_end: false }, &mut sink);
         let FileSink { matches, lines, is_binary, is_full, .. } = sink;
         let findings = &mut self.findings;
         if stop.is_due() {
@@ -150,15 +151,21 @@ impl Worker {
     }
 }
 
-/// A file that ends when the time is over.
+/// A file that ends when the time is over. Its end is asked for once: the engine looks for it twice in every file.
 struct UntilStopped<'a, R> {
     content: R,
     stop: &'a Stop,
+    is_at_end: bool,
 }
 
 impl<R: Read> Read for UntilStopped<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.stop.is_due() { Ok(0) } else { self.content.read(buffer) }
+        if self.is_at_end || self.stop.is_due() {
+            return Ok(0);
+        }
+        let count = self.content.read(buffer)?;
+        self.is_at_end = count == 0 && !buffer.is_empty();
+        Ok(count)
     }
 }
 
