@@ -10,6 +10,7 @@ mod files;
 mod load;
 mod references;
 mod rows;
+mod search;
 mod side_by_side;
 
 use std::{error::Error, process::ExitCode};

@@ -68,6 +68,7 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     if wanted("rows") {
         audit_rows().await?;
     }
+    crate::search::rows(|home| toolstead(env!("CARGO_BIN_EXE_toolstead"), home), wanted)?;
     if wanted("files") {
         side_by_side::run()?;
     }

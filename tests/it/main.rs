@@ -19,6 +19,8 @@ mod mcp_http;
 mod mcp_stdio;
 /// Large results: cut within their budget, kept under handles, passed on by reference.
 mod outputs;
+/// `grep` and `glob` find what ripgrep and fd find.
+mod search;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
 mod sqlite;
 /// What the tests of the MCP server need.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the peers: node_modules here (the conformance suite, clients, servers) and a Python virtual environment in
+# Installs the peers: ripgrep and fd, node_modules here (the conformance suite, clients, servers) and a Python virtual environment in
 # <repository>/target/peers/venv. Does nothing where the manifests have not changed since the last success, so it can run every time.
 # Says what is missing and exits non-zero where it cannot.
 set -eu
@@ -12,6 +12,17 @@ missing() {
   echo "setup.sh: $1" >&2
   exit 1
 }
+
+# What `grep` and `glob` are compared with.
+if ! command -v rg >/dev/null || ! command -v fdfind >/dev/null; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo 'setup.sh: ripgrep or fd is missing, installing them' >&2
+    apt-get update -qq || echo 'setup.sh: apt-get update failed, trying with the lists that are here' >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ripgrep fd-find >&2 || missing "apt-get could not install ripgrep and fd-find"
+  fi
+  command -v rg >/dev/null || missing "ripgrep is missing: on Debian: apt-get install ripgrep"
+  command -v fdfind >/dev/null || missing "fd is missing under its Debian name fdfind: on Debian: apt-get install fd-find"
+fi
 
 hash=$(cat package.json package-lock.json .npmrc requirements.txt | sha256sum | cut -d ' ' -f 1)
 # The folders are asked for too: either may have been cleaned without the other.

@@ -81,15 +81,17 @@ impl Access {
 
     /// Whether having this access includes having `other`: the same thing, or a path below a tree.
     pub fn covers(&self, other: &Self) -> bool {
-        let below = |tree: &PathAccess, path: &PathAccess| {
-            tree == path || (tree.tree && path.real.starts_with(&tree.real) && path.lexical.starts_with(&tree.lexical))
-        };
         match (self, other) {
             (Self::ReadPath(tree), Self::ReadPath(path)) | (Self::WritePath(tree), Self::WritePath(path)) => {
-                below(tree, path)
+                tree.holds(path)
             }
             _ => self == other,
         }
+    }
+
+    /// Whether having this access includes reading that path.
+    pub fn covers_reading(&self, path: &PathAccess) -> bool {
+        matches!(self, Self::ReadPath(tree) if tree.holds(path))
     }
 }
 
@@ -105,6 +107,11 @@ impl PathAccess {
     pub fn whole_tree(mut self) -> Self {
         self.tree = true;
         self
+    }
+
+    /// Whether this is that path, or a tree around it.
+    fn holds(&self, path: &Self) -> bool {
+        self == path || (self.tree && path.real.starts_with(&self.real) && path.lexical.starts_with(&self.lexical))
     }
 
     /// Both forms, once where they are equal.

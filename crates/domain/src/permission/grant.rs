@@ -1,8 +1,11 @@
 //! The policy as it goes along with one call.
 
 use crate::{
-    access::Access,
-    permission::{decision::Verdict, policy::PermissionPolicy},
+    access::{Access, PathAccess},
+    permission::{
+        decision::Verdict,
+        policy::{PermissionPolicy, ReadRules},
+    },
     tool::Tool,
     workspace_roots::WorkspaceRoots,
 };
@@ -32,6 +35,11 @@ impl Grant {
         }
     }
 
+    /// What reading below a folder is judged by, worked out once for a walk that meets many files.
+    pub fn reading_below(&self, folder: &PathAccess) -> ReadingBelow<'_> {
+        ReadingBelow { rules: self.policy.read_rules(&self.tool, folder), approved: &self.approved }
+    }
+
     /// Whether the caller of this call may know of another tool: the decision that lists are made with.
     pub fn advertises(&self, tool: &Tool) -> bool {
         self.policy.advertises(tool)
@@ -40,5 +48,90 @@ impl Grant {
     /// The folders of the workspace.
     pub fn roots(&self) -> &WorkspaceRoots {
         &self.policy.roots
+    }
+}
+
+/// The part of a [`Grant`] that matters below one folder.
+#[derive(Debug)]
+pub struct ReadingBelow<'a> {
+    rules: ReadRules<'a>,
+    approved: &'a [Access],
+}
+
+impl ReadingBelow<'_> {
+    /// Whether a path below the folder may be read: what [`Grant::permits`] says of it.
+    pub fn permits(&self, path: &PathAccess) -> bool {
+        match self.rules.verdict(path) {
+            Verdict::Allow => true,
+            Verdict::Ask => self.approved.iter().any(|approved| approved.covers_reading(path)),
+            Verdict::Deny => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        category::Category,
+        permission::{
+            path_pattern::PatternBase,
+            policy::Mode,
+            rule::{Effect, PermissionRule, RuleOrigin},
+        },
+        tool::ToolSource,
+        tool_name::ToolName,
+    };
+    use proptest::prelude::*;
+    use serde_json::Map;
+
+    fn names() -> impl Strategy<Value = String> {
+        prop::collection::vec("(a|b|secret|[.]env|x[.]rs)", 1..5).prop_map(|names| names.join("/"))
+    }
+
+    fn rules() -> impl Strategy<Value = Vec<(Effect, String)>> {
+        let spec = prop_oneof![
+            names(),
+            names().prop_map(|name| format!("//w/{name}")),
+            names().prop_map(|name| format!("//elsewhere/{name}/**")),
+            Just("*.rs".to_owned()),
+            Just("**/b/*".to_owned()),
+            Just("//w/{a,b}/secret".to_owned()),
+        ];
+        let text = prop_oneof![
+            6 => spec.prop_map(|spec| format!("Read({spec})")),
+            1 => Just("Read".to_owned()),
+            1 => Just("grep".to_owned()),
+            1 => Just("grep(a/**)".to_owned()),
+            1 => Just("other".to_owned()),
+            1 => Just("Write(b)".to_owned()),
+        ];
+        let effect = prop_oneof![Just(Effect::Deny), Just(Effect::Ask), Just(Effect::Allow)];
+        prop::collection::vec((effect, text), 0..4)
+    }
+
+    proptest! {
+        #[test]
+        fn a_walk_judges_as_the_whole_policy_does(
+            rules in rules(), folder in names(), link in names(), rest in names(), is_approved: bool, is_data: bool,
+        ) {
+            let parse = |(effect, text): &(Effect, String)| {
+                PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).map(Arc::new)
+            };
+            let forbidden = if is_data { vec!["/w/a/b".into()] } else { Vec::new() };
+            let roots = WorkspaceRoots { write: vec!["/w".into()], read_only: Vec::new(), forbidden };
+            let policy = PermissionPolicy {
+                rules: rules.iter().map(|rule| parse(rule).unwrap()).collect(), mode: Mode::Default, roots,
+                ..Default::default()
+            };
+            let tool = Tool::new(ToolName::parse("grep").unwrap(), Map::new(), Category::Search, ToolSource::BuiltIn);
+            let at = |tail: &str| PathAccess {
+                lexical: format!("/w/{folder}{tail}").into(), real: format!("/w/{link}{tail}").into(), tree: false,
+            };
+            let approved = if is_approved { vec![Access::ReadPath(at("").whole_tree())] } else { Vec::new() };
+            let grant = Grant::new(Arc::new(policy), Arc::new(tool), approved);
+            let met = at(&format!("/{rest}"));
+            prop_assert_eq!(grant.reading_below(&at("")).permits(&met), grant.permits(&Access::ReadPath(met.clone())));
+        }
     }
 }

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct PathPattern {
     globs: GlobSet,
     anchor: Anchor,
+    /// The folder that everything which fits is in or below, as far as it stands in the pattern without wildcards.
+    within: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +64,7 @@ impl PathPattern {
         } else {
             let rest = text.strip_prefix("./").unwrap_or(text);
             match reach {
-                Reach::AnyDepth => (Anchor::Absolute, format!("/**/{rest}")),
+                Reach::AnyDepth => (Anchor::Absolute, format!("**/{rest}")),
                 Reach::Anchored if rest.starts_with('*') && !rest.contains('/') => {
                     (Anchor::Roots, format!("**/{rest}"))
                 }
@@ -70,7 +72,7 @@ impl PathPattern {
             }
         };
         let pattern = pattern.trim_end_matches('/');
-        if pattern.is_empty() || pattern == "/**" && text.is_empty() {
+        if pattern.is_empty() || pattern == "**" && text.is_empty() {
             return Err(wrong("it is empty, and would never match"));
         }
         if pattern.split('/').any(|part| part == ".." || part == ".") {
@@ -82,7 +84,8 @@ impl PathPattern {
             let glob = GlobBuilder::new(&pattern).literal_separator(true).backslash_escape(true).build();
             globs.add(glob.map_err(|error| wrong(&error.kind().to_string()))?);
         }
-        Ok(Self { globs: globs.build().map_err(|error| wrong(&error.to_string()))?, anchor })
+        let globs = globs.build().map_err(|error| wrong(&error.to_string()))?;
+        Ok(Self { globs, anchor, within: literal_beginning(&pattern) })
     }
 
     /// Whether every form of the path fits: what an allow rule needs.
@@ -93,6 +96,15 @@ impl PathPattern {
     /// Whether some form of the path fits: enough for deny and ask.
     pub fn touches(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         path.forms().any(|form| self.matches(form, path.tree, roots))
+    }
+
+    /// Whether something below the folder may fit in some form.
+    pub(super) fn may_touch_below(&self, folder: &PathAccess, roots: &WorkspaceRoots) -> bool {
+        let meet = |within: &Path, folder: &Path| within.starts_with(folder) || folder.starts_with(within);
+        folder.forms().any(|folder| match self.anchor {
+            Anchor::Absolute => meet(&self.within, folder),
+            Anchor::Roots => roots.all().any(|root| meet(&root.join(&self.within), folder)),
+        })
     }
 
     fn matches(&self, path: &Path, tree: bool, roots: &WorkspaceRoots) -> bool {
@@ -106,6 +118,16 @@ impl PathPattern {
             }
         }
     }
+}
+
+/// The leading names of a pattern that stand for themselves, without the last one of all.
+fn literal_beginning(pattern: &str) -> PathBuf {
+    let is_literal = |name: &&str| !name.contains(['*', '?', '[', ']', '{', '}', '\\']);
+    let mut within = PathBuf::from(if pattern.starts_with('/') { "/" } else { "" });
+    let names: Vec<&str> = pattern.split('/').collect();
+    // Braces may hold a slash: behind the first name with a wildcard nothing is looked at.
+    within.extend(names.iter().take(names.len() - 1).take_while(|name| is_literal(name)));
+    within
 }
 
 /// A pattern that cannot be used.

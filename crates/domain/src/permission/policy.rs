@@ -1,7 +1,7 @@
 //! All rules, roots and defaults together: the one place where it is decided what runs.
 
 use crate::{
-    access::{Access, AccessKind},
+    access::{Access, AccessKind, PathAccess},
     category::Category,
     permission::{
         decision::{Cause, Decision, Finding, Verdict},
@@ -93,6 +93,25 @@ impl PermissionPolicy {
             .or_else(|| self.forbidden_by_mode(access))
             .or_else(|| caught(Effect::Ask))
             .unwrap_or_else(|| self.leave(tool, access))
+    }
+
+    /// What decides on reading below a folder: the rules that may catch something there.
+    pub(super) fn read_rules(&self, tool: &Tool, folder: &PathAccess) -> ReadRules<'_> {
+        let matters = |effect: Effect| {
+            let rules = self.rules.iter().filter(move |rule| rule.effect == effect);
+            rules.filter(|rule| rule.may_catch_reading_below(tool, folder, &self.roots)).map(Arc::as_ref).collect()
+        };
+        let is_inside = self.roots.containing(&folder.real).is_some();
+        let forbidden = self.roots.forbidden.iter();
+        let has_forbidden =
+            folder.forms().any(|form| forbidden.clone().any(|path| path.starts_with(form) || form.starts_with(path)));
+        ReadRules {
+            roots: &self.roots,
+            is_inside,
+            has_forbidden,
+            deny: matters(Effect::Deny),
+            ask: matters(Effect::Ask),
+        }
     }
 
     /// Whether callers may see the tool: unless every call of it would be denied, whatever its arguments.
@@ -194,6 +213,31 @@ impl PermissionPolicy {
     }
 }
 
+/// What decides on reading below one folder. It says of every path there what [`PermissionPolicy::judge`] says, by
+/// looking only at what can matter: reading inside the roots is allowed unless something denies or asks.
+#[derive(Debug)]
+pub(super) struct ReadRules<'a> {
+    roots: &'a WorkspaceRoots,
+    is_inside: bool,
+    has_forbidden: bool,
+    deny: Vec<&'a PermissionRule>,
+    ask: Vec<&'a PermissionRule>,
+}
+
+impl ReadRules<'_> {
+    pub(super) fn verdict(&self, path: &PathAccess) -> Verdict {
+        let caught = |rules: &[&PermissionRule]| rules.iter().any(|rule| rule.catches_reading(path, self.roots));
+        let is_forbidden = || self.has_forbidden && path.forms().any(|form| self.roots.is_forbidden(form));
+        if !self.is_inside || is_forbidden() || caught(&self.deny) {
+            Verdict::Deny
+        } else if caught(&self.ask) {
+            Verdict::Ask
+        } else {
+            Verdict::Allow
+        }
+    }
+}
+
 fn whole(verdict: Verdict, cause: Cause) -> Decision {
     let decisive = Finding { verdict, part: None, cause };
     Decision { verdict, trace: vec![decisive.clone()], decisive }
@@ -213,7 +257,6 @@ fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        access::PathAccess,
         permission::{path_pattern::PatternBase, rule::RuleOrigin},
         server_name::ServerName,
         tool_name::ToolName,

@@ -1,7 +1,7 @@
 //! One permission rule: `Tool` or `Tool(spec)`.
 
 use crate::{
-    access::{Access, AccessKind},
+    access::{Access, AccessKind, PathAccess},
     permission::path_pattern::{PathPattern, PatternBase, Reach},
     tool::{Tool, ToolSource},
     tool_selection::wildcard_match,
@@ -190,6 +190,29 @@ impl PermissionRule {
             Spec::Domain(host) => matches!(access, Access::ReachHost(reached) if host_matches(host, reached)),
             Spec::Command => access.kind() == AccessKind::Run,
             Spec::Parameter(..) => false,
+        }
+    }
+
+    /// Whether the rule catches the reading of anything below a folder by this tool, as far as that can be told without
+    /// the names there. For deny and ask rules.
+    pub(super) fn may_catch_reading_below(&self, tool: &Tool, folder: &PathAccess, roots: &WorkspaceRoots) -> bool {
+        let head = match &self.head {
+            Head::Kind(kind) => *kind == AccessKind::Read,
+            Head::Tool(pattern) => names(pattern, tool),
+        };
+        head && match &self.spec {
+            Spec::Any => true,
+            Spec::Path(pattern) => pattern.may_touch_below(folder, roots),
+            Spec::Domain(_) | Spec::Command | Spec::Parameter(..) => false,
+        }
+    }
+
+    /// Whether the rule catches the reading of a path, if [it may](Self::may_catch_reading_below).
+    pub(super) fn catches_reading(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+        match &self.spec {
+            Spec::Any => true,
+            Spec::Path(pattern) => pattern.touches(path, roots),
+            Spec::Domain(_) | Spec::Command | Spec::Parameter(..) => false,
         }
     }
 

@@ -89,6 +89,7 @@ const TABLE: &[Row] = &[
             Rename("-i", "ignore_case"),
             Rename("-o", "only_matching"),
             Rename("type", "file_type"),
+            Default("output_mode", r#""files_with_matches""#),
         ],
     ),
     (
@@ -300,7 +301,7 @@ mod tests {
             "Grep",
             json!({"pattern": "a", "-A": 1, "-B": 2, "-C": 3, "-n": true, "-i": true, "-o": true, "type": "rust"}),
             "grep",
-            json!({"pattern": "a", "after": 1, "before": 2, "context": 3, "line_numbers": true, "ignore_case": true, "only_matching": true, "file_type": "rust"}),
+            json!({"pattern": "a", "after": 1, "before": 2, "context": 3, "line_numbers": true, "ignore_case": true, "only_matching": true, "file_type": "rust", "output_mode": "files_with_matches"}),
         );
         check(
             "grep_tool",

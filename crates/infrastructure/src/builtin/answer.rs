@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
-use std::borrow::Cow;
+use std::{borrow::Cow, path::Path};
 use toolstead_domain::{
     error_kind::ErrorKind, ports::clock::Timestamp, tool_failure::ToolFailure, tool_result::ToolResult,
 };
@@ -33,6 +33,26 @@ pub(super) fn passed_over(refused: usize, done: &str) -> Option<String> {
         0 => None,
         1 => Some(format!("1 file or folder was not {done}: a rule denies reading it.")),
         _ => Some(format!("{refused} files or folders were not {done}: a rule denies reading them.")),
+    }
+}
+
+/// How the paths below a folder are shown, which is worked out once.
+#[derive(Debug)]
+pub(super) struct ShownBelow(String);
+
+impl ShownBelow {
+    /// For a folder that is shown like this.
+    pub(super) fn of(folder: &str) -> Self {
+        match folder {
+            "." => Self(String::new()),
+            folder if folder.ends_with('/') => Self(folder.into()),
+            folder => Self(format!("{folder}/")),
+        }
+    }
+
+    /// The path of what lies there below the folder.
+    pub(super) fn path(&self, below: &Path) -> String {
+        format!("{}{}", self.0, below.to_string_lossy())
     }
 }
 

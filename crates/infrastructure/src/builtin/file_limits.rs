@@ -16,6 +16,14 @@ pub struct FileLimits {
     pub image_pixels: u64,
     /// Characters of base64 that an image is sent in.
     pub image_bytes: u64,
+    /// Entries of folders that a search in files looks at.
+    pub search_entries: usize,
+    /// Lines, or files, that a search in files finds before it ends.
+    pub search_hits: usize,
+    /// Time that a search in files takes.
+    pub search_seconds: u64,
+    /// Entries of folders that finding and listing files looks at.
+    pub list_entries: usize,
 }
 
 impl Default for FileLimits {
@@ -26,6 +34,10 @@ impl Default for FileLimits {
             image_side: 2000,
             image_pixels: 1_150_000,
             image_bytes: 768 << 10,
+            search_entries: 1_000_000,
+            search_hits: 10_000,
+            search_seconds: 10,
+            list_entries: 100_000,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::{answer, counted, on_one_line, passed_over, rfc3339},
+        answer::{ShownBelow, answer, counted, on_one_line, passed_over, rfc3339},
         built_in_tool::BuiltInTool,
         file_filter::{FileFilter, Ignoring},
         run::Run,
@@ -11,13 +11,14 @@ use crate::{
     },
     sandbox::workspace::{
         facts::{FileFacts, FileKind},
-        granted::GrantedWorkspace,
+        found::Found,
+        granted::{GrantedWorkspace, similar_names},
         path_error::PathError,
-        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, Walked},
+        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, Walked},
     },
 };
 use async_trait::async_trait;
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,12 +28,16 @@ use toolstead_domain::{
     tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// As many entries are looked at.
-const MAX_SEEN: usize = 100_000;
-/// As many alternatives may stand in braces.
+/// As many patterns without braces may a pattern stand for.
 const MAX_ALTERNATIVES: usize = 1000;
 /// "Unlimited" depth ends here: paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
+/// As many names are looked at for one that is like a missing one, and for so long.
+const NAMES_LOOKED_AT: usize = 10_000;
+const LOOKING_TIME: Duration = Duration::from_millis(200);
+
+/// What does not stand for itself in a pattern.
+const WILDCARDS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
 /// Finds files by name.
 pub(super) struct Glob;
@@ -136,14 +141,17 @@ impl BuiltInTool for Glob {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        run.on_files(move |files| find(files, &input)).await
+        let entries = run.world().limits.list_entries;
+        run.on_files(move |files| find(files, &input, entries)).await
     }
 }
 
 /// Where to begin and what to look for there: folders that the pattern names outright are not searched for.
 struct Plan {
     start: String,
-    matcher: GlobMatcher,
+    globs: GlobSet,
+    /// The last name of the pattern, if it has no wildcard.
+    name: Option<String>,
     depth: usize,
     wanted: Wanted,
 }
@@ -159,22 +167,23 @@ impl Plan {
         if input.pattern.contains('\0') {
             return Err(wrong("it holds a NUL character"));
         }
-        if input.pattern.matches([',', '{']).count() > MAX_ALTERNATIVES {
+        if alternatives(&input.pattern) > MAX_ALTERNATIVES {
             return Err(wrong("it has too many alternatives"));
         }
         let (pattern, is_for_folders) = match input.pattern.strip_suffix('/') {
             Some(pattern) => (pattern, true),
             None => (&*input.pattern, false),
         };
-        let (start, pattern) = match pattern.strip_prefix('/') {
-            Some(rest) => ("/", rest),
-            None => (&*input.path, pattern),
+        let (start, pattern) = match (pattern.strip_prefix('/'), pattern.strip_prefix("~/")) {
+            (Some(rest), _) => ("/", rest),
+            (None, Some(rest)) => ("~", rest),
+            (None, None) => (&*input.path, pattern),
         };
         let mut start = start.to_owned();
         let mut rest = pattern;
         // The last part stays, so that there is something to match.
         while let Some((folder, tail)) = rest.split_once('/')
-            && !folder.contains(['*', '?', '[', ']', '{', '}', '\\'])
+            && !folder.contains(WILDCARDS)
         {
             match folder {
                 ".." => return Err(wrong("`..` is not followed; give the folder as `path`")),
@@ -192,118 +201,180 @@ impl Plan {
             return Err(wrong("`..` and an empty name match nothing"));
         }
         let glob = GlobBuilder::new(rest).literal_separator(true).backslash_escape(true).build();
-        let matcher = glob.map_err(|error| wrong(&error.kind().to_string()))?.compile_matcher();
+        let globs = glob.and_then(|glob| GlobSetBuilder::new().add(glob).build());
+        let globs = globs.map_err(|error| wrong(&error.kind().to_string()))?;
+        let name = rest.rsplit('/').next().filter(|name| !name.contains(WILDCARDS)).map(str::to_owned);
         let deepest = if rest.contains("**") { MAX_DEPTH } else { rest.matches('/').count() + 1 };
         let wanted = if is_for_folders { Wanted::Directory } else { input.r#type };
-        Ok(Self { start, matcher, depth: deepest.min(input.max_depth.unwrap_or(MAX_DEPTH)), wanted })
+        Ok(Self { start, globs, name, depth: deepest.min(input.max_depth.unwrap_or(MAX_DEPTH)), wanted })
     }
 }
 
-fn find(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailure> {
+/// For how many patterns without braces a pattern stands, at most.
+fn alternatives(pattern: &str) -> usize {
+    let mut groups = Vec::new();
+    let mut product: usize = 1;
+    for c in pattern.chars() {
+        match (c, groups.last_mut()) {
+            ('{', _) => groups.push(1_usize),
+            (',', Some(count)) => *count += 1,
+            ('}', Some(_)) => product = product.saturating_mul(groups.pop().unwrap_or(1)),
+            _ => {}
+        }
+    }
+    product
+}
+
+fn find(files: &GrantedWorkspace, input: &Input, entries: usize) -> Result<ToolResult, ToolFailure> {
     let plan = Plan::of(input)?;
     let files = files.with_stop(files.stop().within(Duration::from_millis(input.timeout_ms)));
     let found = match files.find(&plan.start) {
         Ok(found) => found,
         // A folder in the pattern that does not exist holds no match; one that was named as such is a mistake.
-        Err(PathError::NotFound { .. }) if plan.start != input.path => {
-            return answered(
-                &files,
-                input,
-                Search { hits: Vec::new(), ..Search::of(&files, input, plan) },
-                Walked::default(),
-            );
+        Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
+            let told = ToolFailure::from(error).text();
+            return answered(input, Vec::new(), Walked::default(), &format!("{told}\n"));
         }
         Err(error) => return Err(error.into()),
     };
-    let limits = WalkLimits { entries: MAX_SEEN, depth: plan.depth };
-    let mut search = Search::of(&files, input, plan);
-    let above = search.filter.above(&files, &found);
-    let walked = files.walk(&found, limits, above, &mut search)?;
-    answered(&files, input, search, walked)
+    let shown = files.workspace().shown(&found.path().lexical);
+    let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
+    let search = Search { files: &files, plan: &plan, filter, shown: ShownBelow::of(&shown) };
+    let limits = WalkLimits { entries, depth: plan.depth, order: WalkOrder::AnyOrder };
+    let (walked, parts) = files.walk(&found, limits, filter.above(&files, &found), &search)?;
+    let hits = parts.concat();
+    let mut told = String::new();
+    if hits.is_empty() {
+        told = format!("Nothing matches `{}` in `{shown}`.\n", input.pattern);
+        told.push_str(&hint(&files, &found, input, &plan));
+    }
+    answered(input, hits, walked, &told)
+}
+
+/// What may have been meant, for a caller who found nothing.
+fn hint(files: &GrantedWorkspace, folder: &Found, input: &Input, plan: &Plan) -> String {
+    if let Some(name) = &plan.name {
+        let files = files.with_stop(files.stop().within(LOOKING_TIME));
+        let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: MAX_DEPTH, order: WalkOrder::ShallowFirst };
+        let names = files.walk(folder, limits, (), &Names);
+        let mut names = names.map(|(_, names)| names.concat()).unwrap_or_default();
+        names.sort_unstable();
+        names.dedup();
+        if names.contains(name) {
+            return format!(
+                "The name is found elsewhere below, or as something else: try `**/{name}` with type=\"any\".\n"
+            );
+        }
+        let similar = similar_names(name, names);
+        if !similar.is_empty() {
+            let similar = similar.iter().map(|name| format!("`{}`", on_one_line(name))).collect::<Vec<_>>();
+            return format!("There is {}.\n", similar.join(", "));
+        }
+    }
+    if !input.pattern.contains('/') && plan.depth == 1 {
+        return format!("To look into the folders below, use `**/{}`.\n", input.pattern);
+    }
+    String::new()
+}
+
+struct Names;
+
+impl Visitor for Names {
+    type Context = ();
+    type Worker = Vec<String>;
+
+    fn worker(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn meet(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
+        names.push(entry.name().to_string_lossy().into_owned());
+        Visit::Continue
+    }
 }
 
 struct Search<'a> {
     files: &'a GrantedWorkspace,
-    plan: Plan,
+    plan: &'a Plan,
     filter: FileFilter,
-    hits: Vec<Hit>,
+    shown: ShownBelow,
 }
 
+#[derive(Clone)]
 struct Hit {
     modified: Timestamp,
     path: String,
     bytes: u64,
 }
 
-impl<'a> Search<'a> {
-    fn of(files: &'a GrantedWorkspace, input: &Input, plan: Plan) -> Self {
-        let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
-        Self { files, plan, filter, hits: Vec::new() }
-    }
-
+impl Search<'_> {
     /// The facts of an entry if it is what is wanted. A link is what it leads to, as far as that may be read.
     fn wanted(&self, entry: &Entry<'_>) -> Option<FileFacts> {
-        let facts = match entry.kind() {
-            FileKind::Link => {
-                let target = entry.path().lexical.to_str().and_then(|path| self.files.find(path).ok());
-                match target {
-                    Some(target) => *target.facts(),
-                    None if self.plan.wanted == Wanted::Any => entry.facts().ok()?,
-                    None => return None,
-                }
-            }
-            _ => entry.facts().ok()?,
+        let wanted = self.plan.wanted;
+        let is_wanted = |kind| match wanted {
+            Wanted::Any => true,
+            Wanted::Directory => kind == FileKind::Folder,
+            Wanted::File => matches!(kind, FileKind::File | FileKind::KernelFile),
         };
-        match (self.plan.wanted, facts.kind) {
-            (Wanted::Any, _) | (Wanted::Directory, FileKind::Folder) => Some(facts),
-            (Wanted::Directory, _) | (Wanted::File, FileKind::Folder) => None,
-            (Wanted::File, _) => Some(facts),
+        if entry.kind() != FileKind::Link {
+            return if is_wanted(entry.kind()) { entry.facts().ok() } else { None };
+        }
+        let target = entry.path().lexical.to_str().and_then(|path| self.files.find(path).ok());
+        match target {
+            Some(target) => Some(*target.facts()).filter(|facts| is_wanted(facts.kind)),
+            None if wanted == Wanted::Any => entry.facts().ok(),
+            None => None,
         }
     }
 }
 
 impl Visitor for Search<'_> {
     type Context = Ignoring;
+    type Worker = Vec<Hit>;
 
-    fn enter(&mut self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
+    fn worker(&self) -> Vec<Hit> {
+        Vec::new()
+    }
+
+    fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
         self.filter.enter(folder, above)
     }
 
-    fn meet(&mut self, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
+    fn meet(&self, hits: &mut Vec<Hit>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
         if self.filter.passes_over(entry, ignoring).is_some() {
             return Visit::Skip;
         }
-        if self.plan.matcher.is_match(entry.below())
+        if self.plan.globs.is_match(entry.below())
             && let Some(facts) = self.wanted(entry)
         {
-            let path = self.files.workspace().shown(&entry.path().lexical);
-            self.hits.push(Hit { modified: facts.modified, path, bytes: facts.bytes });
+            hits.push(Hit { modified: facts.modified, path: self.shown.path(entry.below()), bytes: facts.bytes });
         }
         Visit::Continue
     }
 }
 
-fn answered(
-    files: &GrantedWorkspace,
-    input: &Input,
-    mut search: Search<'_>,
-    walked: Walked,
-) -> Result<ToolResult, ToolFailure> {
-    search.hits.sort_unstable_by(|a, b| (Reverse(a.modified), &a.path).cmp(&(Reverse(b.modified), &b.path)));
-    let total_seen = search.hits.len();
+/// The hits that are shown, the last changed first.
+fn newest(mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
+    let newer = |a: &Hit, b: &Hit| (Reverse(a.modified), &a.path).cmp(&(Reverse(b.modified), &b.path));
+    if hits.len() > limit {
+        hits.select_nth_unstable_by(limit, newer);
+        hits.truncate(limit);
+    }
+    hits.sort_unstable_by(newer);
+    hits
+}
+
+/// `told` is what to say where nothing was found.
+fn answered(input: &Input, hits: Vec<Hit>, walked: Walked, told: &str) -> Result<ToolResult, ToolFailure> {
+    let total_seen = hits.len();
     let truncated = total_seen > input.limit || walked.ended.is_some();
-    let start = files.workspace().access(&search.plan.start).map(|path| files.workspace().shown(&path.lexical));
+    let hits = newest(hits, input.limit);
     let mut text = String::new();
-    for hit in search.hits.iter().take(input.limit) {
+    for hit in &hits {
         text.push_str(&on_one_line(&hit.path));
         text.push('\n');
     }
-    if search.hits.is_empty() {
-        text.push_str(&format!("Nothing matches `{}` in `{}`.\n", input.pattern, start.unwrap_or_default()));
-        if !input.pattern.contains('/') && search.plan.depth == 1 {
-            text.push_str(&format!("To look into the folders below, use `**/{}`.\n", input.pattern));
-        }
-    }
+    text.push_str(told);
     let mut notes = Vec::new();
     if total_seen > input.limit {
         notes.push(format!("{} of {total_seen} are shown; narrow the pattern, or raise `limit`", input.limit));
@@ -314,7 +385,7 @@ fn answered(
             if walked.entries == 1 { "1 entry".into() } else { format!("{} entries", walked.entries) }
         )),
         Some(WalkEnd::Entries) => {
-            notes.push(format!("only {MAX_SEEN} entries were looked at: there may be more; give a `path`"));
+            notes.push(format!("only {} entries were looked at: there may be more; give a `path`", walked.entries));
         }
         Some(WalkEnd::Visitor) | None => {}
     }
@@ -326,132 +397,9 @@ fn answered(
         text.push_str(&format!("[{note}]\n"));
     }
     let item = |hit: Hit| Item { path: hit.path, size: hit.bytes, mtime: rfc3339(hit.modified) };
-    let output = Output { files: search.hits.into_iter().take(input.limit).map(item).collect(), truncated, total_seen };
+    let output = Output { files: hits.into_iter().map(item).collect(), truncated, total_seen };
     answer(text.trim_end_matches('\n'), &output)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::builtin::tests::Bench;
-    use proptest::prelude::*;
-    use serde_json::json;
-    use std::collections::BTreeSet;
-
-    fn bench() -> Bench {
-        let bench = Bench::with_deny(&["Read(secret)"]);
-        bench.put_at("old.rs", "1", 1);
-        bench.put_at("src/new.rs", "12", 3);
-        bench.put_at("src/deep/mid.rs", "123", 2);
-        bench.put_at(".hidden.rs", "", 0);
-        bench.put(".git/x.rs", "");
-        bench.put("secret/x.rs", "");
-        bench.put_at("ignored.log", "", 9);
-        bench.put(".gitignore", "*.log\n");
-        bench
-    }
-
-    #[track_caller]
-    fn check(arguments: Value, expected: &[&str]) {
-        let result = bench().call("glob", arguments).unwrap();
-        let found = result.structured_content().unwrap()["files"].as_array().unwrap().clone();
-        let found: Vec<&str> = found.iter().map(|file| file["path"].as_str().unwrap()).collect();
-        assert_eq!(found, expected, "{}", result.joined_text());
-    }
-
-    #[test]
-    fn files_are_found_the_last_changed_first() {
-        check(json!({"pattern": "**/*.rs"}), &["src/new.rs", "src/deep/mid.rs", "old.rs", ".hidden.rs"]);
-        check(json!({"pattern": "*.rs"}), &["old.rs", ".hidden.rs"]);
-        check(json!({"pattern": "*.rs", "show_hidden": false}), &["old.rs"]);
-        check(json!({"pattern": "src/*.rs"}), &["src/new.rs"]);
-        check(json!({"pattern": "**/*.{rs,log}", "max_depth": 1}), &["ignored.log", "old.rs", ".hidden.rs"]);
-        check(json!({"pattern": "*.log", "respect_gitignore": true}), &[]);
-        check(json!({"pattern": "mid.rs", "path": "src/deep"}), &["src/deep/mid.rs"]);
-        check(json!({"pattern": "./src/./**/mid.rs"}), &["src/deep/mid.rs"]);
-        check(json!({"pattern": "nowhere/*.rs"}), &[]);
-        check(json!({"pattern": "**/*.rs", "limit": 1}), &["src/new.rs"]);
-    }
-
-    #[test]
-    fn an_absolute_pattern_begins_where_it_says() {
-        let bench = bench();
-        let pattern = bench.path("src").join("**/*.rs");
-        assert_eq!(bench.text("glob", json!({"pattern": pattern})), "src/new.rs\nsrc/deep/mid.rs");
-        let told = bench.call("glob", json!({"pattern": "/etc/*"})).unwrap_err().text();
-        assert!(told.contains("outside of the workspace"), "{told}");
-    }
-
-    #[test]
-    fn folders_are_found_when_asked_for() {
-        check(json!({"pattern": "src/*", "type": "directory"}), &["src/deep"]);
-        check(json!({"pattern": "src/*/"}), &["src/deep"]);
-        let any = bench().call("glob", json!({"pattern": "src/**", "type": "any"})).unwrap();
-        assert_eq!(any.structured_content().unwrap()["total_seen"], 3);
-    }
-
-    #[test]
-    fn links_are_what_they_lead_to_and_are_not_walked() {
-        let bench = Bench::new();
-        bench.put("real/a.txt", "");
-        bench.link("real/a.txt", "file_link.txt");
-        bench.link("real", "folder_link");
-        bench.link("/etc/passwd", "outside.txt");
-        let found = bench.text("glob", json!({"pattern": "**/*.txt"}));
-        let found: BTreeSet<&str> = found.lines().collect();
-        assert_eq!(found, BTreeSet::from(["file_link.txt", "real/a.txt"]));
-        assert_eq!(bench.text("glob", json!({"pattern": "folder_link/*"})), "folder_link/a.txt");
-    }
-
-    #[test]
-    fn what_is_left_out_is_said() {
-        let bench = bench();
-        let text = bench.text("glob", json!({"pattern": "**/*.rs", "limit": 2}));
-        assert_eq!(
-            text,
-            "src/new.rs\nsrc/deep/mid.rs\n[2 of 4 are shown; narrow the pattern, or raise `limit`]\n\
-             [1 file or folder was not looked at: a rule denies reading it.]"
-        );
-        let text = bench.text("glob", json!({"pattern": "*.py"}));
-        assert!(text.starts_with("Nothing matches `*.py` in `.`.\nTo look into the folders below, use `**/*.py`."));
-        let late = bench.call_within(Duration::ZERO, "glob", json!({"pattern": "**"})).unwrap();
-        assert!(late.joined_text().contains("the time was over after 0 entries"), "{}", late.joined_text());
-        assert_eq!(late.structured_content().unwrap()["truncated"], true);
-    }
-
-    #[test]
-    fn a_pattern_that_cannot_match_is_refused() {
-        let bench = bench();
-        for (pattern, expected) in
-            [("../*", "`..` is not followed"), ("a[", "unclosed"), ("*/../x", "match nothing"), ("a/", "")]
-        {
-            let told = bench
-                .call("glob", json!({"pattern": pattern}))
-                .map_or_else(|failure| failure.text(), |_| String::new());
-            assert!(told.contains(expected), "{pattern}: {told}");
-        }
-        let many = format!("{{{}}}", "a,".repeat(400));
-        assert!(bench.call("glob", json!({"pattern": many})).is_ok());
-        assert!(bench.call("glob", json!({"pattern": "x", "path": "nowhere"})).is_err());
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
-        #[test]
-        fn what_is_found_is_what_a_look_at_every_file_finds(
-            names in prop::collection::btree_set("[ab]{1,2}(/[ab]{1,2}){0,3}[.][xy]", 0..12),
-            pattern in "([*]{2}/)?([ab*?]{1,2}/){0,2}[ab*]{1,2}[.][xy*]",
-        ) {
-            let bench = Bench::new();
-            for name in &names {
-                bench.put(name, "");
-            }
-            let found = bench.call("glob", json!({"pattern": pattern, "limit": 10_000})).unwrap();
-            let found = found.structured_content().unwrap()["files"].as_array().unwrap().clone();
-            let found: BTreeSet<String> = found.iter().map(|file| file["path"].as_str().unwrap().to_owned()).collect();
-            let glob = GlobBuilder::new(&pattern).literal_separator(true).build().unwrap().compile_matcher();
-            let expected: BTreeSet<String> = names.into_iter().filter(|name| glob.is_match(name)).collect();
-            prop_assert_eq!(found, expected);
-        }
-    }
-}
+mod tests;

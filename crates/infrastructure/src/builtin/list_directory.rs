@@ -1,19 +1,22 @@
 //! The tool `list_directory`.
 
+mod tree;
+
 use crate::{
     builtin::{
-        answer::{answer, on_one_line, passed_over, rfc3339},
+        answer::{answer, passed_over, rfc3339},
         built_in_tool::BuiltInTool,
         file_filter::{FileFilter, Ignoring, PassedOver},
+        list_directory::tree::{Met, Room, Tree},
         run::Run,
         schema::output_schema,
         world::World,
     },
     sandbox::workspace::{
-        facts::{FileFacts, FileKind},
+        facts::FileKind,
         found::Found,
         granted::GrantedWorkspace,
-        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, Walked},
+        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, Walked},
     },
 };
 use async_trait::async_trait;
@@ -21,19 +24,19 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, ports::clock::Timestamp, tool::ToolAnnotations,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
-/// As many entries are looked at.
-const MAX_SEEN: usize = 100_000;
 /// "Unlimited" depth ends here: paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
+/// As many entries are shown, unless the caller says how many.
+const USUAL_LIMIT: usize = 1000;
+/// A tree is about so long, in characters.
+const USUAL_CHARS: usize = 10_000;
+/// The longest tree, for a caller who says how many entries to show: what a model gets of any result.
+const MAX_CHARS: usize = 30_000;
 
 /// Shows what a folder holds.
 pub(super) struct ListDirectory;
@@ -61,10 +64,21 @@ pub(super) struct Input {
     /// Show permissions, size and time of change.
     #[serde(default)]
     long: bool,
-    /// How many entries to show.
-    #[serde(default = "usual_limit")]
+    /// The order of each folder's entries: "name", "size" (the largest first) or "modified" (the last changed first).
+    #[serde(default)]
+    sort: Sort,
+    /// How many entries to show. Without it, up to 1000, as long as the tree stays short.
     #[schemars(range(min = 1, max = 10_000))]
-    limit: usize,
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Sort {
+    #[default]
+    Name,
+    Size,
+    Modified,
 }
 
 fn here() -> String {
@@ -79,15 +93,11 @@ fn yes() -> bool {
     true
 }
 
-fn usual_limit() -> usize {
-    1000
-}
-
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
     /// Relative to the working directory, or absolute outside of it.
     pub(super) path: String,
-    /// In the order of the tree: sorted by name, each folder before what it holds.
+    /// What the tree shows, in its order: each folder before what it holds.
     pub(super) entries: Vec<Item>,
     /// Whether there is more than is shown.
     pub(super) truncated: bool,
@@ -107,7 +117,7 @@ pub(super) struct Item {
     mtime: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "snake_case")]
 enum ItemType {
     File,
@@ -120,8 +130,8 @@ enum ItemType {
 impl BuiltInTool for ListDirectory {
     const NAME: &str = "list_directory";
     const TITLE: &str = "List directory";
-    const DESCRIPTION: &str = "Shows what a folder holds, as a tree; folders end in a slash. Use `depth` to look deeper. Use `glob` to find \
-         files by name, and `grep` to find text in them.";
+    const DESCRIPTION: &str = "Shows what a folder holds, as a tree; folders end in a slash. Use `depth` to look deeper: folders that do not \
+         fit are summed up. Use `glob` to find files by name, and `grep` to find text in them.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["list"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -137,17 +147,18 @@ impl BuiltInTool for ListDirectory {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        run.on_files(move |files| list(files, &input)).await
+        let entries = run.world().limits.list_entries;
+        run.on_files(move |files| list(files, &input, entries)).await
     }
 }
 
-fn list(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailure> {
-    let (text, output) = listed_as(files, &files.find(&input.path)?, input)?;
+fn list(files: &GrantedWorkspace, input: &Input, entries: usize) -> Result<ToolResult, ToolFailure> {
+    let (text, output) = listed_as(files, &files.find(&input.path)?, input, entries)?;
     answer(text, &output)
 }
 
 /// What a folder holds itself, for whoever reads it as if it were a file.
-pub(super) fn listed(files: &GrantedWorkspace, found: &Found) -> Result<(String, Output), ToolFailure> {
+pub(super) fn listed(files: &GrantedWorkspace, found: &Found, entries: usize) -> Result<(String, Output), ToolFailure> {
     let input = Input {
         path: here(),
         depth: one(),
@@ -155,47 +166,58 @@ pub(super) fn listed(files: &GrantedWorkspace, found: &Found) -> Result<(String,
         show_hidden: yes(),
         respect_gitignore: false,
         long: false,
-        limit: usual_limit(),
+        sort: Sort::default(),
+        limit: None,
     };
-    listed_as(files, found, &input)
+    listed_as(files, found, &input, entries)
 }
 
-fn listed_as(files: &GrantedWorkspace, found: &Found, input: &Input) -> Result<(String, Output), ToolFailure> {
+fn listed_as(
+    files: &GrantedWorkspace,
+    found: &Found,
+    input: &Input,
+    entries: usize,
+) -> Result<(String, Output), ToolFailure> {
     let path = files.workspace().shown(&found.path().lexical);
     let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
-    let above = filter.above(files, found);
-    let mut listing = Listing { filter, left_out: left_out(&input.ignore)?, limit: input.limit, met: BTreeMap::new() };
+    let listing = Listing { filter, left_out: left_out(&input.ignore)? };
     let depth = if input.depth == 0 { MAX_DEPTH } else { input.depth };
-    let walked = files.walk(found, WalkLimits { entries: MAX_SEEN, depth }, above, &mut listing)?;
+    let limits = WalkLimits { entries, depth, order: WalkOrder::ShallowFirst };
+    let (walked, met) = files.walk(found, limits, filter.above(files, found), &listing)?;
 
-    let truncated = walked.ended.is_some();
-    let entries: Vec<Item> = listing.met.iter().map(|(below, met)| met.item(below)).collect();
+    let room = Room {
+        entries: input.limit.unwrap_or(USUAL_LIMIT),
+        chars: if input.limit.is_some() { MAX_CHARS } else { USUAL_CHARS },
+    };
+    let tree = Tree::of(met.into_iter().flatten(), input.sort, input.long);
+    let shown = tree.shown(room);
     let mut text = format!("{path}/\n").replace("//", "/");
-    for (below, met) in &listing.met {
-        text.push_str(&met.line(below, input.long));
-    }
-    if listing.met.is_empty() {
+    text.push_str(&shown.text);
+    if tree.is_empty() {
         text.push_str("(nothing to show)\n");
     }
-    for note in notes(&walked, input) {
+    for note in notes(&walked, shown.is_cut) {
         text.push_str(&format!("[{note}]\n"));
     }
     text.truncate(text.trim_end_matches('\n').len());
+    let entries = shown.entries.into_iter().map(Met::item).collect();
+    let truncated = shown.is_cut || walked.ended.is_some();
     Ok((text, Output { path, entries, truncated }))
 }
 
-fn notes(walked: &Walked, input: &Input) -> Vec<String> {
+fn notes(walked: &Walked, is_cut: bool) -> Vec<String> {
     let mut notes = Vec::new();
     match walked.ended {
-        Some(WalkEnd::Visitor) => notes.push(format!(
-            "only the first {} entries are shown; look into one folder, or leave some out with `ignore`",
-            input.limit
-        )),
         Some(WalkEnd::Entries) => {
-            notes.push(format!("the folder has more than the {MAX_SEEN} entries that are looked at"))
+            notes.push(format!("the folder has more than the {} entries that are looked at", walked.entries))
         }
         Some(WalkEnd::Time) => notes.push("the time was over before everything was seen".into()),
-        None => {}
+        Some(WalkEnd::Visitor) | None => {}
+    }
+    if is_cut {
+        notes.push(
+            "not everything is shown; look into one folder, leave some out with `ignore`, or raise `limit`".into(),
+        );
     }
     notes.extend(passed_over(walked.refused, "shown"));
     if walked.unreadable > 0 {
@@ -208,6 +230,7 @@ fn notes(walked: &Walked, input: &Input) -> Vec<String> {
 fn left_out(patterns: &[String]) -> Result<GlobSet, ToolFailure> {
     let wrong = |error: globset::Error| {
         ToolFailure::new(ErrorKind::InvalidInput, format!("a pattern in `ignore` cannot be used: {error}"))
+            .next("Give patterns like \"*.log\" or \"src/**/*.o\".")
     };
     let mut globs = GlobSetBuilder::new();
     for pattern in patterns {
@@ -221,33 +244,26 @@ fn left_out(patterns: &[String]) -> Result<GlobSet, ToolFailure> {
 struct Listing {
     filter: FileFilter,
     left_out: GlobSet,
-    limit: usize,
-    /// By path, which is the order of the tree.
-    met: BTreeMap<PathBuf, Met>,
-}
-
-struct Met {
-    kind: ItemType,
-    facts: Option<FileFacts>,
-    target: Option<PathBuf>,
 }
 
 impl Visitor for Listing {
     type Context = Ignoring;
+    type Worker = Vec<Met>;
 
-    fn enter(&mut self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
+    fn worker(&self) -> Vec<Met> {
+        Vec::new()
+    }
+
+    fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
         self.filter.enter(folder, above)
     }
 
-    fn meet(&mut self, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
+    fn meet(&self, met: &mut Vec<Met>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
         let passed_over = self.filter.passes_over(entry, ignoring);
         // A listing that hides `.git` would say that there is none.
         let is_version_control = passed_over == Some(PassedOver::VersionControl) && self.filter.show_hidden;
         if (passed_over.is_some() && !is_version_control) || self.left_out.is_match(entry.below()) {
             return Visit::Skip;
-        }
-        if self.met.len() >= self.limit {
-            return Visit::Stop;
         }
         let kind = match entry.kind() {
             FileKind::File => ItemType::File,
@@ -256,43 +272,21 @@ impl Visitor for Listing {
             FileKind::Pipe | FileKind::Socket | FileKind::Device | FileKind::KernelFile => ItemType::Other,
         };
         let target = (kind == ItemType::Symlink).then(|| entry.link_target()).flatten();
-        self.met.insert(entry.below().to_path_buf(), Met { kind, facts: entry.facts().ok(), target });
+        met.push(Met { below: entry.below().to_path_buf(), kind, facts: entry.facts().ok(), target });
         if is_version_control { Visit::Skip } else { Visit::Continue }
     }
 }
 
 impl Met {
-    fn item(&self, below: &Path) -> Item {
+    fn item(&self) -> Item {
         Item {
-            name: name(below),
-            path: below.to_string_lossy().into_owned(),
+            name: self.name().into_owned(),
+            path: self.below.to_string_lossy().into_owned(),
             r#type: self.kind,
             size: self.facts.filter(|_| self.kind == ItemType::File).map(|facts| facts.bytes),
             mtime: self.facts.map(|facts| rfc3339(facts.modified)),
         }
     }
-
-    fn line(&self, below: &Path, is_long: bool) -> String {
-        let mut line = String::new();
-        if is_long {
-            let (mode, bytes, time) =
-                self.facts.map_or((0, 0, Timestamp(0)), |facts| (facts.mode, facts.bytes, facts.modified));
-            line.push_str(&format!("{mode:04o} {bytes:>12} {}  ", rfc3339(time)));
-        }
-        line.push_str(&"  ".repeat(below.components().count()));
-        line.push_str(&on_one_line(&name(below)));
-        match (&self.target, self.kind) {
-            (Some(target), _) => line.push_str(&format!(" -> {}", on_one_line(&target.to_string_lossy()))),
-            (None, ItemType::Directory) => line.push('/'),
-            (None, _) => {}
-        }
-        line.push('\n');
-        line
-    }
-}
-
-fn name(below: &Path) -> String {
-    below.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -337,8 +331,48 @@ mod tests {
         let text = bench().text("list_directory", json!({"depth": 0, "limit": 2}));
         assert_eq!(
             text,
-            "./\n  .git/\n  .gitignore\n[only the first 2 entries are shown; look into one folder, or leave some out with `ignore`]"
+            "./\n  .git/\n  .gitignore\n  … and 5 files in 2 folders: 2 .txt, 2 without extension, 1 .log\n\
+             [not everything is shown; look into one folder, leave some out with `ignore`, or raise `limit`]"
         );
+    }
+
+    #[test]
+    fn folders_that_do_not_fit_are_summed_up_and_the_shallow_ones_shown() {
+        let bench = Bench::new();
+        for name in 0..800 {
+            bench.put(&format!("target/debug/object_number_{name}.{}", if name % 4 == 0 { "d" } else { "o" }), "");
+        }
+        for name in ["README", "x.a", "y.b", "z.c"] {
+            bench.put(&format!("target/{name}"), "");
+        }
+        bench.put("src/deep/er/main.rs", "");
+        let result = bench.call("list_directory", json!({"depth": 0})).unwrap();
+        assert_eq!(
+            result.joined_text(),
+            "./\n  src/\n    deep/\n      er/\n        main.rs\n  target/\n    README\n    debug/ (800 files: 600 .o, \
+             200 .d)\n    x.a\n    y.b\n    z.c\n[not everything is shown; look into one folder, leave some out with \
+             `ignore`, or raise `limit`]"
+        );
+        let told = result.structured_content().unwrap();
+        assert_eq!((told["entries"].as_array().unwrap().len(), &told["truncated"]), (10, &json!(true)));
+        let few = bench.text("list_directory", json!({"depth": 0, "limit": 3}));
+        assert!(few.contains("    deep/ (1 file in 1 folder: 1 .rs)\n"), "{few}");
+        assert!(few.contains("  target/ (804 files in 1 folder: 600 .o, 200 .d, 1 .a, 3 others)\n"), "{few}");
+        let large = bench.text("list_directory", json!({"path": "target/debug"}));
+        assert!(large.chars().count() < 11_000, "{}", large.chars().count());
+        assert!(large.contains("\n  … and ") && large.starts_with("target/debug/\n  object_number_0.d\n"), "{large}");
+    }
+
+    #[test]
+    fn entries_stand_in_the_order_that_is_asked_for() {
+        let bench = Bench::new();
+        bench.put_at("a", "1", 5);
+        bench.put_at("b", "333", 1);
+        bench.put_at("c", "22", 9);
+        let names = |sort: &str| bench.text("list_directory", json!({"sort": sort})).replace("\n  ", " ");
+        assert_eq!(names("name"), "./ a b c");
+        assert_eq!(names("size"), "./ b c a");
+        assert_eq!(names("modified"), "./ c a b");
     }
 
     #[test]

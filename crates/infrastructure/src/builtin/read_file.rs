@@ -222,7 +222,7 @@ impl Reading {
         if let Source::File(found) = &source
             && found.facts().kind == FileKind::Folder
         {
-            let (text, listed) = list_directory::listed(files, found)?;
+            let (text, listed) = list_directory::listed(files, found, self.limits.list_entries)?;
             let output = Output {
                 path: listed.path,
                 kind: Kind::Folder,

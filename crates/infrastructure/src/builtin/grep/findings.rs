@@ -1,37 +1,58 @@
 //! What `grep` finds, within bounds.
 
-use crate::{
-    builtin::grep::{Input, OutputMode, plan::Plan},
-    sandbox::workspace::stop::Stop,
-};
+use crate::{builtin::grep::OutputMode, sandbox::workspace::stop::Stop};
 use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 use std::{
-    fs::File,
+    cmp::Reverse,
     io::{self, Read},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 use toolstead_domain::ports::clock::Timestamp;
 
-/// As many lines that match are taken.
-const MAX_HITS: u64 = 10_000;
-/// As many lines are kept, those around matches included.
-const MAX_LINES: usize = 20_000;
+/// As many lines around matches are kept for each line that matches, on the average.
+const LINES_PER_HIT: usize = 2;
 /// Longer lines are cut around their match.
 const MAX_LINE_CHARS: usize = 500;
 /// As many characters are kept before a match in a long line.
 const LEAD_CHARS: usize = 150;
 
-/// All that was found.
+/// How much may still be found, for all threads together.
 #[derive(Debug)]
+pub(super) struct Bounds {
+    hits: AtomicUsize,
+    lines: AtomicUsize,
+}
+
+impl Bounds {
+    /// As many lines that match are taken, or files where lines are not asked for.
+    pub(super) fn new(hits: usize) -> Self {
+        Self { hits: AtomicUsize::new(hits), lines: AtomicUsize::new(hits.saturating_mul(LINES_PER_HIT)) }
+    }
+}
+
+/// Takes one of what is left; false when nothing is.
+fn take(left: &AtomicUsize) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+/// What one thread searches with, and found.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) matcher: RegexMatcher,
+    pub(super) searcher: Searcher,
+    pub(super) mode: OutputMode,
+    pub(super) only_matching: bool,
+    pub(super) findings: Findings,
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
 pub(super) struct Findings {
-    plan: Plan,
-    searcher: Searcher,
-    mode: OutputMode,
-    only_matching: bool,
-    stop: Stop,
     pub(super) files: Vec<FileFindings>,
+    /// Lines that match; where lines are not asked for, files.
     pub(super) total_matches: u64,
-    kept_lines: usize,
     pub(super) binary_files: usize,
     pub(super) unreadable_files: usize,
     /// Why not everything was searched.
@@ -64,93 +85,97 @@ pub(super) struct FoundLine {
     pub(super) follows_gap: bool,
 }
 
-/// Whether to search on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Searched {
-    GoOn,
-    Enough,
+impl Findings {
+    /// Adds what another thread found.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.total_matches += other.total_matches;
+        self.binary_files += other.binary_files;
+        self.unreadable_files += other.unreadable_files;
+        self.ended = self.ended.or(other.ended);
+    }
+
+    /// Puts the files that changed last first.
+    pub(super) fn sort(&mut self) {
+        self.files.sort_unstable_by(|a, b| (Reverse(a.modified), &a.path).cmp(&(Reverse(b.modified), &b.path)));
+    }
+
+    /// The length of all lines, about as they are shown.
+    pub(super) fn chars(&self) -> usize {
+        let chars = |file: &FileFindings| -> usize {
+            file.lines.iter().map(|line| line.text.chars().count() + file.path.len() + 8).sum()
+        };
+        self.files.iter().map(chars).sum()
+    }
 }
 
-impl Findings {
-    pub(super) fn of(plan: Plan, input: &Input, stop: Stop) -> Self {
-        Self {
-            plan,
-            searcher: Plan::searcher(input),
-            mode: input.output_mode,
-            only_matching: input.only_matching,
-            stop,
-            files: Vec::new(),
-            total_matches: 0,
-            kept_lines: 0,
-            binary_files: 0,
-            unreadable_files: 0,
-            ended: None,
-        }
-    }
-
-    pub(super) fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    pub(super) fn unreadable(&mut self) -> Searched {
-        self.unreadable_files += 1;
-        Searched::GoOn
-    }
-
-    /// Searches one file.
-    pub(super) fn search(&mut self, path: &str, file: File, modified: Timestamp) -> Searched {
+impl Worker {
+    /// Searches one file. Its name is asked for if something is found.
+    pub(super) fn search(
+        &mut self,
+        content: impl Read,
+        modified: Timestamp,
+        name: impl FnOnce() -> String,
+        bounds: &Bounds,
+        stop: &Stop,
+    ) {
         let mut sink = FileSink {
-            matcher: &self.plan.matcher,
+            matcher: &self.matcher,
             mode: self.mode,
             only_matching: self.only_matching,
-            hits_left: MAX_HITS - self.total_matches.min(MAX_HITS),
-            lines_left: MAX_LINES - self.kept_lines.min(MAX_LINES),
-            found: FileFindings { path: path.into(), modified, matches: 0, lines: Vec::new() },
+            bounds,
+            matches: 0,
+            lines: Vec::new(),
             is_binary: false,
             is_full: false,
             follows_gap: false,
         };
-        let reader = UntilStopped { file, stop: &self.stop };
-        let searched = self.searcher.search_reader(&self.plan.matcher, reader, &mut sink);
-        let FileSink { found, is_binary, is_full, .. } = sink;
-        if self.stop.is_due() {
-            self.ended = Some(Ended::Time);
+        let searched =
+            self.searcher.search_reader(&self.matcher, UntilStopped { content, stop, is_at_end: false }, &mut sink);
+        let FileSink { matches, lines, is_binary, is_full, .. } = sink;
+        let findings = &mut self.findings;
+        if stop.is_due() {
+            findings.ended = Some(Ended::Time);
         } else if searched.is_err() {
-            self.unreadable_files += 1;
+            findings.unreadable_files += 1;
         }
-        if is_binary {
-            self.binary_files += 1;
-        } else if found.matches > 0 {
-            self.total_matches += found.matches;
-            self.kept_lines += found.lines.len();
-            self.files.push(found);
-            if is_full {
-                self.ended.get_or_insert(Ended::Hits);
-            }
+        findings.binary_files += usize::from(is_binary);
+        // Lines before the first NUL are text; a count of them would be half of one.
+        if matches > 0 && (!is_binary || self.mode == OutputMode::Content) {
+            findings.total_matches += matches;
+            findings.files.push(FileFindings { path: name(), modified, matches, lines });
         }
-        if self.ended.is_some() { Searched::Enough } else { Searched::GoOn }
+        if is_full {
+            findings.ended.get_or_insert(Ended::Hits);
+        }
     }
 }
 
-/// A file that ends when the time is over.
-struct UntilStopped<'a> {
-    file: File,
+/// A file that ends when the time is over. Its end is asked for once: the engine looks for it twice in every file.
+struct UntilStopped<'a, R> {
+    content: R,
     stop: &'a Stop,
+    is_at_end: bool,
 }
 
-impl Read for UntilStopped<'_> {
+impl<R: Read> Read for UntilStopped<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.stop.is_due() { Ok(0) } else { self.file.read(buffer) }
+        if self.is_at_end || self.stop.is_due() {
+            return Ok(0);
+        }
+        let count = self.content.read(buffer)?;
+        self.is_at_end = count == 0 && !buffer.is_empty();
+        Ok(count)
     }
 }
 
 struct FileSink<'a> {
-    matcher: &'a grep_regex::RegexMatcher,
+    matcher: &'a RegexMatcher,
     mode: OutputMode,
     only_matching: bool,
-    hits_left: u64,
-    lines_left: usize,
-    found: FileFindings,
+    bounds: &'a Bounds,
+    matches: u64,
+    lines: Vec<FoundLine>,
     is_binary: bool,
     is_full: bool,
     follows_gap: bool,
@@ -159,13 +184,13 @@ struct FileSink<'a> {
 impl FileSink<'_> {
     /// Keeps a line; false when there is no more room.
     fn keep(&mut self, number: u64, line: &[u8], place: Option<(usize, usize)>) -> bool {
-        if self.found.lines.len() >= self.lines_left {
+        if !take(&self.bounds.lines) {
             self.is_full = true;
             return false;
         }
         let (text, place) = cut(line, place);
         let follows_gap = std::mem::take(&mut self.follows_gap);
-        self.found.lines.push(FoundLine { number, text, place, follows_gap });
+        self.lines.push(FoundLine { number, text, place, follows_gap });
         true
     }
 
@@ -192,11 +217,12 @@ impl Sink for FileSink<'_> {
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         let first = found.line_number().unwrap_or(0);
         for (number, line) in (first..).zip(found.lines()) {
-            if self.found.matches >= self.hits_left {
+            let is_hit = self.mode == OutputMode::Content || self.matches == 0;
+            if is_hit && !take(&self.bounds.hits) {
                 self.is_full = true;
                 return Ok(false);
             }
-            self.found.matches += 1;
+            self.matches += 1;
             match self.mode {
                 OutputMode::FilesWithMatches => return Ok(false),
                 OutputMode::Count => {}

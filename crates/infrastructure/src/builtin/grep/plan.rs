@@ -1,8 +1,11 @@
 //! What `grep` looks for, and in which files.
 
-use crate::builtin::grep::{Input, OutputMode};
+use crate::builtin::grep::{
+    Input, OutputMode,
+    findings::{Findings, Worker},
+};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use grep_searcher::{BinaryDetection, SearcherBuilder};
 use ignore::{
     overrides::{Override, OverrideBuilder},
     types::{Types, TypesBuilder},
@@ -18,7 +21,10 @@ const MAX_BUFFER_BYTES: usize = 16 << 20;
 /// A search, made ready.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) matcher: RegexMatcher,
+    matcher: RegexMatcher,
+    searcher: SearcherBuilder,
+    mode: OutputMode,
+    only_matching: bool,
     globs: Override,
     types: Option<Types>,
 }
@@ -26,7 +32,14 @@ pub(super) struct Plan {
 impl Plan {
     /// `start` is where the globs are anchored.
     pub(super) fn of(input: &Input, start: &Path) -> Result<Self, ToolFailure> {
-        Ok(Self { matcher: matcher(input)?, globs: globs(input, start)?, types: types(input)? })
+        Ok(Self {
+            matcher: matcher(input)?,
+            searcher: searcher(input),
+            mode: input.mode(),
+            only_matching: input.only_matching,
+            globs: globs(input, start)?,
+            types: types(input)?,
+        })
     }
 
     /// Whether an entry is searched, or entered.
@@ -37,22 +50,40 @@ impl Plan {
         is_folder || self.types.as_ref().is_none_or(|types| types.matched(path, false).is_whitelist())
     }
 
-    /// A searcher for this plan.
-    pub(super) fn searcher(input: &Input) -> Searcher {
-        let shows_lines = input.output_mode == OutputMode::Content && !input.only_matching;
-        let around = |own: Option<usize>| if shows_lines { own.or(input.context).unwrap_or(0) } else { 0 };
-        SearcherBuilder::new()
-            .line_number(true)
-            .multi_line(input.multiline)
-            .before_context(around(input.before))
-            .after_context(around(input.after))
-            .binary_detection(BinaryDetection::quit(0))
-            .heap_limit(Some(MAX_BUFFER_BYTES))
-            .build()
+    /// What one thread searches with. It shares nothing with others, so that none waits.
+    pub(super) fn worker(&self) -> Worker {
+        Worker {
+            matcher: self.matcher.clone(),
+            searcher: self.searcher.build(),
+            mode: self.mode,
+            only_matching: self.only_matching,
+            findings: Findings::default(),
+        }
     }
 }
 
+fn searcher(input: &Input) -> SearcherBuilder {
+    let is_content = input.mode() == OutputMode::Content;
+    let around = |own: Option<usize>| match is_content && !input.only_matching {
+        true => own.or(input.context).unwrap_or(0),
+        false => 0,
+    };
+    let mut searcher = SearcherBuilder::new();
+    searcher
+        .line_number(is_content)
+        .multi_line(input.multiline)
+        .before_context(around(input.before))
+        .after_context(around(input.after))
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(MAX_BUFFER_BYTES));
+    searcher
+}
+
 fn matcher(input: &Input) -> Result<RegexMatcher, ToolFailure> {
+    if input.pattern.contains('\0') {
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, "`pattern` holds a NUL character")
+            .next("Files that hold one are binary and not searched; leave it out."));
+    }
     let mut builder = RegexMatcherBuilder::new();
     builder
         .case_insensitive(input.ignore_case)
@@ -68,8 +99,11 @@ fn matcher(input: &Input) -> Result<RegexMatcher, ToolFailure> {
     builder.build(&input.pattern).map_err(|error| {
         let failure =
             ToolFailure::new(ErrorKind::InvalidInput, format!("`{}` cannot be searched for: {error}", input.pattern));
+        let has_backreference = (b'1'..=b'9').any(|digit| input.pattern.contains(&format!("\\{}", char::from(digit))));
         let has_look_around = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| input.pattern.contains(group));
-        if has_look_around {
+        if has_backreference {
+            failure.next("Backreferences are not supported; search for what comes first, and pick from what is found.")
+        } else if has_look_around {
             failure.next("Look-around is not supported; search for less, and pick from what is found.")
         } else if !input.multiline && (input.pattern.contains("\\n") || input.pattern.contains('\n')) {
             failure.next("Set `multiline` to let a match go over several lines.")
@@ -84,6 +118,10 @@ fn globs(input: &Input, start: &Path) -> Result<Override, ToolFailure> {
         ToolFailure::new(ErrorKind::InvalidInput, format!("`glob` cannot be used: {error}"))
             .next("Give patterns like \"*.rs\" or \"src/**/*.{ts,tsx}\".")
     };
+    if input.glob.as_ref().is_some_and(|glob| glob.contains('\0')) {
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, "`glob` holds a NUL character")
+            .next("No name of a file does; leave it out."));
+    }
     let mut builder = OverrideBuilder::new(start);
     for glob in separated(input.glob.as_deref().unwrap_or_default()) {
         builder.add(&glob).map_err(wrong)?;

@@ -4,23 +4,30 @@ use crate::{
     builtin::{
         answer::{answer, counted, on_one_line, passed_over},
         grep::{
-            Input, MAX_SEEN, OutputMode,
+            Input, OutputMode,
             findings::{Ended, FileFindings, Findings, FoundLine},
+            search::{Aside, Searched},
         },
     },
-    sandbox::workspace::walk::{WalkEnd, Walked},
+    sandbox::workspace::walk::WalkEnd,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::cmp::Reverse;
 use toolstead_domain::{tool_failure::ToolFailure, tool_result::ToolResult};
+
+/// As many lines are shown, unless the caller says how many.
+const USUAL_LINES: usize = 250;
+/// As many files.
+const USUAL_FILES: usize = 100;
+/// As many characters are shown, unless the caller wants all: what a model gets of any result.
+const MAX_CHARS: usize = 30_000;
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
     mode: OutputMode,
     /// The files that match, the last changed first. Relative to the working directory, or absolute outside of it.
     files: Vec<String>,
-    /// The lines that match, in the mode `content`.
+    /// The lines that match, in the mode `content`, and where there are few.
     matches: Vec<MatchedLine>,
     /// The number of lines that match, by file, in the mode `count`.
     counts: Vec<Count>,
@@ -47,51 +54,82 @@ struct Count {
     count: u64,
 }
 
+/// `few` are all matches with what stands around them, where there are few and the caller left it open what to show.
 pub(super) fn answered(
     input: &Input,
     start: &str,
-    mut findings: Findings,
-    walked: Option<Walked>,
-    ignored: usize,
+    searched: Searched,
+    few: Option<Findings>,
 ) -> Result<ToolResult, ToolFailure> {
-    findings.files.sort_unstable_by(|a, b| (Reverse(a.modified), &a.path).cmp(&(Reverse(b.modified), &b.path)));
-    let limit = if input.head_limit == 0 { usize::MAX } else { input.head_limit };
-    let page = page(input, &findings.files, limit);
-    let is_cut = page.available > input.offset.saturating_add(limit);
+    let findings = &searched.findings;
+    let page = match &few {
+        Some(few) => lines(input, &few.files, usize::MAX),
+        None if input.mode() == OutputMode::Content => lines(input, &findings.files, limit(input, USUAL_LINES)),
+        None => names(input, &findings.files, limit(input, USUAL_FILES)),
+    };
     let mut text = page.text;
+    let next = input.offset.saturating_add(page.shown);
+    let is_cut = few.is_none() && page.shown > 0 && next < page.available;
     if findings.files.is_empty() {
         text.push_str(&format!("Nothing matches `{}` in `{start}`.\n", input.pattern));
-        if ignored > 0 {
-            let entries = counted(ignored, "file or folder").replace("file or folders", "files or folders");
-            text.push_str(&format!("Ignore files leave out {entries}: set `no_ignore` to search them, too.\n"));
-        }
-    } else if input.offset >= page.available {
+        text.push_str(&told_aside(input, &searched));
+    } else if input.offset > 0 && input.offset >= page.available {
         text.push_str(&format!("There are only {} to show; `offset` lies past them.\n", page.available));
     }
-    if input.output_mode == OutputMode::Count && !findings.files.is_empty() {
+    if input.mode() == OutputMode::Count && !findings.files.is_empty() {
         let files = counted(findings.files.len(), "file");
         text.push_str(&format!("{} in {files}\n", counted_lines(findings.total_matches)));
     }
     if is_cut {
-        let shown = page.available.min(input.offset.saturating_add(limit));
         text.push_str(&format!(
-            "[{shown} of {} are shown; narrow the search, or go on with offset={shown}]\n",
+            "[{next} of {} are shown; narrow the search, or go on with offset={next}]\n",
             page.available
         ));
     }
-    for note in notes(&findings, walked) {
+    for note in notes(&searched) {
         text.push_str(&format!("[{note}]\n"));
     }
-    let truncated = is_cut || findings.ended.is_some() || walked.is_some_and(|walked| walked.ended.is_some());
     let output = Output {
-        mode: input.output_mode,
+        mode: input.mode(),
         files: page.files,
         matches: page.matches,
         counts: page.counts,
         total_matches: findings.total_matches,
-        truncated,
+        truncated: is_cut || findings.ended.is_some() || searched.walked.ended.is_some(),
     };
     answer(text.trim_end_matches('\n'), &output)
+}
+
+fn limit(input: &Input, usual: usize) -> usize {
+    match input.head_limit {
+        None => usual,
+        Some(0) => usize::MAX,
+        Some(limit) => limit,
+    }
+}
+
+/// What there is in passed-over files, for a caller who found nothing.
+fn told_aside(input: &Input, searched: &Searched) -> String {
+    let flags = match (input.no_ignore, input.show_hidden) {
+        (false, true) => "`no_ignore`",
+        (true, false) => "`show_hidden`",
+        _ => "`no_ignore` and `show_hidden`",
+    };
+    match &searched.aside {
+        Some(Aside { lines, files, is_whole }) if *lines > 0 => {
+            let at_least = if *is_whole { "" } else { "at least " };
+            let lines = counted_lines(*lines);
+            let files = counted(*files, "file");
+            format!("But {at_least}{lines} in {files} in ignored or hidden paths: set {flags} to search them, too.\n")
+        }
+        Some(Aside { is_whole: true, .. }) => String::new(),
+        _ if searched.passed_over > 0 => {
+            let entries =
+                counted(searched.passed_over, "file or folder").replace("file or folders", "files or folders");
+            format!("Not searched: {entries} in ignored or hidden paths. Set {flags} to search them, too.\n")
+        }
+        _ => String::new(),
+    }
 }
 
 fn counted_lines(lines: u64) -> String {
@@ -105,32 +143,46 @@ struct Page {
     files: Vec<String>,
     matches: Vec<MatchedLine>,
     counts: Vec<Count>,
-    /// How many lines or files there are in all.
+    /// How many lines or files are shown.
+    shown: usize,
+    /// How many there are in all.
     available: usize,
 }
 
-fn page(input: &Input, found: &[FileFindings], limit: usize) -> Page {
-    let mut page = Page::default();
-    if input.output_mode != OutputMode::Content {
-        page.available = found.len();
-        for file in found.iter().skip(input.offset).take(limit) {
-            page.text.push_str(&on_one_line(&file.path));
-            if input.output_mode == OutputMode::Count {
-                page.text.push_str(&format!(":{}", file.matches));
-                page.counts.push(Count { path: file.path.clone(), count: file.matches });
-            }
-            page.text.push('\n');
-            page.files.push(file.path.clone());
-        }
-        return page;
+impl Page {
+    /// Whether there is room for one more.
+    fn has_room(&self, input: &Input, limit: usize) -> bool {
+        self.shown < limit && (self.text.len() < MAX_CHARS || input.head_limit == Some(0))
     }
-    let has_context = found.iter().flat_map(|file| &file.lines).any(|line| line.place.is_none());
-    let lines = found.iter().flat_map(|file| file.lines.iter().enumerate().map(move |line| (file, line)));
-    for (file, (index, line)) in lines {
-        page.available += 1;
-        if page.available <= input.offset || page.available - input.offset > limit {
-            continue;
+}
+
+fn names(input: &Input, found: &[FileFindings], limit: usize) -> Page {
+    let mut page = Page { available: found.len(), ..Page::default() };
+    for file in found.iter().skip(input.offset) {
+        if !page.has_room(input, limit) {
+            break;
         }
+        page.shown += 1;
+        page.text.push_str(&on_one_line(&file.path));
+        if input.mode() == OutputMode::Count {
+            page.text.push_str(&format!(":{}", file.matches));
+            page.counts.push(Count { path: file.path.clone(), count: file.matches });
+        }
+        page.text.push('\n');
+        page.files.push(file.path.clone());
+    }
+    page
+}
+
+fn lines(input: &Input, found: &[FileFindings], limit: usize) -> Page {
+    let all = || found.iter().flat_map(|file| file.lines.iter().enumerate().map(move |line| (file, line)));
+    let has_context = all().any(|(_, (_, line))| line.place.is_none());
+    let mut page = Page { available: all().count(), ..Page::default() };
+    for (file, (index, line)) in all().skip(input.offset) {
+        if !page.has_room(input, limit) {
+            break;
+        }
+        page.shown += 1;
         if has_context && (index == 0 || line.follows_gap) && !page.text.is_empty() {
             page.text.push_str("--\n");
         }
@@ -159,9 +211,9 @@ fn push_line(text: &mut String, input: &Input, file: &FileFindings, line: &Found
     text.push('\n');
 }
 
-fn notes(findings: &Findings, walked: Option<Walked>) -> Vec<String> {
+fn notes(searched: &Searched) -> Vec<String> {
     let mut notes = Vec::new();
-    let walked = walked.unwrap_or_default();
+    let Searched { findings, walked, .. } = searched;
     match (findings.ended, walked.ended) {
         (Some(Ended::Time), _) | (None, Some(WalkEnd::Time)) => {
             notes.push("the time was over before everything was searched; give a `path` or a `glob`".into());
@@ -170,7 +222,7 @@ fn notes(findings: &Findings, walked: Option<Walked>) -> Vec<String> {
             notes.push("the search ended there, because so much was found; narrow it".into());
         }
         (None, Some(WalkEnd::Entries)) => {
-            notes.push(format!("only {MAX_SEEN} entries were looked at; give a `path`"));
+            notes.push(format!("only {} entries were looked at; give a `path`", walked.entries));
         }
         (None, Some(WalkEnd::Visitor) | None) => {}
     }

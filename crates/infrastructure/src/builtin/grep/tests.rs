@@ -28,6 +28,10 @@ fn check(arguments: Value, expected: &str) {
 
 #[test]
 fn files_are_named_the_last_changed_first() {
+    let check = |mut arguments: Value, expected: &str| {
+        arguments["output_mode"] = "files_with_matches".into();
+        check(arguments, expected);
+    };
     check(json!({"pattern": "one"}), "src/new.rs\nnotes.md\nold.rs\n.env");
     check(json!({"pattern": "one", "show_hidden": false}), "src/new.rs\nnotes.md\nold.rs");
     check(json!({"pattern": "one", "no_ignore": true, "glob": "*.rs"}), "build/out.rs\nsrc/new.rs\nold.rs");
@@ -38,10 +42,7 @@ fn files_are_named_the_last_changed_first() {
     check(json!({"pattern": "one", "path": "build/out.rs"}), "build/out.rs");
     check(json!({"pattern": "one", "path": "build"}), "build/out.rs");
     check(json!({"pattern": "ONE", "ignore_case": true, "path": "notes.md"}), "notes.md");
-    check(
-        json!({"pattern": "o.e()", "fixed_strings": true}),
-        "Nothing matches `o.e()` in `.`.\nIgnore files leave out 1 file or folder: set `no_ignore` to search them, too.",
-    );
+    check(json!({"pattern": "o.e()", "fixed_strings": true}), "Nothing matches `o.e()` in `.`.");
 }
 
 #[test]
@@ -81,7 +82,91 @@ fn counts_cover_everything_and_pages_say_where_they_end() {
     );
     check(json!({"pattern": "one", "head_limit": 2, "offset": 2}), "old.rs\n.env");
     check(json!({"pattern": "one", "offset": 9}), "There are only 4 to show; `offset` lies past them.");
-    check(json!({"pattern": "one", "head_limit": 0, "glob": "*.rs"}), "src/new.rs\nold.rs");
+    check(
+        json!({"pattern": "one", "head_limit": 0, "glob": "*.rs", "output_mode": "files_with_matches"}),
+        "src/new.rs\nold.rs",
+    );
+}
+
+#[test]
+fn few_matches_are_shown_with_what_stands_around_them() {
+    check(json!({"pattern": "main"}), "old.rs:1:fn main() {\nold.rs-2-    one();\nold.rs-3-}");
+    check(
+        json!({"pattern": "two"}),
+        "src/new.rs-1-fn one() {}\nsrc/new.rs:2:fn two() { one() }\n--\nnotes.md:1:one two",
+    );
+    check(json!({"pattern": "main", "context": 0}), "old.rs:1:fn main() {");
+    check(json!({"pattern": "e", "path": "old.rs"}), "old.rs-1-fn main() {\nold.rs:2:    one();\nold.rs-3-}");
+    let result = bench().call("grep", json!({"pattern": "main"})).unwrap();
+    let told = result.structured_content().unwrap();
+    assert_eq!((&told["mode"], &told["matches"][0]["line"]), (&json!("files_with_matches"), &json!(1)));
+    let bench = Bench::new();
+    bench.put("many", "x\n".repeat(4));
+    assert_eq!(bench.text("grep", json!({"pattern": "x"})), "many", "four are not few");
+    bench.put("wide", format!("{}y\n{}", "z\n".repeat(100), "z\n".repeat(100)));
+    assert_eq!(bench.text("grep", json!({"pattern": "y"})).lines().count(), 41);
+    bench.put("wide", format!("{0}\ny\n{0}\n", "z".repeat(5000)).repeat(3));
+    let text = bench.text("grep", json!({"pattern": "y"}));
+    assert!(text.chars().count() < 8000 && text.contains("wide:8:y"), "{text}");
+}
+
+#[test]
+fn a_stored_output_is_searched_like_a_file() {
+    let bench = Bench::with_deny(&["Read(**)"]);
+    let handle = bench.keep("text/plain", "one\ntwo\nthree\n");
+    let text = bench.text("grep", json!({"pattern": "t.*e", "path": &handle, "output_mode": "content"}));
+    assert_eq!(text, format!("{handle}:3:three"));
+    let nothing = bench.text("grep", json!({"pattern": "four", "path": &handle}));
+    assert_eq!(nothing, format!("Nothing matches `four` in `{handle}`."));
+    let told = bench.call("grep", json!({"pattern": "x", "path": "o99"})).unwrap_err().text();
+    assert!(told.contains("there is no stored output `o99`"), "{told}");
+}
+
+#[test]
+fn where_nothing_is_found_it_is_told_what_ignored_and_hidden_paths_hold() {
+    let bench = Bench::new();
+    bench.put(".gitignore", "build/\n");
+    bench.put("build/out", "hit\nhit\n");
+    bench.put(".hidden", "hit\n");
+    let told = |arguments| bench.text("grep", arguments);
+    assert_eq!(
+        told(json!({"pattern": "hit", "show_hidden": false})),
+        "Nothing matches `hit` in `.`.\nBut 3 lines match in 2 files in ignored or hidden paths: set `no_ignore` and \
+         `show_hidden` to search them, too."
+    );
+    assert_eq!(
+        told(json!({"pattern": "hit", "glob": "out"})),
+        "Nothing matches `hit` in `.`.\nBut 2 lines match in 1 file in ignored or hidden paths: set `no_ignore` to \
+         search them, too."
+    );
+    assert_eq!(told(json!({"pattern": "miss"})), "Nothing matches `miss` in `.`.");
+    assert_eq!(told(json!({"pattern": "hit", "path": "build"})), "build/out:1:hit\nbuild/out:2:hit");
+}
+
+#[test]
+fn no_more_is_shown_than_a_model_gets_unless_all_is_wanted() {
+    let bench = Bench::new();
+    bench.put("f", format!("x{}\n", "y".repeat(390)).repeat(200));
+    let search = |more: Value| {
+        let mut arguments = json!({"pattern": "x", "output_mode": "content"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        bench.call("grep", arguments).unwrap()
+    };
+    let cut = search(json!({}));
+    let shown = cut.structured_content().unwrap()["matches"].as_array().unwrap().len();
+    assert!((70..80).contains(&shown), "{shown}");
+    assert!(
+        cut.joined_text()
+            .ends_with(&format!("[{shown} of 200 are shown; narrow the search, or go on with offset={shown}]"))
+    );
+    let next = search(json!({"offset": shown}));
+    assert_eq!(next.structured_content().unwrap()["matches"][0]["line"], shown + 1);
+    assert_eq!(search(json!({"head_limit": 0})).structured_content().unwrap()["truncated"], false);
+    for name in 0..120 {
+        bench.put(&format!("files/{name}"), "x");
+    }
+    let files = bench.text("grep", json!({"pattern": "x", "path": "files"}));
+    assert!(files.ends_with("[100 of 120 are shown; narrow the search, or go on with offset=100]"), "{files}");
 }
 
 #[test]
@@ -112,12 +197,14 @@ fn a_search_that_finds_too_much_ends() {
     let bench = Bench::new();
     bench.put("f", "x\n".repeat(30_000));
     let count = bench.call("grep", json!({"pattern": "x", "output_mode": "count"})).unwrap();
-    assert_eq!(count.structured_content().unwrap()["total_matches"], 10_000);
-    assert!(count.joined_text().contains("because so much was found"), "{}", count.joined_text());
+    assert_eq!(count.structured_content().unwrap()["total_matches"], 30_000, "counting keeps nothing");
+    let content =
+        |more| bench.call("grep", json!({"pattern": "x", "output_mode": "content", "context": more})).unwrap();
+    let lines = content(0);
+    assert_eq!(lines.structured_content().unwrap()["total_matches"], 10_000);
+    assert!(lines.joined_text().contains("because so much was found"), "{}", lines.joined_text());
     bench.put("f", "y\ny\ny\ny\nx\n".repeat(9_000));
-    let content = json!({"pattern": "x", "output_mode": "content", "context": 2, "head_limit": 5});
-    let content = bench.call("grep", content).unwrap();
-    assert_eq!(content.structured_content().unwrap()["truncated"], true);
+    assert_eq!(content(2).structured_content().unwrap()["truncated"], true);
 }
 
 #[test]
@@ -139,6 +226,9 @@ fn what_cannot_be_searched_for_is_told_with_what_to_do() {
     for (arguments, expected) in [
         (json!({"pattern": "("}), "Set `fixed_strings`"),
         (json!({"pattern": "(?=x)"}), "Look-around is not supported"),
+        (json!({"pattern": "(a)\\1"}), "Backreferences are not supported"),
+        (json!({"pattern": "a\0b"}), "`pattern` holds a NUL character"),
+        (json!({"pattern": "a", "glob": "a\0"}), "`glob` holds a NUL character"),
         (json!({"pattern": "a\\nb"}), "Set `multiline`"),
         (json!({"pattern": "x", "file_type": "klingon"}), "unrecognized file type: klingon"),
         (json!({"pattern": "x", "glob": "a["}), "`glob` cannot be used"),
@@ -158,11 +248,34 @@ fn ignore_files_work_as_in_git() {
     for name in ["x.log", "only_here", "a/keep.log", "a/only_here", "a/sub/y", "a/z"] {
         bench.put(name, "hit");
     }
-    let found = |arguments| bench.text("grep", arguments).lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    let found = |arguments: Value| bench.text("grep", arguments).lines().map(str::to_owned).collect::<BTreeSet<_>>();
     let set = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
-    assert_eq!(found(json!({"pattern": "hit"})), set(&["a/keep.log", "a/only_here", "a/z"]));
+    let hit = |path: &str| json!({"pattern": "hit", "path": path, "output_mode": "files_with_matches"});
+    assert_eq!(found(hit(".")), set(&["a/keep.log", "a/only_here", "a/z"]));
     bench.put("b/w.log", "hit");
-    assert_eq!(found(json!({"pattern": "hit", "path": "b"})).len(), 2, "patterns above the start hold there");
+    assert!(found(hit("b")).contains("Nothing matches `hit` in `b`."), "patterns above the start hold there");
+    bench.put("b/.ignore", "!w.log\n");
+    assert_eq!(found(hit("b")), set(&["b/w.log"]), "another kind of ignore file is stronger");
+    bench.put("b/.rgignore", "w.*\n");
+    assert_eq!(found(hit("b")).len(), 2, "and another stronger still");
+    bench.put("c/.git/info/exclude", "z\n");
+    bench.put("c/x.log", "hit");
+    bench.put("c/z", "hit");
+    assert_eq!(found(hit("c")), set(&["c/x.log"]), "the patterns around a repository end there");
+}
+
+#[test]
+fn an_ignore_file_is_bounded_and_no_link() {
+    let bench = Bench::new();
+    bench.put("kept.txt", "hit");
+    bench.put("rules", "*.txt\n");
+    bench.link("rules", ".gitignore");
+    let hit = json!({"pattern": "hit", "output_mode": "files_with_matches"});
+    assert_eq!(bench.text("grep", hit.clone()), "kept.txt");
+    let long = format!("{}\n*.no", "#".repeat((64 << 10) - 2));
+    bench.put("rules", "");
+    bench.put(".ignore", long + "t\n");
+    assert_eq!(bench.text("grep", hit), "kept.txt", "half a pattern is none");
 }
 
 proptest! {

@@ -115,6 +115,11 @@ impl Found {
         }
     }
 
+    /// Whether it is of a file system whose files are the kernel's answers.
+    pub(super) fn is_on_kernel_file_system(&self) -> bool {
+        is_kernel_file(&self.handle)
+    }
+
     pub(super) fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }

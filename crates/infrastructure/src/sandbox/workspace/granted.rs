@@ -7,11 +7,11 @@ use crate::sandbox::workspace::{
     path_error::PathError,
     resolve::{self, ATTEMPTS},
     stop::Stop,
-    walk::{self, Visitor, WalkLimits, Walked},
+    walk::{self, Visitor, WalkLimits, WalkOrder, Walked},
     write::WriteTarget,
 };
 use std::{
-    io,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -56,9 +56,18 @@ impl GrantedWorkspace {
         &self.workspace
     }
 
-    /// Whether the call may read there.
-    pub fn may_read(&self, path: &PathAccess) -> bool {
-        self.grant.permits(&Access::ReadPath(path.clone()))
+    /// The beginning of a file at a real path, at most `limit` bytes; `None` if there is none that may be read. No link
+    /// is followed.
+    pub fn beginning_of(&self, real: &Path, limit: u64) -> Option<Vec<u8>> {
+        let found = self.find_lexical(real).ok().filter(|found| found.path().real == real)?;
+        let mut content = Vec::new();
+        found.open_file().ok()?.take(limit).read_to_end(&mut content).ok()?;
+        Some(content)
+    }
+
+    /// Whether something that may be read is at a path, whatever it is.
+    pub fn holds(&self, path: &Path) -> bool {
+        self.find_lexical(path).is_ok()
     }
 
     /// Makes sure that the call may read there.
@@ -113,8 +122,8 @@ impl GrantedWorkspace {
         Err(PathError::not_found(lexical))
     }
 
-    /// Walks a folder, the shallow parts first. Links are met and never followed, other file systems are left alone,
-    /// and what the grant does not permit to be read is passed over and counted.
+    /// Walks a folder. Links are met and never followed, other file systems are left alone, and what the grant does not
+    /// permit to be read is passed over and counted. Returns what each of the visitor's workers gathered.
     ///
     /// # Errors
     /// [`PathError::NotAFolder`], or the system's when the folder itself cannot be read.
@@ -123,8 +132,8 @@ impl GrantedWorkspace {
         folder: &Found,
         limits: WalkLimits,
         above: V::Context,
-        visitor: &mut V,
-    ) -> Result<Walked, PathError> {
+        visitor: &V,
+    ) -> Result<(Walked, Vec<V::Worker>), PathError> {
         folder.expect_folder()?;
         walk::walk(self, folder, limits, above, visitor)
     }
@@ -156,30 +165,39 @@ impl GrantedWorkspace {
         let folder = nearest.path().lexical.clone();
         let missing = path.strip_prefix(&folder).ok().and_then(|rest| rest.components().next());
         let missing = missing.map(|name| name.as_os_str().to_string_lossy().into_owned()).unwrap_or_default();
-        let mut names = Names::default();
-        let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: 1 };
+        let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
         // The message is as good without the names.
-        let _ = self.walk(&nearest, limits, (), &mut names);
-        let mut similar = Vec::new();
-        while similar.len() < SIMILAR_NAMES
-            && let Some(name) = nearest_name(&missing, names.0.iter().map(String::as_str)).map(str::to_owned)
-        {
-            names.0.retain(|other| *other != name);
-            similar.push(name);
-        }
+        let names = self.walk(&nearest, limits, (), &Names).map(|(_, names)| names.concat()).unwrap_or_default();
+        let similar = similar_names(&missing, names);
         let is_parent = path.parent() == Some(&folder);
         PathError::NotFound { path, nearest_folder: (!is_parent).then_some(folder), similar }
     }
 }
 
-#[derive(Default)]
-struct Names(Vec<String>);
+/// The names that are most like a missing one, best first.
+pub fn similar_names(missing: &str, mut names: Vec<String>) -> Vec<String> {
+    let mut similar = Vec::new();
+    while similar.len() < SIMILAR_NAMES
+        && let Some(name) = nearest_name(missing, names.iter().map(String::as_str)).map(str::to_owned)
+    {
+        names.retain(|other| *other != name);
+        similar.push(name);
+    }
+    similar
+}
+
+struct Names;
 
 impl Visitor for Names {
     type Context = ();
+    type Worker = Vec<String>;
 
-    fn meet(&mut self, entry: &walk::Entry<'_>, (): &()) -> walk::Visit {
-        self.0.push(entry.name().to_string_lossy().into_owned());
+    fn worker(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn meet(&self, names: &mut Vec<String>, entry: &walk::Entry<'_>, (): &()) -> walk::Visit {
+        names.push(entry.name().to_string_lossy().into_owned());
         walk::Visit::Continue
     }
 }

@@ -3,9 +3,10 @@
 
 use super::*;
 use crate::sandbox::workspace::{
+    facts::FileKind,
     granted::GrantedWorkspace,
     stop::Stop,
-    walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits},
+    walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
     write::{WriteOptions, Written},
 };
 use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
@@ -34,11 +35,14 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// A folder with a root `w`, a read-only root `ro`, and `out` that no call may touch.
+/// A folder with a root `w`, a read-only root `ro` (and another of the kernel's), and `out` that no call may touch.
 struct Place {
     folder: TempDir,
     granted: GrantedWorkspace,
 }
+
+/// A read-only root whose files are the kernel's answers.
+const KERNELS: &str = "/proc/sys/kernel/random";
 
 const WRITE: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };
 
@@ -53,7 +57,8 @@ impl Place {
         fs::write(at("w/sub/b.txt"), "below").unwrap();
         fs::write(at("ro/r.txt"), "read only").unwrap();
         fs::write(at("out/secret"), "secret").unwrap();
-        let roots = WorkspaceRoots { write: vec![at("w")], read_only: vec![at("ro")], forbidden: vec![] };
+        let roots =
+            WorkspaceRoots { write: vec![at("w")], read_only: vec![at("ro"), KERNELS.into()], forbidden: vec![] };
         let names = FolderNames { home: Some(at("w")), aliases: vec![(PathBuf::from("/known/as"), at("w"))] };
         let workspace = Arc::new(Workspace::open(&roots, names).unwrap());
         let rule = |text: &&str| {
@@ -320,17 +325,26 @@ fn a_call_that_nobody_waits_for_changes_nothing_any_more() {
     assert_eq!(place.names_in("w"), ["a.txt", "sub"], "no draft is left");
 }
 
-#[derive(Default)]
-struct Met(Vec<String>);
+struct Met;
 
 impl Visitor for Met {
     type Context = ();
+    type Worker = Vec<String>;
 
-    fn meet(&mut self, entry: &Entry<'_>, (): &()) -> Visit {
+    fn worker(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn meet(&self, met: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
         let opened = entry.open().is_ok();
-        self.0.push(format!("{}{}", entry.below().display(), if opened { "" } else { " -" }));
+        met.push(format!("{}{}", entry.below().display(), if opened { "" } else { " -" }));
         Visit::Continue
     }
+}
+
+/// As many entries, so deep, the shallow ones first.
+fn limits(entries: usize, depth: usize) -> WalkLimits {
+    WalkLimits { entries, depth, order: WalkOrder::ShallowFirst }
 }
 
 #[test]
@@ -339,19 +353,90 @@ fn a_walk_stays_in_the_folder_and_passes_over_what_may_not_be_read() {
     fs::create_dir_all(place.at("w/hidden/deep")).unwrap();
     symlink(place.at("out"), place.at("w/link")).unwrap();
     symlink("a.txt", place.at("w/file_link")).unwrap();
-    let walk = |limits| {
-        let mut met = Met::default();
+    let walk = |limits: WalkLimits| {
         let folder = place.granted.find(".").unwrap();
-        let walked = place.granted.walk(&folder, limits, (), &mut met).unwrap();
-        (met.0, walked)
+        let (walked, met) = place.granted.walk(&folder, limits, (), &Met).unwrap();
+        (met.concat(), walked)
     };
-    let (met, walked) = walk(WalkLimits { entries: 100, depth: 9 });
+    let (met, walked) = walk(limits(100, 9));
     assert_eq!(met, ["a.txt", "file_link -", "link -", "sub -", "sub/b.txt"]);
     assert_eq!((walked.entries, walked.refused, walked.ended), (6, 1, None));
-    let (met, _) = walk(WalkLimits { entries: 100, depth: 1 });
+    let (met, _) = walk(limits(100, 1));
     assert_eq!(met, ["a.txt", "file_link -", "link -", "sub -"]);
-    let (_, walked) = walk(WalkLimits { entries: 3, depth: 9 });
+    let (_, walked) = walk(limits(3, 9));
     assert_eq!((walked.entries, walked.ended), (3, Some(WalkEnd::Entries)));
+}
+
+#[test]
+fn several_threads_meet_what_one_meets() {
+    let place = Place::new(&["Read(denied)", "Read(*.no)"]);
+    for number in 0..40 {
+        let folder = place.at(&format!("w/{}/{}", number % 7, number % 3));
+        fs::create_dir_all(folder.join("denied")).unwrap();
+        for file in 0..number * 5 {
+            fs::write(folder.join(format!("{number}-{file}.{}", if file % 9 == 0 { "no" } else { "yes" })), "")
+                .unwrap();
+        }
+    }
+    let folder = place.granted.find(".").unwrap();
+    let walk = |limits| {
+        let (walked, met) = place.granted.walk(&folder, limits, (), &Met).unwrap();
+        let mut met = met.concat();
+        met.sort();
+        (walked, met)
+    };
+    let (walked, met) = walk(limits(100_000, 9));
+    assert!(walked.refused > 100 && met.len() > 1000, "{walked:?}");
+    assert!(!met.iter().any(|entry| entry.contains("denied") || entry.contains(".no")));
+    for _ in 0..20 {
+        assert_eq!(walk(WalkLimits { order: WalkOrder::AnyOrder, ..limits(100_000, 9) }), (walked, met.clone()));
+    }
+    let (walked, met) = walk(WalkLimits { order: WalkOrder::AnyOrder, ..limits(500, 9) });
+    assert_eq!((walked.entries, walked.ended, met.len() + walked.refused), (500, Some(WalkEnd::Entries), 500));
+}
+
+/// Has enough of the first file.
+struct Sated;
+
+impl Visitor for Sated {
+    type Context = ();
+    type Worker = usize;
+
+    fn worker(&self) -> usize {
+        0
+    }
+
+    fn meet(&self, met: &mut usize, entry: &Entry<'_>, (): &()) -> Visit {
+        assert!(entry.name() != "panic", "as the test wants it");
+        *met += 1;
+        if entry.kind() == FileKind::File { Visit::Stop } else { Visit::Continue }
+    }
+}
+
+#[test]
+fn a_walk_ends_for_all_threads_when_one_has_enough_or_panics() {
+    let place = Place::new(&[]);
+    for number in 0..2000 {
+        fs::write(place.at(&format!("w/sub/{number}")), "").unwrap();
+    }
+    let any_order = WalkLimits { order: WalkOrder::AnyOrder, ..limits(100_000, 9) };
+    let folder = place.granted.find("sub").unwrap();
+    let (walked, met) = place.granted.walk(&folder, any_order, (), &Sated).unwrap();
+    assert_eq!(walked.ended, Some(WalkEnd::Visitor));
+    assert!(met.into_iter().sum::<usize>() < 100);
+    fs::create_dir(place.at("w/only")).unwrap();
+    fs::write(place.at("w/only/panic"), "").unwrap();
+    let only = place.granted.find("only").unwrap();
+    let walk = std::panic::AssertUnwindSafe(|| place.granted.walk(&only, any_order, (), &Sated).map(|_| ()));
+    assert!(std::panic::catch_unwind(walk).is_err());
+}
+
+#[test]
+fn files_of_the_kernel_are_met_and_not_opened() {
+    let place = Place::new(&[]);
+    let folder = place.granted.find(KERNELS).unwrap();
+    let (_, met) = place.granted.walk(&folder, limits(100, 1), (), &Met).unwrap();
+    assert!(met.concat().contains(&"uuid -".to_owned()), "{met:?}");
 }
 
 #[test]
@@ -359,7 +444,7 @@ fn a_walk_ends_with_its_time() {
     let place = Place::new(&[]);
     let late = place.granted.with_stop(Stop::at(Instant::now()));
     let folder = late.find(".").unwrap();
-    let walked = late.walk(&folder, WalkLimits { entries: 100, depth: 9 }, (), &mut Met::default()).unwrap();
+    let (walked, _) = late.walk(&folder, limits(100, 9), (), &Met).unwrap();
     assert_eq!((walked.entries, walked.ended), (0, Some(WalkEnd::Time)));
 }
 
@@ -423,10 +508,10 @@ fn no_swap_of_a_folder_and_a_link_leads_outside() {
             if place.write("swap/written", "ours").is_ok() {
                 done[1] = 100.min(done[1] + 1);
             }
-            let mut met = Met::default();
             let folder = place.granted.find(".").unwrap();
-            place.granted.walk(&folder, WalkLimits { entries: 100, depth: 9 }, (), &mut met).unwrap();
-            if met.0.iter().any(|entry| entry.ends_with("/secret")) {
+            let any_order = WalkLimits { order: WalkOrder::AnyOrder, ..limits(100, 9) };
+            let (_, met) = place.granted.walk(&folder, any_order, (), &Met).unwrap();
+            if met.concat().iter().any(|entry| entry.ends_with("/secret")) {
                 done[2] = 100.min(done[2] + 1);
             }
         }

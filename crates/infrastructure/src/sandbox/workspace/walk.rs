@@ -1,28 +1,36 @@
-//! Walks a folder by handles, bounded in entries, depth and time.
+//! Walks a folder by handles, bounded in entries, depth and time, with as many threads as help.
+
+mod entries;
+mod pool;
 
 use crate::sandbox::workspace::{
     facts::{FileFacts, FileKind},
     found::Found,
     granted::GrantedWorkspace,
     path_error::PathError,
-    resolve::{WITHOUT_LINKS, open_beneath, real_path},
+    resolve::{WITHOUT_LINKS, open_beneath},
+    walk::{entries::Names, pool::Pool},
 };
 use rustix::{
-    fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags, fstat, openat, readlinkat, statat},
+    fs::{AtFlags, OFlags, ResolveFlags, fstat, readlinkat, statat},
     io::Errno,
 };
 use std::{
-    collections::VecDeque,
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, Read},
+    num::NonZeroUsize,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::ffi::{OsStrExt, OsStringExt},
     },
     path::{Path, PathBuf},
+    thread,
 };
-use toolstead_domain::access::{Access, PathAccess};
+use toolstead_domain::{access::PathAccess, permission::grant::ReadingBelow};
+
+/// More threads wait for each other more than they help.
+const MAX_THREADS: usize = 8;
 
 /// How far a walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,21 +39,38 @@ pub struct WalkLimits {
     pub entries: usize,
     /// How deep: 1 is the folder's own entries.
     pub depth: usize,
+    /// In which order, and with how many threads.
+    pub order: WalkOrder,
 }
 
-/// Sees what a walk meets.
-pub trait Visitor {
+/// The order of a walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalkOrder {
+    /// The shallow folders first and the entries of each by name, on the caller's thread: what a limit leaves out is
+    /// always the same.
+    ShallowFirst,
+    /// As it comes, on several threads. The visitor puts things in order afterwards.
+    AnyOrder,
+}
+
+/// Sees what a walk meets, on several threads at once.
+pub trait Visitor: Sync {
     /// What belongs to one folder and is handed on to the folders in it.
-    type Context: Clone;
+    type Context: Clone + Send + Sync;
+    /// What one thread gathers.
+    type Worker: Send;
+
+    /// Makes what one more thread needs.
+    fn worker(&self) -> Self::Worker;
 
     /// A folder is about to be read; `above` is the context of the folder that holds it.
-    fn enter(&mut self, folder: &Folder<'_>, above: &Self::Context) -> Self::Context {
+    fn enter(&self, folder: &Folder<'_>, above: &Self::Context) -> Self::Context {
         let _ = folder;
         above.clone()
     }
 
-    /// An entry of a folder, which the call may read. Entries of one folder come sorted by name.
-    fn meet(&mut self, entry: &Entry<'_>, context: &Self::Context) -> Visit;
+    /// An entry of a folder, which the call may read.
+    fn meet(&self, worker: &mut Self::Worker, entry: &Entry<'_>, context: &Self::Context) -> Visit;
 }
 
 /// How to go on.
@@ -86,17 +111,18 @@ pub enum WalkEnd {
 /// A folder on a walk.
 #[derive(Debug)]
 pub struct Folder<'a> {
-    granted: &'a GrantedWorkspace,
     path: &'a PathAccess,
     handle: BorrowedFd<'a>,
+    names: &'a Names,
+    reading: &'a ReadingBelow<'a>,
 }
 
 /// Something in a folder on a walk.
 #[derive(Debug)]
 pub struct Entry<'a> {
     name: &'a OsStr,
-    below: &'a Path,
     path: &'a PathAccess,
+    start: usize,
     kind: FileKind,
     folder: BorrowedFd<'a>,
 }
@@ -107,14 +133,21 @@ impl Folder<'_> {
         self.path
     }
 
-    /// The beginning of a file in it, at most `limit` bytes; `None` if there is none that may be read.
-    pub fn read(&self, name: &str, limit: u64) -> Option<Vec<u8>> {
-        let path = child(self.path, OsStr::new(name));
-        if !self.granted.may_read(&path) {
+    /// Whether it holds something of that name.
+    pub fn holds(&self, name: &str) -> bool {
+        self.names.holds(name.as_bytes())
+    }
+
+    /// The beginning of a file in it, at most `limit` bytes; `None` if there is none that may be read. No link is
+    /// followed.
+    pub fn read(&self, below: &str, limit: u64) -> Option<Vec<u8>> {
+        let path = PathAccess { lexical: self.path.lexical.join(below), real: self.path.real.join(below), tree: false };
+        if !self.reading.permits(&path) {
             return None;
         }
         let mut content = Vec::new();
-        open_entry(self.handle, OsStr::new(name)).ok()?.take(limit).read_to_end(&mut content).ok()?;
+        let (file, _) = open_entry(self.handle, OsStr::new(below)).ok()?;
+        file.take(limit).read_to_end(&mut content).ok()?;
         Some(content)
     }
 }
@@ -127,7 +160,7 @@ impl Entry<'_> {
 
     /// Its path below the folder where the walk began.
     pub fn below(&self) -> &Path {
-        self.below
+        Path::new(OsStr::from_bytes(&self.path.lexical.as_os_str().as_bytes()[self.start..]))
     }
 
     /// Both forms of its path.
@@ -153,9 +186,7 @@ impl Entry<'_> {
     /// # Errors
     /// The system's, also when it is no regular file or became a link meanwhile.
     pub fn open(&self) -> io::Result<(File, FileFacts)> {
-        let file = open_entry(self.folder, self.name)?;
-        let facts = FileFacts::of(&fstat(&file)?);
-        Ok((file, facts))
+        if self.kind == FileKind::File { open_entry(self.folder, self.name) } else { Err(Errno::INVAL.into()) }
     }
 
     /// The text of a link.
@@ -165,25 +196,24 @@ impl Entry<'_> {
     }
 }
 
-/// Opens a regular file in a folder, and nothing else.
-fn open_entry(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(openat(folder, name, flags, Mode::empty())?);
-    match FileFacts::of(&fstat(&file)?).kind {
-        FileKind::File => Ok(file),
-        _ => Err(Errno::INVAL.into()),
-    }
+/// Opens a regular file in a folder, and nothing else: no link, and nothing of another file system.
+fn open_entry(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<(File, FileFacts)> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = open_beneath(folder, Path::new(name), flags, WITHOUT_LINKS | ResolveFlags::NO_XDEV)?;
+    let facts = FileFacts::of(&fstat(&file)?);
+    if facts.kind == FileKind::File { Ok((File::from(file), facts)) } else { Err(Errno::INVAL.into()) }
 }
 
-fn child(folder: &PathAccess, name: &OsStr) -> PathAccess {
-    PathAccess { lexical: folder.lexical.join(name), real: folder.real.join(name), tree: false }
-}
-
-/// A folder that waits to be read.
-struct Pending<C> {
-    below: PathBuf,
-    depth: usize,
-    above: C,
+/// One walk, for all its threads.
+struct Walk<'a, V: Visitor> {
+    visitor: &'a V,
+    granted: &'a GrantedWorkspace,
+    start: &'a Found,
+    reading: ReadingBelow<'a>,
+    limits: WalkLimits,
+    /// Whether all files below are the kernel's answers: a walk does not leave the file system where it began.
+    is_kernels: bool,
+    pool: Pool<V::Context>,
 }
 
 pub(super) fn walk<V: Visitor>(
@@ -191,89 +221,147 @@ pub(super) fn walk<V: Visitor>(
     start: &Found,
     limits: WalkLimits,
     above: V::Context,
-    visitor: &mut V,
-) -> Result<Walked, PathError> {
-    let mut walked = Walked::default();
-    let mut pending = VecDeque::from([Pending { below: PathBuf::new(), depth: 1, above }]);
-    while let Some(Pending { below, depth, above }) = pending.pop_front() {
+    visitor: &V,
+) -> Result<(Walked, Vec<V::Worker>), PathError> {
+    let threads = match limits.order {
+        WalkOrder::ShallowFirst => 1,
+        WalkOrder::AnyOrder => thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS),
+    };
+    let walk = Walk {
+        visitor,
+        granted,
+        start,
+        reading: granted.grant.reading_below(start.path()),
+        limits,
+        is_kernels: start.is_on_kernel_file_system(),
+        pool: Pool::new(limits, above),
+    };
+    let hand = || Hand { worker: visitor.worker(), buffer: entries::Buffer::new() };
+    let mut own = hand();
+    // The first folder shows how many threads have something to do.
+    walk.work_once(&mut own);
+    let others = walk.pool.len().min(threads - 1);
+    let workers = thread::scope(|scope| {
+        // A thread that cannot be had is no loss.
+        let others: Vec<_> =
+            (0..others).filter_map(|_| thread::Builder::new().spawn_scoped(scope, || walk.work(hand())).ok()).collect();
+        let own = walk.work(own);
+        let joined = others.into_iter().map(|other| other.join());
+        let others: Result<Vec<_>, _> = joined.collect();
+        // What one thread panics with is the panic of the whole walk.
+        let mut workers = others.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        workers.push(own);
+        workers
+    });
+    match walk.pool.into_walked() {
+        Ok(walked) => Ok((walked, workers)),
+        Err(error) => Err(PathError::io("read", &start.path().lexical, error)),
+    }
+}
+
+/// What a thread works with.
+struct Hand<W> {
+    worker: W,
+    buffer: entries::Buffer,
+}
+
+impl<V: Visitor> Walk<'_, V> {
+    fn work(&self, mut hand: Hand<V::Worker>) -> V::Worker {
+        while self.work_once(&mut hand) {}
+        hand.worker
+    }
+
+    /// Does the next thing; false when nothing is left.
+    fn work_once(&self, hand: &mut Hand<V::Worker>) -> bool {
+        let Some(task) = self.pool.next() else { return false };
+        match task.work() {
+            pool::Work::Read(folder) => self.read(folder, hand),
+            pool::Work::Meet(part) => self.meet(part, &mut hand.worker),
+        }
+        true
+    }
+
+    /// Reads a folder's names and meets them, or leaves parts of a large folder to other threads as well.
+    fn read(&self, pending: &pool::Pending<V::Context>, hand: &mut Hand<V::Worker>) {
+        if self.granted.stop().is_due() {
+            return self.pool.end(WalkEnd::Time);
+        }
+        let start = self.start.path();
         let path = PathAccess {
-            lexical: joined(&start.path().lexical, &below),
-            real: joined(&start.path().real, &below),
+            lexical: joined(&start.lexical, &pending.below),
+            real: joined(&start.real, &pending.below),
             tree: false,
         };
-        let (handle, entries) = match read_folder(start, &path, &below, limits.entries - walked.entries) {
+        let is_sorted = self.limits.order == WalkOrder::ShallowFirst;
+        let read = self.open_folder(&path, &pending.below).and_then(|handle| {
+            let names =
+                Names::read(&handle, &mut hand.buffer, self.pool.entries_left(), is_sorted, self.granted.stop())?;
+            Ok((handle, names))
+        });
+        let (handle, names) = match read {
             Ok(read) => read,
-            Err(error) if depth == 1 => return Err(PathError::io("read", &path.lexical, error)),
-            Err(_) => {
-                walked.unreadable += 1;
-                continue;
-            }
+            Err(error) => return self.pool.unreadable(pending.depth, error),
         };
-        let context = visitor.enter(&Folder { granted, path: &path, handle: handle.as_fd() }, &above);
-        for (name, kind) in entries {
-            if walked.entries >= limits.entries {
-                walked.ended = Some(WalkEnd::Entries);
-                return Ok(walked);
+        let count = self.pool.seen(names.len());
+        let folder = Folder { path: &path, handle: handle.as_fd(), names: &names, reading: &self.reading };
+        let context = self.visitor.enter(&folder, &pending.above);
+        let folder = pool::OpenFolder { path, handle, names, context, depth: pending.depth };
+        self.pool.share(folder, count, |part| self.meet(part, &mut hand.worker));
+    }
+
+    fn open_folder(&self, path: &PathAccess, below: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        // No link on the way and no other file system, so that the path that is judged is the path that is read.
+        let handle = open_beneath(self.start.handle(), below, flags, WITHOUT_LINKS | ResolveFlags::NO_XDEV)?;
+        // It may have been moved in between: then rules were asked about another place.
+        if entries::is_at(&handle, &path.real)? { Ok(handle) } else { Err(Errno::STALE.into()) }
+    }
+
+    /// Meets some entries of a folder.
+    fn meet(&self, part: &pool::Part<V::Context>, worker: &mut V::Worker) {
+        let folder = &*part.folder;
+        let mut path = entries::ChildPath::of(&folder.path);
+        let start = entries::start_of_rest(&self.start.path().lexical);
+        let mut folders = Vec::new();
+        let mut refused = 0;
+        for (name, kind) in folder.names.iter(part.range.clone()) {
+            if self.granted.stop().is_due() {
+                self.pool.end(WalkEnd::Time);
+                break;
             }
-            if granted.stop().is_due() {
-                walked.ended = Some(WalkEnd::Time);
-                return Ok(walked);
+            if self.pool.is_over() {
+                break;
             }
-            walked.entries += 1;
-            let access = Access::ReadPath(child(&path, &name));
-            let Access::ReadPath(entry_path) = &access else { continue };
-            if !granted.grant.permits(&access) {
-                walked.refused += 1;
+            path.set(name);
+            if !self.reading.permits(path.get()) {
+                refused += 1;
                 continue;
             }
-            let below = below.join(&name);
-            let Some(kind) = kind.or_else(|| kind_of(handle.as_fd(), &name)) else { continue };
-            let entry = Entry { name: &name, below: &below, path: entry_path, kind, folder: handle.as_fd() };
-            match visitor.meet(&entry, &context) {
-                Visit::Continue if kind == FileKind::Folder && depth < limits.depth => {
-                    pending.push_back(Pending { below, depth: depth + 1, above: context.clone() });
+            let Some(kind) = kind.or_else(|| kind_of(folder.handle.as_fd(), name)) else { continue };
+            let kind = if kind == FileKind::File && self.is_kernels { FileKind::KernelFile } else { kind };
+            let entry = Entry { name, path: path.get(), start, kind, folder: folder.handle.as_fd() };
+            match self.visitor.meet(worker, &entry, &folder.context) {
+                Visit::Continue if kind == FileKind::Folder && folder.depth < self.limits.depth => {
+                    folders.push(pool::Pending {
+                        below: entry.below().to_path_buf(),
+                        depth: folder.depth + 1,
+                        above: folder.context.clone(),
+                    });
                 }
                 Visit::Continue | Visit::Skip => {}
                 Visit::Stop => {
-                    walked.ended = Some(WalkEnd::Visitor);
-                    return Ok(walked);
+                    self.pool.end(WalkEnd::Visitor);
+                    break;
                 }
             }
         }
+        self.pool.add(folders, refused);
     }
-    Ok(walked)
 }
 
 /// `a/b` and nothing is `a/b`, not `a/b/`.
 fn joined(folder: &Path, below: &Path) -> PathBuf {
     if below.as_os_str().is_empty() { folder.to_path_buf() } else { folder.join(below) }
-}
-
-type Names = Vec<(OsString, Option<FileKind>)>;
-
-/// Opens a folder below the start and reads its names, sorted; a name more than `limit` shows that there are more.
-fn read_folder(start: &Found, path: &PathAccess, below: &Path, limit: usize) -> io::Result<(OwnedFd, Names)> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-    // No link on the way and no other file system, so that the path that is judged is the path that is read.
-    let handle = open_beneath(start.handle(), below, flags, WITHOUT_LINKS | ResolveFlags::NO_XDEV)?;
-    if real_path(&handle)? != path.real {
-        // It was moved in between: rules were asked about another place.
-        return Err(Errno::STALE.into());
-    }
-    let mut names = Vec::new();
-    for entry in Dir::read_from(&handle)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name == b"." || name == b".." {
-            continue;
-        }
-        names.push((OsStr::from_bytes(name).to_owned(), FileKind::of(entry.file_type())));
-        if names.len() > limit {
-            break;
-        }
-    }
-    names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    Ok((handle, names))
 }
 
 fn kind_of(folder: BorrowedFd<'_>, name: &OsStr) -> Option<FileKind> {

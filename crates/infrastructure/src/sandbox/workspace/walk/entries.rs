@@ -1,0 +1,138 @@
+//! The names in a folder and the paths that they make, without an allocation for each.
+
+use crate::sandbox::workspace::{facts::FileKind, resolve::real_path, stop::Stop};
+use rustix::fs::RawDir;
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    mem::{MaybeUninit, take},
+    ops::Range,
+    os::{
+        fd::OwnedFd,
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
+    path::{Path, PathBuf},
+};
+use toolstead_domain::access::PathAccess;
+
+/// As much of a folder is asked for at a time.
+const BUFFER_BYTES: usize = 32 << 10;
+
+/// Where the kernel puts names.
+pub(super) struct Buffer(Vec<MaybeUninit<u8>>);
+
+impl Buffer {
+    pub(super) fn new() -> Self {
+        Self(vec![MaybeUninit::uninit(); BUFFER_BYTES])
+    }
+}
+
+/// The names in a folder, one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    bytes: Vec<u8>,
+    entries: Vec<Name>,
+}
+
+#[derive(Debug, Clone)]
+struct Name {
+    place: Range<usize>,
+    /// `None` where the file system does not say.
+    kind: Option<FileKind>,
+}
+
+impl Names {
+    /// Reads a folder's names. A name more than `limit` shows that there are more; what is read when it is time to stop
+    /// is less than there is.
+    pub(super) fn read(
+        folder: &OwnedFd,
+        buffer: &mut Buffer,
+        limit: usize,
+        is_sorted: bool,
+        stop: &Stop,
+    ) -> io::Result<Self> {
+        let mut names = Self::default();
+        let mut entries = RawDir::new(folder, &mut buffer.0);
+        while names.entries.len() <= limit {
+            // The buffer is used up every few hundred names.
+            if entries.is_buffer_empty() && stop.is_due() {
+                break;
+            }
+            let Some(entry) = entries.next() else { break };
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                let start = names.bytes.len();
+                names.bytes.extend_from_slice(name);
+                names.entries.push(Name { place: start..names.bytes.len(), kind: FileKind::of(entry.file_type()) });
+            }
+        }
+        if is_sorted {
+            let bytes = &names.bytes;
+            names.entries.sort_unstable_by(|a, b| bytes[a.place.clone()].cmp(&bytes[b.place.clone()]));
+        }
+        Ok(names)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn holds(&self, name: &[u8]) -> bool {
+        self.entries.iter().any(|entry| &self.bytes[entry.place.clone()] == name)
+    }
+
+    pub(super) fn iter(&self, range: Range<usize>) -> impl Iterator<Item = (&OsStr, Option<FileKind>)> {
+        let name = |entry: &Name| (OsStr::from_bytes(&self.bytes[entry.place.clone()]), entry.kind);
+        self.entries[range].iter().map(name)
+    }
+}
+
+/// The path of one entry after the other, in the same memory.
+pub(super) struct ChildPath {
+    path: PathAccess,
+    lexical_folder: usize,
+    real_folder: usize,
+}
+
+impl ChildPath {
+    pub(super) fn of(folder: &PathAccess) -> Self {
+        let length = |path: &Path| path.as_os_str().len();
+        Self {
+            lexical_folder: length(&folder.lexical),
+            real_folder: length(&folder.real),
+            path: PathAccess { tree: false, ..folder.clone() },
+        }
+    }
+
+    pub(super) fn set(&mut self, name: &OsStr) {
+        set_last(&mut self.path.lexical, self.lexical_folder, name);
+        set_last(&mut self.path.real, self.real_folder, name);
+    }
+
+    pub(super) fn get(&self) -> &PathAccess {
+        &self.path
+    }
+}
+
+/// Puts a name behind the first `folder` bytes of a path.
+fn set_last(path: &mut PathBuf, folder: usize, name: &OsStr) {
+    let mut bytes = take(path).into_os_string().into_vec();
+    bytes.truncate(folder);
+    if bytes.last() != Some(&b'/') {
+        bytes.push(b'/');
+    }
+    bytes.extend_from_slice(name.as_bytes());
+    *path = OsString::from_vec(bytes).into();
+}
+
+/// Where in a path below the folder its rest begins.
+pub(super) fn start_of_rest(folder: &Path) -> usize {
+    let folder = folder.as_os_str().as_bytes();
+    if folder.ends_with(b"/") { folder.len() } else { folder.len() + 1 }
+}
+
+/// Whether what a handle holds is at this real path now.
+pub(super) fn is_at(handle: &OwnedFd, real: &Path) -> io::Result<bool> {
+    Ok(real_path(handle)?.as_os_str() == real.as_os_str())
+}

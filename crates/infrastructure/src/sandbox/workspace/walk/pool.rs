@@ -1,0 +1,228 @@
+//! What the threads of a walk share: the work that is left, and when it is over.
+
+use crate::sandbox::workspace::walk::{WalkEnd, WalkLimits, WalkOrder, Walked, entries::Names};
+use std::{
+    collections::VecDeque,
+    io,
+    ops::Range,
+    os::fd::OwnedFd,
+    path::PathBuf,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+use toolstead_domain::access::PathAccess;
+
+/// A folder with more entries is shared between threads, in parts of this size.
+const PART: usize = 64;
+
+/// A folder that waits to be read.
+pub(super) struct Pending<C> {
+    pub(super) below: PathBuf,
+    pub(super) depth: usize,
+    pub(super) above: C,
+}
+
+/// A folder that was read.
+pub(super) struct OpenFolder<C> {
+    pub(super) path: PathAccess,
+    pub(super) handle: OwnedFd,
+    pub(super) names: Names,
+    pub(super) context: C,
+    pub(super) depth: usize,
+}
+
+/// Entries of a folder that wait to be met.
+pub(super) struct Part<C> {
+    pub(super) folder: Arc<OpenFolder<C>>,
+    pub(super) range: Range<usize>,
+}
+
+pub(super) enum Work<'a, C> {
+    Read(&'a Pending<C>),
+    Meet(&'a Part<C>),
+}
+
+enum Item<C> {
+    Read(Pending<C>),
+    Meet(Part<C>),
+}
+
+/// All that is left to do. Parts of open folders come first, so that few folders are open at a time.
+pub(super) struct Pool<C> {
+    limits: WalkLimits,
+    left: Mutex<Left<C>>,
+    changed: Condvar,
+    seen: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+struct Left<C> {
+    parts: Vec<Part<C>>,
+    folders: VecDeque<Pending<C>>,
+    /// Threads that work on something, and may add to it.
+    busy: usize,
+    waiting: usize,
+    walked: Walked,
+    failure: Option<io::Error>,
+}
+
+/// Something that a thread works on until this is dropped.
+pub(super) struct Task<'a, C> {
+    pool: &'a Pool<C>,
+    item: Item<C>,
+}
+
+impl<C> Task<'_, C> {
+    pub(super) fn work(&self) -> Work<'_, C> {
+        match &self.item {
+            Item::Read(folder) => Work::Read(folder),
+            Item::Meet(part) => Work::Meet(part),
+        }
+    }
+}
+
+impl<C> Drop for Task<'_, C> {
+    fn drop(&mut self) {
+        let mut left = self.pool.left();
+        left.busy -= 1;
+        // A thread that panics ends the walk for all: nobody waits for what it does not do.
+        if std::thread::panicking() {
+            self.pool.is_over.store(true, Ordering::Relaxed);
+        }
+        if left.busy == 0 || self.pool.is_over() {
+            self.pool.changed.notify_all();
+        }
+    }
+}
+
+impl<C> Pool<C> {
+    pub(super) fn new(limits: WalkLimits, above: C) -> Self {
+        let start = Pending { below: PathBuf::new(), depth: 1, above };
+        let left = Left {
+            parts: Vec::new(),
+            folders: VecDeque::from([start]),
+            busy: 0,
+            waiting: 0,
+            walked: Walked::default(),
+            failure: None,
+        };
+        Self {
+            limits,
+            left: Mutex::new(left),
+            changed: Condvar::new(),
+            seen: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    fn left(&self) -> MutexGuard<'_, Left<C>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many things wait to be done.
+    pub(super) fn len(&self) -> usize {
+        let left = self.left();
+        left.parts.len() + left.folders.len()
+    }
+
+    /// The next thing to do, as soon as there is one; `None` when all is done.
+    pub(super) fn next(&self) -> Option<Task<'_, C>> {
+        let mut left = self.left();
+        loop {
+            if self.is_over() {
+                return None;
+            }
+            let folder = |left: &mut Left<C>| match self.limits.order {
+                WalkOrder::ShallowFirst => left.folders.pop_front(),
+                // The last one found is the deepest: so the fewest wait.
+                WalkOrder::AnyOrder => left.folders.pop_back(),
+            };
+            let item = left.parts.pop().map(Item::Meet).or_else(|| folder(&mut left).map(Item::Read));
+            if let Some(item) = item {
+                left.busy += 1;
+                return Some(Task { pool: self, item });
+            }
+            if left.busy == 0 {
+                return None;
+            }
+            left.waiting += 1;
+            left = self.changed.wait(left).unwrap_or_else(PoisonError::into_inner);
+            left.waiting -= 1;
+        }
+    }
+
+    /// Meets the first `count` entries of a folder, a small one here, a large one with the others.
+    pub(super) fn share(&self, folder: OpenFolder<C>, count: usize, mut meet: impl FnMut(&Part<C>)) {
+        let folder = Arc::new(folder);
+        if count <= PART || self.limits.order == WalkOrder::ShallowFirst {
+            return meet(&Part { folder, range: 0..count });
+        }
+        let parts = (0..count.div_ceil(PART)).map(|part| part * PART..count.min((part + 1) * PART));
+        let mut left = self.left();
+        left.parts.extend(parts.map(|range| Part { folder: folder.clone(), range }));
+        if left.waiting > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Adds folders to read, in their order.
+    pub(super) fn add(&self, folders: Vec<Pending<C>>, refused: usize) {
+        if folders.is_empty() && refused == 0 {
+            return;
+        }
+        let mut left = self.left();
+        left.walked.refused += refused;
+        if left.walked.ended.is_none() {
+            left.folders.extend(folders);
+        }
+        if left.waiting > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Counts the entries of a folder, and says how many of them may still be met.
+    pub(super) fn seen(&self, entries: usize) -> usize {
+        let before = self.seen.fetch_add(entries, Ordering::Relaxed);
+        let count = self.limits.entries.saturating_sub(before).min(entries);
+        if count < entries {
+            // What is left of them is met still.
+            let mut left = self.left();
+            left.walked.ended.get_or_insert(WalkEnd::Entries);
+            left.folders.clear();
+        }
+        count
+    }
+
+    pub(super) fn entries_left(&self) -> usize {
+        self.limits.entries.saturating_sub(self.seen.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn unreadable(&self, depth: usize, error: io::Error) {
+        let mut left = self.left();
+        if depth == 1 {
+            left.failure = Some(error);
+        } else {
+            left.walked.unreadable += 1;
+        }
+    }
+
+    pub(super) fn end(&self, why: WalkEnd) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.left().walked.ended.get_or_insert(why);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn into_walked(self) -> io::Result<Walked> {
+        let seen = self.seen.into_inner().min(self.limits.entries);
+        let left = self.left.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match left.failure {
+            Some(failure) => Err(failure),
+            None => Ok(Walked { entries: seen, ..left.walked }),
+        }
+    }
+}
