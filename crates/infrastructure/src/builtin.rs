@@ -6,6 +6,7 @@
 mod aliases;
 mod answer;
 pub mod built_in_tool;
+pub(crate) mod documents;
 mod file_filter;
 pub mod file_limits;
 pub mod provider;

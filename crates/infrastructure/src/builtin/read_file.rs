@@ -4,6 +4,11 @@ use crate::{
     builtin::{
         answer::answer,
         built_in_tool::BuiltInTool,
+        documents::{
+            DocumentKind,
+            reading::{self, Source, Wanted, is_document},
+            rendering::Shown,
+        },
         run::Run,
         schema::output_schema,
         snippet::{MAX_LINE_CHARS, push_cut, push_numbered},
@@ -56,6 +61,10 @@ pub(super) struct Input {
     line_numbers: bool,
     /// The file's encoding, if it is not found out by itself: "utf-8", "latin-1", "utf-16", "shift_jis" and so on.
     encoding: Option<String>,
+    /// Of a document: the pages of a PDF, sheets, slides or notebook cells to read, like "3", "1-5" or "2,4-6". A PDF is
+    /// read 10 pages at a time without it, and 20 at most.
+    #[schemars(length(min = 1))]
+    pages: Option<String>,
     /// Mark the end of each line with $, and carriage returns with ^M.
     #[serde(default)]
     show_ends: bool,
@@ -99,6 +108,23 @@ struct Output {
     /// Where to read on.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
+    /// What the pages, sheets, slides or cells are that the content shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<Pages>,
+    /// Where to read on in a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_pages: Option<String>,
+    /// The title that a document gives itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+}
+
+/// From 1.
+#[derive(Serialize, JsonSchema)]
+struct Pages {
+    first: u64,
+    last: u64,
+    total: u64,
 }
 
 #[derive(Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
@@ -107,15 +133,32 @@ enum Kind {
     #[default]
     Text,
     Binary,
+    Pdf,
+    Docx,
+    Xlsx,
+    Pptx,
+    Notebook,
+}
+
+impl From<DocumentKind> for Kind {
+    fn from(kind: DocumentKind) -> Self {
+        match kind {
+            DocumentKind::Pdf => Self::Pdf,
+            DocumentKind::Docx => Self::Docx,
+            DocumentKind::Xlsx => Self::Xlsx,
+            DocumentKind::Pptx => Self::Pptx,
+            DocumentKind::Notebook => Self::Notebook,
+        }
+    }
 }
 
 #[async_trait]
 impl BuiltInTool for ReadFile {
     const NAME: &str = "read_file";
     const TITLE: &str = "Read file";
-    const DESCRIPTION: &str = "Reads a text file, with line numbers. Returns up to 2000 lines from the start; use `offset` and `limit` for \
-         another part of a long file. Use `grep` to find the lines that matter in large files, and `list_directory` \
-         for folders.";
+    const DESCRIPTION: &str = "Reads a text file with line numbers, or the text of a PDF, docx, xlsx, pptx or notebook. Returns up to 2000 \
+         lines; use `offset` and `limit`, or `pages`, for another part. Use `grep` to find the lines that matter in \
+         large files, and `list_directory` for folders.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["read"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -131,11 +174,34 @@ impl BuiltInTool for ReadFile {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        run.on_files(move |files| read(files, &input)).await
+        let wanted = Wanted { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
+        match run.on_files(move |files| read(files, &input)).await? {
+            Content::Text(result) => Ok(result),
+            Content::Document(source, output) => document(*output, reading::read(run, source, &wanted).await?),
+        }
     }
 }
 
-fn read(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailure> {
+enum Content {
+    Text(ToolResult),
+    /// It is still to be read, elsewhere.
+    Document(Source, Box<Output>),
+}
+
+/// The answer of a document.
+fn document(mut output: Output, shown: Shown) -> Result<ToolResult, ToolFailure> {
+    output.kind = shown.kind.into();
+    output.content = shown.content;
+    output.title = shown.title;
+    output.pages = shown.parts.map(|(first, last, total)| Pages { first, last, total });
+    (output.start_line, output.end_line) = shown.lines.unzip();
+    output.total_lines = Some(shown.total_lines);
+    output.truncated = shown.next_pages.is_some() || shown.next_offset.is_some();
+    (output.next_pages, output.next_offset) = (shown.next_pages, shown.next_offset);
+    answer(shown.text, &output)
+}
+
+fn read(files: &GrantedWorkspace, input: &Input) -> Result<Content, ToolFailure> {
     let found = files.find(&input.path)?;
     let mut file = found.open_file()?;
     let failed = |error: io::Error| PathError::io("read", &found.path().lexical, error);
@@ -146,11 +212,20 @@ fn read(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailu
         size_bytes: found.facts().bytes,
         ..Output::default()
     };
+    if input.encoding.is_none() && is_document(&sample, &output.path) {
+        file.rewind().map_err(failed)?;
+        let source = Source { file, path: output.path.clone(), size_bytes: output.size_bytes };
+        return Ok(Content::Document(source, Box::new(output)));
+    }
+    if input.pages.is_some() {
+        let message = format!("`pages` is for documents, and `{}` is none", output.path);
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, message).next("Use `offset` and `limit` for its lines."));
+    }
     let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
     let encoding = match &input.encoding {
         None => match detect(&sample, is_whole) {
             Detected::Text(encoding) => encoding,
-            Detected::Binary(what) => return summarized(output, what, &sample),
+            Detected::Binary(what) => return summarized(output, what, &sample).map(Content::Text),
         },
         Some(label) => TextEncoding::named(label, &sample).ok_or_else(|| {
             ToolFailure::new(ErrorKind::InvalidInput, format!("`{label}` is no encoding that is known"))
@@ -158,7 +233,7 @@ fn read(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailu
         })?,
     };
     let (first, window) = windowed(files, &found, &mut file, encoding, input)?;
-    shown(output, first, &window, encoding, input)
+    shown(output, first, &window, encoding, input).map(Content::Text)
 }
 
 /// What can be read twice.

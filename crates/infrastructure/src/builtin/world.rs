@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{file_limits::FileLimits, seen_files::SeenFiles},
-    sandbox::workspace::Workspace,
+    sandbox::{helper::Helpers, workspace::Workspace},
 };
 use std::{fmt, sync::Arc};
 use toolstead_domain::{
@@ -30,6 +30,8 @@ pub struct World {
     pub journal: Arc<dyn ChangeJournal>,
     /// What each session has read.
     pub seen: Arc<SeenFiles>,
+    /// The child processes that read documents.
+    pub helpers: Arc<Helpers>,
 }
 
 impl World {
@@ -42,6 +44,7 @@ impl World {
             limits: FileLimits::default(),
             journal: Arc::new(NoJournal),
             seen: Arc::default(),
+            helpers: Arc::default(),
         }
     }
 
