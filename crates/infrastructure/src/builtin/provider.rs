@@ -139,7 +139,7 @@ mod tests {
         let bench = Bench::new();
         for (tool, arguments) in [
             ("read_file", json!({})),
-            ("read_file", json!({"path": "a", "pages": "1"})),
+            ("read_file", json!({"path": "a", "page": "1"})),
             ("read_file", json!({"path": "a", "limit": 0})),
             ("grep", json!({"pattern": "x", "output_mode": "all"})),
             ("write_file", json!({"path": "a", "content": "", "mode": "rwx"})),

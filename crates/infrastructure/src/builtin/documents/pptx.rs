@@ -93,13 +93,7 @@ impl<'a> Slide<'a> {
                     self.rows(xml, &mut rows)?;
                     self.push(&rows.join("\n"));
                 }
-                "cNvPr" => {
-                    let description = element.get("descr").unwrap_or_default().trim();
-                    if !description.is_empty() && self.shown == Shown::Slide {
-                        self.push(&format!("[image: {description}]"));
-                    }
-                    xml.skip()?;
-                }
+                "cNvPr" => self.described(&element, xml)?,
                 "Fallback" => xml.skip()?,
                 _ => self.shapes(xml)?,
             }
@@ -119,6 +113,7 @@ impl<'a> Slide<'a> {
                     };
                     xml.skip()?;
                 }
+                "cNvPr" => self.described(&element, xml)?,
                 "txBody" => {
                     let lines = self.paragraphs(xml, *role)?;
                     match (*role, self.shown) {
@@ -133,6 +128,15 @@ impl<'a> Slide<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What the maker of a picture or shape says that it shows.
+    fn described(&mut self, element: &Element, xml: &mut Xml<'_>) -> Result<(), DocumentError> {
+        let description = element.get("descr").unwrap_or_default().trim();
+        if !description.is_empty() && self.shown == Shown::Slide {
+            self.push(&format!("[image: {description}]"));
+        }
+        xml.skip()
     }
 
     /// Paragraphs as lines, with their bullets.

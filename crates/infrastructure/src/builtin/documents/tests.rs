@@ -165,6 +165,32 @@ fn what_word_writes_and_libreoffice_does_not_is_read_too() {
 }
 
 #[test]
+fn links_numbers_and_pictures_of_a_slide_are_told() {
+    let relationships = |targets: &[(&str, &str)]| {
+        let one = |(kind, target): &(&str, &str)| {
+            format!("<Relationship Id='{kind}' Type='http://x/{kind}' Target='{target}' TargetMode='Internal'/>")
+        };
+        format!("<Relationships>{}</Relationships>", targets.iter().map(one).collect::<String>())
+    };
+    let slide = "<p:sld><p:sp><p:nvSpPr><p:nvPr><p:ph idx='1'/></p:nvPr></p:nvSpPr><p:txBody>\
+        <a:p><a:pPr><a:buAutoNum/></a:pPr><a:r><a:t>one</a:t></a:r></a:p>\
+        <a:p><a:pPr><a:buAutoNum/></a:pPr><a:r><a:rPr><a:hlinkClick r:id='hyperlink'/></a:rPr><a:t>two</a:t></a:r></a:p>\
+        <a:p><a:r><a:t>dot</a:t></a:r></a:p><a:p><a:pPr lvl='1'><a:buNone/></a:pPr><a:r><a:t>none</a:t></a:r></a:p>\
+        </p:txBody></p:sp><p:sp><p:nvSpPr><p:nvPr><p:ph type='sldNum'/></p:nvPr></p:nvSpPr><p:txBody><a:p><a:r><a:t>1</a:t>\
+        </a:r></a:p></p:txBody></p:sp><p:pic><p:nvPicPr><p:cNvPr descr='a red buoy'/></p:nvPicPr></p:pic></p:sld>";
+    let talk = zipped(&[
+        ("_rels/.rels", relationships(&[("officeDocument", "ppt/presentation.xml")]).as_bytes()),
+        ("ppt/presentation.xml", b"<p><p:sldIdLst><p:sldId id='256' r:id='slide'/></p:sldIdLst></p>"),
+        ("ppt/_rels/presentation.xml.rels", relationships(&[("slide", "slides/slide1.xml")]).as_bytes()),
+        ("ppt/slides/slide1.xml", slide.as_bytes()),
+        ("ppt/slides/_rels/slide1.xml.rels", relationships(&[("hyperlink", "/light")]).as_bytes()),
+    ]);
+    let document = read(&talk, None).unwrap();
+    let text = "1. one\n2. [two](light)\n- dot\nnone\n\n[image: a red buoy]";
+    assert_eq!((document.parts[0].label.as_str(), document.parts[0].text.as_str()), ("slide 1", text));
+}
+
+#[test]
 fn documents_that_mean_harm_are_refused() {
     refused(
         &docx(&format!("<a>{}</a>", " ".repeat(3 << 20))),
