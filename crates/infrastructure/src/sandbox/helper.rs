@@ -12,7 +12,7 @@
 
 use crate::sandbox::{
     child_environment,
-    launcher::{Exit, LaunchError, LaunchSpec, Launcher},
+    launcher::{Exit, LaunchSpec, Launcher},
 };
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -309,11 +309,5 @@ fn fault(exit: Exit, stderr: String) -> HelperError {
         // So Rust's allocator ends a program; nothing but its text tells this abort from others.
         Exit::Signal(_) if stderr.contains("memory allocation of") => HelperError::OutOfMemory,
         exit => HelperError::Died { exit, stderr },
-    }
-}
-
-impl From<LaunchError> for HelperError {
-    fn from(error: LaunchError) -> Self {
-        not_started(error)
     }
 }
