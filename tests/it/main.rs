@@ -38,6 +38,8 @@ mod clients;
 mod conformance;
 /// `kill -9` under load loses nothing that was answered.
 mod crash;
+/// Documents are read in a child process that takes nothing down but itself.
+mod documents;
 /// Real servers stand behind us, and one may die.
 mod real_servers;
 /// The names and parameters that other systems know our file tools by.

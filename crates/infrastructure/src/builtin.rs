@@ -8,6 +8,7 @@ mod answer;
 pub mod built_in_tool;
 mod change_set;
 mod content;
+pub(crate) mod documents;
 mod etag;
 mod file_filter;
 pub mod file_limits;

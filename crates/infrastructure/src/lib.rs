@@ -4,6 +4,7 @@
 //! or network library appears in a public signature.
 
 pub mod builtin;
+pub mod helper;
 pub mod mcp;
 pub mod sandbox;
 pub mod sqlite;

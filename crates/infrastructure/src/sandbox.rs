@@ -1,6 +1,7 @@
 //! The only way to files and processes.
 
 pub mod child_environment;
+pub mod helper;
 pub mod host;
 pub mod kernel;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]

@@ -15,6 +15,7 @@ use toolstead_domain::{
     ports::{caller::SilentCaller, execution_log::ExecutionFilter, tool_provider::CallOutcome},
     principal::Principal,
 };
+use toolstead_infrastructure::helper::enter_if_helper;
 use toolstead_presentation::{
     app::App,
     config::{
@@ -28,8 +29,14 @@ use toolstead_presentation::{
     },
 };
 
+fn main() -> anyhow::Result<()> {
+    // First of all, before there is a thread: documents are read by this same program, started again.
+    enter_if_helper();
+    embed()
+}
+
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn embed() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let config = config(folder.path())?;
     let composition = App::builder(config).tool(Forecast).provider(Arc::new(Stations)).build().await?;

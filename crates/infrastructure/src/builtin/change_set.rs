@@ -300,7 +300,7 @@ impl<'a> Step<'a> {
             other_links: target.facts().map_or(0, |facts| facts.links.saturating_sub(1)),
             owner_changed: false,
         });
-        let may_read = files.may_read(target.path());
+        let may_read = files.permit_reading(target.path()).is_ok();
         Ok(Self { target, shown, options, before, after, old, new, written, may_read })
     }
 

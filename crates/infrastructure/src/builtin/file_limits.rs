@@ -1,9 +1,9 @@
 //! What file tools read and write at most.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// `[files]` of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileLimits {
     /// Bytes of a file that has to be decoded or searched as a whole: one that is edited, or read in UTF-16.
@@ -24,6 +24,20 @@ pub struct FileLimits {
     pub search_seconds: u64,
     /// Entries of folders that finding and listing files looks at.
     pub list_entries: usize,
+    /// Bytes of a document (PDF, docx, xlsx, pptx, notebook).
+    pub document_bytes: u64,
+    /// Seconds that reading a document takes at most.
+    pub document_seconds: u64,
+    /// Bytes of address space of the process that reads a document.
+    pub document_memory_bytes: u64,
+    /// Entries of a zip archive, such as a docx is.
+    pub zip_entries: u64,
+    /// Bytes that one entry unpacks to.
+    pub zip_entry_bytes: u64,
+    /// Bytes that all entries together unpack to.
+    pub zip_total_bytes: u64,
+    /// How many times larger an entry may become by unpacking.
+    pub zip_ratio: u64,
 }
 
 impl Default for FileLimits {
@@ -38,6 +52,13 @@ impl Default for FileLimits {
             search_hits: 10_000,
             search_seconds: 10,
             list_entries: 100_000,
+            document_bytes: 50 << 20,
+            document_seconds: 60,
+            document_memory_bytes: 1 << 30,
+            zip_entries: 10_000,
+            zip_entry_bytes: 50 << 20,
+            zip_total_bytes: 200 << 20,
+            zip_ratio: 100,
         }
     }
 }

@@ -10,6 +10,11 @@ use crate::{
         answer::answer,
         built_in_tool::BuiltInTool,
         content::Content,
+        documents::{
+            DocumentKind,
+            reading::{self, Wanted, is_document},
+            rendering,
+        },
         etag::{digest_of, etag},
         file_limits::FileLimits,
         hex_window::{SHOWN_BYTES, hex_window},
@@ -20,7 +25,7 @@ use crate::{
         run::Run,
         schema::output_schema,
         seen_files::{SeenFiles, Viewer},
-        sniff::{DocumentKind, FileKindByContent, media_type, sniff},
+        sniff::{FileKindByContent, media_type, sniff},
         source::{self, Source, on_source},
         world::World,
     },
@@ -72,7 +77,8 @@ pub(super) struct Input {
     /// Show only one of several blank lines in a row.
     #[serde(default)]
     squeeze_blank: bool,
-    /// The pages of a document to read, like "3" or "2-5".
+    /// Of a document: the pages of a PDF, sheets, slides or notebook cells to read, like "3", "1-5" or "2,4-6". A PDF is
+    /// read 10 pages at a time without it, and 20 at most.
     #[schemars(length(min = 1, max = 100))]
     pages: Option<String>,
     /// The part of an image to look at, in its own pixels, to see small things in full.
@@ -142,6 +148,23 @@ struct Output {
     /// What a folder holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<Vec<list_directory::Item>>,
+    /// What the pages, sheets, slides or cells are that the content shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<Pages>,
+    /// Where to read on in a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_pages: Option<String>,
+    /// The title that a document gives itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+}
+
+/// From 1.
+#[derive(Serialize, JsonSchema)]
+struct Pages {
+    first: u64,
+    last: u64,
+    total: u64,
 }
 
 #[derive(Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
@@ -152,15 +175,32 @@ enum Kind {
     Image,
     Folder,
     Binary,
+    Pdf,
+    Docx,
+    Xlsx,
+    Pptx,
+    Notebook,
+}
+
+impl From<DocumentKind> for Kind {
+    fn from(kind: DocumentKind) -> Self {
+        match kind {
+            DocumentKind::Pdf => Self::Pdf,
+            DocumentKind::Docx => Self::Docx,
+            DocumentKind::Xlsx => Self::Xlsx,
+            DocumentKind::Pptx => Self::Pptx,
+            DocumentKind::Notebook => Self::Notebook,
+        }
+    }
 }
 
 #[async_trait]
 impl BuiltInTool for ReadFile {
     const NAME: &str = "read_file";
     const TITLE: &str = "Read file";
-    const DESCRIPTION: &str = "Reads a text file with line numbers, shows an image, lists a folder, or reads a stored output by its handle \
-         (`o17`; a file of that name is `./o17`). Up to 2000 lines at a time; `offset` (negative: from the end) or \
-         `around` gives another part, quickly in huge files too. Use `grep` to find the lines that matter.";
+    const DESCRIPTION: &str = "Reads a text file with line numbers, the text of a PDF, docx, xlsx, pptx or notebook, an image, a folder, or a \
+         stored output by its handle (`o17`; a file of that name is `./o17`). Up to 2000 lines at a time; `offset` \
+         (negative: from the end), `around` or `pages` give another part. Use `grep` to find the lines that matter.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["read"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -185,6 +225,7 @@ impl BuiltInTool for ReadFile {
         match on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await? {
             Shown::Done(result) => Ok(result),
             Shown::Picture(picture) => picture.answer(run).await,
+            Shown::Document(source, output, wanted) => document(*output, reading::read(run, *source, &wanted).await?),
         }
     }
 }
@@ -194,6 +235,24 @@ enum Shown {
     Done(ToolResult),
     /// What was changed to be shown is still to be kept.
     Picture(Box<picture::Picture>),
+    /// It is still to be read, by a process of its own.
+    Document(Box<reading::Source>, Box<Output>, Wanted),
+}
+
+/// The answer of a document.
+fn document(mut output: Output, shown: rendering::Shown) -> Result<ToolResult, ToolFailure> {
+    let line = |number: u64| i64::try_from(number).ok();
+    output.kind = shown.kind.into();
+    output.content = Some(shown.content);
+    output.title = shown.title;
+    output.pages = shown.parts.map(|(first, last, total)| Pages { first, last, total });
+    output.start_line = shown.lines.and_then(|(first, _)| line(first));
+    output.end_line = shown.lines.and_then(|(_, last)| line(last));
+    output.total_lines = Some(shown.total_lines);
+    output.truncated = shown.next_pages.is_some() || shown.next_offset.is_some();
+    output.next_pages = shown.next_pages;
+    output.next_offset = shown.next_offset.and_then(line);
+    answer(shown.text, &output)
 }
 
 /// What accompanies one reading.
@@ -245,13 +304,16 @@ impl Reading {
         if input.byte_offset.is_some() {
             return self.bytes(&mut content, &sampled, mime, "", input);
         }
-        refuse_foreign(&kind, &content.name, input)?;
+        let is_document = input.encoding.is_none() && is_document(&sampled.sample, &content.name);
+        refuse_foreign(&kind, is_document, &content.name, input)?;
+        if is_document {
+            return self.document(content, &sampled, mime, input);
+        }
         let named = |label: &str| text::encoding_named(label, &sampled.sample);
         // The one place where a kind of file is handed to whatever shows it.
         let encoding = match (kind, &input.encoding) {
             (_, Some(label)) => named(label)?,
             (FileKindByContent::Text(encoding), None) => encoding,
-            (FileKindByContent::Document(DocumentKind::Notebook), None) => named("utf-8")?,
             (FileKindByContent::Document(kind), None) => {
                 return self.bytes(&mut content, &sampled, mime, kind.describe(), input);
             }
@@ -271,6 +333,27 @@ impl Reading {
             self.seen.saw(&self.viewer, real, digest);
         }
         Some(digest)
+    }
+
+    /// What is to be handed to whoever reads documents.
+    fn document(
+        &self,
+        mut content: Content,
+        sampled: &Sampled,
+        mime: &str,
+        input: &Input,
+    ) -> Result<Shown, ToolFailure> {
+        content.reader.rewind().map_err(|error| content.unreadable(error))?;
+        let output = Output {
+            path: content.name.clone(),
+            size_bytes: Some(content.bytes),
+            mime: Some(mime.to_owned()),
+            etag: self.saw(&content, sampled.digest).as_ref().map(etag),
+            ..Output::default()
+        };
+        let wanted = Wanted { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
+        let source = reading::Source { size_bytes: content.bytes, path: content.name, content: content.reader };
+        Ok(Shown::Document(Box::new(source), Box::new(output), wanted))
     }
 
     /// What can be said of a file that is no text, and some of its bytes; without a word of what it is where the bytes
@@ -329,7 +412,7 @@ struct Sampled {
 }
 
 /// Parameters of one kind of file mean nothing for another.
-fn refuse_foreign(kind: &FileKindByContent, name: &str, input: &Input) -> Result<(), ToolFailure> {
+fn refuse_foreign(kind: &FileKindByContent, is_document: bool, name: &str, input: &Input) -> Result<(), ToolFailure> {
     let is = match kind {
         FileKindByContent::Text(_) => "a text",
         FileKindByContent::Image(_) => "an image",
@@ -340,8 +423,7 @@ fn refuse_foreign(kind: &FileKindByContent, name: &str, input: &Input) -> Result
         Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{parameter}` is for {meant}, and `{name}` is {is}"))
             .next(next))
     };
-    let has_pages = matches!(kind, FileKindByContent::Document(kind) if *kind != DocumentKind::Notebook);
-    if input.pages.is_some() && !has_pages {
+    if input.pages.is_some() && !is_document {
         return wrong("pages", "documents", "Leave it out; `offset` and `limit` choose the lines of a text.");
     }
     if input.crop.is_some() && !matches!(kind, FileKindByContent::Image(_)) {

@@ -1,6 +1,9 @@
 //! What a file holds, by its first bytes and then by its name.
 
-use crate::builtin::text_encoding::{Detected, TextEncoding, detect};
+use crate::builtin::{
+    documents::DocumentKind,
+    text_encoding::{Detected, TextEncoding, detect},
+};
 use image::ImageFormat;
 use std::{borrow::Cow, panic};
 
@@ -15,17 +18,6 @@ pub(super) enum FileKindByContent {
     Document(DocumentKind),
     /// Anything else, in words.
     Binary(Cow<'static, str>),
-}
-
-/// A kind of document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DocumentKind {
-    Pdf,
-    Docx,
-    Xlsx,
-    Pptx,
-    /// A Jupyter notebook. It is text in UTF-8 as well.
-    Notebook,
 }
 
 impl DocumentKind {

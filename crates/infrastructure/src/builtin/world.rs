@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{file_limits::FileLimits, line_index::LineIndexes, seen_files::SeenFiles},
-    sandbox::workspace::Workspace,
+    sandbox::{helper::Helpers, workspace::Workspace},
 };
 use std::{fmt, sync::Arc};
 use toolstead_domain::{
@@ -32,6 +32,8 @@ pub struct World {
     pub seen: Arc<SeenFiles>,
     /// Where the lines of large files lie, as far as they were read.
     pub lines: Arc<LineIndexes>,
+    /// The child processes that read documents.
+    pub helpers: Arc<Helpers>,
 }
 
 impl World {
@@ -45,6 +47,7 @@ impl World {
             journal: Arc::new(NoJournal),
             seen: Arc::default(),
             lines: Arc::default(),
+            helpers: Arc::default(),
         }
     }
 

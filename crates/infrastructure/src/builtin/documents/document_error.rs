@@ -1,0 +1,47 @@
+//! Why a document could not be read, as a model has to hear it.
+
+use serde::{Deserialize, Serialize};
+use toolstead_domain::error_kind::ErrorKind;
+
+/// A document that could not be read. The message goes behind "`name` cannot be read: ".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum DocumentError {
+    #[error("it is encrypted, and a password is needed")]
+    Encrypted,
+    #[error("it is {0}, which is not supported")]
+    Unsupported(String),
+    #[error("it is damaged or not what it seems: {0}")]
+    Damaged(String),
+    #[error("it is over a limit: {0}")]
+    TooLarge(String),
+    #[error("`pages` is {given:?}: {reason}")]
+    Pages { given: String, reason: String },
+}
+
+impl DocumentError {
+    pub(super) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Encrypted | Self::Unsupported(_) => ErrorKind::UnsupportedType,
+            Self::Damaged(_) => ErrorKind::ExecutionFailed,
+            Self::TooLarge(_) => ErrorKind::TooLarge,
+            Self::Pages { .. } => ErrorKind::InvalidInput,
+        }
+    }
+
+    /// What to do next.
+    pub(super) fn next(&self) -> &'static str {
+        match self {
+            Self::Encrypted => "Ask for a copy without a password: there is no parameter for one.",
+            Self::Unsupported(_) => {
+                "Convert it first, for example with `soffice --headless --convert-to docx` (or xlsx, pptx, pdf), and read \
+                 the result."
+            }
+            Self::Damaged(_) => "Ask for an intact copy, or save it anew with the program that made it.",
+            Self::TooLarge(_) => {
+                "Read another form of it, or have the limits in `[files]` of the configuration raised."
+            }
+            Self::Pages { .. } => "Give numbers from 1, like \"3\", \"1-5\" or \"2,4-6\".",
+        }
+    }
+}

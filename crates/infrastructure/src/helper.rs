@@ -1,0 +1,17 @@
+//! The door for child processes that are this same program.
+
+use crate::{builtin::documents, sandbox::helper};
+
+/// Must be the first line of `main` in every program that embeds Toolstead: some work, such as reading documents, is
+/// done in a child process, and that child is this same program, started again. In such a child this function does the
+/// work and never returns; else it returns at once.
+///
+/// A program that does not call it works, and its documents are refused with a text that says so.
+///
+/// ```
+/// toolstead_infrastructure::helper::enter_if_helper();
+/// // … and now the program's own work.
+/// ```
+pub fn enter_if_helper() {
+    helper::enter(&[(documents::HELPER, documents::answer)]);
+}

@@ -1,0 +1,316 @@
+//! Work on hostile bytes in a child process: the runtime's own program, started a second time under a marker.
+//!
+//! What parses foreign documents may loop, eat memory or crash. In a child that limited itself beforehand, it takes
+//! nothing down but itself. The child answers one request and ends:
+//!
+//! ```text
+//! parent -> child   (environment) TOOLSTEAD_HELPER=name
+//! child  -> parent  one line: it is the helper, and ready
+//! parent -> child   one line: the order, as JSON with the bounds of the child; then the bytes; then the end
+//! child  -> parent  the answer, to the end
+//! ```
+
+use crate::sandbox::{
+    child_environment,
+    launcher::{Exit, LaunchSpec, Launcher},
+};
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::{
+    env,
+    fs::File,
+    io::{self, BufRead, Read, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
+    process,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    sync::Semaphore,
+    task::spawn_blocking,
+    time::{timeout, timeout_at},
+};
+use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxLimits, SandboxPolicy};
+
+/// The variable that makes a program a helper: its value is the helper's name.
+const MARKER: &str = "TOOLSTEAD_HELPER";
+/// The first line of a helper.
+const READY: &str = "toolstead-helper 1 ready";
+/// A helper that is not ready by then is none.
+const TIME_TO_GET_READY: Duration = Duration::from_secs(5);
+/// An order with its line break.
+const MAX_ORDER_BYTES: u64 = 64 << 10;
+/// As much of what a helper prints to stderr is kept.
+const KEPT_STDERR_BYTES: usize = 4 << 10;
+/// Descriptors that a helper may have open.
+const MAX_DESCRIPTORS: u64 = 16;
+/// The exit code of a helper whose work panicked.
+const PANICKED: i32 = 101;
+
+/// Whether this process can be its own helper: its `main` began with [`enter`].
+///
+/// It is a fact about the running program and about nothing else, so it is the one thing that is known process-wide.
+/// Without it, a foreign program that does not call [`enter`] would run its own `main` a second time, with whatever
+/// that does.
+static HAS_DOOR: AtomicBool = AtomicBool::new(false);
+
+/// A helper's work: the order as JSON text and the input in, the answer out.
+pub type Work = fn(order: &str, input: &mut dyn Read) -> Vec<u8>;
+
+/// Runs the work and ends the process, if this process was started as a helper. Else returns, and from now on this
+/// process can start helpers.
+pub fn enter(works: &[(&str, Work)]) {
+    HAS_DOOR.store(true, Ordering::Relaxed);
+    let Some(name) = env::var_os(MARKER) else { return };
+    let work = works.iter().find(|(known, _)| name == *known).map(|(_, work)| *work);
+    process::exit(match work {
+        Some(work) => serve(work).unwrap_or(1),
+        None => 2,
+    });
+}
+
+/// The child's side, from the first line to the exit code.
+fn serve(work: Work) -> io::Result<i32> {
+    // A parser that prints must not write into the answer.
+    let mut answer = File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?);
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    writeln!(answer, "{READY}")?;
+    let mut input = io::stdin().lock();
+    let mut order = String::new();
+    (&mut input).take(MAX_ORDER_BYTES).read_line(&mut order)?;
+    let order: Order<Box<RawValue>> = serde_json::from_str(&order)?;
+    confine(order.bounds)?;
+    let Ok(done) = catch_unwind(AssertUnwindSafe(|| work(order.order.get(), &mut input))) else {
+        return Ok(PANICKED);
+    };
+    answer.write_all(&done)?;
+    Ok(0)
+}
+
+/// What the child does to itself before it sees a byte of the document. Privileges, session and descriptors were dealt
+/// with by the launcher.
+fn confine(bounds: HelperBounds) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    rustix::thread::set_no_new_privs(true)?;
+    // The hard limit of time is a second later: the first signal ends the process, the second cannot be held off.
+    for (resource, soft, hard) in [
+        (Resource::As, bounds.memory_bytes, bounds.memory_bytes),
+        (Resource::Cpu, bounds.seconds, bounds.seconds + 1),
+        (Resource::Fsize, 0, 0),
+        (Resource::Nofile, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
+        (Resource::Core, 0, 0),
+    ] {
+        setrlimit(resource, Rlimit { current: Some(soft), maximum: Some(hard) })?;
+    }
+    // The sandbox of child processes is entered here: a helper needs no file, no network and no further program.
+    Ok(())
+}
+
+/// The bounds that a helper sets itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HelperBounds {
+    /// Seconds on the processor.
+    pub seconds: u64,
+    /// Bytes of address space.
+    pub memory_bytes: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Order<T> {
+    bounds: HelperBounds,
+    order: T,
+}
+
+/// What a helper is asked.
+pub struct HelperCall<'a, T> {
+    /// The helper's name.
+    pub name: &'a str,
+    /// The order, in the helper's own words.
+    pub order: &'a T,
+    /// What it works on, from where it stands.
+    pub input: Box<dyn Read + Send>,
+    /// Bytes of the input at most; what lies behind is not sent.
+    pub input_bytes: u64,
+    /// Bytes of the answer at most.
+    pub answer_bytes: u64,
+    /// Its bounds.
+    pub bounds: HelperBounds,
+    /// When the answer must be there.
+    pub deadline: Instant,
+}
+
+/// Why a helper did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HelperError {
+    /// This program's `main` does not begin with the door.
+    #[error("this program cannot start itself as a helper, because its `main` does not begin with `enter_if_helper()`")]
+    NoDoor,
+    /// It could not be started, or what was started is no helper.
+    #[error("the helper did not start: {0}")]
+    NotStarted(String),
+    /// Its time was over: on the clock, or on the processor.
+    #[error("the helper ran out of time")]
+    OutOfTime,
+    /// It wanted more memory than it may have.
+    #[error("the helper ran out of memory")]
+    OutOfMemory,
+    /// The answer is over its limit.
+    #[error("the answer of the helper is larger than {0} bytes")]
+    AnswerTooLarge(u64),
+    /// It ended before it answered.
+    #[error("the helper failed: {exit}")]
+    Died {
+        /// How it ended.
+        exit: Exit,
+        /// The end of what it printed, for the operator.
+        stderr: String,
+    },
+    /// The input could not be read.
+    #[error("the input could not be read")]
+    Input(#[source] io::Error),
+}
+
+/// Starts helpers, some at a time.
+#[derive(Debug)]
+pub struct Helpers {
+    launcher: OnceLock<Launcher>,
+    seats: Semaphore,
+}
+
+impl Default for Helpers {
+    /// At most two helpers for each core run at once.
+    fn default() -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Self { launcher: OnceLock::new(), seats: Semaphore::new(2 * cores) }
+    }
+}
+
+impl Helpers {
+    /// Starts a helper, gives it the order and the input, and returns its answer. The helper is gone when this returns,
+    /// and when this future is dropped.
+    ///
+    /// # Errors
+    /// [`HelperError`]; the work is never done in this process instead.
+    pub async fn call<T: Serialize>(&self, call: HelperCall<'_, T>) -> Result<Vec<u8>, HelperError> {
+        if !HAS_DOOR.load(Ordering::Relaxed) {
+            return Err(HelperError::NoDoor);
+        }
+        let deadline = call.deadline.into();
+        let seat = timeout_at(deadline, self.seats.acquire()).await.map_err(|_| HelperError::OutOfTime)?;
+        let _seat = seat.map_err(not_started)?;
+        timeout_at(deadline, self.answered(call)).await.map_err(|_| HelperError::OutOfTime)?
+    }
+
+    async fn answered<T: Serialize>(&self, call: HelperCall<'_, T>) -> Result<Vec<u8>, HelperError> {
+        let mut child = self.launcher()?.launch(spec(call.name)).await.map_err(not_started)?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut stdin), Some(stdout), Some(mut stderr)) = pipes else {
+            return Err(not_started("it has no pipes"));
+        };
+        let mut stdout = BufReader::new(stdout);
+        let mut first = Vec::new();
+        let mut beginning = (&mut stdout).take(READY.len() as u64 + 1);
+        let is_ready = matches!(timeout(TIME_TO_GET_READY, beginning.read_until(b'\n', &mut first)).await, Ok(Ok(_)));
+        if !is_ready || String::from_utf8_lossy(&first).trim_end() != READY {
+            return Err(not_started("what was started did not say that it is a helper"));
+        }
+        let mut order = serde_json::to_vec(&Order { bounds: call.bounds, order: call.order }).map_err(not_started)?;
+        order.push(b'\n');
+        let sending = async {
+            let input = call.input.take(call.input_bytes);
+            // A helper that has seen enough stops reading; then its answer counts.
+            if stdin.write_all(&order).await.is_ok() {
+                copied(input, &mut stdin).await?;
+            }
+            drop(stdin);
+            Ok(())
+        };
+        let answering = async {
+            let mut answer = Vec::new();
+            let read = stdout.take(call.answer_bytes + 1).read_to_end(&mut answer).await;
+            (read, answer)
+        };
+        let (sent, (read, answer), complaint) = tokio::join!(sending, answering, tail(&mut stderr));
+        sent.map_err(HelperError::Input)?;
+        if answer.len() as u64 > call.answer_bytes {
+            return Err(HelperError::AnswerTooLarge(call.answer_bytes));
+        }
+        match (child.exited().await, read) {
+            (Exit::Code(0), Ok(_)) => Ok(answer),
+            (exit, _) => Err(fault(exit, complaint)),
+        }
+    }
+
+    fn launcher(&self) -> Result<&Launcher, HelperError> {
+        if let Some(launcher) = self.launcher.get() {
+            return Ok(launcher);
+        }
+        let started = Launcher::start().map_err(not_started)?;
+        Ok(self.launcher.get_or_init(|| started))
+    }
+}
+
+fn not_started(error: impl ToString) -> HelperError {
+    HelperError::NotStarted(error.to_string())
+}
+
+fn spec(name: &str) -> LaunchSpec {
+    let mut environment = child_environment::base(|_| None);
+    environment.insert(MARKER.into(), name.into());
+    // Address space is counted, not use: the allocator's second arena would be reserved and never needed.
+    environment.insert("MALLOC_ARENA_MAX".into(), "1".into());
+    LaunchSpec {
+        program: "/proc/self/exe".into(),
+        args: Vec::new(),
+        working_dir: "/".into(),
+        policy: SandboxPolicy {
+            write_roots: Vec::new(),
+            read_roots: Vec::new(),
+            network: NetworkPolicy::None,
+            environment,
+            limits: SandboxLimits::default(),
+        },
+    }
+}
+
+/// Sends the input to its end, or until the helper does not read any more.
+async fn copied(mut input: impl Read + Send + 'static, stdin: &mut (impl AsyncWriteExt + Unpin)) -> io::Result<()> {
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let read;
+        (read, input, buffer) =
+            spawn_blocking(move || (input.read(&mut buffer), input, buffer)).await.map_err(io::Error::other)?;
+        let read = read?;
+        if read == 0 || stdin.write_all(&buffer[..read]).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// The end of what is read, to its end.
+async fn tail(stderr: &mut (impl AsyncReadExt + Unpin)) -> String {
+    let mut kept = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        kept.extend_from_slice(&buffer[..read]);
+        let surplus = kept.len().saturating_sub(KEPT_STDERR_BYTES);
+        kept.drain(..surplus);
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// What an end before the answer means.
+fn fault(exit: Exit, stderr: String) -> HelperError {
+    match exit {
+        Exit::Signal(signal) if signal == Signal::XCPU.as_raw() => HelperError::OutOfTime,
+        // So Rust's allocator ends a program; nothing but its text tells this abort from others.
+        Exit::Signal(_) if stderr.contains("memory allocation of") => HelperError::OutOfMemory,
+        exit => HelperError::Died { exit, stderr },
+    }
+}
