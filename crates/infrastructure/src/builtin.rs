@@ -6,6 +6,8 @@
 mod aliases;
 mod answer;
 pub mod built_in_tool;
+mod change_set;
+mod etag;
 mod file_filter;
 pub mod file_limits;
 pub mod provider;

@@ -8,6 +8,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
+        change_set::{ChangeSet, Recording},
         edit_file::{line_view::LineView, replacements::Replacement},
         run::Run,
         schema::output_schema,
@@ -111,19 +112,20 @@ impl BuiltInTool for EditFile {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        run.on_files(move |files| edit(files, &input)).await
+        let recording = Recording::of(run);
+        run.on_files(move |files| edit(files, &input, &recording)).await
     }
 }
 
-fn edit(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailure> {
+fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Result<ToolResult, ToolFailure> {
     if input.old_text == input.new_text && !input.regex {
         let same = ToolFailure::new(ErrorKind::InvalidInput, "`old_text` and `new_text` are the same");
         return Err(same.next("Nothing was changed; give the text as it is to become."));
     }
-    let target = files.write_target(&input.path)?;
-    let path = files.workspace().shown(&target.path().lexical);
-    let before = target.read(MAX_FILE_BYTES)?;
-    let edited = match &before {
+    let mut set = ChangeSet::take(files, &[&input.path])?;
+    let path = set.shown(0).to_owned();
+    let before = set.content(0, MAX_FILE_BYTES)?;
+    let edited = match before.as_deref() {
         Some(bytes) if !(bytes.is_empty() && input.old_text.is_empty()) => edited(bytes, &path, input)?,
         Some(_) => Edited::whole(&input.new_text),
         None if input.old_text.is_empty() => Edited::whole(&input.new_text),
@@ -135,8 +137,11 @@ fn edit(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailu
             );
         }
     };
+    drop(before);
     let options = WriteOptions { create_folders: true, overwrite: true, mode: None };
-    let written = target.write(&edited.bytes, options)?;
+    set.put(0, edited.bytes.clone(), options);
+    let changed = write_file::only(set.commit(recording, false)?)?;
+    let Some(written) = changed.written else { return Err(too_large()) };
 
     let mut text = match written.created {
         true => format!("Created `{path}`."),

@@ -53,6 +53,12 @@ impl SeenFiles {
         }
     }
 
+    /// The session knows nothing of the file any more, because it is gone.
+    pub fn forget(&self, viewer: &Viewer, real: &Path) {
+        // Its place in the order stays until it is the oldest, which does no harm.
+        self.memory().digests.remove(&Key { viewer: viewer.clone(), path: real.to_path_buf() });
+    }
+
     /// The content that the session knows; `None` if it never read the file.
     pub fn known(&self, viewer: &Viewer, real: &Path) -> Option<ContentDigest> {
         self.memory().digests.get(&Key { viewer: viewer.clone(), path: real.to_path_buf() }).copied()

@@ -3,8 +3,10 @@
 
 use super::*;
 use crate::{
-    builtin::{provider::BuiltInTools, world::World},
-    sandbox::workspace::{FolderNames, Workspace},
+    builtin::{
+        change_set::Recording, etag::digest_of, provider::BuiltInTools, run::Run, seen_files::Viewer, world::World,
+    },
+    sandbox::workspace::{FolderNames, Workspace, granted::GrantedWorkspace, stop::Stop},
 };
 use futures::future::join_all;
 use serde_json::{Map, Value};
@@ -30,7 +32,7 @@ use toolstead_domain::{
         decision::Verdict,
         grant::Grant,
         path_pattern::PatternBase,
-        policy::PermissionPolicy,
+        policy::{Mode, PermissionPolicy},
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -68,7 +70,8 @@ pub(super) struct Bench {
     principal: Principal,
     session: Arc<str>,
     calls: AtomicU32,
-    pub(super) journal: Arc<InMemoryChangeJournal>,
+    journal: Arc<InMemoryChangeJournal>,
+    world: World,
 }
 
 impl Bench {
@@ -104,17 +107,61 @@ impl Bench {
     fn of(folder: TempDir, workspace: Workspace, policy: PermissionPolicy) -> Self {
         let journal = Arc::new(InMemoryChangeJournal::new());
         let world = World { journal: journal.clone(), ..world(workspace) };
-        let tools = BuiltInTools::new(all(), world).unwrap();
         Self {
             folder,
-            tools,
+            tools: BuiltInTools::new(all(), world.clone()).unwrap(),
             policy: Arc::new(policy),
             runtime: Builder::new_current_thread().enable_all().build().unwrap(),
             principal: Principal::local(),
             session: "test".into(),
             calls: AtomicU32::new(0),
             journal,
+            world,
         }
+    }
+
+    /// What calls recorded.
+    pub(super) fn journal(&self) -> &InMemoryChangeJournal {
+        &self.journal
+    }
+
+    /// The session has read the file as it is now.
+    pub(super) fn saw(&self, name: &str) {
+        let viewer = Viewer { principal: self.principal.clone(), session: self.session.to_string() };
+        self.world.seen.saw(&viewer, &self.path(name), digest_of(&self.get(name)));
+    }
+
+    /// Work on files as a tool does it that may write everywhere in the workspace, on a blocking thread.
+    pub(super) fn with_files<T: Send>(
+        &self,
+        work: impl FnOnce(&GrantedWorkspace, &Recording) -> Result<T, ToolFailure> + Send,
+    ) -> Result<T, ToolFailure> {
+        let tool = self.tools.definitions().iter().find(|tool| tool.name().as_str() == "write_file").unwrap();
+        let tool = Arc::new(tool.clone());
+        let policy = PermissionPolicy { mode: Mode::AcceptEdits, ..(*self.policy).clone() };
+        let grant = Grant::new(Arc::new(policy), tool.clone(), Vec::new());
+        let call = self.new_call(tool, Map::new());
+        let context = CallContext {
+            id: call.id,
+            principal: &call.principal,
+            session: &call.session,
+            deadline: Instant::now() + Duration::from_secs(600),
+            grant: &grant,
+            client: &ClientProfile::without_protocol("test"),
+            answers: None,
+            caller: &SilentCaller,
+            outputs: &NoOutputs,
+        };
+        let _entered = self.runtime.enter();
+        let world = &self.world;
+        let run = Run { world, tools: &[], call: &call, context: &context };
+        let recording = Recording::of(&run);
+        let files = GrantedWorkspace::new(world.workspace.clone(), grant.clone(), Stop::at(context.deadline));
+        std::thread::scope(|scope| scope.spawn(|| work(&files, &recording)).join().unwrap())
+    }
+
+    pub(super) fn is_link(&self, name: &str) -> bool {
+        fs::symlink_metadata(self.path(name)).unwrap().is_symlink()
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {

@@ -4,6 +4,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
+        change_set::{ChangeSet, Changed, Recording},
         run::Run,
         schema::output_schema,
         text_encoding::{Detected, detect},
@@ -12,7 +13,7 @@ use crate::{
     },
     sandbox::workspace::{
         granted::GrantedWorkspace,
-        write::{WriteOptions, WriteTarget, Written},
+        write::{WriteOptions, Written},
     },
 };
 use async_trait::async_trait;
@@ -23,9 +24,6 @@ use toolstead_domain::{
     access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
-
-/// Larger files are replaced without a diff.
-const MAX_COMPARED_BYTES: u64 = 1 << 20;
 
 /// Writes a whole file.
 pub(super) struct WriteFile;
@@ -100,22 +98,24 @@ impl BuiltInTool for WriteFile {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        run.on_files(move |files| write(files, &input)).await
+        let recording = Recording::of(run);
+        run.on_files(move |files| write(files, input, &recording)).await
     }
 }
 
-fn write(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFailure> {
+fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Result<ToolResult, ToolFailure> {
     let mode = input.mode.as_deref().map(|mode| u32::from_str_radix(mode, 8)).transpose().map_err(|error| {
         ToolFailure::new(ErrorKind::InvalidInput, "`mode` must be three octal digits, like \"755\"").caused_by(error)
     })?;
-    let target = files.write_target(&input.path)?;
-    let path = files.workspace().shown(&target.path().lexical);
-    let before = old_text(&target);
+    let mut set = ChangeSet::take(files, &[&input.path])?;
+    let lines = input.content.lines().count();
     let options =
         WriteOptions { create_folders: input.create_dirs, overwrite: input.if_exists == IfExists::Overwrite, mode };
-    let written = target.write(input.content.as_bytes(), options)?;
+    set.put(0, input.content.into_bytes(), options);
+    let changed = only(set.commit(recording, false)?)?;
+    let Some(written) = changed.written else { return Err(nothing_done()) };
 
-    let lines = input.content.lines().count();
+    let path = changed.shown;
     let verb = if written.created { "Created" } else { "Replaced" };
     let mut text = format!(
         "{verb} `{path}`: {}, {}.",
@@ -126,15 +126,24 @@ fn write(files: &GrantedWorkspace, input: &Input) -> Result<ToolResult, ToolFail
         text.push(' ');
         text.push_str(&note);
     }
-    let diff = before.and_then(|before| unified_diff(&path, &before, &input.content));
+    let before = changed.old.as_deref().and_then(plain_text);
+    let diff = before.zip(changed.new.as_deref().and_then(plain_text));
+    let diff = diff.and_then(|(before, after)| unified_diff(&path, before, after));
     answer(text, &Output { path, created: written.created, bytes: written.bytes, lines, diff })
 }
 
-/// What the file held, for the diff: as far as the call may read it, and it is text of a sensible size.
-fn old_text(target: &WriteTarget<'_>) -> Option<String> {
-    let bytes = target.read(MAX_COMPARED_BYTES).ok()??;
-    match detect(&bytes, true) {
-        Detected::Text(encoding) if encoding.is_plain() => String::from_utf8(bytes).ok(),
+/// The one file of a set of one.
+pub(super) fn only(changed: Vec<Changed>) -> Result<Changed, ToolFailure> {
+    changed.into_iter().next().ok_or_else(nothing_done)
+}
+
+fn nothing_done() -> ToolFailure {
+    ToolFailure::new(ErrorKind::Internal, "nothing was written: this is a fault of Toolstead")
+}
+
+fn plain_text(bytes: &[u8]) -> Option<&str> {
+    match detect(bytes, true) {
+        Detected::Text(encoding) if encoding.is_plain() => std::str::from_utf8(bytes).ok(),
         Detected::Text(_) | Detected::Binary(_) => None,
     }
 }

@@ -4,6 +4,7 @@
 //! no race leads out; what was opened is judged again by the real path of its descriptor. The functions here block;
 //! [`granted::GrantedWorkspace`] is made for one call and used on a blocking thread.
 
+pub mod draft;
 pub mod facts;
 pub mod found;
 pub mod granted;

@@ -78,6 +78,13 @@ pub(super) struct Identity {
     changed: (i64, u64),
 }
 
+impl Identity {
+    /// The same when names may have changed meanwhile: a renamed file counts as changed by its time alone.
+    pub(super) fn is_same_content(&self, other: &Self) -> bool {
+        Self { changed: other.changed, ..*self } == *other
+    }
+}
+
 impl FileFacts {
     // The members of `Stat` have other types on other processors, so that some casts are needless on this one.
     #[expect(clippy::unnecessary_cast, reason = "the widths differ by processor")]

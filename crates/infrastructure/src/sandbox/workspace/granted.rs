@@ -61,6 +61,22 @@ impl GrantedWorkspace {
         self.grant.permits(&Access::ReadPath(path.clone()))
     }
 
+    /// Makes sure that the call may read there.
+    ///
+    /// # Errors
+    /// [`PathError::Refused`].
+    pub fn permit_reading(&self, path: &PathAccess) -> Result<(), PathError> {
+        self.permitted(Access::ReadPath(path.clone()))
+    }
+
+    /// Makes sure that the call may write there.
+    ///
+    /// # Errors
+    /// [`PathError::Refused`].
+    pub fn permit_writing(&self, path: &PathAccess) -> Result<(), PathError> {
+        self.permitted(Access::WritePath(path.clone()))
+    }
+
     /// The innermost root that holds a real path.
     pub fn root_of(&self, real: &Path) -> Option<&Path> {
         self.grant.roots().containing(real).map(|(root, _)| root)

@@ -58,6 +58,14 @@ pub enum PathError {
         /// What it is.
         kind: FileKind,
     },
+    /// A file was to be removed, and its name is a link.
+    #[error("`{}` is a symbolic link (it leads to `{}`), and only files are deleted", path.display(), real.display())]
+    ThroughLink {
+        /// The path as asked for.
+        path: PathBuf,
+        /// Where it leads.
+        real: PathBuf,
+    },
     /// More bytes than are taken.
     #[error("`{}` has {bytes} bytes, and at most {limit} are taken", path.display())]
     TooLarge {
@@ -133,7 +141,7 @@ impl PathError {
             Self::Unusable { .. } | Self::Exists { .. } => ErrorKind::InvalidInput,
             Self::NoRoot | Self::Outside { .. } | Self::Refused(_) => ErrorKind::PermissionDenied,
             Self::NotFound { .. } | Self::FolderMissing { .. } => ErrorKind::NotFound,
-            Self::NotAFile { .. } | Self::NotAFolder { .. } => ErrorKind::UnsupportedType,
+            Self::NotAFile { .. } | Self::NotAFolder { .. } | Self::ThroughLink { .. } => ErrorKind::UnsupportedType,
             Self::TooLarge { .. } => ErrorKind::TooLarge,
             Self::Changed { .. } => ErrorKind::StaleFile,
             Self::Busy { .. } | Self::OutOfTime { .. } => ErrorKind::Timeout,
@@ -151,6 +159,9 @@ impl PathError {
             }
             Self::NotAFile { kind: FileKind::Folder, .. } => "Use `list_directory` to see what it holds.",
             Self::NotAFolder { kind: FileKind::File, .. } => "Use `read_file` to read it.",
+            Self::ThroughLink { real, .. } => {
+                return Some(format!("Give `{}` to delete the file itself; the link stays.", real.display()));
+            }
             Self::FolderMissing { .. } => "Leave `create_dirs` at true to have it made.",
             Self::Exists { .. } => "Leave `if_exists` at \"overwrite\" to replace it, or use `edit_file` to change it.",
             Self::Changed { .. } => "Read it again, then repeat the change.",
