@@ -12,6 +12,7 @@ mod file_filter;
 pub mod file_limits;
 pub mod provider;
 mod report;
+mod reverting;
 pub mod run;
 pub mod schema;
 pub mod seen_files;
@@ -39,6 +40,10 @@ built_in_tools! {
     read_file::ReadFile,
     write_file::WriteFile,
     edit_file::EditFile,
+    apply_patch::ApplyPatch,
+    notebook_edit::NotebookEdit,
+    undo::Undo,
+    redo::Redo,
     list_directory::ListDirectory,
     glob::Glob,
     grep::Grep,

@@ -14,6 +14,7 @@ type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 
 /// Sorted by canonical name.
 const TABLE: &[Row] = &[
+    ("apply_patch", "apply_patch", Kodelet, &[Rename("input", "patch")]),
     (
         "current_time",
         "date",
@@ -120,6 +121,7 @@ const TABLE: &[Row] = &[
         &[Rename("directory", "path"), Rename("all", "show_hidden"), Default("show_hidden", "false")],
     ),
     ("network_info", "system-info__network_info", MicroX, &[]),
+    ("notebook_edit", "NotebookEdit", ClaudeCode, &[Rename("notebook_path", "path")]),
     ("read_file", "Read", ClaudeCode, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
     (
         "read_file",
@@ -264,6 +266,13 @@ mod tests {
         check("date", json!({"utc": true, "unix": true}), "current_time", json!({"zone": "UTC", "style": "unix"}));
         check("pwd", json!({}), "working_directory", json!({}));
         check("clai_help", json!({}), "help", json!({}));
+        check("apply_patch", json!({"input": "x"}), "apply_patch", json!({"patch": "x"}));
+        check(
+            "NotebookEdit",
+            json!({"notebook_path": "a", "cell_id": "b", "new_source": "c", "cell_type": "code", "edit_mode": "insert"}),
+            "notebook_edit",
+            json!({"path": "a", "cell_id": "b", "new_source": "c", "cell_type": "code", "edit_mode": "insert"}),
+        );
     }
 
     #[test]

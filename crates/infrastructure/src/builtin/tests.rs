@@ -185,6 +185,10 @@ impl Bench {
         fs::read(self.path(name)).unwrap()
     }
 
+    pub(super) fn exists(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
     pub(super) fn names(&self, name: &str) -> Vec<String> {
         let names = fs::read_dir(self.path(name)).unwrap();
         let mut names: Vec<String> =
