@@ -9,6 +9,8 @@
 mod architecture;
 /// The configuration: files, environment and flags in, one value out.
 mod configuration;
+/// Changes of files by several processes, and across kills.
+mod editing;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
 mod mcp_client;
 /// The MCP server over HTTP.

@@ -52,6 +52,8 @@ pub enum Rewrite {
     Span(&'static str, &'static str),
     /// A pattern without a slash matches at any depth: `**/` is put before it.
     AnyDepth(&'static str),
+    /// Each object in the list is rewritten by these steps.
+    Each(&'static str, &'static [Rewrite]),
     /// The parameter means nothing here.
     Drop(&'static str),
     /// The parameter must not be true, because what it asks for is not done here; the sentence says what to do
@@ -111,6 +113,11 @@ impl Rewrite {
                     pattern.insert_str(0, "**/");
                 }
                 Ok(())
+            }
+            Self::Each(name, rewrites) => {
+                let items = arguments.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
+                let mut objects = items.filter_map(Value::as_object_mut);
+                objects.try_for_each(|object| rewrites.iter().try_for_each(|rewrite| rewrite.apply(object)))
             }
             Self::Drop(name) => {
                 arguments.shift_remove(name);
@@ -195,6 +202,14 @@ mod tests {
         check(&[Rewrite::ZeroIs("offset", 1)], json!({"offset": 0}), Ok(json!({"offset": 1})));
         check(&[Rewrite::AnyDepth("p")], json!({"p": "*.rs"}), Ok(json!({"p": "**/*.rs"})));
         check(&[Rewrite::AnyDepth("p")], json!({"p": "src/*.rs"}), Ok(json!({"p": "src/*.rs"})));
+        let each = &[Rewrite::Each("list", &[Rewrite::Rename("a", "b")])];
+        check(each, json!({"list": [{"a": 1}, 2, {"b": 3}]}), Ok(json!({"list": [{"b": 1}, 2, {"b": 3}]})));
+        check(each, json!({"list": "none"}), Ok(json!({"list": "none"})));
+        check(
+            each,
+            json!({"list": [{"a": 1, "b": 2}]}),
+            Err("`a` is another spelling of `b`, and the two differ: give one of them"),
+        );
     }
 
     #[test]

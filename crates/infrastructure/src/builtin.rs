@@ -17,10 +17,12 @@ pub mod run;
 pub mod schema;
 pub mod seen_files;
 mod snippet;
+mod text_edit;
 mod text_encoding;
 mod text_window;
 mod unified_diff;
 pub mod world;
+mod written_file;
 
 use crate::builtin::built_in_tool::AnyBuiltInTool;
 
@@ -39,7 +41,10 @@ macro_rules! built_in_tools {
 built_in_tools! {
     read_file::ReadFile,
     write_file::WriteFile,
+    append_file::AppendFile,
     edit_file::EditFile,
+    multi_edit::MultiEdit,
+    delete_file::DeleteFile,
     apply_patch::ApplyPatch,
     notebook_edit::NotebookEdit,
     undo::Undo,

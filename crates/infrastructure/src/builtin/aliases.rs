@@ -4,7 +4,7 @@
 use toolstead_domain::alias::{
     Alias,
     Dialect::{self, Clai, ClaudeCode, Kodelet, MicroX, Tfo},
-    Rewrite::{self, AnyDepth, Default, IfTrue, Negate, RefuseTrue, Rename, Set, Span, Words, ZeroIs},
+    Rewrite::{self, AnyDepth, Default, Each, IfTrue, Negate, Rename, Set, Span, Words, ZeroIs},
 };
 
 /// One row: the canonical name, the alias, where it comes from, and what to do with its arguments.
@@ -14,6 +14,7 @@ type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 
 /// Sorted by canonical name.
 const TABLE: &[Row] = &[
+    ("append_file", "append_file", MicroX, &[Rename("file_path", "path")]),
     ("apply_patch", "apply_patch", Kodelet, &[Rename("input", "patch")]),
     (
         "current_time",
@@ -25,6 +26,7 @@ const TABLE: &[Row] = &[
             IfTrue("rfc3339", "style", r#""rfc3339""#),
         ],
     ),
+    ("delete_file", "delete_file", MicroX, &[Rename("file_path", "path")]),
     ("disk_info", "system-info__disk_info", MicroX, &[]),
     (
         "edit_file",
@@ -120,6 +122,35 @@ const TABLE: &[Row] = &[
         Clai,
         &[Rename("directory", "path"), Rename("all", "show_hidden"), Default("show_hidden", "false")],
     ),
+    (
+        "multi_edit",
+        "MultiEdit",
+        ClaudeCode,
+        &[
+            Rename("file_path", "path"),
+            Each(
+                "edits",
+                &[Rename("file_path", "path"), Rename("old_string", "old_text"), Rename("new_string", "new_text")],
+            ),
+        ],
+    ),
+    (
+        "multi_edit",
+        "multi_edit",
+        Kodelet,
+        &[
+            Rename("file_path", "path"),
+            Each(
+                "edits",
+                &[
+                    Rename("file_path", "path"),
+                    Rename("old_string", "old_text"),
+                    Rename("new_string", "new_text"),
+                    Rename("occurrence", "count"),
+                ],
+            ),
+        ],
+    ),
     ("network_info", "system-info__network_info", MicroX, &[]),
     ("notebook_edit", "NotebookEdit", ClaudeCode, &[Rename("notebook_path", "path")]),
     ("read_file", "Read", ClaudeCode, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
@@ -147,15 +178,7 @@ const TABLE: &[Row] = &[
     ("working_directory", "pwd", Clai, &[]),
     ("write_file", "Write", ClaudeCode, &[Rename("file_path", "path")]),
     ("write_file", "file_write", Kodelet, &[Rename("file_path", "path"), Rename("text", "content")]),
-    (
-        "write_file",
-        "write_file",
-        Clai,
-        &[
-            Rename("file_path", "path"),
-            RefuseTrue("append", "Read the file, and write it whole with the new text at its end."),
-        ],
-    ),
+    ("write_file", "write_file", Clai, &[Rename("file_path", "path")]),
 ];
 
 /// The aliases of a tool, by its canonical name.
@@ -202,9 +225,9 @@ mod tests {
         check("file_write", json!({"file_path": "a", "text": "b"}), "write_file", json!({"path": "a", "content": "b"}));
         check(
             "write_file",
-            json!({"file_path": "a", "content": "b", "append": false}),
+            json!({"file_path": "a", "content": "b", "append": true}),
             "write_file",
-            json!({"path": "a", "content": "b"}),
+            json!({"path": "a", "content": "b", "append": true}),
         );
         let edited = json!({"path": "a", "old_text": "b", "new_text": "c"});
         check("Edit", json!({"file_path": "a", "old_string": "b", "new_string": "c"}), "edit_file", edited.clone());
@@ -222,6 +245,14 @@ mod tests {
             "edit_file",
             json!({"path": "a", "old_text": "b", "new_text": "c", "regex": true, "replace_all": true, "start_line": 1, "end_line": 2}),
         );
+        check(
+            "MultiEdit",
+            json!({"file_path": "a", "edits": [{"old_string": "b", "new_string": "c", "replace_all": true}]}),
+            "multi_edit",
+            json!({"path": "a", "edits": [{"replace_all": true, "old_text": "b", "new_text": "c"}]}),
+        );
+        check("append_file", json!({"path": "a", "content": "b"}), "append_file", json!({"path": "a", "content": "b"}));
+        check("delete_file", json!({"path": "a"}), "delete_file", json!({"path": "a"}));
         check(
             "LS",
             json!({"path": "/a", "ignore": ["x"]}),
@@ -273,13 +304,6 @@ mod tests {
             "notebook_edit",
             json!({"path": "a", "cell_id": "b", "new_source": "c", "cell_type": "code", "edit_mode": "insert"}),
         );
-    }
-
-    #[test]
-    fn appending_is_refused_rather_than_done_as_overwriting() {
-        let alias = aliases_of("write_file").into_iter().find(|alias| alias.name == "write_file").unwrap();
-        let mut arguments = json!({"path": "a", "content": "b", "append": true}).as_object().unwrap().clone();
-        assert!(alias.rewrite(&mut arguments).is_err());
     }
 
     #[test]

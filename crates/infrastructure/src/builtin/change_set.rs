@@ -160,6 +160,11 @@ impl<'a> ChangeSet<'a> {
         &self.names[index].path
     }
 
+    /// The file of a path: its place among the files of the set, in the order in which they were first named.
+    pub(super) fn file(&self, index: usize) -> usize {
+        self.names[index].place
+    }
+
     /// The content as it will be: what an earlier step of this set planned, else what is on disk; `None`: no file. At
     /// most `limit` bytes are read.
     ///
@@ -178,6 +183,31 @@ impl<'a> ChangeSet<'a> {
                 Ok(place.target.read(limit)?.map(Cow::Owned))
             }
         }
+    }
+
+    /// The size of the file on disk, in bytes; `None`: no file.
+    pub(super) fn size(&self, index: usize) -> Option<u64> {
+        self.places[self.names[index].place].target.facts().map(|facts| facts.bytes)
+    }
+
+    /// What stands for the content on disk, whatever the call may read; `None`: no file.
+    ///
+    /// # Errors
+    /// When the file is larger than `limit`.
+    pub(super) fn digest(&self, index: usize, limit: u64) -> Result<Option<ContentDigest>, ToolFailure> {
+        let target = &self.places[self.names[index].place].target;
+        Ok(target.replaced(limit)?.map(|content| digest_of(&content)))
+    }
+
+    /// Whether the session of this call knows another content of the file than this one, which is on disk.
+    pub(super) fn is_stale(&self, index: usize, digest: ContentDigest, recording: &Recording) -> bool {
+        let real = &self.places[self.names[index].place].target.path().real;
+        recording.seen.known(&recording.viewer, real).is_some_and(|known| known != digest)
+    }
+
+    /// Whether something is planned for the file already, so that its content is not the one on disk.
+    pub(super) fn is_planned(&self, index: usize) -> bool {
+        self.places[self.names[index].place].plan.is_some()
     }
 
     /// Plans the new content of a file.
@@ -427,6 +457,11 @@ impl Recording {
             limit: run.world.limits.result_bytes,
             runtime: Handle::current(),
         }
+    }
+
+    /// Bytes that a file may have, before and after.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
     }
 
     /// The same for a change that takes back what that call did.

@@ -1,42 +1,31 @@
 //! The tool `edit_file`.
 
-mod line_view;
-mod nearest;
-mod replacements;
-
 use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
         change_set::{ChangeSet, Recording},
-        edit_file::{line_view::LineView, replacements::Replacement},
+        etag::digest_of,
         run::Run,
         schema::output_schema,
-        snippet::surroundings,
-        text_encoding::{Detected, TextEncoding, detect},
+        text_edit::{EditOptions, Edited, TextEdit},
         unified_diff::unified_diff,
         world::World,
-        write_file,
+        written_file::{EDIT, changed_elsewhere, etag_of, missing, notes, only, stale},
     },
-    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+    sandbox::workspace::granted::GrantedWorkspace,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
 };
 
-/// The largest file that is edited.
-const MAX_FILE_BYTES: u64 = 10 << 20;
-/// The largest that an edit may make of it.
-const MAX_RESULT_BYTES: usize = 50 << 20;
-/// As many places are shown with their surroundings.
-const SHOWN_PLACES: usize = 3;
-/// As many lines stand before and after a place that is shown.
-const RADIUS: usize = 3;
+/// As many lines are named for programs.
+const NAMED_LINES: usize = 1000;
 
 /// Replaces text in a file.
 pub(super) struct EditFile;
@@ -49,7 +38,7 @@ pub(super) struct Input {
     path: String,
     /// The text to replace, exactly as it stands in the file, without line numbers. Empty only to create a new file.
     old_text: String,
-    /// The text to put in its place.
+    /// The text to put in its place, whole: nothing in it may stand for text that is left out.
     new_text: String,
     /// Replace every place where it stands. Otherwise it must stand exactly once.
     #[serde(default)]
@@ -57,16 +46,25 @@ pub(super) struct Input {
     /// Replace the first so many places.
     #[schemars(range(min = 1))]
     count: Option<usize>,
+    /// Replace every place if there are exactly so many; otherwise change nothing and list their lines.
+    #[schemars(range(min = 1))]
+    expected_count: Option<usize>,
     /// Take `old_text` for a regular expression that matches within single lines; `new_text` may then refer to groups
     /// as $1 or ${name}, and $$ is a dollar sign.
     #[serde(default)]
     regex: bool,
+    /// With `regex`: it may match across lines, and ^ and $ match at each line.
+    #[serde(default)]
+    multiline: bool,
     /// Look only from this line on, counted from 1.
     #[schemars(range(min = 1))]
     start_line: Option<usize>,
     /// Look only up to this line, which is included.
     #[schemars(range(min = 1))]
     end_line: Option<usize>,
+    /// Change nothing; answer what the edit would do.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -79,6 +77,16 @@ struct Output {
     lines: Vec<usize>,
     /// Whether the file is new.
     created: bool,
+    /// Stands for the new content; `if_match` of `write_file` takes it.
+    etag: String,
+    /// What it took to find the text: `line_endings`, `trailing_blanks`, `typography`, `indentation` or `escapes`;
+    /// absent where it stood there exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched_by: Option<&'static str>,
+    /// Whether somebody else changed other parts of the file since this session read it.
+    changed_elsewhere: bool,
+    /// Whether nothing was changed because only the answer was wanted.
+    dry_run: bool,
     /// What changed, as a unified diff; absent where it would be too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
@@ -112,159 +120,69 @@ impl BuiltInTool for EditFile {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let recording = Recording::of(run);
-        run.on_files(move |files| edit(files, &input, &recording)).await
+        let (recording, text_bytes) = (Recording::of(run), run.world().limits.text_bytes);
+        run.on_files(move |files| edit(files, &input, text_bytes, &recording)).await
     }
 }
 
-fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Result<ToolResult, ToolFailure> {
-    if input.old_text == input.new_text && !input.regex {
-        let same = ToolFailure::new(ErrorKind::InvalidInput, "`old_text` and `new_text` are the same");
-        return Err(same.next("Nothing was changed; give the text as it is to become."));
-    }
+fn edit(
+    files: &GrantedWorkspace,
+    input: &Input,
+    text_bytes: u64,
+    recording: &Recording,
+) -> Result<ToolResult, ToolFailure> {
+    let &Input { replace_all, count, expected_count, regex, multiline, start_line, end_line, dry_run, .. } = input;
+    let options = EditOptions { replace_all, count, expected_count, regex, multiline };
+    let edit = TextEdit { start_line, end_line, ..TextEdit::of(&input.old_text, &input.new_text, options)? };
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let path = set.shown(0).to_owned();
-    let before = set.content(0, MAX_FILE_BYTES)?;
-    let edited = match before.as_deref() {
-        Some(bytes) if !(bytes.is_empty() && input.old_text.is_empty()) => edited(bytes, &path, input)?,
+    let before = set.content(0, text_bytes)?.map(Cow::into_owned);
+    let is_stale = before.as_ref().is_some_and(|before| set.is_stale(0, digest_of(before), recording));
+    let edited = match &before {
+        Some(bytes) if !(bytes.is_empty() && input.old_text.is_empty()) => {
+            let edited = edit.apply(bytes, &path, recording.limit());
+            edited.map_err(|failure| if is_stale { stale(failure, &path) } else { failure })?
+        }
         Some(_) => Edited::whole(&input.new_text),
         None if input.old_text.is_empty() => Edited::whole(&input.new_text),
-        None => {
-            // Looked for as a reader does, so that the answer names what is near.
-            files.find(&input.path)?;
-            return Err(
-                ToolFailure::new(ErrorKind::StaleFile, format!("`{path}` appeared just now")).next("Try again.")
-            );
-        }
+        None => return Err(missing(files, &input.path)),
     };
-    drop(before);
-    let options = WriteOptions { create_folders: true, overwrite: true, mode: None };
-    set.put(0, edited.bytes.clone(), options);
-    let changed = write_file::only(set.commit(recording, false)?)?;
-    let Some(written) = changed.written else { return Err(too_large()) };
+    set.put(0, edited.bytes.clone(), EDIT);
+    let changed = only(set.commit(recording, dry_run)?)?;
+    let created = changed.before.is_none();
 
-    let mut text = match written.created {
-        true => format!("Created `{path}`."),
-        false => format!("Replaced {} in `{path}`.", counted(edited.lines.len(), "place")),
+    let places = counted(edited.lines.len(), "place");
+    let mut text = match (created, dry_run) {
+        (true, false) => format!("Created `{path}`."),
+        (true, true) => format!("Would create `{path}`; nothing was changed."),
+        (false, false) => format!("Replaced {places} in `{path}`."),
+        (false, true) => format!("Would replace {places} in `{path}`; nothing was changed. It would read:"),
     };
-    for note in write_file::notes(&written) {
+    if let Some(help) = edited.help {
+        text.push_str(&format!(" `old_text` stands there with {}.", help.difference()));
+    }
+    if is_stale {
+        text.push(' ');
+        text.push_str(&changed_elsewhere(&path));
+    }
+    for note in changed.written.iter().flat_map(notes) {
         text.push_str(&format!(" {note}"));
     }
-    if !written.created {
+    if !created {
         text.push_str(&edited.shown());
     }
     let output = Output {
         diff: unified_diff(&path, &edited.before, &edited.after),
         replacements: edited.lines.len(),
-        lines: edited.lines.iter().map(|(first, _)| first + 1).take(1000).collect(),
-        created: written.created,
+        lines: edited.lines.iter().map(|(first, _)| first + 1).take(NAMED_LINES).collect(),
+        etag: etag_of(&changed),
+        matched_by: edited.help.map(|help| help.name()),
+        changed_elsewhere: is_stale,
+        created,
+        dry_run,
         path,
     };
     answer(text.trim_end_matches('\n'), &output)
-}
-
-/// A file after its edit.
-struct Edited {
-    bytes: Vec<u8>,
-    /// The texts, with line feeds only.
-    before: String,
-    after: String,
-    /// The lines (from 0) of each replaced place in the text after: the first, and the one behind the last.
-    lines: Vec<(usize, usize)>,
-}
-
-impl Edited {
-    fn whole(text: &str) -> Self {
-        Self { bytes: text.into(), before: String::new(), after: text.into(), lines: vec![(0, text.lines().count())] }
-    }
-
-    /// The replaced places as they read now.
-    fn shown(&self) -> String {
-        let lines: Vec<&str> = self.after.split('\n').collect();
-        let mut text = String::new();
-        for (first, end) in self.lines.iter().take(SHOWN_PLACES) {
-            text.push('\n');
-            text.push_str(&surroundings(&lines, *first..*end, RADIUS));
-        }
-        if self.lines.len() > SHOWN_PLACES {
-            text.push_str(&format!("… and {}\n", counted(self.lines.len() - SHOWN_PLACES, "more place")));
-        }
-        text
-    }
-}
-
-fn edited(bytes: &[u8], path: &str, input: &Input) -> Result<Edited, ToolFailure> {
-    let unsupported = |message: String| Err(ToolFailure::new(ErrorKind::UnsupportedType, message));
-    let encoding = match detect(bytes, true) {
-        Detected::Text(encoding) => encoding,
-        Detected::Binary(what) => return unsupported(format!("`{path}` is no text: it looks like {what}")),
-    };
-    let (mark, body) = bytes.split_at(encoding.mark_bytes());
-    let Some(text) = encoding.decode_exactly(body) else {
-        return unsupported(format!(
-            "`{path}` is not valid in {}, and changing it would change other bytes as well",
-            encoding.name()
-        ));
-    };
-    let view = LineView::of(&text);
-    let replacements = replacements::find(view.text(), path, input)?;
-    let bytes = spliced(mark, &view, encoding, &replacements)?;
-    let (after, lines) = applied(view.text(), &replacements);
-    Ok(Edited { bytes, before: view.text().to_owned(), after, lines })
-}
-
-/// The file's bytes with the replacements; those outside of them are the same.
-fn spliced(
-    mark: &[u8],
-    view: &LineView<'_>,
-    encoding: TextEncoding,
-    replacements: &[Replacement],
-) -> Result<Vec<u8>, ToolFailure> {
-    let encoded = |text: &str| {
-        encoding.encode(text).map(Vec::from).map_err(|character| {
-            let message = format!("the file is in {}, which has no `{character}`", encoding.name());
-            ToolFailure::new(ErrorKind::InvalidInput, message)
-                .next("Leave that character out, or write the whole file anew as UTF-8 with `write_file`.")
-        })
-    };
-    let mut bytes = mark.to_vec();
-    let mut done = 0;
-    for replacement in replacements {
-        // Where old and new agree nothing is touched, so that unusual line endings in there stay, too.
-        let (range, new) = replacement.narrowed(view.text());
-        let range = view.in_original(range);
-        bytes.extend(encoded(&view.original()[done..range.start])?);
-        bytes.extend(encoded(&view.with_endings_of(&range, new))?);
-        done = range.end;
-        if bytes.len() > MAX_RESULT_BYTES {
-            return Err(too_large());
-        }
-    }
-    bytes.extend(encoded(&view.original()[done..])?);
-    Ok(bytes)
-}
-
-fn too_large() -> ToolFailure {
-    ToolFailure::new(ErrorKind::TooLarge, format!("the file would have more than {MAX_RESULT_BYTES} bytes"))
-}
-
-/// The text after the replacements, and the lines of each.
-fn applied(text: &str, replacements: &[Replacement]) -> (String, Vec<(usize, usize)>) {
-    let (mut after, mut lines) = (String::with_capacity(text.len()), Vec::with_capacity(replacements.len()));
-    let (mut done, mut line) = (0, 0);
-    let breaks = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count();
-    for replacement in replacements {
-        let kept = &text[done..replacement.range.start];
-        line += breaks(kept);
-        after.push_str(kept);
-        let first = line;
-        line += breaks(&replacement.new);
-        after.push_str(&replacement.new);
-        lines.push((first, line + 1));
-        done = replacement.range.end;
-    }
-    after.push_str(&text[done..]);
-    (after, lines)
 }
 
 #[cfg(test)]

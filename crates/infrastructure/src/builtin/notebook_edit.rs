@@ -15,10 +15,10 @@ use crate::{
         reverting::how_to_undo,
         run::Run,
         schema::output_schema,
-        seen_files::{SeenFiles, Viewer},
         snippet::surroundings,
         unified_diff::unified_diff,
         world::World,
+        written_file::missing,
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
@@ -26,7 +26,6 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{path::Path, sync::Arc};
 use toolstead_domain::{
     access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_call::CallId,
     tool_failure::ToolFailure, tool_result::ToolResult,
@@ -142,29 +141,8 @@ impl BuiltInTool for NotebookEdit {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let recording = Recording::of(run);
-        let reader = Reader { seen: run.world().seen.clone(), viewer: run.viewer() };
         let (limit, call) = (run.world().limits.result_bytes, run.call().id);
-        run.on_files(move |files| edit(files, &input, &recording, &reader, limit, call)).await
-    }
-}
-
-/// What the session has read.
-struct Reader {
-    seen: Arc<SeenFiles>,
-    viewer: Viewer,
-}
-
-impl Reader {
-    /// A cell is named by what was read; when the notebook is another one by now, so may be the cell.
-    fn check(&self, real: &Path, content: &[u8], path: &str) -> Result<(), ToolFailure> {
-        match self.seen.known(&self.viewer, real) {
-            Some(known) if known != digest_of(content) => {
-                let message = format!("`{path}` was changed since it was read");
-                Err(ToolFailure::new(ErrorKind::StaleFile, message)
-                    .next("Nothing was changed. Read it again: its cells may be others now."))
-            }
-            Some(_) | None => Ok(()),
-        }
+        run.on_files(move |files| edit(files, &input, &recording, limit, call)).await
     }
 }
 
@@ -172,7 +150,6 @@ fn edit(
     files: &GrantedWorkspace,
     input: &Input,
     recording: &Recording,
-    reader: &Reader,
     limit: u64,
     call: CallId,
 ) -> Result<ToolResult, ToolFailure> {
@@ -186,11 +163,14 @@ fn edit(
         .next("Use `edit_file` for other files."));
     }
     let Some(content) = set.content(0, limit)?.map(|content| content.into_owned()) else {
-        // Looked for as a reader does, so that the answer names what is near.
-        files.find(&input.path)?;
-        return Err(ToolFailure::new(ErrorKind::StaleFile, format!("`{path}` appeared just now")).next("Try again."));
+        return Err(missing(files, &input.path));
     };
-    reader.check(&set.path(0).real, &content, &path)?;
+    // A cell is named by what was read. When the notebook is another one by now, so may be the cell.
+    if set.is_stale(0, digest_of(&content), recording) {
+        let message = format!("`{path}` was changed since it was read");
+        return Err(ToolFailure::new(ErrorKind::StaleFile, message)
+            .next("Nothing was changed. Read it again: its cells may be others now."));
+    }
     let (mark, body) = content.split_at(if content.starts_with(MARK) { MARK.len() } else { 0 });
     let text = std::str::from_utf8(body).map_err(|error| {
         let message =

@@ -138,6 +138,45 @@ impl TextEncoding {
         same.then_some(text)
     }
 
+    /// How many bytes a text that came out of this encoding has in it.
+    pub(super) fn encoded_bytes(self, text: &str) -> usize {
+        if self.encoding == UTF_16LE || self.encoding == UTF_16BE {
+            return 2 * text.encode_utf16().count();
+        }
+        self.encode(text).map_or(text.len(), |bytes| bytes.len())
+    }
+
+    /// The characters of a text that the encoding does not have, each once, at most so many.
+    pub(super) fn lacking(self, text: &str, limit: usize) -> Vec<char> {
+        let mut missing = Vec::new();
+        let mut rest = text;
+        while let Err(character) = self.encode(rest) {
+            if !missing.contains(&character) {
+                missing.push(character);
+            }
+            match rest.split_once(character) {
+                Some((_, after)) if missing.len() < limit => rest = after,
+                _ => break,
+            }
+        }
+        missing
+    }
+
+    /// The mark and the bytes of a text.
+    ///
+    /// # Errors
+    /// The first character that the encoding does not have.
+    pub(super) fn encode_whole(self, text: &str) -> Result<Vec<u8>, char> {
+        let body = self.encode(text)?;
+        let mark: &[u8] = match self.mark_bytes {
+            0 => b"",
+            _ if self.encoding == UTF_16LE => b"\xff\xfe",
+            _ if self.encoding == UTF_16BE => b"\xfe\xff",
+            _ => b"\xef\xbb\xbf",
+        };
+        Ok([mark, &body].concat())
+    }
+
     /// The bytes of a text.
     ///
     /// # Errors

@@ -3,27 +3,31 @@
 use crate::{
     builtin::{
         answer::{answer, counted},
+        append_file,
         built_in_tool::BuiltInTool,
         change_set::{ChangeSet, Changed, Recording},
+        etag::etag,
         run::Run,
         schema::output_schema,
+        text_edit::{DecodedFile, lacking},
         text_encoding::{Detected, detect},
         unified_diff::unified_diff,
         world::World,
+        written_file::{etag_of, notes, only},
     },
-    sandbox::workspace::{
-        granted::GrantedWorkspace,
-        write::{WriteOptions, Written},
-    },
+    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    access::Access, category::Category, content_digest::ContentDigest, error_kind::ErrorKind, tool::ToolAnnotations,
+    tool_failure::ToolFailure, tool_result::ToolResult,
 };
+
+/// What `if_match` says of a file that must not be there.
+const ABSENT: &str = "absent";
 
 /// Writes a whole file.
 pub(super) struct WriteFile;
@@ -42,9 +46,21 @@ pub(super) struct Input {
     /// What to do when the file exists.
     #[serde(default)]
     if_exists: IfExists,
+    /// Write only if the file still is what this etag stands for, or "absent": only if it does not exist.
+    #[schemars(regex(pattern = r"^(absent|[0-9a-f]{16,64})$"))]
+    if_match: Option<String>,
+    /// Keep the encoding, the byte order mark and the line endings of the file that is there.
+    #[serde(default)]
+    keep_format: bool,
+    /// Add the content to the end of the file, which is made if it is missing, as `append_file` does.
+    #[serde(default)]
+    append: bool,
     /// Permission bits in octal, like "755". Without them a file keeps its own.
     #[schemars(regex(pattern = r"^0?[0-7]{3}$"))]
     mode: Option<String>,
+    /// Change nothing; answer what would be done.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
@@ -60,16 +76,22 @@ fn yes() -> bool {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     /// Relative to the working directory, or absolute outside of it.
-    path: String,
+    pub(super) path: String,
     /// Whether the file is new.
-    created: bool,
-    bytes: u64,
-    lines: usize,
+    pub(super) created: bool,
+    /// The file's size.
+    pub(super) bytes: u64,
+    /// How many lines were given.
+    pub(super) lines: usize,
+    /// Stands for the new content; `if_match` takes it.
+    pub(super) etag: String,
+    /// Whether nothing was changed because only the answer was wanted.
+    pub(super) dry_run: bool,
     /// What changed, as a unified diff; absent for new and for large files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    diff: Option<String>,
+    pub(super) diff: Option<String>,
 }
 
 #[async_trait]
@@ -94,7 +116,10 @@ impl BuiltInTool for WriteFile {
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        Ok(vec![Access::WritePath(world.access(&input.path).await?)])
+        let path = world.access(&input.path).await?;
+        let reads = input.append || input.keep_format;
+        let read = reads.then(|| Access::ReadPath(path.clone()));
+        Ok(read.into_iter().chain([Access::WritePath(path)]).collect())
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
@@ -107,66 +132,120 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Resul
     let mode = input.mode.as_deref().map(|mode| u32::from_str_radix(mode, 8)).transpose().map_err(|error| {
         ToolFailure::new(ErrorKind::InvalidInput, "`mode` must be three octal digits, like \"755\"").caused_by(error)
     })?;
-    let mut set = ChangeSet::take(files, &[&input.path])?;
-    let lines = input.content.lines().count();
     let options =
         WriteOptions { create_folders: input.create_dirs, overwrite: input.if_exists == IfExists::Overwrite, mode };
-    set.put(0, input.content.into_bytes(), options);
-    let changed = only(set.commit(recording, false)?)?;
-    let Some(written) = changed.written else { return Err(nothing_done()) };
+    let mut set = ChangeSet::take(files, &[&input.path])?;
+    // What is to be kept is said to exist before it is said to be stale.
+    if options.overwrite || input.if_match.is_some() {
+        check_freshness(&set, input.if_match.as_deref(), recording)?;
+    }
+    let lines = input.content.lines().count();
+    if input.append {
+        let appended = append_file::appended(&set, &input.content, recording.limit())?;
+        set.put(0, appended.content, options);
+        let changed = only(set.commit(recording, input.dry_run)?)?;
+        return told(changed, lines, input.dry_run, Some(&appended.notes));
+    }
+    let content = match input.keep_format {
+        true => in_format_of(&set, input.content, recording.limit())?,
+        false => input.content.into_bytes(),
+    };
+    set.put(0, content, options);
+    told(only(set.commit(recording, input.dry_run)?)?, lines, input.dry_run, None)
+}
 
-    let path = changed.shown;
-    let verb = if written.created { "Created" } else { "Replaced" };
-    let mut text = format!(
-        "{verb} `{path}`: {}, {}.",
-        counted(lines, "line"),
-        counted(usize::try_from(written.bytes).unwrap_or(usize::MAX), "byte")
-    );
-    for note in notes(&written) {
+/// Refuses to replace what this session has not seen as it is.
+fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &Recording) -> Result<(), ToolFailure> {
+    let path = set.shown(0);
+    let Some(now) = set.digest(0, recording.limit())? else {
+        return match if_match {
+            None | Some(ABSENT) => Ok(()),
+            Some(_) => Err(stale(format!("`{path}` does not exist any more"))
+                .next("Nothing was written; leave `if_match` out, or give \"absent\", to create it.")),
+        };
+    };
+    let read_again = "Nothing was written; read it again, and decide anew what it is to hold.";
+    match if_match {
+        Some(ABSENT) => Err(stale(format!("`{path}` exists, and `if_match` is \"absent\"")).next(read_again)),
+        Some(wanted) if !stands_for(wanted, &now) => {
+            Err(stale(format!("`{path}` has the etag {}, and `if_match` is {wanted}", etag(&now))).next(read_again))
+        }
+        None if set.is_stale(0, now, recording) => {
+            Err(stale(format!("`{path}` was changed by somebody else since you read it")).next(read_again))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn stale(message: String) -> ToolFailure {
+    ToolFailure::new(ErrorKind::StaleFile, message)
+}
+
+fn stands_for(etag: &str, digest: &ContentDigest) -> bool {
+    digest.to_string().starts_with(etag)
+}
+
+/// The content in the encoding and with the line endings of the file that is there.
+fn in_format_of(set: &ChangeSet<'_>, content: String, limit: u64) -> Result<Vec<u8>, ToolFailure> {
+    let Some(before) = set.content(0, limit)? else { return Ok(content.into_bytes()) };
+    if before.is_empty() {
+        return Ok(content.into_bytes());
+    }
+    let file = DecodedFile::of(&before, set.shown(0))?;
+    let with_returns = file.text.matches("\r\n").count();
+    let line_feeds = file.text.matches('\n').count();
+    let plain = content.replace("\r\n", "\n");
+    let content = match (line_feeds, with_returns) {
+        (0, _) if file.text.contains('\r') => plain.replace('\n', "\r"),
+        (all, crlf) if 2 * crlf > all => plain.replace('\n', "\r\n"),
+        (0, _) => content,
+        _ => plain,
+    };
+    let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
+    file.encoding.encode_whole(content).map_err(|_| lacking(file.encoding, content))
+}
+
+/// The answer.
+fn told(changed: Changed, lines: usize, dry_run: bool, appended: Option<&[String]>) -> Result<ToolResult, ToolFailure> {
+    let created = changed.before.is_none();
+    let bytes = changed.new.as_ref().map_or(0, |new| new.len() as u64);
+    let path = &changed.shown;
+    let mut text = match (created, appended.is_some(), dry_run) {
+        _ if changed.before == changed.after => format!("`{path}` holds exactly this already"),
+        (true, _, false) => format!("Created `{path}`"),
+        (true, _, true) => format!("Would create `{path}`, and nothing was changed"),
+        (false, true, false) => format!("Appended to `{path}`"),
+        (false, true, true) => format!("Would append to `{path}`, and nothing was changed"),
+        (false, false, false) => format!("Replaced `{path}`"),
+        (false, false, true) => format!("Would replace `{path}`, and nothing was changed"),
+    };
+    let size = counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
+    text.push_str(&format!(": {}, {size}.", counted(lines, "line")));
+    let notes = changed.written.iter().flat_map(notes).chain(appended.into_iter().flatten().cloned());
+    for note in notes {
         text.push(' ');
         text.push_str(&note);
     }
-    let before = changed.old.as_deref().and_then(plain_text);
-    let diff = before.zip(changed.new.as_deref().and_then(plain_text));
-    let diff = diff.and_then(|(before, after)| unified_diff(&path, before, after));
-    answer(text, &Output { path, created: written.created, bytes: written.bytes, lines, diff })
+    let texts = changed.old.as_deref().and_then(text_of).zip(changed.new.as_deref().and_then(text_of));
+    let diff = texts.and_then(|(before, after)| unified_diff(path, &before, &after));
+    let output = Output { created, bytes, lines, etag: etag_of(&changed), dry_run, diff, path: path.clone() };
+    answer(text, &output)
 }
 
-/// The one file of a set of one.
-pub(super) fn only(changed: Vec<Changed>) -> Result<Changed, ToolFailure> {
-    changed.into_iter().next().ok_or_else(nothing_done)
-}
-
-fn nothing_done() -> ToolFailure {
-    ToolFailure::new(ErrorKind::Internal, "nothing was written: this is a fault of Toolstead")
-}
-
-fn plain_text(bytes: &[u8]) -> Option<&str> {
+/// The text of a file for a diff, as far as it is one; lines with their endings, so that a change of these shows.
+pub(super) fn text_of(bytes: &[u8]) -> Option<String> {
     match detect(bytes, true) {
-        Detected::Text(encoding) if encoding.is_plain() => std::str::from_utf8(bytes).ok(),
-        Detected::Text(_) | Detected::Binary(_) => None,
+        Detected::Text(encoding) => {
+            encoding.decode_exactly(&bytes[encoding.mark_bytes()..]).map(std::borrow::Cow::into_owned)
+        }
+        Detected::Binary(_) => None,
     }
-}
-
-/// What is not as one might expect after a file was replaced.
-pub(super) fn notes(written: &Written) -> Vec<String> {
-    let mut notes = Vec::new();
-    if written.other_links > 0 {
-        let names = match written.other_links {
-            1 => "1 other name (hard link)".to_owned(),
-            more => format!("{more} other names (hard links)"),
-        };
-        notes.push(format!("The file had {names}, which still hold the old content."));
-    }
-    if written.owner_changed {
-        notes.push("The file belonged to somebody else, and belongs to this user now.".into());
-    }
-    notes
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::builtin::tests::Bench;
+    use super::*;
+    use crate::builtin::{etag::digest_of, tests::Bench};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -175,7 +254,9 @@ mod tests {
         let bench = Bench::new();
         let result = bench.call("write_file", json!({"path": "a/b/c.txt", "content": "x\ny\n"})).unwrap();
         assert_eq!(result.joined_text(), "Created `a/b/c.txt`: 2 lines, 4 bytes.");
-        let expected = json!({"path": "a/b/c.txt", "created": true, "bytes": 4, "lines": 2});
+        let expected = json!({
+            "path": "a/b/c.txt", "created": true, "bytes": 4, "lines": 2, "etag": etag(&digest_of(b"x\ny\n")), "dry_run": false,
+        });
         assert_eq!(result.structured_content(), Some(&expected));
         assert_eq!(bench.get("a/b/c.txt"), b"x\ny\n");
         bench.call("write_file", json!({"path": "empty", "content": "", "mode": "750"})).unwrap();
@@ -200,7 +281,7 @@ mod tests {
         bench.put("a", "old");
         bench.hard_link("a", "b");
         let text = bench.text("write_file", json!({"path": "a", "content": "new"}));
-        assert!(text.ends_with("The file had 1 other name (hard link), which still hold the old content."), "{text}");
+        assert!(text.ends_with("The file had 1 other name (hard link), which still holds the old content."), "{text}");
         assert_eq!((bench.get("a"), bench.get("b")), (b"new".to_vec(), b"old".to_vec()));
     }
 
@@ -224,6 +305,101 @@ mod tests {
         bench.put("secret", "s");
         let result = bench.call("write_file", json!({"path": "secret", "content": "new"})).unwrap();
         assert_eq!(result.structured_content().unwrap().get("diff"), None);
+    }
+
+    #[test]
+    fn a_file_that_changed_since_it_was_read_is_not_overwritten_until_it_is_read_again() {
+        let bench = Bench::new();
+        bench.put("f", "mine");
+        bench.saw("f");
+        bench.put("f", "theirs");
+        let write = |content: &str| bench.call("write_file", json!({"path": "f", "content": content}));
+        let failure = write("new").unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::StaleFile);
+        assert_eq!(
+            failure.text(),
+            "`f` was changed by somebody else since you read it. Nothing was written; read it again, and decide anew what \
+             it is to hold."
+        );
+        assert_eq!(bench.get("f"), b"theirs");
+        bench.saw("f");
+        write("new").unwrap();
+        write("newer").unwrap();
+        bench.put("f", "newer");
+        write("newest").expect("the same content at another time is no change");
+        bench.put("never read", "x");
+        bench.call("write_file", json!({"path": "never read", "content": "y"})).unwrap();
+    }
+
+    #[test]
+    fn an_etag_makes_writing_strict() {
+        let bench = Bench::new();
+        let write = |path: &str, if_match: &str| {
+            let arguments = json!({"path": path, "content": "new", "if_match": if_match});
+            bench.call("write_file", arguments).map_err(|failure| (failure.kind, failure.text()))
+        };
+        bench.put("f", "old");
+        let (kind, text) = write("f", "absent").unwrap_err();
+        assert_eq!(kind, ErrorKind::StaleFile);
+        assert!(
+            text.starts_with("`f` exists, and `if_match` is \"absent\". Nothing was written; read it again"),
+            "{text}"
+        );
+        let (_, text) = write("f", "0123456789abcdef").unwrap_err();
+        let now = etag(&digest_of(b"old"));
+        assert!(text.starts_with(&format!("`f` has the etag {now}, and `if_match` is 0123456789abcdef.")), "{text}");
+        let (_, text) = write("g", &now).unwrap_err();
+        assert!(text.starts_with("`g` does not exist any more. Nothing was written; leave `if_match` out"), "{text}");
+        assert_eq!(write("f", "no etag").unwrap_err().0, ErrorKind::InvalidInput);
+        write("f", &now).unwrap();
+        write("g", "absent").unwrap();
+        assert_eq!((bench.get("f"), bench.get("g")), (b"new".to_vec(), b"new".to_vec()));
+    }
+
+    #[test]
+    fn the_format_of_a_file_is_kept_when_asked_for() {
+        let check = |before: &[u8], content: &str, after: &[u8]| {
+            let bench = Bench::new();
+            bench.put("f", before);
+            bench.call("write_file", json!({"path": "f", "content": content, "keep_format": true})).unwrap();
+            assert_eq!(bench.get("f"), after);
+        };
+        check(b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n");
+        check(b"a\nb\n", "x\r\ny\n", b"x\ny\n");
+        check(b"a\rb", "x\ny\n", b"x\ry\r");
+        check(b"\xef\xbb\xbfa", "x", b"\xef\xbb\xbfx");
+        check(b"\xff\xfea\0\r\0\n\0", "\u{feff}\u{e4}\n", b"\xff\xfe\xe4\0\r\0\n\0");
+        check(b"sch\xf6ne gr\xfc\xdfe aus k\xf6ln", "\u{fc}", b"\xfc");
+        let bench = Bench::new();
+        bench.put("f", b"sch\xf6ne gr\xfc\xdfe aus k\xf6ln");
+        let failure =
+            bench.call("write_file", json!({"path": "f", "content": "\u{2192}", "keep_format": true})).unwrap_err();
+        assert!(failure.text().contains("windows-1252, which has no `\u{2192}` (U+2192)"), "{}", failure.text());
+    }
+
+    #[test]
+    fn appending_is_the_same_as_with_append_file() {
+        let bench = Bench::new();
+        let append =
+            |content: &str| bench.text("write_file", json!({"path": "d/f", "content": content, "append": true}));
+        assert_eq!(append("a\n"), "Created `d/f`: 1 line, 2 bytes.");
+        assert_eq!(append("b"), "Appended to `d/f`: 1 line, 3 bytes.");
+        assert!(append("c").ends_with("so the new text goes on in that line."));
+        assert_eq!(bench.get("d/f"), b"a\nbc");
+    }
+
+    #[test]
+    fn a_dry_run_and_a_write_of_the_same_change_nothing_and_say_so() {
+        let bench = Bench::new();
+        bench.put_at("f", "same\n", 7);
+        let told = bench.text("write_file", json!({"path": "f", "content": "other\n", "dry_run": true}));
+        assert_eq!(told, "Would replace `f`, and nothing was changed: 1 line, 6 bytes.");
+        let told = bench.text("write_file", json!({"path": "f", "content": "same\n"}));
+        assert_eq!(told, "`f` holds exactly this already: 1 line, 5 bytes.");
+        let told = bench.text("write_file", json!({"path": "g/h", "content": "x", "dry_run": true}));
+        assert_eq!(told, "Would create `g/h`, and nothing was changed: 1 line, 1 byte.");
+        assert_eq!((bench.get("f"), bench.names(".")), (b"same\n".to_vec(), vec!["f".to_owned()]));
+        assert!(bench.journal().entries().is_empty());
     }
 
     proptest! {

@@ -5,7 +5,10 @@
 //! of the file must say which place is meant. Lines may differ only in what leaves every token as it is (see
 //! [`Looseness`]); how alike two texts are never counts.
 
-use crate::builtin::apply_patch::{parser::Hunk, text_lines::Line};
+use crate::builtin::{
+    apply_patch::{parser::Hunk, text_lines::Line},
+    text_edit::plain,
+};
 use std::{
     borrow::Cow,
     cell::OnceCell,
@@ -22,21 +25,21 @@ pub(super) enum Looseness {
     Exact,
     /// In white space at their ends.
     TrailingSpace,
-    /// In typographic quotation marks.
-    Quotes,
+    /// In typographic quotation marks, dashes and spaces.
+    Typography,
     /// In an indentation that all lines have more, or less.
     Indent,
 }
 
 impl Looseness {
-    const ALL: [Self; 4] = [Self::Exact, Self::TrailingSpace, Self::Quotes, Self::Indent];
+    const ALL: [Self; 4] = [Self::Exact, Self::TrailingSpace, Self::Typography, Self::Indent];
 
     /// What was not looked at; `None` where there is nothing to say.
     pub(super) fn words(self) -> Option<&'static str> {
         match self {
             Self::Exact => None,
             Self::TrailingSpace => Some("white space at the ends of lines"),
-            Self::Quotes => Some("typographic quotation marks"),
+            Self::Typography => Some("typographic quotes, dashes or spaces"),
             Self::Indent => Some("indentation"),
         }
     }
@@ -46,8 +49,8 @@ impl Looseness {
         match self {
             Self::Exact => Cow::Borrowed(line),
             Self::TrailingSpace => Cow::Borrowed(line.trim_end()),
-            Self::Quotes => with_plain_quotes(line.trim_end()),
-            Self::Indent => with_plain_quotes(line.trim()),
+            Self::Typography => plain_line(line.trim_end()),
+            Self::Indent => plain_line(line.trim()),
         }
     }
 }
@@ -267,13 +270,9 @@ fn indent_of(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
 
-fn with_plain_quotes(line: &str) -> Cow<'_, str> {
-    const SINGLE: [char; 2] = ['\u{2018}', '\u{2019}'];
-    const DOUBLE: [char; 2] = ['\u{201c}', '\u{201d}'];
-    if line.is_ascii() {
-        return Cow::Borrowed(line);
-    }
-    Cow::Owned(line.replace(SINGLE, "'").replace(DOUBLE, "\""))
+/// A line with plain characters for typographic ones.
+fn plain_line(line: &str) -> Cow<'_, str> {
+    if line.is_ascii() { Cow::Borrowed(line) } else { Cow::Owned(line.chars().map(plain).collect()) }
 }
 
 /// Where a sequence stands in another one, overlaps included, ascending. In time that grows with the sum of both

@@ -115,7 +115,9 @@ fn nearest(old: &[&str], lines: &[Line<'_>]) -> Option<(usize, Option<usize>)> {
     let first = votes.into_iter().max_by_key(|(first, votes)| (*votes, usize::MAX - first)).map(|(first, _)| first);
     let first = first.or_else(|| most_common_line(old, lines))?;
     let same = |(offset, line): &(usize, &&str)| {
-        lines.get(first + offset).is_some_and(|there| Looseness::Quotes.key(there.text) == Looseness::Quotes.key(line))
+        lines
+            .get(first + offset)
+            .is_some_and(|there| Looseness::Typography.key(there.text) == Looseness::Typography.key(line))
     };
     Some((first, old.iter().enumerate().find(|pair| !same(pair)).map(|(offset, _)| offset)))
 }

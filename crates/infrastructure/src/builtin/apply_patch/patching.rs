@@ -14,7 +14,9 @@ use crate::{
         etag::{digest_of, etag},
         file_limits::FileLimits,
         snippet::surroundings,
-        text_encoding::{Detected, TextEncoding, detect},
+        text_edit::DecodedFile,
+        text_encoding::{Detected, detect},
+        written_file::missing,
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
@@ -73,7 +75,7 @@ impl Patching<'_> {
         let (mut patched, mut wrong) = (Vec::new(), Vec::new());
         let mut index = 0;
         for file in patch {
-            match self.plan(&mut set, file, index)? {
+            match self.plan(&mut set, file, index, recording)? {
                 Ok(file) => patched.push(file),
                 Err(more) => wrong.extend(more),
             }
@@ -92,6 +94,7 @@ impl Patching<'_> {
         set: &mut ChangeSet<'_>,
         file: &FilePatch,
         index: usize,
+        recording: &Recording,
     ) -> Result<Result<PatchedFile, Vec<Wrong>>, ToolFailure> {
         let wrong = |kind, text: String| Ok(Err(vec![Wrong { kind, text: format!("line {}: {text}", file.line) }]));
         let path = set.shown(index).to_owned();
@@ -117,10 +120,14 @@ impl Patching<'_> {
                 Ok(Ok(PatchedFile { added: new.lines().count(), after: new.clone(), ..added }))
             }
             (Action::Delete | Action::Update { .. }, None) => {
-                // Looked for as a reader does, so that the answer names what is near.
-                let missing = self.files.find(&file.path).err().map(ToolFailure::from);
-                let text = missing.map_or_else(|| format!("`{path}` does not exist."), |failure| failure.text());
-                wrong(ErrorKind::NotFound, text)
+                let failure = missing(self.files, &file.path);
+                wrong(failure.kind, failure.text())
+            }
+            (Action::Delete, Some(old))
+                if !set.is_planned(index) && set.is_stale(index, digest_of(&old), recording) =>
+            {
+                let text = format!("`{path}` was changed since it was read. Read it again before it is deleted.");
+                wrong(ErrorKind::StaleFile, text)
             }
             (Action::Delete, Some(old)) => {
                 set.delete(index);
@@ -174,19 +181,8 @@ fn updated(path: &str, bytes: &[u8], hunks: &[Hunk], line: usize) -> Result<Upda
         let file = PatchedFile::new(path.to_owned(), FileAction::Updated, Some(bytes));
         return Ok(Updated { bytes: bytes.to_vec(), file });
     }
-    let encoding = match detect(bytes, true) {
-        Detected::Text(encoding) => encoding,
-        Detected::Binary(what) => {
-            return Err(wrong(ErrorKind::UnsupportedType, format!("`{path}` is no text: it looks like {what}.")));
-        }
-    };
-    let (mark, body) = bytes.split_at(encoding.mark_bytes());
-    let Some(text) = encoding.decode_exactly(body) else {
-        let text =
-            format!("`{path}` is not valid in {}, and changing it would change other bytes as well.", encoding.name());
-        return Err(wrong(ErrorKind::UnsupportedType, text));
-    };
-    let lines = lines_of(&text);
+    let file = DecodedFile::of(bytes, path).map_err(|failure| wrong(failure.kind, failure.text()))?;
+    let lines = lines_of(&file.text);
     let lookup = Lookup::of(&lines);
     let (mut places, mut misfits): (Vec<Place>, Vec<Wrong>) = (Vec::new(), Vec::new());
     let mut from = 0;
@@ -207,28 +203,21 @@ fn updated(path: &str, bytes: &[u8], hunks: &[Hunk], line: usize) -> Result<Upda
         return Err(misfits);
     }
     let new = patched(&lines, hunks, &places);
-    let bytes = encoded(mark, &new.text, encoding, path).map_err(|text| wrong(ErrorKind::InvalidInput, text))?;
+    // The text that was there comes out as it went in: that was made sure when it was decoded.
+    let body = file
+        .encoded(&new.text)
+        .map_err(|failure| wrong(failure.kind, format!("`{path}` cannot hold that: {}", failure.text())))?;
+    let bytes = [&bytes[..file.encoding.mark_bytes()], &body].concat();
     let file = PatchedFile {
         added: new.added,
         removed: new.removed,
         looseness: places.iter().map(|place| place.looseness).collect(),
-        before: text.clone().into_owned(),
+        before: file.text.into_owned(),
         after: new.text,
         lines: new.lines,
         ..PatchedFile::new(path.to_owned(), FileAction::Updated, Some(&bytes))
     };
     Ok(Updated { bytes, file })
-}
-
-/// Mark and text as bytes. The text that was there comes out as it went in: that was made sure when it was decoded.
-fn encoded(mark: &[u8], text: &str, encoding: TextEncoding, path: &str) -> Result<Vec<u8>, String> {
-    match encoding.encode(text) {
-        Ok(body) => Ok([mark, &body].concat()),
-        Err(character) => Err(format!(
-            "`{path}` is in {}, which has no `{character}`. Leave that character out, or write the whole file anew.",
-            encoding.name()
-        )),
-    }
 }
 
 /// A content as text, for a diff.

@@ -213,12 +213,12 @@ fn files_that_cannot_be_changed_so_are_told() {
         (
             "*** Update File: binary\n-a",
             ErrorKind::UnsupportedType,
-            "line 2: `binary` is no text: it looks like binary data.",
+            "line 2: `binary` is no text: it looks like binary data. Nothing was changed; `write_file` replaces a file as a whole.",
         ),
         (
             "*** Update File: latin\n-schöne grüße\n+→",
             ErrorKind::InvalidInput,
-            "line 2: `latin` is in windows-1252, which has no `→`. Leave that character out, or write the whole file anew.",
+            "line 2: `latin` cannot hold that: the file is in windows-1252, which has no `→` (U+2192). Nothing was changed; leave that out, or write the whole file anew as UTF-8 with `write_file`.",
         ),
         (
             "*** Delete File: thera\n*** Add File: there\n+y",
@@ -234,6 +234,20 @@ fn files_that_cannot_be_changed_so_are_told() {
         "it begins with `hello`. Nothing was changed. A patch looks like this:\n*** Begin Patch\n*** Update File: path/to/file\n@@\n a line that stays\n-a line that goes\n+a line that comes\n*** End Patch"
     ));
     assert!(bench.journal().entries().is_empty());
+}
+
+#[test]
+fn a_file_that_changed_since_it_was_read_is_not_deleted() {
+    let bench = Bench::new();
+    bench.put("a", "1\n");
+    bench.saw("a");
+    bench.put("a", "2\n");
+    let failure = bench.call("apply_patch", envelope("*** Delete File: a")).unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::StaleFile);
+    assert!(failure.text().contains("line 2: `a` was changed since it was read. Read it again before it is deleted."));
+    // Lines that are still there may change.
+    bench.call("apply_patch", envelope("*** Update File: a\n-2\n+3\n*** Delete File: a")).unwrap();
+    assert!(bench.names(".").is_empty());
 }
 
 #[test]

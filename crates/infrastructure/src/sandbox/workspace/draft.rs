@@ -81,6 +81,7 @@ impl<'t> Draft<'t> {
 
     fn named(target: &'t WriteTarget<'t>, folder: OwnedFd, made: Vec<Made>) -> Self {
         let name = other_name();
+        target.lock.note(&name);
         Self { target, folder, made, name, file: None, bytes: 0, owner_changed: false, state: State::Ready }
     }
 
@@ -182,6 +183,7 @@ impl<'t> Draft<'t> {
                 // Some file systems cannot exchange names: the old file gets a second name first, if they can do that.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     let aside = other_name();
+                    target.lock.note(&aside);
                     let has_name = linkat(folder, name, folder, &aside, AtFlags::empty()).is_ok();
                     let renamed = renameat(folder, &self.name, folder, name);
                     renamed.map_err(|errno| target.failed(errno))?;
@@ -246,9 +248,20 @@ impl Drop for Draft<'_> {
     }
 }
 
+/// What names of drafts begin and end with.
+const OTHER_NAME: (&str, &str) = (".toolstead-", ".tmp");
+
 /// A name that nobody else has.
 fn other_name() -> PathBuf {
-    format!(".toolstead-{}.tmp", Uuid::new_v4().simple()).into()
+    let (start, end) = OTHER_NAME;
+    format!("{start}{}{end}", Uuid::new_v4().simple()).into()
+}
+
+/// Whether a name is one of these.
+pub(super) fn is_other_name(name: &Path) -> bool {
+    let (start, end) = OTHER_NAME;
+    let id = name.to_str().and_then(|name| name.strip_prefix(start)?.strip_suffix(end));
+    id.is_some_and(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Renames, unless the new name is taken: `EEXIST` then.

@@ -1,7 +1,7 @@
 //! Writes a file in one step: whoever reads it sees the old content or the new one, also after a crash.
 
 use crate::sandbox::workspace::{
-    draft::{Draft, make_folders},
+    draft::{Draft, is_other_name, make_folders},
     facts::{FileFacts, FileKind},
     found::Found,
     granted::GrantedWorkspace,
@@ -10,7 +10,7 @@ use crate::sandbox::workspace::{
     resolve::{Resolved, WITHOUT_LINKS, open_beneath, proc_link, real_path},
 };
 use rustix::{
-    fs::{self, AtFlags, CWD, Mode, OFlags, accessat, openat},
+    fs::{self, AtFlags, CWD, Mode, OFlags, accessat, openat, unlinkat},
     io::Errno,
 };
 use std::{
@@ -20,7 +20,8 @@ use std::{
 };
 use toolstead_domain::access::{Access, PathAccess};
 
-/// A place to write to, held by the handle of its folder. No other call of this process writes there meanwhile.
+/// A place to write to, held by the handle of its folder. No other call writes there meanwhile, whichever process of
+/// this user makes it.
 #[derive(Debug)]
 pub struct WriteTarget<'a> {
     granted: &'a GrantedWorkspace,
@@ -31,7 +32,7 @@ pub struct WriteTarget<'a> {
     pub(super) missing: Vec<OsString>,
     pub(super) name: OsString,
     pub(super) existing: Option<Found>,
-    _lock: PathLock<'a>,
+    pub(super) lock: PathLock<'a>,
 }
 
 /// How to write.
@@ -87,10 +88,11 @@ impl<'a> WriteTarget<'a> {
             Err(errno) => return Err(PathError::io("write", lexical, errno)),
         };
         let (name, missing) = (name.to_owned(), missing.into_iter().map(OsStr::to_owned).collect());
-        let mut target = Self { granted, path, folder, missing, name, existing: None, _lock: lock };
+        let mut target = Self { granted, path, folder, missing, name, existing: None, lock };
         if !target.is_where_it_was(target.folder.as_fd(), target.missing.len()) {
             return Ok(None);
         }
+        target.tidy_up();
         if target.missing.is_empty() {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match openat(&target.folder, &target.name, flags, Mode::empty()) {
@@ -106,6 +108,13 @@ impl<'a> WriteTarget<'a> {
             Some(found) if found.facts().kind == FileKind::Link => Ok(None),
             Some(found) => found.expect_file().map(|()| Some(target)),
             None => Ok(Some(target)),
+        }
+    }
+
+    /// Removes what a process left here that ended in the middle of a change of this file.
+    fn tidy_up(&self) {
+        if let Some(name) = self.lock.noted().filter(|name| is_other_name(name)) {
+            let _ = unlinkat(&self.folder, &name, AtFlags::empty());
         }
     }
 

@@ -69,7 +69,7 @@ fn only_what_keeps_every_token_may_differ() {
     loosely("a b\n", "@@\n-a b", Looseness::Exact);
     loosely("a b \t\n", "@@\n-a b", Looseness::TrailingSpace);
     loosely("a b\n", "@@\n-a b  ", Looseness::TrailingSpace);
-    loosely("\u{201c}a\u{201d} \n", "@@\n-\"a\"", Looseness::Quotes);
+    loosely("\u{201c}a\u{201d} \n", "@@\n-\"a\"", Looseness::Typography);
     loosely("  if x:\n    y\n", "@@\n if x:\n-  y", Looseness::Indent);
     loosely("if x:\n\n  y\n", "@@\n   if x:\n \n-    y", Looseness::Indent);
     loosely("\tif x:\n\t  y\n", "@@\n     if x:\n-      y", Looseness::Indent);

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-/// A text with every `\r\n` as `\n`. Positions are counted in bytes.
+/// A text with every `\r\n` as `\n`; a text without any `\n` has its `\r` as `\n`. Positions are counted in bytes.
 #[derive(Debug)]
 pub(super) struct LineView<'a> {
     original: &'a str,
@@ -13,6 +13,9 @@ pub(super) struct LineView<'a> {
 
 impl<'a> LineView<'a> {
     pub(super) fn of(original: &'a str) -> Self {
+        if !original.contains('\n') && original.contains('\r') {
+            return Self { original, text: Cow::Owned(original.replace('\r', "\n")), without_return: Vec::new() };
+        }
         if !original.contains("\r\n") {
             return Self { original, text: Cow::Borrowed(original), without_return: Vec::new() };
         }
@@ -48,13 +51,29 @@ impl<'a> LineView<'a> {
         if !new.contains('\n') {
             return Cow::Borrowed(new);
         }
-        let ending =
-            |at: Option<usize>, base: usize| at.map(|at| self.original.as_bytes()[..base + at].last() == Some(&b'\r'));
-        let next = self.original[range.start..].find('\n');
-        let has_return = ending(next, range.start).or_else(|| ending(self.original[..range.start].rfind('\n'), 0));
-        match has_return {
-            Some(true) => Cow::Owned(new.replace('\n', "\r\n")),
-            Some(false) | None => Cow::Borrowed(new),
+        match self.ending_at(range) {
+            Some("\n") | None => Cow::Borrowed(new),
+            Some(ending) => Cow::Owned(new.replace('\n', ending)),
+        }
+    }
+
+    fn ending_at(&self, range: &Range<usize>) -> Option<&'static str> {
+        // Among line feeds a lone carriage return is no line ending, unless it is what is replaced.
+        let is_old = !self.original.contains('\n');
+        let is_ending = |c: char| c == '\n' || (is_old && c == '\r');
+        let inside = &self.original[range.clone()];
+        if let Some(at) = inside.find(['\n', '\r'])
+            && inside[at..].starts_with('\r')
+            && !inside[at..].starts_with("\r\n")
+        {
+            return Some("\r");
+        }
+        let next = self.original[range.start..].find(is_ending).map(|at| range.start + at);
+        let at = next.or_else(|| self.original[..range.start].rfind(is_ending))?;
+        match (&self.original.as_bytes()[at], at.checked_sub(1).map(|before| self.original.as_bytes()[before])) {
+            (b'\n', Some(b'\r')) => Some("\r\n"),
+            (b'\n', _) => Some("\n"),
+            _ => Some("\r"),
         }
     }
 }
@@ -84,5 +103,8 @@ mod tests {
         check("a\r\nb\n", 3..3, "x\ny");
         check("a\r\nb", 4..4, "x\r\ny");
         check("a", 0..1, "x\ny");
+        check("a\rb\rc", 2..3, "x\ry");
+        check("a\rb\nc", 2..3, "x\ny");
+        check("a\rb\nc", 0..3, "x\ry");
     }
 }

@@ -1,0 +1,73 @@
+//! What all writing tools say of a file that they changed.
+
+use crate::{
+    builtin::{change_set::Changed, etag::etag},
+    sandbox::workspace::{
+        granted::GrantedWorkspace,
+        write::{WriteOptions, Written},
+    },
+};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// How an edit writes.
+pub(super) const EDIT: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };
+
+/// The one file of a set of one.
+///
+/// # Errors
+/// A fault of ours, if there is none.
+pub(super) fn only(changed: Vec<Changed>) -> Result<Changed, ToolFailure> {
+    changed
+        .into_iter()
+        .next()
+        .ok_or_else(|| ToolFailure::new(ErrorKind::Internal, "nothing was written: this is a fault of Toolstead"))
+}
+
+/// Why there is no file of that path: looked for as a reader does, so that the answer names what is near.
+pub(super) fn missing(files: &GrantedWorkspace, path: &str) -> ToolFailure {
+    match files.find(path) {
+        Err(error) => error.into(),
+        Ok(_) => ToolFailure::new(ErrorKind::StaleFile, format!("`{path}` appeared just now")).next("Try again."),
+    }
+}
+
+/// Stands for the new content; empty for a file that is gone.
+pub(super) fn etag_of(changed: &Changed) -> String {
+    changed.after.as_ref().map(|state| etag(&state.digest)).unwrap_or_default()
+}
+
+/// What is not as one might expect after a file was replaced.
+pub(super) fn notes(written: &Written) -> Vec<String> {
+    let mut notes = Vec::new();
+    if written.other_links > 0 {
+        let names = match written.other_links {
+            1 => "1 other name (hard link), which still holds the old content".to_owned(),
+            more => format!("{more} other names (hard links), which still hold the old content"),
+        };
+        notes.push(format!("The file had {names}."));
+    }
+    if written.owner_changed {
+        notes.push("The file belonged to somebody else, and belongs to this user now.".into());
+    }
+    notes
+}
+
+/// What to say of an edit in a file that somebody else changed elsewhere.
+pub(super) fn changed_elsewhere(path: &str) -> String {
+    format!(
+        "`{path}` was changed by somebody else since you read it; the text to replace stood there unchanged, so the \
+         edit was applied. Read the file again before you rely on its other parts."
+    )
+}
+
+/// A failure to find text in a file that changed since it was read: that is why.
+pub(super) fn stale(failure: ToolFailure, path: &str) -> ToolFailure {
+    match failure.kind {
+        ErrorKind::NoMatch | ErrorKind::AmbiguousMatch => {
+            let message = format!("`{path}` was changed by somebody else since you read it: {}", failure.message);
+            ToolFailure { kind: ErrorKind::StaleFile, message, ..failure }
+                .next("Nothing was changed; read the file again, and make the edit anew.")
+        }
+        _ => failure,
+    }
+}

@@ -1,0 +1,182 @@
+//! Changes of files, as several processes and hard ends treat them.
+//!
+//! A test that needs a second process starts this test binary again, for that one test alone; the environment tells the
+//! copy that it is the other process.
+
+use crate::binaries::kill;
+use rustix::process::Signal;
+use serde_json::{Map, Value, json};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{
+    client_profile::ClientProfile,
+    permission::{
+        grant::Grant,
+        policy::{Mode, PermissionPolicy},
+    },
+    ports::{
+        caller::SilentCaller,
+        clock::Timestamp,
+        output_store::NoOutputs,
+        tool_provider::{CallContext, ToolProvider},
+    },
+    principal::Principal,
+    testing::fixed_clock::FixedClock,
+    tool_call::{CallId, ToolCall},
+    tool_failure::ToolFailure,
+    workspace_roots::WorkspaceRoots,
+};
+use toolstead_infrastructure::{
+    builtin::{self, provider::BuiltInTools, world::World},
+    sandbox::workspace::{FolderNames, Workspace},
+};
+use uuid::Uuid;
+
+/// Tells a copy of this binary which folder to work in, and which of several it is.
+const OTHER_PROCESS: &str = "TOOLSTEAD_TEST_EDITING";
+/// As many edits each process makes at once.
+const EDITS: usize = 25;
+/// The size of the file that is written over and over: large enough for a kill to hit the middle of a write.
+const FILE_BYTES: usize = 2 << 20;
+/// As often a process is killed.
+const KILLS: usize = 12;
+
+/// The built-in tools in one folder.
+struct Editor {
+    tools: BuiltInTools,
+    policy: Arc<PermissionPolicy>,
+}
+
+impl Editor {
+    fn in_folder(folder: &Path) -> Self {
+        let roots = WorkspaceRoots { write: vec![folder.canonicalize().unwrap()], ..Default::default() };
+        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+        let clock = Arc::new(FixedClock::at(Timestamp(0)));
+        let world = World::new(Arc::new(workspace), clock, "test".into());
+        let policy = PermissionPolicy { roots, mode: Mode::AcceptEdits, ..Default::default() };
+        Self { tools: BuiltInTools::new(builtin::all(), world).unwrap(), policy: Arc::new(policy) }
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Result<(), ToolFailure> {
+        let tool = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).unwrap();
+        let tool = Arc::new(tool.clone());
+        let grant = Grant::new(self.policy.clone(), tool.clone(), Vec::new());
+        let called_as = tool.name().to_string();
+        let arguments = arguments.as_object().unwrap().clone();
+        let call = ToolCall { id: CallId(Uuid::now_v7()), tool, called_as, arguments, meta: Map::new() };
+        let context = CallContext {
+            id: call.id,
+            principal: &Principal::local(),
+            session: "test",
+            deadline: Instant::now() + Duration::from_secs(60),
+            grant: &grant,
+            client: &ClientProfile::without_protocol("test"),
+            answers: None,
+            caller: &SilentCaller,
+            outputs: &NoOutputs,
+        };
+        self.tools.call(&call, &context).await.map(drop)
+    }
+}
+
+/// A copy of this binary that runs one test as the other process.
+struct OtherProcess(Child);
+
+impl OtherProcess {
+    fn start(test: &str, folder: &Path, which: usize) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([test, "--exact", "--nocapture"]).env(OTHER_PROCESS, format!("{which}:{}", folder.display()));
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for OtherProcess {
+    fn drop(&mut self) {
+        // It has ended already where the test went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Which of the other processes this is, and where it works; `None` for the test itself.
+fn other_process() -> Option<(usize, PathBuf)> {
+    let told = std::env::var(OTHER_PROCESS).ok()?;
+    let (which, folder) = told.split_once(':').unwrap();
+    Some((which.parse().unwrap(), folder.into()))
+}
+
+#[tokio::test]
+async fn fifty_edits_of_one_file_by_two_processes_all_land() {
+    if let Some((which, folder)) = other_process() {
+        let editor = Editor::in_folder(&folder);
+        let edit = |number: usize| {
+            let (old, new) = (format!("<{which}-{number}>"), format!("[{which}-{number}]"));
+            editor.call("edit_file", json!({"path": "f", "old_text": old, "new_text": new}))
+        };
+        for result in futures::future::join_all((0..EDITS).map(edit)).await {
+            result.unwrap();
+        }
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let lines = |open: char, close: char| -> String {
+        let all = (0..2).flat_map(|which| (0..EDITS).map(move |number| (which, number)));
+        all.map(|(which, number)| format!("{open}{which}-{number}{close}\r\n")).collect()
+    };
+    fs::write(folder.path().join("f"), lines('<', '>')).unwrap();
+    let test = "editing::fifty_edits_of_one_file_by_two_processes_all_land";
+    let mut others = [0, 1].map(|which| OtherProcess::start(test, folder.path(), which));
+    for other in &mut others {
+        assert!(other.0.wait().unwrap().success());
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("f")).unwrap(), lines('[', ']'));
+    assert_eq!(names_in(folder.path()), ["f"]);
+}
+
+#[tokio::test]
+async fn a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new() {
+    let content = |letter: u8| String::from_utf8(vec![letter; FILE_BYTES]).unwrap();
+    if let Some((_, folder)) = other_process() {
+        let editor = Editor::in_folder(&folder);
+        for letter in (b'a'..=b'z').cycle() {
+            // Past the test harness, and at once.
+            std::io::stdout().write_all(b"\nwriting\n").and_then(|()| std::io::stdout().flush()).unwrap();
+            editor.call("write_file", json!({"path": "f", "content": content(letter)})).await.unwrap();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f");
+    fs::write(&file, content(b'a')).unwrap();
+    let mut left_behind = 0;
+    for round in 0..KILLS {
+        let test = "editing::a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new";
+        let mut other = OtherProcess::start(test, folder.path(), 0);
+        let lines = BufReader::new(other.0.stdout.take().unwrap()).lines().map_while(Result::ok);
+        // Sometimes in the first write, sometimes later; how far it has come by then is chance.
+        assert_eq!(lines.filter(|line| line == "writing").take(1 + round % 4).count(), 1 + round % 4);
+        kill(other.0.id(), Signal::KILL);
+        other.0.wait().unwrap();
+        let found = fs::read(&file).unwrap();
+        assert_eq!(found.len(), FILE_BYTES);
+        assert!(found.iter().all(|byte| *byte == found[0]), "it is one content, not a mixture");
+        left_behind += names_in(folder.path()).len() - 1;
+    }
+    println!("{left_behind} drafts were left behind by {KILLS} kills");
+    // Whoever writes the file next removes what was left.
+    Editor::in_folder(folder.path()).call("write_file", json!({"path": "f", "content": "new"})).await.unwrap();
+    assert_eq!(names_in(folder.path()), ["f"]);
+    assert_eq!(fs::read(&file).unwrap(), b"new");
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
