@@ -287,7 +287,15 @@ impl ExecuteToolHandler {
         command: &ExecuteToolCommand,
         arguments: Map<String, Value>,
     ) -> ToolCall {
-        ToolCall { id, tool, called_as: command.tool.clone(), arguments, meta: command.meta.clone() }
+        ToolCall {
+            id,
+            principal: command.principal.clone(),
+            session: command.session.clone(),
+            tool,
+            called_as: command.tool.clone(),
+            arguments,
+            meta: command.meta.clone(),
+        }
     }
 }
 

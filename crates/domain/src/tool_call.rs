@@ -1,6 +1,6 @@
 //! One call of one tool.
 
-use crate::tool::Tool;
+use crate::{principal::Principal, tool::Tool};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -20,6 +20,10 @@ impl std::fmt::Display for CallId {
 pub struct ToolCall {
     /// Names this call, from the first log line to the audit row.
     pub id: CallId,
+    /// On whose behalf it is made.
+    pub principal: Principal,
+    /// The id of the session in which it is made.
+    pub session: Arc<str>,
     /// The tool.
     pub tool: Arc<Tool>,
     /// The name under which the caller reached it, an alias perhaps.

@@ -19,6 +19,7 @@ pub mod line_index;
 mod line_unit;
 pub mod provider;
 mod report;
+mod reverting;
 pub mod run;
 pub mod schema;
 pub mod seen_files;
@@ -54,6 +55,10 @@ built_in_tools! {
     edit_file::EditFile,
     multi_edit::MultiEdit,
     delete_file::DeleteFile,
+    apply_patch::ApplyPatch,
+    notebook_edit::NotebookEdit,
+    undo::Undo,
+    redo::Redo,
     list_directory::ListDirectory,
     glob::Glob,
     grep::Grep,

@@ -135,6 +135,8 @@ pub(super) async fn call_with(
     let tool = Arc::new(Tool::new(ToolName::for_upstream(&name, tool), Map::new(), Category::Mcp, source));
     let call = ToolCall {
         id: CallId(Uuid::now_v7()),
+        principal: Principal::local(),
+        session: "session".into(),
         tool: tool.clone(),
         called_as: tool.name().to_string(),
         arguments: arguments.as_object().unwrap().clone(),

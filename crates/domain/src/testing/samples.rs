@@ -3,6 +3,7 @@
 use crate::{
     category::Category,
     ports::clock::Timestamp,
+    principal::Principal,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
     tool_execution::{Outcome, RecordedDecision, ToolExecution},
@@ -75,7 +76,15 @@ pub fn call(number: u32, tool: Tool, arguments: Value) -> ToolCall {
         Value::Object(arguments) => arguments,
         _ => Map::new(),
     };
-    ToolCall { id: call_id(number), tool: Arc::new(tool), called_as, arguments, meta: Map::new() }
+    ToolCall {
+        id: call_id(number),
+        principal: Principal::local(),
+        session: "session".into(),
+        tool: Arc::new(tool),
+        called_as,
+        arguments,
+        meta: Map::new(),
+    }
 }
 
 #[cfg(test)]

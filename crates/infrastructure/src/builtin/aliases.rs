@@ -15,6 +15,7 @@ type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 /// Sorted by canonical name.
 const TABLE: &[Row] = &[
     ("append_file", "append_file", MicroX, &[Rename("file_path", "path")]),
+    ("apply_patch", "apply_patch", Kodelet, &[Rename("input", "patch")]),
     (
         "current_time",
         "date",
@@ -159,6 +160,7 @@ const TABLE: &[Row] = &[
         ],
     ),
     ("network_info", "system-info__network_info", MicroX, &[]),
+    ("notebook_edit", "NotebookEdit", ClaudeCode, &[Rename("notebook_path", "path")]),
     ("read_file", "Read", ClaudeCode, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
     (
         "read_file",
@@ -325,6 +327,13 @@ mod tests {
         );
         check("pwd", json!({}), "working_directory", json!({}));
         check("clai_help", json!({}), "help", json!({}));
+        check("apply_patch", json!({"input": "x"}), "apply_patch", json!({"patch": "x"}));
+        check(
+            "NotebookEdit",
+            json!({"notebook_path": "a", "cell_id": "b", "new_source": "c", "cell_type": "code", "edit_mode": "insert"}),
+            "notebook_edit",
+            json!({"path": "a", "cell_id": "b", "new_source": "c", "cell_type": "code", "edit_mode": "insert"}),
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ use toolstead_domain::{
     category::Category,
     error_kind::ErrorKind,
     tool::{Availability, Tool, ToolAnnotations, ToolSource},
+    tool_call::ToolCall,
     tool_failure::ToolFailure,
     tool_name::{InvalidToolName, ToolName},
     tool_result::ToolResult,
@@ -95,6 +96,20 @@ pub trait BuiltInTool: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// The same, for a tool that has to know whose call it is.
+    ///
+    /// # Errors
+    /// As [`accesses`](Self::accesses).
+    async fn accesses_of(
+        &self,
+        input: &Self::Input,
+        call: &ToolCall,
+        world: &World,
+    ) -> Result<Vec<Access>, ToolFailure> {
+        let _ = call;
+        self.accesses(input, world).await
+    }
+
     /// Does it.
     ///
     /// # Errors
@@ -114,11 +129,11 @@ pub trait AnyBuiltInTool: Send + Sync {
     /// Its definition under a name, from a source.
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool;
 
-    /// See [`BuiltInTool::accesses`].
+    /// See [`BuiltInTool::accesses_of`].
     ///
     /// # Errors
     /// Also `invalid_input` when the arguments do not fit the input type.
-    async fn accesses(&self, arguments: &Map<String, Value>, world: &World) -> Result<Vec<Access>, ToolFailure>;
+    async fn accesses(&self, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure>;
 
     /// See [`BuiltInTool::run`].
     ///
@@ -159,8 +174,8 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         tool
     }
 
-    async fn accesses(&self, arguments: &Map<String, Value>, world: &World) -> Result<Vec<Access>, ToolFailure> {
-        BuiltInTool::accesses(self, &parsed(arguments)?, world).await
+    async fn accesses(&self, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        BuiltInTool::accesses_of(self, &parsed(&call.arguments)?, call, world).await
     }
 
     async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {

@@ -205,6 +205,11 @@ impl<'a> ChangeSet<'a> {
         recording.seen.known(&recording.viewer, real).is_some_and(|known| known != digest)
     }
 
+    /// Whether something is planned for the file already, so that its content is not the one on disk.
+    pub(super) fn is_planned(&self, index: usize) -> bool {
+        self.places[self.names[index].place].plan.is_some()
+    }
+
     /// Plans the new content of a file.
     pub(super) fn put(&mut self, index: usize, content: Vec<u8>, options: WriteOptions) {
         let place = &mut self.places[self.names[index].place];

@@ -118,7 +118,7 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
-        self.tool(call)?.accesses(&call.arguments, &self.world).await
+        self.tool(call)?.accesses(call, &self.world).await
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {

@@ -14,7 +14,10 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
     path::PathBuf,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -40,8 +43,9 @@ use toolstead_domain::{
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
     principal::Principal,
-    testing::in_memory_change_journal::InMemoryChangeJournal,
-    testing::in_memory_output_store::InMemoryOutputStore,
+    testing::{
+        in_memory_change_journal::InMemoryChangeJournal, in_memory_output_store::InMemoryOutputStore, samples::call_id,
+    },
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
@@ -50,7 +54,6 @@ use toolstead_domain::{
     tool_result::ToolResult,
     workspace_roots::WorkspaceRoots,
 };
-use uuid::Uuid;
 
 /// 2026-03-01T12:00:00Z, always.
 struct StoppedClock;
@@ -69,6 +72,9 @@ pub(super) struct Bench {
     outputs: InMemoryOutputStore,
     world: World,
     runtime: Runtime,
+    principal: Principal,
+    session: Arc<str>,
+    calls: AtomicU32,
     journal: Arc<InMemoryChangeJournal>,
 }
 
@@ -103,13 +109,20 @@ impl Bench {
     }
 
     fn of(folder: TempDir, workspace: Workspace, policy: PermissionPolicy) -> Self {
-        let mut world = world(workspace);
         let journal = Arc::new(InMemoryChangeJournal::new());
-        world.journal = journal.clone();
-        let tools = BuiltInTools::new(all(), world.clone()).unwrap();
-        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let outputs = InMemoryOutputStore::new();
-        Self { folder, tools, policy: Arc::new(policy), outputs, world, runtime, journal }
+        let world = World { journal: journal.clone(), ..world(workspace) };
+        Self {
+            folder,
+            tools: BuiltInTools::new(all(), world.clone()).unwrap(),
+            policy: Arc::new(policy),
+            outputs: InMemoryOutputStore::new(),
+            runtime: Builder::new_current_thread().enable_all().build().unwrap(),
+            principal: Principal::local(),
+            session: "test".into(),
+            calls: AtomicU32::new(0),
+            journal,
+            world,
+        }
     }
 
     /// What calls recorded.
@@ -119,7 +132,7 @@ impl Bench {
 
     /// The session has read the file as it is now.
     pub(super) fn saw(&self, name: &str) {
-        let viewer = Viewer { principal: Principal::local(), session: "test".into() };
+        let viewer = Viewer { principal: self.principal.clone(), session: self.session.to_string() };
         self.world.seen.saw(&viewer, &self.path(name), digest_of(&self.get(name)));
     }
 
@@ -132,13 +145,11 @@ impl Bench {
         let tool = Arc::new(tool.clone());
         let policy = PermissionPolicy { mode: Mode::AcceptEdits, ..(*self.policy).clone() };
         let grant = Grant::new(Arc::new(policy), tool.clone(), Vec::new());
-        let arguments = Map::new();
-        let id = CallId(Uuid::nil());
-        let call = ToolCall { id, called_as: tool.name().to_string(), tool, arguments, meta: Map::new() };
+        let call = self.new_call(tool, Map::new());
         let context = CallContext {
-            id,
-            principal: &Principal::local(),
-            session: "test",
+            id: call.id,
+            principal: &call.principal,
+            session: &call.session,
             deadline: Instant::now() + Duration::from_secs(600),
             grant: &grant,
             client: &ClientProfile::without_protocol("test"),
@@ -183,6 +194,10 @@ impl Bench {
 
     pub(super) fn get(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
+    }
+
+    pub(super) fn exists(&self, name: &str) -> bool {
+        self.path(name).exists()
     }
 
     pub(super) fn names(&self, name: &str) -> Vec<String> {
@@ -244,6 +259,31 @@ impl Bench {
         self.runtime.block_on(join_all(calls))
     }
 
+    /// A call with an id of its own; ids sort as the calls were made.
+    fn new_call(&self, tool: Arc<Tool>, arguments: Map<String, Value>) -> ToolCall {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        ToolCall {
+            id: call_id(number),
+            principal: self.principal.clone(),
+            session: self.session.clone(),
+            called_as: tool.name().to_string(),
+            tool,
+            arguments,
+            meta: Map::new(),
+        }
+    }
+
+    /// The same workspace in another session, perhaps of somebody else.
+    pub(super) fn in_session(mut self, principal: Principal, session: &str) -> Self {
+        (self.principal, self.session) = (principal, session.into());
+        self
+    }
+
+    /// The id of the call that was made last.
+    pub(super) fn last_call(&self) -> CallId {
+        call_id(self.calls.load(Ordering::Relaxed))
+    }
+
     async fn called(&self, tool: &str, arguments: Value, time: Duration) -> Result<ToolResult, ToolFailure> {
         let tool = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).unwrap();
         let mut arguments = arguments.as_object().unwrap().clone();
@@ -253,13 +293,7 @@ impl Bench {
             .validate(&Value::Object(arguments.clone()))
             .map_err(|wrong| ToolFailure::new(ErrorKind::InvalidInput, wrong.to_string()))?;
         let tool = Arc::new(tool.clone());
-        let call = ToolCall {
-            id: CallId(Uuid::nil()),
-            tool: tool.clone(),
-            called_as: tool.name().to_string(),
-            arguments,
-            meta: Map::new(),
-        };
+        let call = self.new_call(tool.clone(), arguments);
         let accesses = self.tools.accesses(&call).await?;
         let decision = self.policy.decide(&tool, &call.arguments, &accesses);
         let approved = match decision.verdict {
@@ -270,8 +304,8 @@ impl Bench {
         let grant = Grant::new(self.policy.clone(), tool.clone(), approved);
         let context = CallContext {
             id: call.id,
-            principal: &Principal::local(),
-            session: "test",
+            principal: &call.principal,
+            session: &call.session,
             deadline: Instant::now() + time,
             grant: &grant,
             client: &ClientProfile::without_protocol("test"),
@@ -298,13 +332,7 @@ impl Bench {
     pub(super) fn call_unchecked(&self, tool: &str, arguments: Value) -> Result<Vec<Access>, ToolFailure> {
         let known = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).cloned();
         let unknown = || Tool::new(ToolName::parse(tool).unwrap(), Map::new(), Category::Utility, ToolSource::BuiltIn);
-        let call = ToolCall {
-            id: CallId(Uuid::nil()),
-            tool: Arc::new(known.unwrap_or_else(unknown)),
-            called_as: tool.into(),
-            arguments: arguments.as_object().unwrap().clone(),
-            meta: Map::new(),
-        };
+        let call = self.new_call(Arc::new(known.unwrap_or_else(unknown)), arguments.as_object().unwrap().clone());
         self.runtime.block_on(self.tools.accesses(&call))
     }
 }

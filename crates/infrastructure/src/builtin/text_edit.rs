@@ -12,7 +12,7 @@ mod line_view;
 mod nearest;
 mod places;
 
-pub(super) use crate::builtin::text_edit::ladder::Help;
+pub(super) use crate::builtin::text_edit::{folded::plain, ladder::Help};
 use crate::builtin::{
     answer::counted,
     snippet::surroundings,

@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::{
-    env,
+    env, fmt,
     fs::File,
     io::{self, BufRead, Read, Write},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -143,6 +143,13 @@ pub struct HelperCall<'a, T> {
     pub bounds: HelperBounds,
     /// When the answer must be there.
     pub deadline: Instant,
+}
+
+impl<T> fmt::Debug for HelperCall<'_, T> {
+    /// Without the input, which nothing is known of.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HelperCall").field("name", &self.name).field("bounds", &self.bounds).finish_non_exhaustive()
+    }
 }
 
 /// Why a helper did not answer.

@@ -113,7 +113,7 @@ fn question(request: &ApprovalRequest<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use toolstead_domain::{
         access::{Access, PathAccess},
         permission::policy::PermissionPolicy,
@@ -142,8 +142,12 @@ mod tests {
         let accesses = [Access::WritePath(PathAccess::plain("/w/a\u{1b}[2J.txt"))];
         let arguments = json!({"path": "a", "content": "x"}).as_object().unwrap().clone();
         let decision = policy.decide(&tool, &arguments, &accesses);
-        let call =
-            ToolCall { id: samples::call_id(1), tool, called_as: "Write".into(), arguments, meta: Default::default() };
+        let call = ToolCall {
+            tool,
+            called_as: "Write".into(),
+            arguments,
+            ..samples::call(1, samples::tool("write_file"), Value::Null)
+        };
         let written = Written::default();
         let approver = TerminalApprover::new(typed.as_bytes(), written.clone());
         let request = ApprovalRequest {

@@ -32,7 +32,7 @@ struct Jump {
 
 /// The plain character that a typographic one stands for. The list is short on purpose: a minus sign, for one, means
 /// something else than a hyphen.
-pub(super) fn plain(character: char) -> char {
+pub(in crate::builtin) fn plain(character: char) -> char {
     match character {
         '\u{2018}'..='\u{201b}' => '\'',
         '\u{201c}'..='\u{201f}' => '"',

@@ -117,6 +117,8 @@ pub(super) async fn call_with(
     let definition = Arc::new(definition);
     let call = ToolCall {
         id: CallId(Uuid::now_v7()),
+        principal: Principal::local(),
+        session: "session".into(),
         tool: definition.clone(),
         called_as: tool.into(),
         arguments: arguments.as_object().unwrap().clone(),

@@ -1,0 +1,155 @@
+//! Which texts are patches, and what is wrong with the others.
+
+use super::*;
+
+#[track_caller]
+fn parsed(text: &str) -> Vec<FilePatch> {
+    parse(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    assert_eq!(parse(text).unwrap_err().to_string(), expected, "{text}");
+}
+
+/// A hunk from its text; `@` begins an anchor.
+fn hunk(line: usize, lines: &[&str]) -> Hunk {
+    let mut hunk = Hunk { line, ..Hunk::default() };
+    for line in lines {
+        match line.split_at(1) {
+            ("@", anchor) => hunk.anchors.push(anchor.into()),
+            (" ", text) => hunk.lines.push(HunkLine::Kept(text.into())),
+            ("-", text) => hunk.lines.push(HunkLine::Removed(text.into())),
+            (_, text) => hunk.lines.push(HunkLine::Added(text.into())),
+        }
+    }
+    hunk
+}
+
+fn update(path: &str, line: usize, hunks: Vec<Hunk>) -> FilePatch {
+    FilePatch { path: path.into(), line, action: Action::Update { to: None, hunks } }
+}
+
+#[test]
+fn an_envelope_holds_files_and_hunks() {
+    let text = "*** Begin Patch\n*** Add File: new file.txt\n+a\n+\n+b\n*** Delete File: old\n*** Update File: x.py\n*** Move to: y.py\n@@ class A\n@@ \tdef f\n a\n-b\n+c\n\n d\n@@\n-e\n*** End of File\n*** End Patch";
+    let hunks = vec![
+        hunk(9, &["@class A", "@\tdef f", " a", "-b", "+c", " ", " d"]),
+        Hunk { is_at_end: true, ..hunk(16, &["-e"]) },
+    ];
+    let expected = vec![
+        FilePatch { path: "new file.txt".into(), line: 2, action: Action::Add("a\n\nb\n".into()) },
+        FilePatch { path: "old".into(), line: 6, action: Action::Delete },
+        FilePatch { path: "x.py".into(), line: 7, action: Action::Update { to: Some("y.py".into()), hunks } },
+    ];
+    assert_eq!(parsed(text), expected);
+    assert_eq!(parsed(&format!("\n{}\n\n", text.replace('\n', "\r\n")))[1].line, 7);
+}
+
+#[test]
+fn what_models_wrap_patches_in_is_taken_off() {
+    let patch = "*** Begin Patch\n*** Update File: a\n-x\n+y\n*** End Patch";
+    let expected = |line| vec![update("a", line, vec![hunk(line + 1, &["-x", "+y"])])];
+    assert_eq!(parsed(patch), expected(2));
+    assert_eq!(parsed(&format!("apply_patch <<'EOF'\n{patch}\nEOF\n")), expected(3));
+    assert_eq!(parsed(&format!("<<\"PATCH\"\n{patch}\nPATCH")), expected(3));
+    assert_eq!(parsed(&format!("```diff\n{patch}\n```")), expected(3));
+}
+
+#[test]
+fn a_move_needs_no_hunk_and_blank_lines_between_files_say_nothing() {
+    let text = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n\n*** Update File: c\n@@\n-x\n\n*** Add File: d\n+y\n\n*** End Patch";
+    let expected = vec![
+        FilePatch { path: "a".into(), line: 2, action: Action::Update { to: Some("b".into()), hunks: vec![] } },
+        update("c", 5, vec![hunk(6, &["-x"])]),
+        FilePatch { path: "d".into(), line: 9, action: Action::Add("y\n".into()) },
+    ];
+    assert_eq!(parsed(text), expected);
+}
+
+#[test]
+fn line_numbers_in_a_header_are_no_anchor() {
+    let text = "*** Begin Patch\n*** Update File: a\n@@ -7,2 +7,2 @@ fn main() {\n-x\n+y\n*** End Patch";
+    assert_eq!(parsed(text), vec![update("a", 2, vec![Hunk { at: Some(7), ..hunk(3, &["-x", "+y"]) }])]);
+}
+
+#[test]
+fn a_unified_diff_is_a_patch() {
+    let text = "--- a/x.c\t2026-01-01\n+++ b/x.c\n@@ -3,3 +3,2 @@ int main\n a\n-b\n \n@@ -9 +8,2 @@\n c\n+--- d\n";
+    let hunks =
+        vec![Hunk { at: Some(3), ..hunk(3, &[" a", "-b", " "]) }, Hunk { at: Some(9), ..hunk(7, &[" c", "+--- d"]) }];
+    assert_eq!(parsed(text), vec![update("x.c", 1, hunks)]);
+
+    let text = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\ndiff --git a/o b/o\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\ndiff --git a/p b/q\nsimilarity index 100%\nrename from p\nrename to q\n";
+    let expected = vec![
+        FilePatch { path: "n".into(), line: 3, action: Action::Add("x".into()) },
+        FilePatch { path: "o".into(), line: 9, action: Action::Delete },
+        FilePatch { path: "p".into(), line: 15, action: Action::Update { to: Some("q".into()), hunks: vec![] } },
+    ];
+    assert_eq!(parsed(text), expected);
+
+    let text = "--- x\n+++ x\n@@ -2,0 +3 @@\n+a\n@@ -5 +6 @@\n-b\n\\ No newline at end of file\n+c\n";
+    let hunks = vec![
+        Hunk { at: Some(3), ..hunk(3, &["+a"]) },
+        Hunk { at: Some(5), ends_in_break: Some(true), ..hunk(5, &["-b", "+c"]) },
+    ];
+    assert_eq!(parsed(text), vec![update("x", 1, hunks)]);
+}
+
+#[test]
+fn what_is_no_patch_is_told_by_its_line() {
+    refused(
+        "",
+        "line 1 of the patch: a patch begins with `*** Begin Patch` (or `---`, as a unified diff), and it is empty",
+    );
+    refused(
+        "\n\nhello\n",
+        "line 3 of the patch: a patch begins with `*** Begin Patch` (or `---`, as a unified diff), and it begins with `hello`",
+    );
+    refused("*** Begin Patch\n*** End Patch", "line 3 of the patch: the patch names no file");
+    refused("*** Begin Patch\n*** Delete File: a", "line 3 of the patch: the patch ends without `*** End Patch`");
+    refused("*** Begin Patch\n*** Delete File:  \n*** End Patch", "line 2 of the patch: the path is missing");
+    refused(
+        "*** Begin Patch\n*** Add File: a\nx\n*** End Patch",
+        "line 3 of the patch: every line of a new file begins with `+`, and this is `x`",
+    );
+    refused(
+        "*** Begin Patch\n*** Update File: a\n*** End Patch",
+        "line 2 of the patch: the file has neither a hunk nor a new name: begin a hunk with `@@`",
+    );
+    refused(
+        "*** Begin Patch\n*** Update File: a\n@@\n x\n*** End Patch",
+        "line 3 of the patch: the hunk changes nothing: it has no line with `-` or `+`",
+    );
+    refused(
+        "*** Begin Patch\n*** Update File: a\n@@\n-x\nyes\n*** End Patch",
+        "line 5 of the patch: a line of a hunk begins with ` ` (kept), `-` (removed) or `+` (added), and this is `yes`",
+    );
+    refused(
+        "*** Begin Patch\n*** Rename File: a\n*** End Patch",
+        "line 2 of the patch: `*** Add File: path`, `*** Delete File: path`, `*** Update File: path` or `*** End Patch` was expected, not `*** Rename File: a`",
+    );
+    refused(
+        "*** Begin Patch\n*** Delete File: a\n*** End Patch\nrm -rf",
+        "line 4 of the patch: nothing may follow `*** End Patch`, and there is `rm -rf`",
+    );
+    refused("--- a\n@@ -1 +1 @@\n", "line 2 of the patch: `+++ path` was expected after `--- path`");
+    refused(
+        "--- a\n+++ a\n@@ here @@\n-x\n",
+        "line 3 of the patch: `@@ -line,count +line,count @@` was expected, not `@@ here @@`",
+    );
+    refused(
+        "--- a\n+++ a\n@@ -1,2 +1,2 @@\n-x\n+y\n",
+        "line 6 of the patch: the hunk ends too early: 1 old and 1 new lines are missing",
+    );
+    refused(
+        "--- a\n+++ a\n@@ -1 +1 @@\n-x\n-y\n+z\n",
+        "line 5 of the patch: the hunk has more lines than its header (line 3) says",
+    );
+    refused("--- a\n+++ a\nx\n", "line 1 of the patch: there is no hunk (`@@ -1,3 +1,4 @@`) between `a` and `a`");
+    let many = format!("*** Begin Patch\n{}*** End Patch", "*** Delete File: a\n".repeat(MAX_FILES + 1));
+    refused(&many, "line 1 of the patch: a patch changes at most 100 files, and this one 101");
+    let many = format!("*** Begin Patch\n*** Update File: a\n{}*** End Patch", "@@\n-a\n".repeat(MAX_HUNKS + 1));
+    refused(&many, "line 10003 of the patch: a patch has at most 5000 hunks");
+    assert!(parse(&"x".repeat(MAX_PATCH_BYTES + 1)).is_err());
+}

@@ -1,0 +1,300 @@
+//! Applies a patch to the files that it names.
+
+use crate::{
+    builtin::{
+        answer::counted,
+        apply_patch::{
+            FileAction, OutputFile,
+            matching::{Lookup, Looseness, Place},
+            misfit,
+            parser::{Action, FilePatch, Hunk},
+            text_lines::{lines_of, patched},
+        },
+        change_set::{ChangeSet, Recording},
+        etag::{digest_of, etag},
+        file_limits::FileLimits,
+        snippet::surroundings,
+        text_edit::DecodedFile,
+        text_encoding::{Detected, detect},
+        written_file::missing,
+    },
+    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+};
+use std::collections::BTreeSet;
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// As many hunks that do not fit are described.
+const DESCRIBED: usize = 10;
+/// As many lines stand before and after a place that is shown.
+const RADIUS: usize = 2;
+
+/// What patching works with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patching<'a> {
+    pub(super) files: &'a GrantedWorkspace,
+    pub(super) limits: &'a FileLimits,
+}
+
+/// One file after its patch.
+#[derive(Debug)]
+pub(super) struct PatchedFile {
+    pub(super) path: String,
+    action: FileAction,
+    moved_from: Option<String>,
+    etag: Option<String>,
+    added: usize,
+    removed: usize,
+    /// The texts, for a diff; empty where there is none.
+    pub(super) before: String,
+    pub(super) after: String,
+    /// The lines of each hunk as they are now, from 0: the first, and the one behind the last.
+    pub(super) lines: Vec<(usize, usize)>,
+    /// What had to be overlooked for the hunks to fit.
+    looseness: BTreeSet<Looseness>,
+}
+
+/// A place in the patch where it does not fit, and why.
+struct Wrong {
+    kind: ErrorKind,
+    text: String,
+}
+
+impl Patching<'_> {
+    /// Applies all of it, or nothing.
+    ///
+    /// # Errors
+    /// Everything that does not fit, at once; `no_match` and `ambiguous_match` for hunks.
+    pub(super) fn apply(
+        self,
+        patch: &[FilePatch],
+        recording: &Recording,
+        dry_run: bool,
+    ) -> Result<Vec<PatchedFile>, ToolFailure> {
+        let paths: Vec<&str> = patch.iter().flat_map(FilePatch::paths).collect();
+        let mut set = ChangeSet::take(self.files, &paths)?;
+        let (mut patched, mut wrong) = (Vec::new(), Vec::new());
+        let mut index = 0;
+        for file in patch {
+            match self.plan(&mut set, file, index, recording)? {
+                Ok(file) => patched.push(file),
+                Err(more) => wrong.extend(more),
+            }
+            index += file.paths().count();
+        }
+        if !wrong.is_empty() {
+            return Err(misfits(&wrong));
+        }
+        set.commit(recording, dry_run)?;
+        Ok(patched)
+    }
+
+    /// Plans what becomes of one file. Its path has this index in the set, and its new path the next.
+    fn plan(
+        self,
+        set: &mut ChangeSet<'_>,
+        file: &FilePatch,
+        index: usize,
+        recording: &Recording,
+    ) -> Result<Result<PatchedFile, Vec<Wrong>>, ToolFailure> {
+        let wrong = |kind, text: String| Ok(Err(vec![Wrong { kind, text: format!("line {}: {text}", file.line) }]));
+        let path = set.shown(index).to_owned();
+        let limit = match &file.action {
+            Action::Update { hunks, .. } if !hunks.is_empty() => self.limits.text_bytes,
+            _ => self.limits.result_bytes,
+        };
+        let content = match set.content(index, limit) {
+            Ok(content) => content.map(|content| content.into_owned()),
+            Err(failure) => return wrong(failure.kind, failure.text()),
+        };
+        match (&file.action, content) {
+            (Action::Add(new), Some(old)) if old == new.as_bytes() => {
+                Ok(Ok(PatchedFile::new(path, FileAction::Unchanged, Some(&old))))
+            }
+            (Action::Add(_), Some(_)) => wrong(
+                ErrorKind::InvalidInput,
+                format!("`{path}` exists already. Use `*** Update File`, or delete it in the same patch first."),
+            ),
+            (Action::Add(new), None) => {
+                let added = PatchedFile::new(path, FileAction::Added, Some(new.as_bytes()));
+                set.put(index, new.clone().into_bytes(), WRITE_NEW);
+                Ok(Ok(PatchedFile { added: new.lines().count(), after: new.clone(), ..added }))
+            }
+            (Action::Delete | Action::Update { .. }, None) => {
+                let failure = missing(self.files, &file.path);
+                wrong(failure.kind, failure.text())
+            }
+            (Action::Delete, Some(old))
+                if !set.is_planned(index) && set.is_stale(index, digest_of(&old), recording) =>
+            {
+                let text = format!("`{path}` was changed since it was read. Read it again before it is deleted.");
+                wrong(ErrorKind::StaleFile, text)
+            }
+            (Action::Delete, Some(old)) => {
+                set.delete(index);
+                let before = text_of(&old).unwrap_or_default();
+                let removed = before.lines().count();
+                Ok(Ok(PatchedFile { removed, before, ..PatchedFile::new(path, FileAction::Deleted, None) }))
+            }
+            (Action::Update { to, hunks }, Some(old)) => {
+                let updated = match updated(&path, &old, hunks, file.line) {
+                    Ok(updated) => updated,
+                    Err(wrong) => return Ok(Err(wrong)),
+                };
+                if updated.bytes.len() as u64 > self.limits.result_bytes {
+                    let limit = self.limits.result_bytes;
+                    return wrong(ErrorKind::TooLarge, format!("`{path}` would have more than {limit} bytes."));
+                }
+                if to.is_none() {
+                    set.put(index, updated.bytes, WriteOptions { create_folders: false, overwrite: true, mode: None });
+                    return Ok(Ok(updated.file));
+                }
+                let shown = set.shown(index + 1).to_owned();
+                if set.path(index).real == set.path(index + 1).real {
+                    return wrong(ErrorKind::InvalidInput, format!("`{path}` cannot be moved to itself."));
+                }
+                // Whether it is there, and not what it holds.
+                if set.content(index + 1, 0).map_or(true, |there| there.is_some()) {
+                    let text = format!("`{path}` cannot be moved to `{shown}`, which exists already.");
+                    return wrong(ErrorKind::InvalidInput, text);
+                }
+                let mode = self.files.find(&file.path).ok().map(|found| found.facts().mode & 0o777);
+                set.put(index + 1, updated.bytes, WriteOptions { mode, ..WRITE_NEW });
+                set.delete(index);
+                Ok(Ok(PatchedFile { path: shown, action: FileAction::Moved, moved_from: Some(path), ..updated.file }))
+            }
+        }
+    }
+}
+
+const WRITE_NEW: WriteOptions = WriteOptions { create_folders: true, overwrite: false, mode: None };
+
+/// A file after its hunks.
+struct Updated {
+    bytes: Vec<u8>,
+    file: PatchedFile,
+}
+
+/// The file with its hunks, or all those that do not fit.
+fn updated(path: &str, bytes: &[u8], hunks: &[Hunk], line: usize) -> Result<Updated, Vec<Wrong>> {
+    let wrong = |kind, text: String| vec![Wrong { kind, text: format!("line {line}: {text}") }];
+    if hunks.is_empty() {
+        let file = PatchedFile::new(path.to_owned(), FileAction::Updated, Some(bytes));
+        return Ok(Updated { bytes: bytes.to_vec(), file });
+    }
+    let file = DecodedFile::of(bytes, path).map_err(|failure| wrong(failure.kind, failure.text()))?;
+    let lines = lines_of(&file.text);
+    let lookup = Lookup::of(&lines);
+    let (mut places, mut misfits): (Vec<Place>, Vec<Wrong>) = (Vec::new(), Vec::new());
+    let mut from = 0;
+    for hunk in hunks {
+        match lookup.place(hunk, from) {
+            Ok(place) => {
+                from = place.first + hunk.old_lines().count();
+                places.push(place);
+            }
+            Err(misfit) => {
+                let text = misfit::described(&misfit, hunk, &lines, &lookup);
+                let text = format!("line {}: the hunk does not fit `{path}`: {text}", hunk.line);
+                misfits.push(Wrong { kind: misfit::kind(&misfit), text });
+            }
+        }
+    }
+    if !misfits.is_empty() {
+        return Err(misfits);
+    }
+    let new = patched(&lines, hunks, &places);
+    // The text that was there comes out as it went in: that was made sure when it was decoded.
+    let body = file
+        .encoded(&new.text)
+        .map_err(|failure| wrong(failure.kind, format!("`{path}` cannot hold that: {}", failure.text())))?;
+    let bytes = [&bytes[..file.encoding.mark_bytes()], &body].concat();
+    let file = PatchedFile {
+        added: new.added,
+        removed: new.removed,
+        looseness: places.iter().map(|place| place.looseness).collect(),
+        before: file.text.into_owned(),
+        after: new.text,
+        lines: new.lines,
+        ..PatchedFile::new(path.to_owned(), FileAction::Updated, Some(&bytes))
+    };
+    Ok(Updated { bytes, file })
+}
+
+/// A content as text, for a diff.
+fn text_of(content: &[u8]) -> Option<String> {
+    match detect(content, true) {
+        Detected::Text(encoding) => Some(encoding.decode(&content[encoding.mark_bytes()..]).0.into_owned()),
+        Detected::Binary(_) => None,
+    }
+}
+
+fn misfits(wrong: &[Wrong]) -> ToolFailure {
+    let kinds: BTreeSet<ErrorKind> = wrong.iter().map(|wrong| wrong.kind).collect();
+    let kind = match kinds.first() {
+        Some(kind) if kinds.len() == 1 => *kind,
+        _ => ErrorKind::NoMatch,
+    };
+    let mut message = "the patch does not fit, and nothing was changed. In the patch:\n".to_owned();
+    for wrong in wrong.iter().take(DESCRIBED) {
+        message.push_str(&format!("{}\n", wrong.text.trim_end()));
+    }
+    if wrong.len() > DESCRIBED {
+        message.push_str(&format!("… and {}\n", counted(wrong.len() - DESCRIBED, "more place")));
+    }
+    ToolFailure::new(kind, message).next("Correct these places, and give the whole patch again.")
+}
+
+impl PatchedFile {
+    fn new(path: String, action: FileAction, content: Option<&[u8]>) -> Self {
+        Self {
+            path,
+            action,
+            moved_from: None,
+            etag: content.map(|content| etag(&digest_of(content))),
+            added: 0,
+            removed: 0,
+            before: String::new(),
+            after: String::new(),
+            lines: Vec::new(),
+            looseness: BTreeSet::new(),
+        }
+    }
+
+    /// What became of it, on one line.
+    pub(super) fn summary(&self) -> String {
+        let (path, counts) = (&self.path, format!("(+{} -{})", self.added, self.removed));
+        let mut text = match (self.action, &self.moved_from) {
+            (FileAction::Added, _) => format!("added `{path}` {counts}"),
+            (FileAction::Deleted, _) => format!("deleted `{path}` {counts}"),
+            (FileAction::Unchanged, _) => format!("`{path}` holds that already"),
+            (FileAction::Moved, Some(from)) => format!("moved `{from}` to `{path}` {counts}"),
+            (FileAction::Updated | FileAction::Moved, _) => format!("updated `{path}` {counts}"),
+        };
+        let overlooked: Vec<&str> = self.looseness.iter().filter_map(|looseness| looseness.words()).collect();
+        if !overlooked.is_empty() {
+            text.push_str(&format!("; to find the place, {} had to be overlooked", overlooked.join(" and ")));
+        }
+        text
+    }
+
+    /// At most so many of the changed places as they read now.
+    pub(super) fn places(&self, at_most: usize) -> String {
+        let lines: Vec<&str> = lines_of(&self.after).iter().map(|line| line.text).collect();
+        let mut text = String::new();
+        for (first, end) in self.lines.iter().take(at_most) {
+            text.push_str(&format!("\n`{}`:\n{}", self.path, surroundings(&lines, *first..*end, RADIUS)));
+        }
+        text
+    }
+
+    pub(super) fn into_output(self) -> OutputFile {
+        OutputFile {
+            path: self.path,
+            action: self.action,
+            moved_from: self.moved_from,
+            etag: self.etag,
+            added_lines: self.added,
+            removed_lines: self.removed,
+        }
+    }
+}

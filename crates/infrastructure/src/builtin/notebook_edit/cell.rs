@@ -1,0 +1,132 @@
+//! One cell of a notebook, and where it stands.
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+use std::{fmt, ops::Range};
+
+/// No object that is looked into has more members. Jupyter writes five or six.
+const MAX_MEMBERS: usize = 1000;
+
+/// A cell: its text, and what has to be known of it.
+#[derive(Debug)]
+pub(super) struct Cell<'a> {
+    text: &'a str,
+    range: Range<usize>,
+    members: Members<'a>,
+    id: Option<String>,
+    cell_type: String,
+    source: String,
+    has_source_as_list: bool,
+}
+
+/// The members of an object in their order, their values as they are written.
+#[derive(Debug)]
+pub(super) struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Cell<'a> {
+    pub(super) fn parse(text: &'a str, range: Range<usize>) -> Result<Self, serde_json::Error> {
+        let members = Members::parse(text)?;
+        let string = |name: &str| members.get(name).map(|raw| serde_json::from_str::<String>(raw.get())).transpose();
+        let missing = |name: &str| serde_json::Error::custom(format!("it has no `{name}`"));
+        let source = members.get("source").ok_or_else(|| missing("source"))?.get();
+        let has_source_as_list = source.starts_with('[');
+        let source = match has_source_as_list {
+            true => serde_json::from_str::<Vec<String>>(source)?.concat(),
+            false => serde_json::from_str(source)?,
+        };
+        let (id, cell_type) = (string("id")?, string("cell_type")?.ok_or_else(|| missing("cell_type"))?);
+        Ok(Self { text, range, members, id, cell_type, source, has_source_as_list })
+    }
+
+    pub(super) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    pub(super) fn range(&self) -> &Range<usize> {
+        &self.range
+    }
+
+    pub(super) fn members(&self) -> &Members<'a> {
+        &self.members
+    }
+
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    pub(super) fn cell_type(&self) -> &str {
+        &self.cell_type
+    }
+
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether it holds what running it left.
+    pub(super) fn has_outputs(&self) -> bool {
+        let is = |name: &str, empty: &str| self.members.get(name).is_none_or(|raw| raw.get() == empty);
+        !(is("outputs", "[]") && is("execution_count", "null"))
+    }
+
+    pub(super) fn has_source_as_list(&self) -> bool {
+        self.has_source_as_list
+    }
+}
+
+impl<'a> Members<'a> {
+    /// The members of an object.
+    pub(super) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.position(name).map(|at| self.0[at].1)
+    }
+
+    pub(super) fn position(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|(other, _)| other == name)
+    }
+
+    /// The members with their values as text.
+    pub(super) fn to_texts(&self) -> Vec<(String, String)> {
+        self.0.iter().map(|(name, value)| (name.clone(), value.get().to_owned())).collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members: Vec<(String, &'de RawValue)> = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if members.iter().any(|(other, _)| *other == name) {
+                        return Err(A::Error::custom(format!("the member `{name}` is there twice")));
+                    }
+                    if members.len() == MAX_MEMBERS {
+                        return Err(A::Error::custom(format!("an object has more than {MAX_MEMBERS} members")));
+                    }
+                    members.push((name, map.next_value()?));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+/// A string as JSON text.
+pub(super) fn member_text(text: &str) -> String {
+    Value::from(text).to_string()
+}

@@ -1,0 +1,143 @@
+//! Which change is the last one, and which are undone.
+
+use std::collections::HashMap;
+use toolstead_domain::{ports::change_journal::JournalEntry, tool_call::CallId};
+
+/// The fewest hexadecimal digits of an id that name a call.
+const MIN_DIGITS: usize = 8;
+
+/// The changes of a session, newest first.
+#[derive(Debug)]
+pub(super) struct History {
+    pub(super) entries: Vec<JournalEntry>,
+}
+
+/// How a call is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CallName {
+    /// By its whole id.
+    Whole(CallId),
+    /// By its first digits.
+    Beginning(String),
+}
+
+impl CallName {
+    /// Reads an id with or without hyphens; `None` if the text is none, or too short.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let digits: String = text.trim().chars().filter(|c| *c != '-').collect::<String>().to_ascii_lowercase();
+        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        match digits.len() {
+            32 => digits.parse().ok().map(|id| Self::Whole(CallId(id))),
+            MIN_DIGITS..32 => Some(Self::Beginning(digits)),
+            _ => None,
+        }
+    }
+}
+
+impl History {
+    /// The calls that are undone now, each with the call that undid it.
+    ///
+    /// An undo counts as long as it is not undone itself.
+    pub(super) fn undone(&self) -> HashMap<CallId, CallId> {
+        let mut undone = HashMap::new();
+        for entry in &self.entries {
+            if let Some(target) = entry.reverts.filter(|_| !undone.contains_key(&entry.call)) {
+                // Of several the newest is the one that holds.
+                undone.entry(target).or_insert(entry.call);
+            }
+        }
+        undone
+    }
+
+    /// The last change that is not undone. Doing one again is a change, too, and comes last then.
+    pub(super) fn last_change(&self) -> Option<&JournalEntry> {
+        let undone = self.undone();
+        self.entries.iter().find(|entry| !self.is_undo(entry) && !undone.contains_key(&entry.call))
+    }
+
+    /// The last undo that is not undone.
+    pub(super) fn last_undo(&self) -> Option<&JournalEntry> {
+        let undone = self.undone();
+        self.entries.iter().find(|entry| self.is_undo(entry) && !undone.contains_key(&entry.call))
+    }
+
+    /// The entries whose call's id begins so.
+    pub(super) fn beginning(&self, digits: &str) -> Vec<&JournalEntry> {
+        self.entries.iter().filter(|entry| entry.call.0.simple().to_string().starts_with(digits)).collect()
+    }
+
+    /// Whether an entry takes a change back. Taking that back in turn is doing the change again.
+    pub(super) fn is_undo(&self, entry: &JournalEntry) -> bool {
+        let mut steps = 0;
+        let mut target = entry.reverts;
+        // An entry reverts an older one, so that this ends; the bound is for a journal that says otherwise.
+        while let Some(call) = target.filter(|_| steps <= self.entries.len()) {
+            steps += 1;
+            target = self.entries.iter().find(|other| other.call == call).and_then(|other| other.reverts);
+        }
+        steps % 2 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::{principal::Principal, testing::samples};
+
+    fn entry(number: u32, reverts: Option<u32>) -> JournalEntry {
+        JournalEntry {
+            call: samples::call_id(number),
+            principal: Principal::local(),
+            session: "s".into(),
+            tool: "edit_file".into(),
+            at: samples::START,
+            changes: Vec::new(),
+            reverts: reverts.map(samples::call_id),
+        }
+    }
+
+    /// The numbers are those of the calls; what stands behind `-` is what the call takes back.
+    #[track_caller]
+    fn check(story: &str, last_change: Option<u32>, last_undo: Option<u32>) {
+        let entry =
+            |(index, word): (usize, &str)| entry(index as u32 + 1, word.strip_prefix('-').map(|n| n.parse().unwrap()));
+        let mut entries: Vec<JournalEntry> = story.split_whitespace().enumerate().map(entry).collect();
+        entries.reverse();
+        let history = History { entries };
+        let found = |entry: Option<&JournalEntry>| entry.map(|entry| entry.call);
+        assert_eq!(found(history.last_change()), last_change.map(samples::call_id), "{story}");
+        assert_eq!(found(history.last_undo()), last_undo.map(samples::call_id), "{story}");
+    }
+
+    #[test]
+    fn undo_and_redo_go_back_and_forth_through_the_changes() {
+        check("", None, None);
+        check("+ +", Some(2), None);
+        check("+ + -2", Some(1), Some(3));
+        check("+ + -2 -1", None, Some(4));
+        check("+ + -2 -1 -4", Some(5), Some(3));
+        check("+ + -2 -1 -4 -3", Some(6), None);
+        check("+ + -2 -1 -4 -3 -6", Some(5), Some(7));
+        check("+ + -2 +", Some(4), Some(3));
+        // An undo of a redo is an undo.
+        check("+ -1 -2 -3", None, Some(4));
+        // What was undone in another session is not known here.
+        check("+ -9", Some(1), Some(2));
+    }
+
+    #[test]
+    fn a_call_is_named_by_its_id_or_enough_of_its_beginning() {
+        let id = samples::call_id(1);
+        assert_eq!(CallName::parse(&id.to_string()), Some(CallName::Whole(id)));
+        assert_eq!(CallName::parse(&id.0.simple().to_string()), Some(CallName::Whole(id)));
+        assert_eq!(CallName::parse(" 0199-01FF "), Some(CallName::Beginning("019901ff".into())));
+        for bad in ["", "019901f", "last", &"0".repeat(33), "0199011g"] {
+            assert_eq!(CallName::parse(bad), None, "{bad}");
+        }
+        let history = History { entries: vec![entry(2, None), entry(1, None)] };
+        assert_eq!(history.beginning("0199").len(), 2);
+        assert_eq!(history.beginning(&id.0.simple().to_string()[..12]).len(), 1);
+    }
+}

@@ -1,0 +1,288 @@
+//! What `undo` and `redo` promise.
+
+use crate::builtin::tests::Bench;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use toolstead_domain::{error_kind::ErrorKind, principal::Principal, tool_failure::ToolFailure};
+
+/// The text with the ids of calls as `#1`, `#2`, …
+fn numbered(text: &str) -> String {
+    (1..30).fold(text.to_owned(), |text, number| {
+        text.replace(&toolstead_domain::testing::samples::call_id(number).to_string(), &format!("#{number}"))
+    })
+}
+
+fn write(bench: &Bench, path: &str, content: &str) {
+    bench.call("write_file", json!({"path": path, "content": content})).unwrap();
+}
+
+fn text(bench: &Bench, tool: &str, arguments: Value) -> String {
+    numbered(&bench.text(tool, arguments))
+}
+
+fn failed(bench: &Bench, tool: &str, arguments: Value) -> (ErrorKind, String) {
+    let failure: ToolFailure = bench.call(tool, arguments).unwrap_err();
+    (failure.kind, numbered(&failure.text()))
+}
+
+#[test]
+fn the_last_change_is_undone_and_redone() {
+    let bench = Bench::new();
+    bench.put("a", "old\n");
+    bench.set_mode("a", 0o640);
+    bench.call("write_file", json!({"path": "a", "content": "new\n", "mode": "755"})).unwrap();
+    let result = bench.call("undo", json!({})).unwrap();
+    let expected =
+        "Undid `write_file`, the call #1:\n`a` holds again what it held\nTo take this back: `redo` with the call #2.";
+    assert_eq!(numbered(&result.joined_text()), expected);
+    let found = result.structured_content().unwrap();
+    assert_eq!(found["files"], json!([{"path": "a", "action": "restored"}]));
+    assert_eq!(found["diff"], "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-new\n+old\n");
+    assert_eq!((bench.get("a"), bench.mode("a")), (b"old\n".to_vec(), 0o640));
+    let expected =
+        "Redid `undo`, the call #2:\n`a` holds again what it held\nTo take this back: `undo` with the call #3.";
+    assert_eq!(text(&bench, "redo", json!({})), expected);
+    assert_eq!((bench.get("a"), bench.mode("a")), (b"new\n".to_vec(), 0o755));
+    assert_eq!(bench.journal().entries()[1].reverts, Some(bench.journal().entries()[0].call));
+}
+
+#[test]
+fn new_files_go_and_deleted_ones_come_back() {
+    let bench = Bench::new();
+    bench.put("dir/old", "x\n");
+    bench.set_mode("dir/old", 0o600);
+    let patch = "*** Begin Patch\n*** Add File: new\n+y\n*** Delete File: dir/old\n*** End Patch";
+    bench.call("apply_patch", json!({"patch": patch})).unwrap();
+    let expected = "Undid `apply_patch`, the call #1:\n`dir/old` is there again\n`new` is gone again\nTo take this back: `redo` with the call #2.";
+    assert_eq!(text(&bench, "undo", json!({})), expected);
+    assert_eq!((bench.get("dir/old"), bench.mode("dir/old")), (b"x\n".to_vec(), 0o600));
+    assert_eq!(bench.names("."), ["dir"]);
+}
+
+#[test]
+fn a_dry_run_shows_the_diff_and_changes_nothing() {
+    let bench = Bench::new();
+    bench.put("a", "1\n2\n");
+    write(&bench, "a", "1\n3\n");
+    let expected = "Would undo `write_file`, the call #1:\n`a` holds again what it held\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n 1\n-3\n+2";
+    assert_eq!(text(&bench, "undo", json!({"dry_run": true})), expected);
+    assert_eq!((bench.get("a"), bench.journal().entries().len()), (b"1\n3\n".to_vec(), 1));
+}
+
+#[test]
+fn what_changed_since_is_never_overwritten() {
+    let bench = Bench::new();
+    bench.put("a", "1\n");
+    bench.put("b", "1\n");
+    let patch = "*** Begin Patch\n*** Update File: a\n-1\n+2\n*** Update File: b\n-1\n+2\n*** End Patch";
+    bench.call("apply_patch", json!({"patch": patch})).unwrap();
+    bench.put("b", "2\nmine\n");
+    let expected = "the call #1 cannot be taken back, because files were changed after it:\n`b`: since then:\n--- a/b\n+++ b/b\n@@ -1 +1,2 @@\n 2\n+mine\nNothing was changed. Somebody else changed them: read them, and take back what is left with `edit_file`.";
+    assert_eq!(failed(&bench, "undo", json!({})), (ErrorKind::StaleFile, expected.to_owned()));
+    assert_eq!((bench.get("a"), bench.get("b")), (b"2\n".to_vec(), b"2\nmine\n".to_vec()));
+
+    bench.put("b", "2\n");
+    write(&bench, "a", "3\n");
+    let first = bench.journal().entries()[0].call.to_string();
+    let expected = "the call #1 cannot be taken back, because files were changed after it:\n`a`: since then:\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-2\n+3\nNothing was changed. Undo what changed them later first, newest first:\n#3 write_file (a)";
+    assert_eq!(failed(&bench, "undo", json!({"call": first})), (ErrorKind::StaleFile, expected.to_owned()));
+    bench.call("undo", json!({})).unwrap();
+    bench.call("undo", json!({"call": first})).unwrap();
+    assert_eq!((bench.get("a"), bench.get("b")), (b"1\n".to_vec(), b"1\n".to_vec()));
+}
+
+#[test]
+fn a_file_that_was_deleted_or_made_since_is_told() {
+    let bench = Bench::new();
+    write(&bench, "a", "1\n");
+    let remove = "*** Begin Patch\n*** Delete File: a\n*** End Patch";
+    bench.call("apply_patch", json!({"patch": remove})).unwrap();
+    bench.put("a", "mine\n");
+    let (kind, told) = failed(&bench, "undo", json!({}));
+    assert_eq!(kind, ErrorKind::StaleFile);
+    assert!(told.contains("after it:\n`a`: it is there again\nNothing was changed."), "{told}");
+
+    let bench = Bench::new();
+    bench.put("b", "1\n");
+    write(&bench, "b", "2\n");
+    bench
+        .call("apply_patch", json!({"patch": "*** Begin Patch\n*** Update File: b\n*** Move to: c\n*** End Patch"}))
+        .unwrap();
+    let first = bench.journal().entries()[0].call.to_string();
+    let (_, told) = failed(&bench, "undo", json!({"call": first}));
+    assert!(told.contains("after it:\n`b`: it is gone, or too large\nNothing was changed. Undo what"), "{told}");
+}
+
+#[test]
+fn a_call_is_named_by_its_id_or_its_beginning() {
+    let bench = Bench::new();
+    write(&bench, "a", "1");
+    write(&bench, "a", "2");
+    let ids: Vec<String> = bench.journal().entries().iter().map(|entry| entry.call.to_string()).collect();
+    let (kind, told) = failed(&bench, "undo", json!({"call": &ids[0][..8]}));
+    let expected = format!(
+        "the ids of 2 calls begin with `{}`. Give more digits:\n#2 write_file (a)\n#1 write_file (a)",
+        &ids[0][..8]
+    );
+    assert_eq!((kind, told), (ErrorKind::AmbiguousMatch, expected));
+    let expected = "`zwei` is no id of a call. An id has 32 hexadecimal digits, of which the first 8 or more are enough. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
+    assert_eq!(failed(&bench, "undo", json!({"call": "zwei"})), (ErrorKind::InvalidInput, expected.to_owned()));
+    let expected = "no change by the call `00000000` is known: it changed no file, or that is too long ago, or it was made for somebody else. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
+    assert_eq!(failed(&bench, "undo", json!({"call": "0000-0000"})), (ErrorKind::NotFound, expected.to_owned()));
+
+    bench.call("undo", json!({"call": &ids[1][..18]})).unwrap();
+    assert_eq!(bench.get("a"), b"1");
+    let expected = "the call #2 was undone already, by the call #6. To do it again, use `redo` with the same id.";
+    let (kind, told) = failed(&bench, "undo", json!({"call": ids[1]}));
+    assert_eq!((kind, told.as_str()), (ErrorKind::InvalidInput, expected));
+    let expected =
+        "the call #1 is not undone, so there is nothing to redo. To take it back, use `undo` with the same id.";
+    assert_eq!(failed(&bench, "redo", json!({"call": ids[0]})), (ErrorKind::InvalidInput, expected.to_owned()));
+    bench.call("redo", json!({"call": ids[1]})).unwrap();
+    assert_eq!(bench.get("a"), b"2");
+}
+
+#[test]
+fn a_session_undoes_its_own_changes_and_those_of_its_principal_by_name() {
+    let bench = Bench::new();
+    let expected = "this session has changed no files, so there is nothing to undo. The changes of another session are undone by the id of the call: give it as `call`.";
+    assert_eq!(failed(&bench, "undo", json!({})), (ErrorKind::NotFound, expected.to_owned()));
+    let expected = "nothing in this session is undone, so there is nothing to redo. Use `undo` first.";
+    assert_eq!(failed(&bench, "redo", json!({})), (ErrorKind::NotFound, expected.to_owned()));
+    write(&bench, "a", "1");
+    let id = bench.last_call().to_string();
+
+    let bench = bench.in_session(Principal::token("other"), "test");
+    let (kind, told) = failed(&bench, "undo", json!({"call": id}));
+    assert_eq!(kind, ErrorKind::NotFound);
+    assert!(told.ends_with("it was made for somebody else. This session has changed no files."), "{told}");
+
+    let bench = bench.in_session(Principal::local(), "another");
+    assert_eq!(failed(&bench, "undo", json!({})).0, ErrorKind::NotFound);
+    bench.call("undo", json!({"call": id})).unwrap();
+    assert!(bench.names(".").is_empty());
+
+    // The first session finds that there is nothing left to do, and goes on.
+    let bench = bench.in_session(Principal::local(), "test");
+    let told = text(&bench, "undo", json!({}));
+    assert!(told.starts_with("Nothing to undo: the files are as they were before the call"), "{told}");
+    let (_, told) = failed(&bench, "undo", json!({}));
+    assert!(told.starts_with("everything that this session changed is undone already"), "{told}");
+}
+
+#[test]
+fn what_a_crash_left_halfway_is_undone_to_the_beginning() {
+    let bench = Bench::new();
+    bench.put("a", "1\n");
+    bench.put("b", "1\n");
+    let patch = "*** Begin Patch\n*** Update File: a\n-1\n+2\n*** Update File: b\n-1\n+2\n*** End Patch";
+    bench.call("apply_patch", json!({"patch": patch})).unwrap();
+    // As if the process had ended between the two files.
+    bench.put("b", "1\n");
+    let expected = "Undid `apply_patch`, the call #1:\n`b` was so already\n`a` holds again what it held\nTo take this back: `redo` with the call #2.";
+    assert_eq!(text(&bench, "undo", json!({})), expected);
+    assert_eq!((bench.get("a"), bench.get("b")), (b"1\n".to_vec(), b"1\n".to_vec()));
+}
+
+#[test]
+fn permission_bits_that_the_call_did_not_touch_stay_as_they_are() {
+    let bench = Bench::new();
+    bench.put("a", "1");
+    write(&bench, "a", "2");
+    bench.set_mode("a", 0o700);
+    bench.call("undo", json!({})).unwrap();
+    assert_eq!((bench.get("a"), bench.mode("a")), (b"1".to_vec(), 0o700));
+}
+
+#[test]
+fn rules_judge_the_files_that_an_undo_would_touch() {
+    let bench = Bench::new();
+    bench.put("a", "1");
+    write(&bench, "a", "2");
+    let shown: Vec<String> = bench.call_unchecked("undo", json!({})).unwrap().iter().map(ToString::to_string).collect();
+    let path = bench.path("a");
+    assert_eq!(shown, [format!("read {}", path.display()), format!("write {}", path.display())]);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(usize, String, Option<&'static str>),
+    Delete(usize),
+    Move(usize, usize),
+    Undo,
+    Redo,
+}
+
+const FILES: [&str; 3] = ["a", "b", "d/c"];
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let content = "[xy]{0,2}(\r?\n)?";
+    let step = prop_oneof![
+        3 => (0..3_usize, content, prop::option::of(prop_oneof![Just("600"), Just("755")]))
+            .prop_map(|(file, content, mode)| Step::Write(file, content, mode)),
+        1 => (0..3_usize).prop_map(Step::Delete),
+        1 => (0..3_usize, 0..3_usize).prop_map(|(from, to)| Step::Move(from, to)),
+        2 => Just(Step::Undo),
+        2 => Just(Step::Redo),
+    ];
+    prop::collection::vec(step, 1..15)
+}
+
+/// Every file with its content and permission bits.
+fn tree(bench: &Bench) -> BTreeMap<&'static str, (Vec<u8>, u32)> {
+    let there = FILES.into_iter().filter(|name| bench.exists(name));
+    there.map(|name| (name, (bench.get(name), bench.mode(name)))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn undoing_everything_brings_back_what_was_there(steps in steps()) {
+        let bench = Bench::new();
+        bench.put("a", "first\n");
+        bench.set_mode("a", 0o640);
+        bench.put("d/c", "third");
+        let initial = tree(&bench);
+        for step in steps {
+            let before = tree(&bench);
+            let patch = |body: String| json!({"patch": format!("*** Begin Patch\n{body}\n*** End Patch")});
+            let result = match &step {
+                Step::Write(file, content, mode) => {
+                    let mut arguments = json!({"path": FILES[*file], "content": content});
+                    if let Some(mode) = mode {
+                        arguments["mode"] = (*mode).into();
+                    }
+                    bench.call("write_file", arguments)
+                }
+                Step::Delete(file) => bench.call("apply_patch", patch(format!("*** Delete File: {}", FILES[*file]))),
+                Step::Move(from, to) => {
+                    let body = format!("*** Update File: {}\n*** Move to: {}", FILES[*from], FILES[*to]);
+                    bench.call("apply_patch", patch(body))
+                }
+                Step::Undo => bench.call("undo", json!({})),
+                Step::Redo => bench.call("redo", json!({})),
+            };
+            if result.is_err() {
+                prop_assert_eq!(&tree(&bench), &before, "a failure changes nothing: {:?}", step);
+            } else if !matches!(step, Step::Undo | Step::Redo) && tree(&bench) != before {
+                // Each change can be taken back and done again at once.
+                let after = tree(&bench);
+                bench.call("undo", json!({})).unwrap();
+                prop_assert_eq!(&tree(&bench), &before, "{:?}", step);
+                bench.call("redo", json!({})).unwrap();
+                prop_assert_eq!(&tree(&bench), &after, "{:?}", step);
+            }
+        }
+        loop {
+            match bench.call("undo", json!({})) {
+                Ok(_) => {}
+                Err(failure) => {
+                    prop_assert_eq!(failure.kind, ErrorKind::NotFound, "{}", failure.text());
+                    break;
+                }
+            }
+        }
+        prop_assert_eq!(tree(&bench), initial);
+    }
+}
