@@ -8,7 +8,7 @@ use std::{fs, ops::Sub};
 pub(crate) struct Cost {
     /// Microseconds of processor time, the kernel's included.
     pub(crate) micros: f64,
-    /// How often a thread of the process gave its processor up.
+    /// How often a thread of the process gave its processor up or lost it.
     pub(crate) switches: f64,
 }
 

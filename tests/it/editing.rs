@@ -69,7 +69,9 @@ impl Editor {
         let grant = Grant::new(self.policy.clone(), tool.clone(), Vec::new());
         let called_as = tool.name().to_string();
         let arguments = arguments.as_object().unwrap().clone();
-        let call = ToolCall { id: CallId(Uuid::now_v7()), tool, called_as, arguments, meta: Map::new() };
+        let (principal, session) = (Principal::local(), "test".into());
+        let id = CallId(Uuid::now_v7());
+        let call = ToolCall { id, tool, called_as, principal, session, arguments, meta: Map::new() };
         let context = CallContext {
             id: call.id,
             principal: &Principal::local(),
@@ -80,6 +82,7 @@ impl Editor {
             answers: None,
             caller: &SilentCaller,
             outputs: &NoOutputs,
+            output_characters: 30_000,
         };
         self.tools.call(&call, &context).await.map(drop)
     }

@@ -18,6 +18,7 @@ mod mcp_http;
 /// The MCP server over pipes.
 mod mcp_stdio;
 /// Large results: cut within their budget, kept under handles, passed on by reference.
+mod output_handles;
 mod outputs;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;

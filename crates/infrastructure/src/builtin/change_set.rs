@@ -85,8 +85,6 @@ pub(super) struct Recording {
 pub(super) struct Changed {
     /// The path as it is shown to people.
     pub(super) shown: String,
-    /// Its real path.
-    pub(super) real: PathBuf,
     /// What was there; `None`: no file.
     pub(super) before: Option<FileState>,
     /// What is there; `None`: no file.
@@ -323,7 +321,6 @@ impl<'a> Step<'a> {
 
     fn changed(self) -> Changed {
         Changed {
-            real: self.target.path().real.clone(),
             shown: self.shown,
             before: self.before,
             after: self.after,

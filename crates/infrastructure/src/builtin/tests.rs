@@ -233,7 +233,7 @@ impl Bench {
     /// Keeps an output of the caller; its handle.
     pub(super) fn keep(&self, media_type: &str, content: impl AsRef<[u8]>) -> String {
         let principal = Principal::local();
-        let store = self.outputs.store(&principal, CallId(Uuid::nil()), media_type, content.as_ref());
+        let store = self.outputs.store(&principal, call_id(0), media_type, content.as_ref());
         self.runtime.block_on(store).unwrap().handle.to_string()
     }
 

@@ -47,7 +47,7 @@ pub(super) struct HttpTransport {
     pub(super) peer: Arc<Peer>,
     client: HttpClient,
     url: Url,
-    /// Those of the configuration, `Accept` and `Content-Type`.
+    /// Those of every request: of the configuration, of the protocol, and of HTTP.
     headers: HeaderMap,
     limit: usize,
     session: ArcSwapOption<Session>,
@@ -89,11 +89,13 @@ impl HttpTransport {
             _ => None,
         };
         let client = client.ok_or_else(|| format!("`{}` is no http or https address", shown_url(&server.url)))?;
+        let mut headers = configured_headers(&server.headers)?;
+        client.complete(&mut headers);
         Ok(Self {
             peer,
             client,
             url: server.url.clone(),
-            headers: configured_headers(&server.headers)?,
+            headers,
             limit,
             session: ArcSwapOption::empty(),
             renewing: Mutex::new(()),

@@ -48,10 +48,16 @@ pub(super) struct HttpError {
 impl HttpClient {
     /// The way to a URL without TLS; `None` where it cannot be gone.
     pub(super) fn plain(url: &Url) -> Option<Self> {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        PlainClient::new(url, headers).map(Self::Plain)
+        PlainClient::new(url).map(Self::Plain)
+    }
+
+    /// Adds what every request says, unless it is there already. reqwest does that itself.
+    pub(super) fn complete(&self, headers: &mut HeaderMap) {
+        if let Self::Plain(client) = self {
+            headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
+            headers.entry(header::ACCEPT_ENCODING).or_insert(HeaderValue::from_static("gzip"));
+            headers.insert(header::HOST, client.host());
+        }
     }
 
     /// Sends a request and waits for the head of the response.

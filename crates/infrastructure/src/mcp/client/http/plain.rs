@@ -3,7 +3,7 @@
 use super::client::HttpError;
 use bytes::Bytes;
 use futures::FutureExt;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     body::Incoming,
@@ -22,7 +22,7 @@ use url::{Host, Url};
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an idle connection is kept for the next request.
+/// A connection that has idled for so long is not used again: its server is about to close it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// So many idle connections are kept.
 const MAX_IDLE: usize = 64;
@@ -40,8 +40,8 @@ struct Origin {
     port: u16,
     /// Path and query, as the request line has them.
     target: Uri,
-    /// `Host`, and what else goes with every request.
-    headers: HeaderMap,
+    /// Host and port, as `Host` has them.
+    named: HeaderValue,
     /// Used last stands last.
     idle: Mutex<Vec<Box<Connection>>>,
 }
@@ -65,17 +65,22 @@ pub(super) struct PlainResponse {
 }
 
 impl PlainClient {
-    /// The way to this URL, with these headers on every request; nothing is sent yet. `None` for a URL without a host.
-    pub(super) fn new(url: &Url, mut headers: HeaderMap) -> Option<Self> {
+    /// The way to this URL; nothing is sent yet. `None` for a URL without a host.
+    pub(super) fn new(url: &Url) -> Option<Self> {
         let host = url.host()?.to_owned();
         let named = match url.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_string(),
         };
-        headers.insert(header::HOST, HeaderValue::try_from(named).ok()?);
+        let named = HeaderValue::try_from(named).ok()?;
         let target = url[url::Position::BeforePath..url::Position::AfterQuery].parse().ok()?;
         let port = url.port_or_known_default()?;
-        Some(Self(Arc::new(Origin { host, port, target, headers, idle: Mutex::default() })))
+        Some(Self(Arc::new(Origin { host, port, target, named, idle: Mutex::default() })))
+    }
+
+    /// The value of `Host`.
+    pub(super) fn host(&self) -> HeaderValue {
+        self.0.named.clone()
     }
 
     /// Sends a request on an idle connection or a new one, and waits for the head of the response.
@@ -85,12 +90,9 @@ impl PlainClient {
     pub(super) async fn execute(
         &self,
         method: Method,
-        mut headers: HeaderMap,
+        headers: HeaderMap,
         body: Bytes,
     ) -> Result<PlainResponse, HttpError> {
-        for (name, value) in &self.0.headers {
-            headers.entry(name).or_insert_with(|| value.clone());
-        }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.0.target.clone();
@@ -249,5 +251,72 @@ impl Drop for PlainResponse {
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection").field("ended", &self.ended).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+        sync::oneshot,
+        task::yield_now,
+    };
+
+    /// Answers so many requests on one connection, each with the number of the connection.
+    async fn answer(listener: &TcpListener, connection: u8, requests: usize) -> TcpStream {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        for _ in 0..requests {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\nbody") {
+                assert!(stream.read_buf(&mut request).await.unwrap() > 0, "the client went away");
+            }
+            assert!(String::from_utf8(request).unwrap().starts_with("POST /mcp?a=b HTTP/1.1\r\n"));
+            let chunked =
+                format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{connection}\r\n0\r\n\r\n");
+            stream.write_all(chunked.as_bytes()).await.unwrap();
+        }
+        stream
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_again_until_its_server_closes_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp?a=b#c", listener.local_addr().unwrap()).parse().unwrap();
+        let (closed, first_is_closed) = oneshot::channel();
+        let server = tokio::spawn(async move {
+            drop(answer(&listener, 1, 3).await);
+            closed.send(()).unwrap();
+            answer(&listener, 2, 1).await
+        });
+        let client = PlainClient::new(&url).unwrap();
+        let send = async || client.execute(Method::POST, HeaderMap::new(), "body".into()).await.unwrap();
+        for _ in 0..2 {
+            let mut response = send().await;
+            assert_eq!(response.chunk().await.unwrap().unwrap(), "1");
+            assert_eq!(response.chunk().await.unwrap(), None);
+        }
+        // Not read to its end, which has come along all the same.
+        assert_eq!(send().await.chunk().await.unwrap().unwrap(), "1");
+        first_is_closed.await.unwrap();
+        // The runtime hears of it before it goes on here.
+        yield_now().await;
+        assert_eq!(send().await.chunk().await.unwrap().unwrap(), "2");
+        drop(server.await.unwrap());
+        assert!(client.0.lock().len() <= 1);
+    }
+
+    #[tokio::test]
+    async fn nobody_there_is_told_apart_from_a_connection_that_breaks() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp?a=b", listener.local_addr().unwrap()).parse().unwrap();
+        let client = PlainClient::new(&url).unwrap();
+        let send = async || client.execute(Method::POST, HeaderMap::new(), "body".into()).await.unwrap_err();
+        let (broken, ()) = tokio::join!(send(), async { drop(listener.accept().await.unwrap()) });
+        assert!(!broken.is_connect && broken.text.starts_with("the connection broke: "), "{broken:?}");
+        drop(listener);
+        let nobody = send().await;
+        assert!(nobody.is_connect && nobody.text.starts_with("it cannot be reached: "), "{nobody:?}");
     }
 }
