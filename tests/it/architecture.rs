@@ -50,8 +50,7 @@ const LICENCES: &[&str] = &[
 ];
 
 /// They need a foreign build system, bring a second TLS, or fetch things.
-const BANNED: &[&str] =
-    &["openssl-sys", "native-tls", "aws-lc-sys", "cmake", "bindgen", "git2", "rusqlite", "serde_yaml"];
+const BANNED: &[&str] = &["openssl-sys", "native-tls", "aws-lc-sys", "cmake", "bindgen", "git2", "serde_yaml"];
 
 fn metadata(arguments: &[&str]) -> Value {
     let mut cargo = Command::new(env!("CARGO"));
