@@ -152,7 +152,7 @@ fn what_cannot_be_read_is_refused_with_what_to_do_next() {
             "`pages` is \"1\": a docx has no pages before it is printed",
             "\"1-5\"",
         ),
-        (json!({"path": "a.txt", "pages": "1"}), "`pages` is for documents, and `a.txt` is none", "`offset`"),
+        (json!({"path": "a.txt", "pages": "1"}), "`pages` is for documents, and `a.txt` is a text", "`offset`"),
     ];
     for (id, (arguments, reason, next)) in (1..).zip(cases) {
         send(&mut pipe, id, arguments);

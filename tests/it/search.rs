@@ -34,7 +34,8 @@ impl Searched {
     fn start() -> Self {
         let home = Home::new();
         tree::grow(&home.work(), FILES);
-        let config = home.config("[files]\nsearch_hits = 1000000\nsearch_seconds = 300\n");
+        let config =
+            home.config("[limits]\noutput_bytes = 10000000\n[files]\nsearch_hits = 1000000\nsearch_seconds = 300\n");
         let mut command = home.toolstead(&["-q", "mcp", "--config"]);
         command.arg(config);
         let mut server = Pipe::start(command);
