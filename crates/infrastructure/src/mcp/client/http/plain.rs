@@ -43,8 +43,11 @@ struct Origin {
     /// Host and port, as `Host` has them.
     named: HeaderValue,
     /// Used last stands last.
-    idle: Mutex<Vec<Box<Connection>>>,
+    idle: Mutex<Idle>,
 }
+
+/// Boxed: a connection is large, and goes from hand to hand with each call.
+type Idle = Vec<Box<Connection>>;
 
 /// One connection. It makes progress only while somebody polls it.
 struct Connection {
@@ -158,7 +161,7 @@ impl Origin {
         Ok(Connection { sender, driver, ended: false, idle_since: Instant::now() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Box<Connection>>> {
+    fn lock(&self) -> MutexGuard<'_, Idle> {
         // Nothing panics while it is held.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
