@@ -275,7 +275,7 @@ fn told(
         let view = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(text_of).map(|text| text.replace("\r\n", "\n"));
         let texts = view(&one.old).zip(view(&one.new));
         if let Some((old, new)) = &texts {
-            let lines: Vec<&str> = new.split('\n').collect();
+            let lines: Vec<&str> = new.lines().collect();
             for range in changed_lines(old, new).into_iter().take(shown) {
                 shown -= 1;
                 text.push('\n');

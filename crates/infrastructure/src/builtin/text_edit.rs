@@ -166,7 +166,7 @@ impl Edited {
 
     /// The replaced places as they read now.
     pub(super) fn shown(&self) -> String {
-        let lines: Vec<&str> = self.after.split('\n').collect();
+        let lines: Vec<&str> = self.after.lines().collect();
         let mut text = String::new();
         for (first, end) in self.lines.iter().take(SHOWN_PLACES) {
             text.push('\n');

@@ -293,7 +293,7 @@ fn a_dry_run_shows_what_would_be() {
     bench.put("f", "a\n");
     let result =
         bench.call("edit_file", json!({"path": "f", "old_text": "a", "new_text": "b", "dry_run": true})).unwrap();
-    let expected = "Would replace 1 place in `f`; nothing was changed. It would read:\n     1\tb\n     2\t";
+    let expected = "Would replace 1 place in `f`; nothing was changed. It would read:\n     1\tb";
     assert_eq!(result.joined_text(), expected);
     let found = result.structured_content().unwrap();
     assert_eq!((&found["dry_run"], &found["etag"]), (&json!(true), &json!(etag(&digest_of(b"b\n")))));
