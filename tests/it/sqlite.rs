@@ -83,6 +83,32 @@ async fn a_power_safe_database_keeps_the_contract() {
     database.close().await;
 }
 
+/// An edit waits on a thread that may block. All of those may do so at once, and then there is no further one.
+#[test]
+fn changes_are_recorded_while_every_thread_that_may_block_waits_for_that() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    let edits = async {
+        let (_folder, database) = new_database().await;
+        database.tidied().await;
+        let edits: Vec<_> = (0..4)
+            .map(|number| {
+                let (journal, runtime) = (database.change_journal(), tokio::runtime::Handle::current());
+                let (entry, contents) = (change_journal_contract::entry(number), change_journal_contract::contents());
+                tokio::task::spawn_blocking(move || runtime.block_on(journal.record(entry, contents)))
+            })
+            .collect();
+        store(&*database.output_store(), "an output beside them").await;
+        for edit in edits {
+            edit.await.unwrap().unwrap();
+        }
+        database.close().await;
+    };
+    let ended = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), edits).await });
+    // A thread that waits for ever would keep the runtime from ending.
+    runtime.shutdown_background();
+    assert!(ended.is_ok(), "the edits wait for each other");
+}
+
 #[tokio::test]
 async fn a_new_database_is_for_its_owner_alone_and_comes_back_after_closing() {
     let folder = tempfile::tempdir().unwrap();

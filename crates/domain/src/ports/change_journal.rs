@@ -69,6 +69,8 @@ pub trait ChangeJournal: Send + Sync {
     /// Keeps an entry, and the contents that it takes to undo and to redo it. A second entry of the same call is added
     /// to the first: one call may change files in several steps.
     ///
+    /// Where there are contents it may block the thread while it writes them, so it is for a thread that may block.
+    ///
     /// # Errors
     /// [`StoreError`] when it could not be kept; the files must not be touched then.
     async fn record(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), StoreError>;

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use std::{
     ffi::OsString,
-    io::Read,
+    io::{self, Read},
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::PathBuf,
     sync::Arc,
@@ -44,12 +44,13 @@ impl SqliteChangeJournal {
     }
 
     async fn keep(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), Arc<Fault>> {
-        let digests: Vec<ContentDigest> = contents.iter().map(|content| content.digest).collect();
-        let contents: Vec<Vec<u8>> = contents.into_iter().map(|content| content.bytes).collect();
         loop {
-            let prepared = contents::prepare(&self.blobs, contents.clone()).await?;
+            // Right here, as the port allows: the thread that waits for this is one that may block, and if all of
+            // those wait, there is no further one that could do it.
+            let prepared = contents.iter().map(|content| self.blobs.prepare(&content.bytes));
+            let prepared: Vec<Prepared> = prepared.collect::<io::Result<_>>().map_err(Fault::Files)?;
             // Undoing would otherwise bring back something else.
-            if prepared.iter().map(Prepared::digest).ne(digests.iter().copied()) {
+            if prepared.iter().map(Prepared::digest).ne(contents.iter().map(|content| content.digest)) {
                 return Err(Fault::Unreadable("a content does not have the digest that it came with".into()).into());
             }
             let (blobs, entry) = (self.blobs.clone(), entry.clone());

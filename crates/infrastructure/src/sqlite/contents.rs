@@ -1,4 +1,6 @@
 //! Which contents are needed, and the way there and back: rows and files together.
+//!
+//! What takes a connection runs on the thread that writes, and touches the files right there.
 
 use super::{
     blobs::{Blobs, Prepared},
@@ -20,18 +22,12 @@ macro_rules! unneeded {
     };
 }
 
-/// Writes contents to the disk, without a name yet.
-pub(super) async fn prepare(blobs: &Arc<Blobs>, contents: Vec<Vec<u8>>) -> Result<Vec<Prepared>, Fault> {
-    let blobs = blobs.clone();
-    on_files(move || contents.iter().map(|content| blobs.prepare(content)).collect()).await
-}
-
 /// Names contents and puts them down as kept. Returns false if one of them was removed since it was prepared: then the
 /// transaction has to be given up and all of it be done again. Only in a transaction that holds the write lock; what
 /// needs the contents is written in the same one.
 pub(super) async fn keep(
     transaction: &mut SqliteConnection,
-    blobs: &Arc<Blobs>,
+    blobs: &Blobs,
     mut contents: Vec<Prepared>,
 ) -> Result<bool, Fault> {
     for content in &contents {
@@ -41,16 +37,12 @@ pub(super) async fn keep(
             .execute(&mut *transaction)
             .await?;
     }
-    let blobs = blobs.clone();
-    on_files(move || {
-        for content in &mut contents {
-            if !blobs.adopt(content)? {
-                return Ok(false);
-            }
+    for content in &mut contents {
+        if !blobs.adopt(content).map_err(Fault::Files)? {
+            return Ok(false);
         }
-        Ok(true)
-    })
-    .await
+    }
+    Ok(true)
 }
 
 /// Whether nothing needs the content, and if so its size.
@@ -67,7 +59,7 @@ pub(super) async fn size_if_unneeded(connection: &mut SqliteConnection, digest: 
 /// transaction: a file that is gone does not come back when a transaction is given up.
 pub(super) async fn remove_unneeded(
     transaction: &mut SqliteConnection,
-    blobs: &Arc<Blobs>,
+    blobs: &Blobs,
     digests: &[Vec<u8>],
 ) -> Result<(), Fault> {
     let mut removed = Vec::new();
@@ -80,8 +72,7 @@ pub(super) async fn remove_unneeded(
             removed.push(self::digest(digest)?);
         }
     }
-    let blobs = blobs.clone();
-    on_files(move || removed.into_iter().try_for_each(|digest| blobs.remove(digest))).await
+    removed.into_iter().try_for_each(|digest| blobs.remove(digest)).map_err(Fault::Files)
 }
 
 /// Removes what killed processes left behind: contents that nothing needs, and files of which no row knows.
@@ -116,7 +107,8 @@ pub(super) fn digest(bytes: &[u8]) -> Result<ContentDigest, Fault> {
     }
 }
 
-/// Does work on the files of contents where it holds up nobody.
+/// Does work on the files of contents where it holds up nobody: for whoever is asked by a call. Not for the thread that
+/// writes, which may block, nor for anybody whom a blocking thread waits for: where all of those wait, none is left.
 pub(super) async fn on_files<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Fault> {
