@@ -89,6 +89,7 @@ impl Blobs {
         }
         let Some(temporary) = &content.temporary else { return Ok(false) };
         let Some(folder) = path.parent() else { return Ok(false) };
+        let is_first = !folder.exists();
         make_folder(folder)?;
         std::fs::rename(temporary, &path)?;
         content.temporary = None;
@@ -98,7 +99,11 @@ impl Blobs {
             told.notify_one();
         }
         if self.power_safe {
-            File::open(folder)?.sync_all()?;
+            // A folder that was just made has a name, too, and so may have the one that it is in.
+            let named_in = if is_first { 3 } else { 1 };
+            for folder in folder.ancestors().take(named_in) {
+                File::open(folder)?.sync_all()?;
+            }
         }
         Ok(true)
     }
