@@ -967,6 +967,17 @@ fn a_default_time_beyond_the_maximum_is_told() {
     );
 }
 
+#[test]
+fn an_output_larger_than_all_that_is_kept_is_cut_to_that_and_the_cut_is_told() {
+    let machine = Machine::with(&[(USER, "[outputs]\nretention_bytes = 2000000")]);
+    let config = machine.config();
+    assert_eq!(config.call_settings().stored_output_bytes, 2_000_000);
+    assert_eq!(
+        machine.plain(&config.notes[0]),
+        "~/home/.config/toolstead/config.toml:2: `outputs.max_bytes` is cut to `outputs.retention_bytes`, 2000000"
+    );
+}
+
 // ---- documentation
 
 fn documentation() -> (std::path::PathBuf, String) {

@@ -83,6 +83,32 @@ async fn a_power_safe_database_keeps_the_contract() {
     database.close().await;
 }
 
+/// An edit waits on a thread that may block. All of those may do so at once, and then there is no further one.
+#[test]
+fn changes_are_recorded_while_every_thread_that_may_block_waits_for_that() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    let edits = async {
+        let (_folder, database) = new_database().await;
+        database.tidied().await;
+        let edits: Vec<_> = (0..4)
+            .map(|number| {
+                let (journal, runtime) = (database.change_journal(), tokio::runtime::Handle::current());
+                let (entry, contents) = (change_journal_contract::entry(number), change_journal_contract::contents());
+                tokio::task::spawn_blocking(move || runtime.block_on(journal.record(entry, contents)))
+            })
+            .collect();
+        store(&*database.output_store(), "an output beside them").await;
+        for edit in edits {
+            edit.await.unwrap().unwrap();
+        }
+        database.close().await;
+    };
+    let ended = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), edits).await });
+    // A thread that waits for ever would keep the runtime from ending.
+    runtime.shutdown_background();
+    assert!(ended.is_ok(), "the edits wait for each other");
+}
+
 #[tokio::test]
 async fn a_new_database_is_for_its_owner_alone_and_comes_back_after_closing() {
     let folder = tempfile::tempdir().unwrap();
@@ -275,6 +301,7 @@ async fn a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_beh
         child.process.wait().unwrap();
 
         let database = Database::open(options(folder.path()), clock()).await.unwrap();
+        database.tidied().await;
         let outputs = database.output_store();
         for line in told {
             let handle = line["stored ".len()..].parse().unwrap();
@@ -288,6 +315,67 @@ async fn a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_beh
         assert_eq!(files(&folder.path().join("blobs")), kept.len(), "files without a row are swept away");
         database.close().await;
     }
+}
+
+#[tokio::test]
+async fn what_a_sweep_could_not_remove_is_swept_after_the_next_start() {
+    let folder = closed_database().await;
+    let dead = folder.path().join("instances").join(format!("{}.lock", Uuid::from_u128(7)));
+    fs::write(&dead, "").unwrap();
+    // A folder in the place of a content ends the sweep as a kill would: halfway.
+    let shard = folder.path().join("blobs/ab");
+    let [stuck, stray] = ["0", "f"].map(|digit| shard.join(digit.repeat(62)));
+    fs::create_dir_all(&stuck).unwrap();
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    database.tidied().await;
+    assert!(dead.exists(), "it says that a sweep is due");
+    database.close().await;
+
+    fs::remove_dir(&stuck).unwrap();
+    for path in [&stuck, &stray] {
+        fs::write(path, "left behind").unwrap();
+    }
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    database.tidied().await;
+    assert_eq!((files(&folder.path().join("blobs")), dead.exists()), (0, false));
+    database.close().await;
+}
+
+#[tokio::test]
+async fn nothing_is_forgotten_to_make_space_that_leftovers_take() {
+    let (folder, database) = new_database().await;
+    let kept = store(&*database.output_store(), "kept").await;
+    database.close().await;
+    let statement = "INSERT INTO contents (digest, bytes) VALUES (zeroblob(32), 5000000)";
+    sqlx::query(statement).execute(&mut raw(folder.path()).await).await.unwrap();
+    let contents = ContentRetention { max_bytes: 1_000_000, ..ContentRetention::default() };
+    let database = expire(folder.path(), contents).await;
+    assert_eq!(content(&*database.output_store(), kept.handle).await.as_deref(), Some("kept"));
+    database.close().await;
+    let total: i64 =
+        sqlx::query_scalar("SELECT bytes FROM contents_total").fetch_one(&mut raw(folder.path()).await).await.unwrap();
+    assert_eq!(total, 4);
+}
+
+/// The others wait for the write lock meanwhile.
+#[tokio::test]
+async fn opening_does_not_wait_for_a_sweep_of_many_files() {
+    let folder = closed_database().await;
+    fs::write(folder.path().join("instances").join(format!("{}.lock", Uuid::from_u128(7))), "").unwrap();
+    for number in 0..20_000_u32 {
+        let name = format!("{:02x}/{number:062x}", number % 256);
+        let path = folder.path().join("blobs").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    let blobs = folder.path().join("blobs");
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    assert!(files(&blobs) > 0, "the sweep is over before somebody can work");
+    database.execution_log().record(samples::execution(2)).await.unwrap();
+    assert!(files(&blobs) > 0, "recording waits for the whole sweep");
+    database.tidied().await;
+    assert_eq!(files(&blobs), 0);
+    database.close().await;
 }
 
 #[tokio::test]

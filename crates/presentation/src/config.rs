@@ -186,7 +186,7 @@ impl Config {
         let limits: Limits = section(&resolved, "limits")?;
         let file_limits: FileLimits = section(&resolved, "files")?;
         let audit: AuditSettings = section(&resolved, "audit")?;
-        let outputs: OutputSettings = section(&resolved, "outputs")?;
+        let mut outputs: OutputSettings = section(&resolved, "outputs")?;
         let server: ServerSettings = section(&resolved, "server")?;
         let database = match resolved.setting("database.url").and_then(|setting| setting.value) {
             Some(url) => url.as_text().and_then(|url| url.strip_prefix("sqlite://")).unwrap_or_default().into(),
@@ -203,6 +203,14 @@ impl Config {
                 limits.max_timeout_seconds
             );
             notes.push(Problem::new(origin, message));
+        }
+        let retained = usize::try_from(outputs.retention_bytes).unwrap_or(usize::MAX);
+        if outputs.max_bytes > retained {
+            let setting = resolved.setting("outputs.retention_bytes");
+            let origin = setting.and_then(|setting| setting.origins.first().cloned()).unwrap_or(Origin::Default);
+            let message = format!("`outputs.max_bytes` is cut to `outputs.retention_bytes`, {retained}");
+            notes.push(Problem::new(origin, message));
+            outputs.max_bytes = retained;
         }
         let mode = resolved.setting("permissions.mode").and_then(|setting| setting.value);
         let mut config = Self {

@@ -66,8 +66,15 @@ pub struct KeptContent {
 /// - an entry can be found until retention takes it; then its contents go, too, unless another entry needs them.
 #[async_trait]
 pub trait ChangeJournal: Send + Sync {
+    /// Whether anything is kept at all, so that a change can be undone.
+    fn keeps(&self) -> bool {
+        true
+    }
+
     /// Keeps an entry, and the contents that it takes to undo and to redo it. A second entry of the same call is added
     /// to the first: one call may change files in several steps.
+    ///
+    /// Where there are contents it may block the thread while it writes them, so it is for a thread that may block.
     ///
     /// # Errors
     /// [`StoreError`] when it could not be kept; the files must not be touched then.
@@ -103,6 +110,10 @@ pub struct NoJournal;
 
 #[async_trait]
 impl ChangeJournal for NoJournal {
+    fn keeps(&self) -> bool {
+        false
+    }
+
     async fn record(&self, _: JournalEntry, _: Vec<KeptContent>) -> Result<(), StoreError> {
         Ok(())
     }

@@ -14,7 +14,6 @@ use crate::builtin::{
     },
     built_in_tool::BuiltInTool,
     change_set::Recording,
-    reverting::how_to_undo,
     run::Run,
     schema::output_schema,
     unified_diff::unified_diff,
@@ -25,8 +24,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_call::CallId,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// As many changed places are shown, over all files.
@@ -120,12 +119,12 @@ impl BuiltInTool for ApplyPatch {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let recording = Recording::of(run);
-        let (limits, call) = (run.world().limits.clone(), run.call().id);
+        let limits = run.world().limits.clone();
         run.on_files(move |files| {
             let patch = parse(&input.patch).map_err(|error| no_patch(&error))?;
             let patching = Patching { files, limits: &limits };
             let patched = patching.apply(&patch, &recording, input.dry_run)?;
-            told(patched, input.dry_run, call)
+            told(patched, input.dry_run, &recording)
         })
         .await
     }
@@ -149,7 +148,7 @@ fn no_patch(error: &PatchError) -> ToolFailure {
     )
 }
 
-fn told(patched: Vec<PatchedFile>, dry_run: bool, call: CallId) -> Result<ToolResult, ToolFailure> {
+fn told(patched: Vec<PatchedFile>, dry_run: bool, recording: &Recording) -> Result<ToolResult, ToolFailure> {
     let done = if dry_run { "Would change" } else { "Changed" };
     let mut text = format!("{done} {}:", counted(patched.len(), "file"));
     let (mut diff, mut places) = (String::new(), String::new());
@@ -162,8 +161,8 @@ fn told(patched: Vec<PatchedFile>, dry_run: bool, call: CallId) -> Result<ToolRe
         shown += file.lines.len().min(room);
         hidden += file.lines.len().saturating_sub(room);
     }
-    if !dry_run {
-        text.push_str(&format!("\n{}", how_to_undo(call)));
+    if let Some(how) = recording.how_to_undo().filter(|_| !dry_run) {
+        text.push_str(&format!("\n{how}"));
     }
     text.push_str(&places);
     if hidden > 0 {

@@ -467,6 +467,16 @@ impl Recording {
         Self { reverts: Some(call), ..self }
     }
 
+    /// Whether what is changed can be taken back.
+    pub(super) fn keeps(&self) -> bool {
+        self.journal.keeps()
+    }
+
+    /// What to say of a call that changed files, so that it can be taken back; `None` if it cannot.
+    pub(super) fn how_to_undo(&self) -> Option<String> {
+        self.keeps().then(|| format!("To take it back: `undo` with the call {}.", self.call))
+    }
+
     fn record(&self, changes: Vec<FileChange>, contents: Vec<KeptContent>) -> Result<(), ToolFailure> {
         let entry = JournalEntry {
             call: self.call,

@@ -82,7 +82,8 @@ fn delete(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
     let path = only(set.commit(recording, input.dry_run)?)?.shown;
     let size = counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
     let text = match input.dry_run {
-        false => format!("Deleted `{path}` ({size}). `undo` brings it back."),
+        false if recording.keeps() => format!("Deleted `{path}` ({size}). `undo` brings it back."),
+        false => format!("Deleted `{path}` ({size})."),
         true => format!("Would delete `{path}` ({size}); nothing was changed."),
     };
     answer(text, &Output { path, bytes, dry_run: input.dry_run })

@@ -12,7 +12,6 @@ use crate::{
         change_set::{ChangeSet, Recording},
         etag::{digest_of, etag},
         notebook_edit::edit::{EditedNotebook, edited},
-        reverting::how_to_undo,
         run::Run,
         schema::output_schema,
         snippet::surroundings,
@@ -27,8 +26,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolstead_domain::{
-    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_call::CallId,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// The mark that some editors put at the beginning of a file in UTF-8.
@@ -141,18 +140,12 @@ impl BuiltInTool for NotebookEdit {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let recording = Recording::of(run);
-        let (limit, call) = (run.world().limits.result_bytes, run.call().id);
-        run.on_files(move |files| edit(files, &input, &recording, limit, call)).await
+        let limit = run.world().limits.result_bytes;
+        run.on_files(move |files| edit(files, &input, &recording, limit)).await
     }
 }
 
-fn edit(
-    files: &GrantedWorkspace,
-    input: &Input,
-    recording: &Recording,
-    limit: u64,
-    call: CallId,
-) -> Result<ToolResult, ToolFailure> {
+fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u64) -> Result<ToolResult, ToolFailure> {
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let path = set.shown(0).to_owned();
     if !path.to_ascii_lowercase().ends_with(".ipynb") {
@@ -187,7 +180,7 @@ fn edit(
     set.put(0, bytes, WriteOptions { create_folders: false, overwrite: true, mode: None });
     set.commit(recording, input.dry_run)?;
 
-    let text = told(&edited, &path, input, call);
+    let text = told(&edited, &path, input, recording);
     let output = Output {
         diff: unified_diff(&path, &ended(edited.source_before), &ended(edited.source_after)),
         path,
@@ -203,7 +196,7 @@ fn edit(
 }
 
 /// What a model reads: which cell it was, and how it reads now.
-fn told(edited: &EditedNotebook, path: &str, input: &Input, call: CallId) -> String {
+fn told(edited: &EditedNotebook, path: &str, input: &Input, recording: &Recording) -> String {
     let verb = match (input.edit_mode, input.dry_run) {
         (EditMode::Replace, false) => "Replaced",
         (EditMode::Replace, true) => "Would replace",
@@ -219,8 +212,8 @@ fn told(edited: &EditedNotebook, path: &str, input: &Input, call: CallId) -> Str
     for note in &edited.notes {
         text.push_str(&format!(" {note}"));
     }
-    if !input.dry_run {
-        text.push_str(&format!(" {}", how_to_undo(call)));
+    if let Some(how) = recording.how_to_undo().filter(|_| !input.dry_run) {
+        text.push_str(&format!(" {how}"));
     }
     let lines: Vec<&str> = edited.source_after.lines().collect();
     if !lines.is_empty() {

@@ -81,10 +81,13 @@ impl BuiltInTools {
         Ok(Self { name, world, tools, definitions, places })
     }
 
-    /// Keeps changes of files in this journal.
+    /// Keeps changes of files in this journal. Whether tools can work may depend on it, so they are asked again.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
         self.world.journal = journal;
+        for (definition, tool) in self.definitions.iter_mut().zip(&self.tools) {
+            *definition = tool.definition(definition.name().clone(), definition.source().clone(), &self.world);
+        }
         self
     }
 

@@ -31,6 +31,7 @@ use toolstead_domain::{
         change_journal::{FileChange, JournalEntry},
         tool_repository::StoreError,
     },
+    tool::Availability,
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
     tool_result::ToolResult,
@@ -119,9 +120,12 @@ impl Direction {
     }
 }
 
-/// What to say of a call that changed files, so that it can be taken back.
-pub(super) fn how_to_undo(call: CallId) -> String {
-    format!("To take it back: `undo` with the call {call}.")
+/// Nothing can be taken back where nothing is kept.
+pub(super) fn availability(world: &World) -> Availability {
+    match world.journal.keeps() {
+        true => Availability::Available,
+        false => Availability::Unavailable("the program keeps no journal of changes to files".into()),
+    }
 }
 
 /// What undoing or redoing would touch.

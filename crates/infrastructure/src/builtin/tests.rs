@@ -9,7 +9,7 @@ use crate::{
     sandbox::workspace::{FolderNames, Workspace, granted::GrantedWorkspace, stop::Stop},
 };
 use futures::future::join_all;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
@@ -38,6 +38,7 @@ use toolstead_domain::{
     },
     ports::{
         caller::SilentCaller,
+        change_journal::NoJournal,
         clock::{Clock, Timestamp},
         output_store::OutputStore,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
@@ -46,7 +47,7 @@ use toolstead_domain::{
     testing::{
         in_memory_change_journal::InMemoryChangeJournal, in_memory_output_store::InMemoryOutputStore, samples::call_id,
     },
-    tool::{Tool, ToolSource},
+    tool::{Availability, Tool, ToolSource},
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
     tool_input_schema::{Formats, ToolInputSchema},
@@ -393,7 +394,7 @@ fn a_call_says_what_it_will_touch() {
         let shown = |access: &Access| access.to_string().replace(&*bench.path("").to_string_lossy(), "@/");
         accesses.iter().map(shown).collect::<Vec<_>>().join(", ")
     };
-    let path = serde_json::json!({"path": "a", "content": "", "old_text": "", "new_text": "", "pattern": "x"});
+    let path = json!({"path": "a", "content": "", "old_text": "", "new_text": "", "pattern": "x"});
     let only = |names: &[&str]| -> Value {
         path.as_object()
             .unwrap()
@@ -415,4 +416,25 @@ fn a_call_says_what_it_will_touch() {
     ] {
         assert_eq!(kinds(bench.accesses(tool, arguments)), expected, "{tool}");
     }
+}
+
+#[test]
+fn nothing_is_said_of_an_undo_where_no_journal_is_kept() {
+    let mut bench = Bench::new();
+    let of = |tools: &BuiltInTools, name: &str| {
+        let tool = tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap();
+        tool.availability.clone()
+    };
+    assert_eq!(of(&bench.tools, "undo"), Availability::Available);
+    let tools = BuiltInTools::new(all(), bench.world.clone()).unwrap();
+    bench.tools = tools.with_journal(Arc::new(NoJournal));
+    for name in ["undo", "redo"] {
+        assert!(matches!(of(&bench.tools, name), Availability::Unavailable(_)), "{name}");
+    }
+    assert_eq!(of(&bench.tools, "delete_file"), Availability::Available);
+    bench.put("a", "abc");
+    assert_eq!(bench.text("delete_file", json!({"path": "a"})), "Deleted `a` (3 bytes).");
+    let patch = "*** Begin Patch\n*** Add File: b\n+x\n*** End Patch";
+    let told = bench.text("apply_patch", json!({"patch": patch}));
+    assert!(!told.contains("undo"), "{told}");
 }

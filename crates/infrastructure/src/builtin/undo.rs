@@ -10,7 +10,11 @@ use crate::builtin::{
 use async_trait::async_trait;
 use serde_json::Value;
 use toolstead_domain::{
-    access::Access, category::Category, tool::ToolAnnotations, tool_call::ToolCall, tool_failure::ToolFailure,
+    access::Access,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
 
@@ -37,6 +41,10 @@ impl BuiltInTool for Undo {
 
     fn output_schema(&self) -> Option<Value> {
         Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        reverting::availability(world)
     }
 
     async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {

@@ -89,6 +89,7 @@ impl Blobs {
         }
         let Some(temporary) = &content.temporary else { return Ok(false) };
         let Some(folder) = path.parent() else { return Ok(false) };
+        let is_first = !folder.exists();
         make_folder(folder)?;
         std::fs::rename(temporary, &path)?;
         content.temporary = None;
@@ -98,7 +99,11 @@ impl Blobs {
             told.notify_one();
         }
         if self.power_safe {
-            File::open(folder)?.sync_all()?;
+            // A folder that was just made has a name, too, and so may have the one that it is in.
+            let named_in = if is_first { 3 } else { 1 };
+            for folder in folder.ancestors().take(named_in) {
+                File::open(folder)?.sync_all()?;
+            }
         }
         Ok(true)
     }
@@ -120,13 +125,11 @@ impl Blobs {
         }
     }
 
-    /// The contents that are there.
-    pub(super) fn digests(&self) -> Vec<ContentDigest> {
-        let folders = names(&self.folder).filter(|(name, _)| name.len() == 2);
-        let files = folders.flat_map(|(start, folder)| {
-            names(&folder).filter_map(move |(rest, _)| format!("{start}{rest}").parse().ok()).collect::<Vec<_>>()
-        });
-        files.collect()
+    /// The contents that are there and whose digests begin with that byte.
+    pub(super) fn digests(&self, first: u8) -> Vec<ContentDigest> {
+        let start = format!("{first:02x}");
+        let files = names(&self.folder.join(&start));
+        files.filter_map(|(rest, _)| format!("{start}{rest}").parse().ok()).collect()
     }
 
     /// Removes what dead processes left unfinished.
@@ -199,10 +202,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let blobs = Blobs::new(folder.path().join("blobs"), Uuid::from_u128(1), true, 1);
         let mut prepared = blobs.prepare(b"x").unwrap();
-        assert_eq!((kept(&blobs, prepared.digest()), blobs.digests()), (None, vec![]));
+        let first = prepared.digest().0[0];
+        assert_eq!((kept(&blobs, prepared.digest()), blobs.digests(first)), (None, vec![]));
         assert!(blobs.adopt(&mut prepared).unwrap());
         assert_eq!(kept(&blobs, prepared.digest()).unwrap(), b"x");
-        assert_eq!(blobs.digests(), [prepared.digest()]);
+        assert_eq!(blobs.digests(first), [prepared.digest()]);
+        assert_eq!(blobs.digests(first ^ 1), []);
         let path = blobs.path(prepared.digest());
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!([mode(&path), mode(path.parent().unwrap()), mode(&blobs.folder)], [0o600, 0o700, 0o700]);

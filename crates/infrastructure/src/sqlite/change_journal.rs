@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use std::{
     ffi::OsString,
-    io::Read,
+    io::{self, Read},
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::PathBuf,
     sync::Arc,
@@ -44,12 +44,13 @@ impl SqliteChangeJournal {
     }
 
     async fn keep(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), Arc<Fault>> {
-        let digests: Vec<ContentDigest> = contents.iter().map(|content| content.digest).collect();
-        let contents: Vec<Vec<u8>> = contents.into_iter().map(|content| content.bytes).collect();
         loop {
-            let prepared = contents::prepare(&self.blobs, contents.clone()).await?;
+            // Right here, as the port allows: the thread that waits for this is one that may block, and if all of
+            // those wait, there is no further one that could do it.
+            let prepared = contents.iter().map(|content| self.blobs.prepare(&content.bytes));
+            let prepared: Vec<Prepared> = prepared.collect::<io::Result<_>>().map_err(Fault::Files)?;
             // Undoing would otherwise bring back something else.
-            if prepared.iter().map(Prepared::digest).ne(digests.iter().copied()) {
+            if prepared.iter().map(Prepared::digest).ne(contents.iter().map(|content| content.digest)) {
                 return Err(Fault::Unreadable("a content does not have the digest that it came with".into()).into());
             }
             let (blobs, entry) = (self.blobs.clone(), entry.clone());
@@ -60,55 +61,33 @@ impl SqliteChangeJournal {
         }
     }
 
-    async fn entries(&self, principal: &Principal, rows: Vec<SqliteRow>) -> Result<Vec<JournalEntry>, Fault> {
-        let mut entries = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let changes = sqlx::query(
-                "SELECT path, before_digest, before_mode, after_digest, after_mode
-                 FROM file_changes INDEXED BY file_changes_by_entry WHERE entry = $1 ORDER BY seq",
-            )
-            .bind(row.try_get::<i64, _>(0)?)
-            .fetch_all(&self.readers)
-            .await?;
-            entries.push(JournalEntry {
-                call: CallId(row.try_get(1)?),
-                principal: principal.clone(),
-                session: row.try_get(2)?,
-                tool: row.try_get(3)?,
-                at: Timestamp(row.try_get(4)?),
-                changes: changes.iter().map(change).collect::<Result<_, Fault>>()?,
-                reverts: row.try_get::<Option<Uuid>, _>(5)?.map(CallId),
-            });
-        }
-        // Retention may have taken an entry between the two reads; its files went with it.
-        entries.retain(|entry| !entry.changes.is_empty());
-        Ok(entries)
-    }
-
     async fn of_call(&self, principal: &Principal, call: CallId) -> Result<Option<JournalEntry>, Fault> {
-        let row = sqlx::query(
-            "SELECT seq, call, session, tool, at, reverts FROM journal_entries
-             WHERE principal = $1 AND call = $2",
+        let rows = sqlx::query(
+            "SELECT entry, call, session, tool, at, reverts, path, before_digest, before_mode, after_digest, after_mode
+             FROM journal_entries CROSS JOIN file_changes INDEXED BY file_changes_by_entry ON entry = journal_entries.seq
+             WHERE principal = $1 AND call = $2 ORDER BY file_changes.seq",
         )
         .bind(principal.id())
         .bind(call.0)
         .fetch_all(&self.readers)
         .await?;
-        Ok(self.entries(principal, row).await?.pop())
+        Ok(entries(principal, &rows)?.pop())
     }
 
     async fn newest(&self, principal: &Principal, session: &str, limit: usize) -> Result<Vec<JournalEntry>, Fault> {
         let rows = sqlx::query(
-            "SELECT seq, call, session, tool, at, reverts
-             FROM journal_entries INDEXED BY journal_entries_by_session
-             WHERE principal = $1 AND session = $2 ORDER BY seq DESC LIMIT $3",
+            "SELECT entry, call, session, tool, at, reverts, path, before_digest, before_mode, after_digest, after_mode
+             FROM (SELECT * FROM journal_entries INDEXED BY journal_entries_by_session
+                   WHERE principal = $1 AND session = $2 ORDER BY seq DESC LIMIT $3) AS newest
+             CROSS JOIN file_changes INDEXED BY file_changes_by_entry ON entry = newest.seq
+             ORDER BY newest.seq DESC, file_changes.seq",
         )
         .bind(principal.id())
         .bind(session)
         .bind(i64::try_from(limit).unwrap_or(i64::MAX))
         .fetch_all(&self.readers)
         .await?;
-        self.entries(principal, rows).await
+        entries(principal, &rows)
     }
 
     async fn read(&self, digest: ContentDigest) -> Result<Option<Vec<u8>>, Fault> {
@@ -206,12 +185,36 @@ async fn insert(
     Ok(true)
 }
 
+/// Entries from one row a change, those of an entry one after the other.
+fn entries(principal: &Principal, rows: &[SqliteRow]) -> Result<Vec<JournalEntry>, Fault> {
+    let mut entries: Vec<JournalEntry> = Vec::new();
+    let mut last = None;
+    for row in rows {
+        let seq: i64 = row.try_get(0)?;
+        let change = change(row)?;
+        match entries.last_mut().filter(|_| last == Some(seq)) {
+            Some(entry) => entry.changes.push(change),
+            None => entries.push(JournalEntry {
+                call: CallId(row.try_get(1)?),
+                principal: principal.clone(),
+                session: row.try_get(2)?,
+                tool: row.try_get(3)?,
+                at: Timestamp(row.try_get(4)?),
+                changes: vec![change],
+                reverts: row.try_get::<Option<Uuid>, _>(5)?.map(CallId),
+            }),
+        }
+        last = Some(seq);
+    }
+    Ok(entries)
+}
+
 fn change(row: &SqliteRow) -> Result<FileChange, Fault> {
     let state = |digest: usize, mode: usize| -> Result<Option<FileState>, Fault> {
         let (digest, mode) = (row.try_get::<Option<&[u8]>, _>(digest)?, row.try_get::<Option<u32>, _>(mode)?);
         let state = digest.zip(mode).map(|(digest, mode)| Ok(FileState { digest: contents::digest(digest)?, mode }));
         state.transpose()
     };
-    let path = PathBuf::from(OsString::from_vec(row.try_get(0)?));
-    Ok(FileChange { path, before: state(1, 2)?, after: state(3, 4)? })
+    let path = PathBuf::from(OsString::from_vec(row.try_get(6)?));
+    Ok(FileChange { path, before: state(7, 8)?, after: state(9, 10)? })
 }

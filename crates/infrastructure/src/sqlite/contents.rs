@@ -1,11 +1,15 @@
 //! Which contents are needed, and the way there and back: rows and files together.
+//!
+//! What takes a connection runs on the thread that writes, and touches the files right there.
 
 use super::{
     blobs::{Blobs, Prepared},
     fault::Fault,
+    writer::Writer,
 };
-use sqlx::SqliteConnection;
-use std::{io, sync::Arc};
+use futures::FutureExt;
+use sqlx::{Connection, SqliteConnection};
+use std::{collections::HashSet, io, sync::Arc};
 use toolstead_domain::content_digest::ContentDigest;
 
 /// A condition on a row of `contents`: nothing needs it.
@@ -20,18 +24,12 @@ macro_rules! unneeded {
     };
 }
 
-/// Writes contents to the disk, without a name yet.
-pub(super) async fn prepare(blobs: &Arc<Blobs>, contents: Vec<Vec<u8>>) -> Result<Vec<Prepared>, Fault> {
-    let blobs = blobs.clone();
-    on_files(move || contents.iter().map(|content| blobs.prepare(content)).collect()).await
-}
-
 /// Names contents and puts them down as kept. Returns false if one of them was removed since it was prepared: then the
 /// transaction has to be given up and all of it be done again. Only in a transaction that holds the write lock; what
 /// needs the contents is written in the same one.
 pub(super) async fn keep(
     transaction: &mut SqliteConnection,
-    blobs: &Arc<Blobs>,
+    blobs: &Blobs,
     mut contents: Vec<Prepared>,
 ) -> Result<bool, Fault> {
     for content in &contents {
@@ -41,71 +39,99 @@ pub(super) async fn keep(
             .execute(&mut *transaction)
             .await?;
     }
-    let blobs = blobs.clone();
-    on_files(move || {
-        for content in &mut contents {
-            if !blobs.adopt(content)? {
-                return Ok(false);
-            }
+    for content in &mut contents {
+        if !blobs.adopt(content).map_err(Fault::Files)? {
+            return Ok(false);
         }
-        Ok(true)
-    })
-    .await
+    }
+    Ok(true)
 }
 
-/// Whether nothing needs the content, and if so its size.
-pub(super) async fn size_if_unneeded(connection: &mut SqliteConnection, digest: &[u8]) -> Result<Option<u64>, Fault> {
+/// The bytes of all contents.
+pub(super) async fn total(connection: &mut SqliteConnection) -> Result<u64, Fault> {
+    let bytes: i64 = sqlx::query_scalar("SELECT bytes FROM contents_total").fetch_one(connection).await?;
+    Ok(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// Puts a content down as no longer kept if nothing needs it, and returns its size then. Its file is to be removed in a
+/// later transaction: a file that is gone does not come back when a transaction is given up.
+pub(super) async fn forget_if_unneeded(connection: &mut SqliteConnection, digest: &[u8]) -> Result<Option<u64>, Fault> {
     let bytes: Option<i64> =
-        sqlx::query_scalar(concat!("SELECT bytes FROM contents WHERE digest = $1 AND ", unneeded!()))
+        sqlx::query_scalar(concat!("DELETE FROM contents WHERE digest = $1 AND ", unneeded!(), " RETURNING bytes"))
             .bind(digest)
             .fetch_optional(connection)
             .await?;
     Ok(bytes.map(i64::unsigned_abs))
 }
 
-/// Removes those of the contents that nothing needs. The rows that needed them must have been deleted in an earlier
-/// transaction: a file that is gone does not come back when a transaction is given up.
-pub(super) async fn remove_unneeded(
-    transaction: &mut SqliteConnection,
-    blobs: &Arc<Blobs>,
-    digests: &[Vec<u8>],
+/// Removes those of the files that are put down as kept no longer. One transaction.
+pub(super) async fn remove_unknown(
+    connection: &mut SqliteConnection,
+    blobs: &Blobs,
+    digests: &[ContentDigest],
 ) -> Result<(), Fault> {
-    let mut removed = Vec::new();
+    let transaction = &mut connection.begin_with("BEGIN IMMEDIATE").await?;
     for digest in digests {
-        let deleted = sqlx::query(concat!("DELETE FROM contents WHERE digest = $1 AND ", unneeded!()))
-            .bind(digest.as_slice())
-            .execute(&mut *transaction)
-            .await?;
-        if deleted.rows_affected() > 0 {
-            removed.push(self::digest(digest)?);
-        }
-    }
-    let blobs = blobs.clone();
-    on_files(move || removed.into_iter().try_for_each(|digest| blobs.remove(digest))).await
-}
-
-/// Removes what killed processes left behind: contents that nothing needs, and files of which no row knows.
-pub(super) async fn sweep(transaction: &mut SqliteConnection, blobs: &Arc<Blobs>) -> Result<(), Fault> {
-    let unneeded: Vec<Vec<u8>> = sqlx::query_scalar(concat!("SELECT digest FROM contents WHERE ", unneeded!()))
-        .fetch_all(&mut *transaction)
-        .await?;
-    remove_unneeded(transaction, blobs, &unneeded).await?;
-    let files = {
-        let blobs = blobs.clone();
-        on_files(move || Ok(blobs.digests())).await?
-    };
-    let mut unknown = Vec::new();
-    for digest in files {
         let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM contents WHERE digest = $1)")
             .bind(digest.0.as_slice())
-            .fetch_one(&mut *transaction)
+            .fetch_one(&mut **transaction)
             .await?;
         if !known {
-            unknown.push(digest);
+            blobs.remove(*digest).map_err(Fault::Files)?;
         }
     }
-    let blobs = blobs.clone();
-    on_files(move || unknown.into_iter().try_for_each(|digest| blobs.remove(digest))).await
+    // Nothing was written, so there is nothing to commit.
+    Ok(())
+}
+
+/// As many files are removed in one step.
+const SWEPT_FILES: usize = 200;
+
+/// Removes what killed processes left behind: contents that nothing needs, and files of which no row knows. Goes through
+/// the contents by the first byte of their digests, each a few steps between the writes of others.
+pub(super) async fn sweep(writer: &Writer, blobs: &Arc<Blobs>) -> Result<(), Arc<Fault>> {
+    for first in 0..=u8::MAX {
+        let known = writer.apply(move |connection| forget_unneeded(connection, first).boxed()).await?;
+        let listed = blobs.clone();
+        let mut unknown = on_files(move || Ok(listed.digests(first))).await?;
+        unknown.retain(|digest| !known.contains(digest));
+        for step in unknown.chunks(SWEPT_FILES) {
+            let (blobs, step) = (blobs.clone(), step.to_vec());
+            let work =
+                writer.apply(move |connection| async move { remove_unknown(connection, &blobs, &step).await }.boxed());
+            work.await?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts those contents down as no longer kept that nothing needs, of all whose digests begin with that byte, and returns
+/// the others.
+async fn forget_unneeded(connection: &mut SqliteConnection, first: u8) -> Result<HashSet<ContentDigest>, Fault> {
+    // Longer than any digest, so that it comes after all of them.
+    let (start, end) = ([first], [&[first][..], &[u8::MAX; 32]].concat());
+    let unneeded: bool = sqlx::query_scalar(concat!(
+        "SELECT EXISTS (SELECT 1 FROM contents WHERE digest >= $1 AND digest < $2 AND ",
+        unneeded!(),
+        ")"
+    ))
+    .bind(start.as_slice())
+    .bind(end.as_slice())
+    .fetch_one(&mut *connection)
+    .await?;
+    if unneeded {
+        sqlx::query(concat!("DELETE FROM contents WHERE digest >= $1 AND digest < $2 AND ", unneeded!()))
+            .bind(start.as_slice())
+            .bind(end.as_slice())
+            .execute(&mut *connection)
+            .await?;
+    }
+    let kept: Vec<Vec<u8>> = sqlx::query_scalar("SELECT digest FROM contents WHERE digest >= $1 AND digest < $2")
+        .bind(start.as_slice())
+        .bind(end.as_slice())
+        .fetch_all(connection)
+        .await?;
+    kept.iter().map(|bytes| digest(bytes)).collect()
 }
 
 /// A digest as the database keeps it.
@@ -116,7 +142,8 @@ pub(super) fn digest(bytes: &[u8]) -> Result<ContentDigest, Fault> {
     }
 }
 
-/// Does work on the files of contents where it holds up nobody.
+/// Does work on the files of contents where it holds up nobody: for whoever is asked by a call. Not for the thread that
+/// writes, which may block, nor for anybody whom a blocking thread waits for: where all of those wait, none is left.
 pub(super) async fn on_files<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Fault> {

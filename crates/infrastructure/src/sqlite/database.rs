@@ -18,7 +18,7 @@ use super::{
 };
 use futures::FutureExt;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use sqlx::{Connection, SqliteConnection, SqlitePool};
+use sqlx::SqlitePool;
 use std::{
     fmt,
     fs::{DirBuilder, OpenOptions},
@@ -34,6 +34,7 @@ use toolstead_domain::ports::{
     change_journal::ChangeJournal, clock::Clock, execution_log::ExecutionLog, output_store::OutputStore,
     tool_repository::ToolRepository,
 };
+use uuid::Uuid;
 
 /// The folder beside the database with a lock file for each process that has it open.
 const INSTANCES: &str = "instances";
@@ -63,7 +64,8 @@ impl fmt::Debug for Database {
 
 impl Database {
     /// Opens the database, and makes it where there is none. Brings its schema up to date, marks as interrupted what
-    /// ran in processes that have died, and begins in the background to delete what need not be kept any longer.
+    /// ran in processes that have died, and begins in the background to remove what those left behind and what need not be
+    /// kept any longer.
     ///
     /// Needs a tokio runtime with time.
     ///
@@ -88,14 +90,12 @@ impl Database {
             options.power_safe,
             options.contents.max_bytes / 8,
         ));
-        if instance::bury_the_dead(&mut connection, &instances, &instance).await.map_err(failed)? > 0 {
-            sweep(&mut connection, &blobs, &instances).await.map_err(failed)?;
-        }
+        let dead = instance::bury_the_dead(&mut connection, &instances, &instance).await.map_err(failed)?;
         let recorder = Recorder::open(&path, &options).map_err(failed)?;
         let writer = Writer::spawn(recorder, connection, instance)
             .map_err(|source| OpenError::Other { path: path.clone(), source: source.into() })?;
         let tidying = CancellationToken::new();
-        let tidy = Tidy { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone() };
+        let tidy = Tidy { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone(), instances, dead };
         let (done, tidied) = watch::channel(false);
         let work = tidy.again_and_again(options.retention, options.contents, done);
         tokio::spawn(tidying.clone().run_until_cancelled_owned(work));
@@ -177,31 +177,29 @@ fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what killed processes left of contents.
-async fn sweep(connection: &mut SqliteConnection, blobs: &Arc<Blobs>, instances: &Path) -> Result<(), Fault> {
-    let (unfinished, instances) = (blobs.clone(), instances.to_owned());
-    contents::on_files(move || {
-        unfinished.remove_unfinished(|id| instance::lives(&instances, id));
-        Ok(())
-    })
-    .await?;
-    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    contents::sweep(&mut transaction, blobs).await?;
-    Ok(transaction.commit().await?)
-}
-
 /// Deletes what need not be kept, step by step, between the writes of others.
 struct Tidy {
     writer: Writer,
     blobs: Arc<Blobs>,
     clock: Arc<dyn Clock>,
+    /// The folder of the lock files.
+    instances: PathBuf,
+    /// The processes whose leftovers have not been swept yet. Their lock files say so to whoever comes next.
+    dead: Vec<Uuid>,
 }
 
 impl Tidy {
-    async fn again_and_again(self, audit: Retention, contents: ContentRetention, done: watch::Sender<bool>) {
+    async fn again_and_again(mut self, audit: Retention, contents: ContentRetention, done: watch::Sender<bool>) {
         loop {
             let expiry = audit.expiry(self.clock.now());
             all("rows of the audit trail", || self.writer.delete_expired(expiry)).await;
+            match self.sweep(contents.max_bytes).await {
+                Err(fault) if !matches!(*fault, Fault::Closed) => {
+                    let fault: &(dyn std::error::Error + 'static) = &*fault;
+                    tracing::warn!(error = fault, "could not remove what killed processes left behind");
+                }
+                _ => {}
+            }
             all("outputs and changes of files", || {
                 let (blobs, now) = (self.blobs.clone(), self.clock.now());
                 self.writer.apply(move |connection| {
@@ -215,6 +213,25 @@ impl Tidy {
                 () = self.blobs.grown() => {}
             }
         }
+    }
+
+    /// Removes what killed processes left of contents. Also before something is forgotten to make space: what nothing
+    /// needs goes first.
+    async fn sweep(&mut self, max_bytes: u64) -> Result<(), Arc<Fault>> {
+        if self.dead.is_empty()
+            && self.writer.apply(|connection| contents::total(connection).boxed()).await? <= max_bytes
+        {
+            return Ok(());
+        }
+        let (unfinished, instances) = (self.blobs.clone(), self.instances.clone());
+        contents::on_files(move || {
+            unfinished.remove_unfinished(|id| instance::lives(&instances, id));
+            Ok(())
+        })
+        .await?;
+        contents::sweep(&self.writer, &self.blobs).await?;
+        instance::remove_lock_files(&self.instances, &std::mem::take(&mut self.dead));
+        Ok(())
     }
 }
 

@@ -55,13 +55,14 @@ impl Drop for Instance {
     }
 }
 
-/// Marks as interrupted what ran in processes that are dead, and removes their lock files. Returns how many died.
+/// Marks as interrupted what ran in processes that are dead, and returns which died. Their lock files stay until
+/// [`remove_lock_files`], for as long as something of theirs is still to be done.
 pub(super) async fn bury_the_dead(
     connection: &mut SqliteConnection,
     folder: &Path,
     own: &Instance,
-) -> Result<usize, Fault> {
-    let mut dead = 0;
+) -> Result<Vec<Uuid>, Fault> {
+    let mut dead = Vec::new();
     let running: BTreeSet<Uuid> = sqlx::query_scalar(
         "SELECT DISTINCT instance FROM tool_executions INDEXED BY tool_executions_running WHERE instance IS NOT NULL",
     )
@@ -83,12 +84,22 @@ pub(super) async fn bury_the_dead(
                 .execute(&mut *connection)
                 .await?;
         }
-        // Somebody else may have removed it, and a file that stays does no harm.
-        let _ = std::fs::remove_file(&path);
         drop(lock);
-        dead += 1;
+        dead.push(id);
     }
     Ok(dead)
+}
+
+/// Removes the lock files of processes that are dead: nobody needs to know any more that they lived.
+pub(super) fn remove_lock_files(folder: &Path, dead: &[Uuid]) {
+    for id in dead {
+        let path = lock_path(folder, *id);
+        // The process that looked dead may have been about to take its lock.
+        if let Some(_lock) = lock_of_the_dead(&path) {
+            // Somebody else may have removed it, and a file that stays does no harm.
+            let _ = std::fs::remove_file(&path);
+        }
+    }
 }
 
 /// Whether the process of that id lives, or cannot be told from one that does.

@@ -27,6 +27,7 @@ fn migrations() -> Vec<Migration> {
         migration!(1, "0001_create_tools.sql"),
         migration!(2, "0002_create_tool_executions.sql"),
         migration!(3, "0003_create_outputs_and_changes.sql"),
+        migration!(4, "0004_total_contents.sql"),
     ]
 }
 

@@ -44,9 +44,10 @@ impl SqliteOutputStore {
     }
 
     async fn keep(&self, output: NewOutput, content: &[u8]) -> Result<StoredOutput, Arc<Fault>> {
+        let content: Arc<[u8]> = content.into();
         loop {
-            let mut prepared = contents::prepare(&self.blobs, vec![content.to_vec()]).await?;
-            let Some(prepared) = prepared.pop() else { continue };
+            let (blobs, content) = (self.blobs.clone(), content.clone());
+            let prepared = contents::on_files(move || blobs.prepare(&content)).await?;
             let (blobs, output) = (self.blobs.clone(), output.clone());
             let stored = self.writer.apply(move |connection| insert(connection, blobs, output, prepared).boxed());
             // Retention may have removed the content between the two steps. Then it is written again.

@@ -2,7 +2,7 @@
 
 use super::{blobs::Blobs, contents, fault::Fault};
 use sqlx::{Connection, SqliteConnection};
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use toolstead_domain::ports::clock::Timestamp;
 
 /// What is kept of the audit trail. Older rows are deleted in the background when a database is opened and from
@@ -89,14 +89,12 @@ const CONTENT_STEP: u64 = 50;
 /// more. Returns how many it forgot; 0 when none is left.
 pub(super) async fn forget_some(
     connection: &mut SqliteConnection,
-    blobs: &Arc<Blobs>,
+    blobs: &Blobs,
     retention: ContentRetention,
     now: Timestamp,
 ) -> Result<u64, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let kept: i64 =
-        sqlx::query_scalar("SELECT coalesce(sum(bytes), 0) FROM contents").fetch_one(&mut *transaction).await?;
-    let (mut kept, oldest) = (kept.unsigned_abs(), before(now, retention.max_age));
+    let (mut kept, oldest) = (contents::total(&mut transaction).await?, before(now, retention.max_age));
     let (mut forgotten, mut digests) = (0, Vec::new());
     while forgotten < CONTENT_STEP {
         let Some((is_output, seq, time)) = oldest_of_all(&mut transaction).await? else { break };
@@ -104,20 +102,16 @@ pub(super) async fn forget_some(
             break;
         }
         for digest in forget(&mut transaction, is_output, seq).await? {
-            if !digests.contains(&digest)
-                && let Some(bytes) = contents::size_if_unneeded(&mut transaction, &digest).await?
-            {
+            if let Some(bytes) = contents::forget_if_unneeded(&mut transaction, &digest).await? {
                 kept = kept.saturating_sub(bytes);
-                digests.push(digest);
+                digests.push(contents::digest(&digest)?);
             }
         }
         forgotten += 1;
     }
     transaction.commit().await?;
     if !digests.is_empty() {
-        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-        contents::remove_unneeded(&mut transaction, blobs, &digests).await?;
-        transaction.commit().await?;
+        contents::remove_unknown(connection, blobs, &digests).await?;
     }
     Ok(forgotten)
 }
