@@ -254,7 +254,7 @@ impl ExecuteToolHandler {
         let time = self.settings.time_for(&registered.tool, command.timeout);
         let outputs = self.ports.outputs.as_ref();
         let Prepared { arguments, references, max_output } =
-            arguments::prepare(&registered, command, outputs, record).await?;
+            arguments::prepare(&registered, command, outputs, record, time).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
         hooks::before(&self.ports.hooks, &registered, &mut call, record, &command.cancel).await?;
 

@@ -4,9 +4,11 @@ use super::{
     ExecuteToolCommand, ExecuteToolError,
     record::Record,
     references::{self, Substituted},
+    running,
 };
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 use toolstead_domain::{
     coercion::coerce, error_kind::ErrorKind, ports::output_store::OutputStore, tool_failure::ToolFailure,
     tool_input_schema::InvalidArguments,
@@ -29,12 +31,14 @@ pub(super) struct Prepared {
 /// Puts stored outputs in the place of references, renames the parameters of another spelling, repairs harmless slips,
 /// and validates.
 ///
-/// References come first, so that every later step, the spellings' rules among them, sees values and nothing else.
+/// References come first, so that every later step, the spellings' rules among them, sees values and nothing else. Reading
+/// what they name ends with the signal, and after `time`.
 pub(super) async fn prepare(
     registered: &Registered,
     command: &ExecuteToolCommand,
     outputs: &dyn OutputStore,
     record: &mut Record,
+    time: Duration,
 ) -> Result<Prepared, ExecuteToolError> {
     let mut arguments = match &command.arguments {
         Value::Object(arguments) => arguments.clone(),
@@ -46,36 +50,43 @@ pub(super) async fn prepare(
         }
     };
     let max_output = take_max_output(registered, &mut arguments)?;
-    let substituted = references::substitute(arguments, &command.principal, outputs).await;
-    let Substituted { arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
+    let substituted = references::substitute(arguments, &command.principal, outputs);
+    let substituted = running::bounded(&registered.tool, substituted, &command.cancel, time).await?;
+    let Substituted { mut arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
     if !references.is_empty() {
         record.substituted(&arguments);
     }
-    let as_texts = (!texts.is_empty()).then(|| references::with_texts(&arguments, texts));
-    let arguments = match (spelled(registered, &command.tool, arguments), as_texts) {
+    rewrite(registered, &command.tool, &mut arguments)?;
+    let arguments = match checked(registered, arguments) {
+        Ok(arguments) => arguments,
         // A value may be wanted as the text that it was kept as.
-        (Err(error), Some(as_texts)) => {
-            let fitting = spelled(registered, &command.tool, as_texts.clone()).map_err(|_| error)?;
+        Err(unfit) if !texts.is_empty() => {
+            let Unfit { error, paths, arguments } = *unfit;
+            let mut given = command.arguments.as_object().cloned().unwrap_or_default();
+            if rewrite(registered, &command.tool, &mut given).is_err() {
+                return Err(error);
+            }
+            let as_texts =
+                references::put_texts(arguments, given, &texts, &paths).map_err(ExecuteToolError::Refused)?;
+            let as_texts = checked(registered, as_texts).map_err(|_| error)?;
             record.substituted(&as_texts);
-            fitting
+            as_texts
         }
-        (arguments, _) => arguments?,
+        Err(unfit) => return Err(unfit.error),
     };
     Ok(Prepared { arguments, references, max_output })
 }
 
-/// The arguments in the tool's own spelling, valid.
-fn spelled(
+/// Turns the arguments into the tool's own spelling.
+fn rewrite(
     registered: &Registered,
     called_as: &str,
-    mut arguments: Map<String, Value>,
-) -> Result<Map<String, Value>, ExecuteToolError> {
+    arguments: &mut Map<String, Value>,
+) -> Result<(), ExecuteToolError> {
     // A spelling's own renames apply under its name; those of the canonical name apply always.
     let name = registered.tool.name().as_str();
-    for alias in registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name) {
-        alias.rewrite(&mut arguments).map_err(ExecuteToolError::Refused)?;
-    }
-    validated(registered, arguments)
+    let mut aliases = registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
+    aliases.try_for_each(|alias| alias.rewrite(arguments)).map_err(ExecuteToolError::Refused)
 }
 
 fn take_max_output(
@@ -99,13 +110,30 @@ fn take_max_output(
 /// The arguments, valid; repaired only where they are not valid as they are.
 pub(super) fn validated(
     registered: &Registered,
-    mut arguments: Map<String, Value>,
+    arguments: Map<String, Value>,
 ) -> Result<Map<String, Value>, ExecuteToolError> {
+    checked(registered, arguments).map_err(|unfit| unfit.error)
+}
+
+/// Arguments that do not fit.
+struct Unfit {
+    error: ExecuteToolError,
+    /// Where: JSON Pointers.
+    paths: Vec<String>,
+    /// As they were.
+    arguments: Map<String, Value>,
+}
+
+fn checked(registered: &Registered, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, Box<Unfit>> {
     let tool = &registered.tool;
-    let schema = registered.input_schema().map_err(|error| {
-        let message = format!("the tool `{}` cannot be called: {error}", tool.name());
-        ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message))
-    })?;
+    let schema = match registered.input_schema() {
+        Ok(schema) => schema,
+        Err(error) => {
+            let message = format!("the tool `{}` cannot be called: {error}", tool.name());
+            let error = ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message));
+            return Err(Box::new(Unfit { error, paths: Vec::new(), arguments }));
+        }
+    };
     let mut value = Value::Object(arguments);
     let Err(mut error) = schema.validate(&value) else { return Ok(object(value)) };
     arguments = object(value);
@@ -118,7 +146,9 @@ pub(super) fn validated(
             Err(rest) => error = rest,
         }
     }
-    Err(ExecuteToolError::Refused(invalid(tool.name().as_str(), &error)))
+    let paths = error.violations.iter().map(|one| one.path.clone()).collect();
+    let error = ExecuteToolError::Refused(invalid(tool.name().as_str(), &error));
+    Err(Box::new(Unfit { error, paths, arguments: as_given }))
 }
 
 fn invalid(tool: &str, error: &InvalidArguments) -> ToolFailure {

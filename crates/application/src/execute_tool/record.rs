@@ -68,7 +68,7 @@ impl Record {
         self.0.arguments_digest = digest(arguments).0;
     }
 
-    /// A hook gave the call other arguments.
+    /// A hook gave the call other arguments. It saw values, so the row keeps values from now on, and no references.
     pub(super) fn rewritten(&mut self, arguments: &Map<String, Value>) {
         self.0.arguments_digest = digest(arguments).0;
         self.0.arguments = kept(&Value::Object(arguments.clone()), self.1);

@@ -10,6 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use selection::select;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, io::Read};
+use tokio::sync::Semaphore;
 use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{
@@ -24,18 +25,28 @@ use toolstead_domain::{
 const MAX_REFERENCES: usize = 64;
 /// All arguments of a call with what was put in, as JSON: as much as one message may have.
 const MAX_BYTES: usize = 16 << 20;
+/// Bytes of stored outputs that are read through for the `select` of one call, those of an output for each reference to
+/// it.
+const MAX_READ_THROUGH: u64 = 64 << 20;
+/// Outputs that are read at once, by all calls: each takes a thread and the memory of its content and values.
+static READERS: Semaphore = Semaphore::const_new(2);
 /// So many handles are named where one is unknown.
 const TOLD_HANDLES: usize = 5;
+
+const TAKE_A_PART: &str = "Take a part of it with `select`, or of a file.";
 
 /// Arguments without references.
 #[derive(Debug)]
 pub(super) struct Substituted {
     pub(super) arguments: Map<String, Value>,
-    /// The values that were put in and are no texts, as the texts that they were kept as, by their place.
-    pub(super) texts: Vec<(String, String)>,
+    /// The values that were put in and are no texts, as the texts that they were kept as.
+    pub(super) texts: Texts,
     /// What was put in where, in words.
     pub(super) references: Vec<String>,
 }
+
+/// Texts by what a reference says: the handle and the selection.
+pub(super) type Texts = BTreeMap<(OutputHandle, Option<String>), String>;
 
 /// One reference.
 #[derive(Debug)]
@@ -54,7 +65,7 @@ pub(super) async fn substitute(
     let mut arguments = Value::Object(arguments);
     let mut found = BTreeMap::new();
     collect(&arguments, &mut String::new(), &mut found);
-    let mut substituted = Substituted { arguments: Map::new(), texts: Vec::new(), references: Vec::new() };
+    let mut substituted = Substituted { arguments: Map::new(), texts: Texts::new(), references: Vec::new() };
     let count: usize = found.values().map(Vec::len).sum();
     if count > MAX_REFERENCES {
         let message =
@@ -62,34 +73,35 @@ pub(super) async fn substitute(
         return Err(ToolFailure::new(ErrorKind::TooLarge, message));
     }
     // Each output is read once and let go before the next one.
-    let mut bytes = if count > 0 { length(&arguments) } else { 0 };
+    let mut left = if count > 0 { MAX_BYTES.saturating_sub(length(&arguments)) } else { 0 };
+    let mut to_read_through = MAX_READ_THROUGH;
     for (handle, references) in found {
         let Some(stored) = outputs.find(principal, handle).await.map_err(unreadable)? else {
             return Err(unknown(handle, principal, outputs).await);
         };
-        let whole = references.iter().filter(|reference| reference.select.is_none()).count();
-        let too_large = (stored.bytes as usize).saturating_mul(whole).saturating_add(bytes) > MAX_BYTES;
-        if too_large {
+        let (parts, whole): (Vec<_>, Vec<_>) = references.iter().partition(|reference| reference.select.is_some());
+        if stored.bytes.saturating_mul(whole.len() as u64) > left as u64 {
             return Err(over(&stored));
         }
+        let through = stored.bytes.saturating_mul(parts.len() as u64);
+        to_read_through = to_read_through.checked_sub(through).ok_or_else(|| too_much_to_read(&stored))?;
         let Some(content) = outputs.open(principal, handle).await.map_err(unreadable)? else {
             return Err(unknown(handle, principal, outputs).await);
         };
-        let read = {
-            let stored = stored.clone();
-            tokio::task::spawn_blocking(move || values(content, &stored, references, MAX_BYTES - bytes.min(MAX_BYTES)))
-        };
-        for (reference, value, text) in read.await.map_err(|ended| unreadable_content(ended.into()))?? {
-            bytes = bytes.saturating_add(length(&value));
-            if bytes > MAX_BYTES {
-                return Err(over(&stored));
+        // The thread keeps its permit also when the call is gone before it ends.
+        let permit = READERS.acquire().await.map_err(|closed| unreadable_content(closed.into()))?;
+        let read = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            values(content, &stored, references, left)
+        });
+        for resolved in read.await.map_err(|ended| unreadable_content(ended.into()))?? {
+            left = left.saturating_sub(resolved.bytes);
+            substituted.references.push(resolved.told);
+            if let Some(text) = resolved.text {
+                substituted.texts.insert((handle, resolved.reference.select), text);
             }
-            substituted.references.push(told(&reference, &stored, &value));
-            if let Some(text) = text {
-                substituted.texts.push((reference.place.clone(), text));
-            }
-            if let Some(place) = arguments.pointer_mut(&reference.place) {
-                *place = value;
+            if let Some(place) = arguments.pointer_mut(&resolved.reference.place) {
+                *place = resolved.value;
             }
         }
     }
@@ -99,17 +111,44 @@ pub(super) async fn substitute(
     Ok(substituted)
 }
 
-/// The arguments with these texts in these places.
-pub(super) fn with_texts(arguments: &Map<String, Value>, texts: Vec<(String, String)>) -> Map<String, Value> {
-    let mut arguments = Value::Object(arguments.clone());
-    for (place, text) in texts {
-        if let Some(place) = arguments.pointer_mut(&place) {
-            *place = text.into();
+/// Puts the texts in the place of those values to which one of the paths leads or leads into; if it is none of them, of
+/// all values. `given` are the same arguments, with the references.
+///
+/// # Errors
+/// `too_large` where the arguments become that.
+pub(super) fn put_texts(
+    arguments: Map<String, Value>,
+    given: Map<String, Value>,
+    texts: &Texts,
+    paths: &[String],
+) -> Result<Map<String, Value>, ToolFailure> {
+    let mut found = BTreeMap::new();
+    collect(&Value::Object(given), &mut String::new(), &mut found);
+    let mut places: Vec<(String, &String)> = Vec::new();
+    for (handle, references) in found {
+        for Reference { place, select } in references {
+            places.extend(texts.get(&(handle, select)).map(|text| (place, text)));
         }
     }
+    let is_meant = |place: &str| {
+        paths.iter().any(|path| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    };
+    if places.iter().any(|(place, _)| is_meant(place)) {
+        places.retain(|(place, _)| is_meant(place));
+    }
+    let mut arguments = Value::Object(arguments);
+    for (place, text) in places {
+        if let Some(place) = arguments.pointer_mut(&place) {
+            *place = text.as_str().into();
+        }
+    }
+    if length(&arguments) > MAX_BYTES {
+        let message = format!("with the stored outputs as texts the arguments are larger than {MAX_BYTES} bytes");
+        return Err(ToolFailure::new(ErrorKind::TooLarge, message).next(TAKE_A_PART));
+    }
     match arguments {
-        Value::Object(members) => members,
-        _ => Map::new(),
+        Value::Object(members) => Ok(members),
+        _ => Ok(Map::new()),
     }
 }
 
@@ -148,22 +187,32 @@ fn reference(value: &Value) -> Option<(OutputHandle, Option<String>)> {
     }
 }
 
-/// A reference, its value, and the text of a value that is no text itself.
-type Resolved = (Reference, Value, Option<String>);
+/// What a reference means.
+struct Resolved {
+    reference: Reference,
+    value: Value,
+    /// The text of a value that is no text itself.
+    text: Option<String>,
+    /// Of the value, as compact JSON.
+    bytes: usize,
+    /// What it is, in words.
+    told: String,
+}
 
-/// Reads the output and makes of it what each reference means: the value, and its text where it is no text itself.
+/// Reads the output and makes of it what each reference means, of `left` bytes at most in all.
 fn values(
     content: impl Read,
     stored: &StoredOutput,
     references: Vec<Reference>,
-    most: usize,
+    mut left: usize,
 ) -> Result<Vec<Resolved>, ToolFailure> {
+    // Whoever calls has checked the size against the bounds.
     let mut bytes = Vec::with_capacity(stored.bytes as usize);
     // A content has the size that is told; a store that errs must not fill the memory.
     content.take(stored.bytes).read_to_end(&mut bytes).map_err(|error| unreadable_content(error.into()))?;
     let text = String::from_utf8(bytes);
-    let value = |reference: &Reference| match (&text, &reference.select) {
-        (Ok(text), Some(pointer)) => select(text, pointer, most).map_err(|why| {
+    let value = |reference: &Reference, left: usize| match (&text, &reference.select) {
+        (Ok(text), Some(pointer)) => select(text, pointer, left).map_err(|why| {
             let message = format!("`{pointer}` cannot be selected in `{}`: {why}", stored.handle);
             ToolFailure::new(ErrorKind::InvalidInput, message)
         }),
@@ -182,13 +231,15 @@ fn values(
             Err(ToolFailure::new(ErrorKind::InvalidInput, message))
         }
     };
-    references
-        .into_iter()
-        .map(|reference| {
-            let (value, text) = value(&reference)?;
-            Ok((reference, value, text))
-        })
-        .collect()
+    let mut all = Vec::with_capacity(references.len());
+    for reference in references {
+        let (value, text) = value(&reference, left)?;
+        let bytes = length(&value);
+        left = left.checked_sub(bytes).ok_or_else(|| over(stored))?;
+        let told = told(&reference, stored, bytes);
+        all.push(Resolved { reference, value, text, bytes, told });
+    }
+    Ok(all)
 }
 
 /// Bytes of the value as compact JSON.
@@ -209,12 +260,12 @@ fn length(value: &Value) -> usize {
     count.0
 }
 
-fn told(reference: &Reference, stored: &StoredOutput, value: &Value) -> String {
+fn told(reference: &Reference, stored: &StoredOutput, bytes: usize) -> String {
     let Reference { place, select } = reference;
     let whole = format!("the stored output `{}` ({} bytes of {})", stored.handle, stored.bytes, stored.media_type);
     match select {
         None => format!("`{place}` is {whole}"),
-        Some(pointer) => format!("`{place}` is `{pointer}` of {whole}: {} bytes", length(value)),
+        Some(pointer) => format!("`{place}` is `{pointer}` of {whole}: {bytes} bytes"),
     }
 }
 
@@ -235,7 +286,16 @@ fn over(stored: &StoredOutput) -> ToolFailure {
         "with the stored output `{}` ({} bytes) the arguments are larger than {MAX_BYTES} bytes",
         stored.handle, stored.bytes
     );
-    ToolFailure::new(ErrorKind::TooLarge, message).next("Take a part of it with `select`, or of a file.")
+    ToolFailure::new(ErrorKind::TooLarge, message).next(TAKE_A_PART)
+}
+
+fn too_much_to_read(stored: &StoredOutput) -> ToolFailure {
+    let message = format!(
+        "with `select` in the stored output `{}` ({} bytes) more than {MAX_READ_THROUGH} bytes would be read through, \
+         which count for each reference",
+        stored.handle, stored.bytes
+    );
+    ToolFailure::new(ErrorKind::TooLarge, message).next("Select fewer parts in one call.")
 }
 
 fn unreadable(error: StoreError) -> ToolFailure {

@@ -14,6 +14,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     permission::grant::Grant,
     ports::tool_provider::{CallContext, CallOutcome, ToolProvider},
+    tool::Tool,
     tool_call::ToolCall,
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
@@ -27,7 +28,7 @@ pub(super) async fn accesses(
     at_most: Duration,
 ) -> Result<Vec<Access>, ExecuteToolError> {
     let work = provider.accesses(call);
-    bounded(call, work, cancel, at_most).await?.map_err(ExecuteToolError::Refused)
+    bounded(&call.tool, work, cancel, at_most).await?.map_err(ExecuteToolError::Refused)
 }
 
 /// Runs the call until it ends, is taken back, or is a grace past its deadline. Whichever comes first, the provider's
@@ -54,7 +55,7 @@ pub(super) async fn run(
         output_characters: settings.output_characters,
     };
     let work = provider.call(call, &context);
-    match bounded(call, work, &command.cancel, time + settings.grace).await? {
+    match bounded(&call.tool, work, &command.cancel, time + settings.grace).await? {
         Ok(outcome) => Ok(outcome),
         Err(failure) => {
             if let Some(cause) = &failure.source {
@@ -65,8 +66,9 @@ pub(super) async fn run(
     }
 }
 
-async fn bounded<T>(
-    call: &ToolCall,
+/// Does the work of a call of the tool until it ends, is taken back, or is out of time.
+pub(super) async fn bounded<T>(
+    tool: &Tool,
     work: impl Future<Output = Result<T, ToolFailure>>,
     cancel: &CancelSignal,
     at_most: Duration,
@@ -75,13 +77,13 @@ async fn bounded<T>(
         biased;
         done = AssertUnwindSafe(work).catch_unwind() => match done {
             Ok(done) => Ok(done),
-            Err(panic) => Err(panicked(&format!("the tool `{}`", call.tool.name()), panic.as_ref())),
+            Err(panic) => Err(panicked(&format!("the tool `{}`", tool.name()), panic.as_ref())),
         },
         reason = cancel.cancelled() => match reason {
-            CancelReason::Deadline => Err(late(call, at_most)),
+            CancelReason::Deadline => Err(late(tool, at_most)),
             CancelReason::Client | CancelReason::Shutdown => Err(ExecuteToolError::Cancelled(reason)),
         },
-        () = tokio::time::sleep(at_most) => Err(late(call, at_most)),
+        () = tokio::time::sleep(at_most) => Err(late(tool, at_most)),
     }
 }
 
@@ -92,7 +94,7 @@ pub(super) fn panicked(what: &str, panic: &(dyn Any + Send)) -> ExecuteToolError
     ExecuteToolError::Failed(ToolFailure::new(ErrorKind::Internal, format!("{what} failed unexpectedly")))
 }
 
-fn late(call: &ToolCall, time: Duration) -> ExecuteToolError {
-    let message = format!("The tool `{}` did not end within {} s and was stopped.", call.tool.name(), time.as_secs());
+fn late(tool: &Tool, time: Duration) -> ExecuteToolError {
+    let message = format!("The tool `{}` did not end within {} s and was stopped.", tool.name(), time.as_secs());
     ExecuteToolError::Failed(ToolFailure::new(ErrorKind::Timeout, message).next("Ask for less, or allow more time."))
 }

@@ -20,9 +20,10 @@ use toolstead_domain::{
         approver::{Approval, Unattended},
         caller::SilentCaller,
         clock::Timestamp,
-        output_store::{NoOutputs, OutputStore},
+        output_store::{NoOutputs, OutputHandle, OutputStore, StoredContent, StoredOutput},
         tool_hook::HookVerdict,
         tool_provider::ToolProvider,
+        tool_repository::StoreError,
     },
     testing::{
         fixed_clock::FixedClock,
@@ -431,6 +432,71 @@ async fn a_stored_value_becomes_its_text_where_a_text_is_wanted() {
     }
     house.call("echo", json!({"any": {"$ref": "o1", "select": "/rows"}})).await;
     assert_eq!(house.provider.calls().last().unwrap().arguments["any"], json!([1, 2]));
+}
+
+#[tokio::test]
+async fn only_those_stored_values_become_texts_where_a_text_is_wanted() {
+    let outputs = Arc::new(InMemoryOutputStore::new());
+    let huge = format!("{{\"n\":[{}0]}}", "\"\",".repeat(5 << 20));
+    for (media_type, content) in [("application/json", r#"{"n": [1, 2]}"#.to_owned()), ("application/json", huge)] {
+        outputs.store(&Principal::local(), samples::call_id(1), media_type, content.as_bytes()).await.unwrap();
+    }
+    let schema = json!({"type": "object", "additionalProperties": false, "properties": {
+        "text": {"type": "string"}, "value": {"type": "object"}, "texts": {"type": "array", "items": {"type": "string"}},
+        "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}});
+    let mut tool = tool_with_schema("both", schema);
+    tool.aliases =
+        vec![Alias { name: "Both", dialect: Dialect::ClaudeCode, rewrites: &[Rewrite::Rename("body", "text")] }];
+    let both = ScriptedTool::of(tool).touches(write("/w/a")).answers(ToolResult::text("kept"));
+    let rules = vec![(Effect::Allow, "Write")];
+    let house = Plan { outputs, rules, ..Default::default() }.house(provider().with(both)).await;
+    let check = async |tool: &str, given: Value, expected: Value| {
+        assert_eq!(house.call(tool, given).await, "kept");
+        assert_eq!(Value::Object(house.provider.calls().last().unwrap().arguments.clone()), expected);
+    };
+    let (all, text, value) = (json!({"$ref": "o1"}), r#"{"n": [1, 2]}"#, json!({"n": [1, 2]}));
+    check("both", json!({"text": all, "value": all}), json!({"text": text, "value": value})).await;
+    check("Both", json!({"body": all, "value": all}), json!({"value": value, "text": text})).await;
+    check("both", json!({"texts": [all], "value": all}), json!({"texts": [text], "value": value})).await;
+    check("both", json!({"either": all}), json!({"either": text})).await;
+    let refused = house.call("both", json!({"text": all, "value": {"$ref": "o1", "select": "/n"}})).await;
+    assert!(refused.contains("/value: expected an object"), "{refused}");
+    // As a text each of its quotes has one byte more.
+    assert_eq!(house.call("both", json!({"value": {"$ref": "o2"}})).await, "kept");
+    let refused = house.call("both", json!({"text": {"$ref": "o2"}})).await;
+    assert!(refused.contains("with the stored outputs as texts the arguments are larger than 16777216"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn looking_for_what_is_referred_to_ends_with_the_signal_and_in_time() {
+    /// Takes the call back as soon as it is asked, and never answers.
+    struct Silent(CancelSignal, bool);
+    #[async_trait]
+    impl OutputStore for Silent {
+        async fn store(&self, _: &Principal, _: CallId, _: &str, _: &[u8]) -> Result<StoredOutput, StoreError> {
+            std::future::pending().await
+        }
+        async fn find(&self, _: &Principal, _: OutputHandle) -> Result<Option<StoredOutput>, StoreError> {
+            if self.1 {
+                self.0.cancel(CancelReason::Client);
+            }
+            std::future::pending().await
+        }
+        async fn open(&self, _: &Principal, _: OutputHandle) -> Result<Option<Box<dyn StoredContent>>, StoreError> {
+            std::future::pending().await
+        }
+        async fn latest(&self, _: &Principal, _: usize) -> Result<Vec<StoredOutput>, StoreError> {
+            std::future::pending().await
+        }
+    }
+    for (cancels, expected) in [(true, ErrorKind::Cancelled), (false, ErrorKind::Timeout)] {
+        let cancel = CancelSignal::new();
+        let plan = Plan { outputs: Arc::new(Silent(cancel.clone(), cancels)), ..Default::default() };
+        let house = plan.house(provider().with(keep_text())).await;
+        let call = ExecuteToolCommand { cancel, ..command("keep", json!({"text": {"$ref": "o1"}})) };
+        assert_eq!(house.handler.handle(call).await.unwrap_err().kind(), expected);
+        assert!(house.provider.calls().is_empty());
+    }
 }
 
 #[tokio::test]

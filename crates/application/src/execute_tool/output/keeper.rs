@@ -1,11 +1,15 @@
 //! Where what is cut goes, and what is said of it.
 
 use serde_json::{Value, json};
+use std::io;
 use toolstead_domain::{
     ports::output_store::{OutputHandle, OutputStore},
     principal::Principal,
     tool_call::CallId,
 };
+
+/// JSON on several lines has at most so many times the bytes of the same on one.
+const MAX_GROWTH: usize = 8;
 
 /// Keeps what is cut of one call's result.
 pub(in crate::execute_tool) struct Keeper<'a> {
@@ -40,6 +44,11 @@ impl<'a> Keeper<'a> {
 
     /// Keeps a content, up to the limit. `of` says which part of the result it is.
     pub(super) async fn keep(&mut self, of: &str, media_type: &str, content: &[u8]) -> Kept {
+        self.keep_beginning(of, media_type, content, content.len()).await
+    }
+
+    /// Keeps a content of which `content` is all, or a beginning that is longer than the limit.
+    async fn keep_beginning(&mut self, of: &str, media_type: &str, content: &[u8], bytes_in_all: usize) -> Kept {
         let is_whole = content.len() <= self.max_bytes;
         let beginning = if is_whole { content } else { up_to(content, self.max_bytes) };
         // What is cut is no JSON any more.
@@ -54,7 +63,7 @@ impl<'a> Keeper<'a> {
         };
         let mut entry = json!({"of": of, "handle": stored.handle.to_string(), "mediaType": stored.media_type, "bytes": stored.bytes});
         if !is_whole {
-            entry["bytesInAll"] = content.len().into();
+            entry["bytesInAll"] = bytes_in_all.into();
         }
         self.kept.push(entry);
         match is_whole {
@@ -68,10 +77,16 @@ impl<'a> Keeper<'a> {
         self.keep("text", "text/plain", text.as_bytes()).await
     }
 
-    /// Keeps a value, on several lines, so that a range of them can be read.
+    /// Keeps a value, on several lines, so that a range of them can be read; on one line where most of the text would be
+    /// blanks, or where only that one is within the limit.
     pub(super) async fn keep_json(&mut self, of: &str, value: &Value) -> Kept {
-        let text = serde_json::to_string_pretty(value).unwrap_or_default();
-        self.keep(of, "application/json", text.as_bytes()).await
+        let mut line = Beginning::of(self.max_bytes.saturating_add(1));
+        // JSON values always serialize, and the beginning takes everything.
+        let _ = serde_json::to_writer(&mut line, value);
+        let mut lines = Beginning::of(self.max_bytes.min(line.in_all.saturating_mul(MAX_GROWTH)));
+        let is_written = serde_json::to_writer_pretty(Whole(&mut lines), value).is_ok();
+        let text = if is_written { lines } else { line };
+        self.keep_beginning(of, "application/json", &text.bytes, text.in_all).await
     }
 
     /// What was kept, for the result's `_meta`.
@@ -96,6 +111,48 @@ impl Kept {
             Self::Beginning(handle, bytes) => format!("its first {bytes} bytes are `{handle}`, the rest is not kept"),
             Self::Nothing => "it is not kept: ask for less at a time".into(),
         }
+    }
+}
+
+/// Takes so many bytes of what is written, and counts all of them.
+struct Beginning {
+    bytes: Vec<u8>,
+    most: usize,
+    in_all: usize,
+}
+
+impl Beginning {
+    fn of(most: usize) -> Self {
+        Self { bytes: Vec::new(), most, in_all: 0 }
+    }
+}
+
+impl io::Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = self.most - self.bytes.len();
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.in_all += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Fails as soon as not all fits.
+struct Whole<'a>(&'a mut Beginning);
+
+impl io::Write for Whole<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.in_all + bytes.len() > self.0.most {
+            true => Err(io::ErrorKind::FileTooLarge.into()),
+            false => self.0.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -188,3 +188,22 @@ async fn what_could_not_be_kept_is_said_to_be_lost() {
     assert_eq!(kept(&outputs, "o1").await, "ä".repeat(4000));
     assert_eq!(result.as_object()["_meta"][OUTPUTS][0]["bytesInAll"], 18_000);
 }
+
+#[tokio::test]
+async fn a_kept_value_has_lines_unless_they_would_be_mostly_blanks() {
+    async fn check(value: &Value, max_bytes: usize, expected: &str) -> Value {
+        let (outputs, owner) = (InMemoryOutputStore::new(), Principal::local());
+        let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), max_bytes);
+        keeper.keep_json("structuredContent", value).await;
+        assert_eq!(kept(&outputs, "o1").await, expected);
+        keeper.take_list().remove(0)
+    }
+    let value = json!({"a": [1, 2]});
+    check(&value, 100, "{\n  \"a\": [\n    1,\n    2\n  ]\n}").await;
+    assert_eq!(check(&value, 11, r#"{"a":[1,2]}"#).await["mediaType"], "application/json");
+    let cut = check(&value, 10, r#"{"a":[1,2]"#).await;
+    assert_eq!((&cut["mediaType"], &cut["bytes"], &cut["bytesInAll"]), (&json!("text/plain"), &json!(10), &json!(11)));
+    // A hundred levels down each zero would be a line of two hundred blanks.
+    let deep = (0..100).fold(json!(vec![0; 10_000]), |value, _| json!([value]));
+    check(&deep, 64 << 20, &deep.to_string()).await;
+}

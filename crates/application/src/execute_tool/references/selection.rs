@@ -1,9 +1,15 @@
-//! A part of a JSON text, by JSON Pointer (RFC 6901). Only the way to it is read, so that a small part of a large output
-//! costs little memory.
+//! A part of a JSON text, by JSON Pointer (RFC 6901). The text is read once, and only the part is kept of it, so that a
+//! small part of a large output costs little memory.
 
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
 use serde_json::{Value, value::RawValue};
-use std::collections::BTreeMap;
+use std::{collections::BTreeSet, fmt};
 
+/// Steps of a pointer; a JSON text that is nested as deep as this is no value for serde_json either.
+const MAX_STEPS: usize = 100;
 /// So many keys of an object are named where a pointer leads nowhere.
 const TOLD_KEYS: usize = 20;
 /// A key is named up to this length, in characters.
@@ -14,56 +20,142 @@ const TOLD_KEY: usize = 60;
 /// # Errors
 /// Why there is none, as the end of a sentence that names the nearest place on the way.
 pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, Option<String>), String> {
-    let mut at: &RawValue = serde_json::from_str(text).map_err(|error| format!("it is no JSON text ({error})"))?;
-    let steps = match pointer.strip_prefix('/') {
-        Some(steps) => steps.split('/').collect(),
+    let steps: Vec<String> = match pointer.strip_prefix('/') {
+        Some(steps) => {
+            steps.split('/').take(MAX_STEPS + 1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
+        }
         None if pointer.is_empty() => Vec::new(),
         None => return Err("a JSON Pointer is empty or begins with `/`, such as `/rows/3`".into()),
     };
-    let mut way = String::new();
-    for step in steps {
-        at = below(at, &step.replace("~1", "/").replace("~0", "~")).map_err(|why| {
-            let place = if way.is_empty() { "the whole" } else { way.as_str() };
-            format!("{} is {why}", if way.is_empty() { place.to_owned() } else { format!("`{place}`") })
-        })?;
-        way.push('/');
-        way.push_str(step);
+    if steps.len() > MAX_STEPS {
+        return Err(format!("a JSON Pointer of more than {MAX_STEPS} steps is not followed"));
     }
-    if at.get().len() > most {
-        return Err(format!("it has {} bytes, which are too many", at.get().len()));
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let found = Way { steps: &steps }.deserialize(&mut reader).and_then(|found| reader.end().map(|()| found));
+    let part = match found.map_err(|error| format!("it is no JSON text ({error})"))? {
+        Ok(part) => part.get(),
+        Err(end) => {
+            let way: Vec<&str> = pointer.split('/').take(steps.len() - end.left + 1).collect();
+            let place = if way.len() > 1 { format!("`{}`", way.join("/")) } else { "the whole".into() };
+            return Err(format!("{place} is {}", end.instead));
+        }
+    };
+    if part.len() > most {
+        return Err(format!("it has {} bytes, which are too many", part.len()));
     }
-    match serde_json::from_str(at.get()).map_err(|error| error.to_string())? {
+    match serde_json::from_str(part).map_err(|error| error.to_string())? {
         Value::String(text) => Ok((text.into(), None)),
-        value => Ok((value, Some(at.get().to_owned()))),
+        value => Ok((value, Some(part.to_owned()))),
     }
 }
 
-/// One step on the way; an error says what there is instead.
-fn below<'a>(value: &'a RawValue, step: &str) -> Result<&'a RawValue, String> {
-    match value.get().as_bytes().first() {
-        Some(b'{') => {
-            let members: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).map_err(|e| e.to_string())?;
-            members.get(step).copied().ok_or_else(|| keys(&members))
+/// The steps that are left.
+#[derive(Clone, Copy)]
+struct Way<'s> {
+    steps: &'s [String],
+}
+
+/// Where a way ends too early.
+struct End {
+    /// The steps that could not be made.
+    left: usize,
+    /// What there is, in words.
+    instead: String,
+}
+
+impl<'de> DeserializeSeed<'de> for Way<'_> {
+    type Value = Result<&'de RawValue, End>;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
+        match self.steps {
+            [] => <&RawValue>::deserialize(reader).map(Ok),
+            _ => reader.deserialize_any(self),
         }
-        Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(|error| error.to_string())?;
-            // RFC 6901, section 4: digits without a leading zero.
-            let is_index = step == "0" || !step.starts_with(['0', '+']);
-            let item = step.parse().ok().filter(|_| is_index).and_then(|at: usize| items.get(at).copied());
-            item.ok_or_else(|| format!("an array of {} items, counted from 0", items.len()))
-        }
-        Some(b'"') => Err("a string".into()),
-        _ => Err(value.get().to_owned()),
     }
 }
 
-fn keys(members: &BTreeMap<String, &RawValue>) -> String {
-    let named: Vec<String> = members
-        .keys()
-        .take(TOLD_KEYS)
-        .map(|key| format!("`{}`", key.chars().take(TOLD_KEY).collect::<String>()))
-        .collect();
-    let more = members.len().saturating_sub(TOLD_KEYS);
+impl Way<'_> {
+    fn ends<'de, E>(self, instead: impl Into<String>) -> Result<Result<&'de RawValue, End>, E> {
+        Ok(Err(End { left: self.steps.len(), instead: instead.into() }))
+    }
+}
+
+/// One step. Everything beside the way is passed over and not kept.
+impl<'de> Visitor<'de> for Way<'_> {
+    type Value = Result<&'de RawValue, End>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let (mut found, mut count, mut keys) = (None, 0_usize, BTreeSet::new());
+        while let Some(key) = members.next_key::<String>()? {
+            count += 1;
+            // Of several members of one name the last one counts, as everywhere in serde_json.
+            if key == self.steps[0] {
+                found = Some(members.next_value_seed(Way { steps: &self.steps[1..] })?);
+                continue;
+            }
+            members.next_value::<IgnoredAny>()?;
+            if found.is_none() {
+                keys.insert(key.chars().take(TOLD_KEY).collect::<String>());
+                if keys.len() > TOLD_KEYS {
+                    keys.pop_last();
+                }
+            }
+        }
+        found.map_or_else(|| self.ends(told(&keys, count)), Ok)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let step = &self.steps[0];
+        // RFC 6901, section 4: digits without a leading zero.
+        let is_index = step == "0" || !step.starts_with(['0', '+']);
+        let wanted = step.parse::<usize>().ok().filter(|_| is_index);
+        let (mut found, mut count) = (None, 0_usize);
+        loop {
+            if wanted == Some(count) {
+                match items.next_element_seed(Way { steps: &self.steps[1..] })? {
+                    Some(item) => found = Some(item),
+                    None => break,
+                }
+            } else if items.next_element::<IgnoredAny>()?.is_none() {
+                break;
+            }
+            count += 1;
+        }
+        found.map_or_else(|| self.ends(format!("an array of {count} items, counted from 0")), Ok)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        self.ends("a string")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        self.ends(value.to_string())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        self.ends(value.to_string())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        self.ends(value.to_string())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        self.ends(value.to_string())
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        self.ends("null")
+    }
+}
+
+fn told(keys: &BTreeSet<String>, count: usize) -> String {
+    let named: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    let more = count.saturating_sub(keys.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("an object with the keys {}{more}", named.join(", "))
 }

@@ -130,3 +130,49 @@ async fn references_are_bounded_in_number_and_in_size() {
     assert_eq!(call(json!({"a": {"$ref": "o2"}})).await, Err(ErrorKind::TooLarge));
     assert_eq!(call(json!({"a": {"$ref": "o2", "select": "/1"}})).await, Ok(1), "a small part of a large output fits");
 }
+
+#[tokio::test]
+async fn what_is_read_through_for_selections_is_bounded_over_all_of_them() {
+    let outputs = InMemoryOutputStore::new();
+    let zeros = format!("[{}7]", "0,".repeat(10 << 20));
+    outputs.store(&Principal::local(), samples::call_id(1), "application/json", zeros.as_bytes()).await.unwrap();
+    let call = async |references: usize| {
+        let part = json!({"$ref": "o1", "select": "/10485760"});
+        let arguments = json!({"a": vec![part; references]}).as_object().unwrap().clone();
+        substitute(arguments, &Principal::local(), &outputs).await.map(|done| Value::Object(done.arguments))
+    };
+    assert_eq!(call(2).await.unwrap(), json!({"a": [7, 7]}));
+    let refused = call(4).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::TooLarge);
+    assert_eq!(
+        refused.text(),
+        "with `select` in the stored output `o1` (20971523 bytes) more than 67108864 bytes would be read through, \
+         which count for each reference. Select fewer parts in one call."
+    );
+}
+
+#[test]
+fn a_selection_goes_one_way_through_the_text() {
+    #[track_caller]
+    fn check(text: &str, pointer: &str, expected: Result<Value, &str>) {
+        let selected = select(text, pointer, 100).map(|(value, _)| value);
+        assert_eq!(selected, expected.map_err(str::to_owned), "{text} {pointer}");
+    }
+    check(r#"{"a": {"b": 1}, "a": {"c": [2]}}"#, "/a/c/0", Ok(json!(2)));
+    check(r#"{"a": {"b": 1}, "a": {"c": 2}}"#, "/a/b", Err("`/a` is an object with the keys `c`"));
+    check(r#"{"a": 1.5, "b": null}"#, "/a/b", Err("`/a` is 1.5"));
+    check(r#"{"a": 1.5, "b": null}"#, "/b/0", Err("`/b` is null"));
+    check("[[], 1]", "/0/0", Err("`/0` is an array of 0 items, counted from 0"));
+    check("[1, 2", "/0", Err("it is no JSON text (EOF while parsing a list at line 1 column 5)"));
+    check("[1] 2", "/0", Err("it is no JSON text (trailing characters at line 1 column 5)"));
+    check("[1, 2]", "/-1", Err("the whole is an array of 2 items, counted from 0"));
+    check(r#""x""#, "/0", Err("the whole is a string"));
+    check(&format!("[{:?}]", "x".repeat(200)), "/0", Err("it has 202 bytes, which are too many"));
+    // Deep texts do not exhaust the stack, and long pointers cost nothing.
+    check(&"[".repeat(1 << 20), &"/0".repeat(200), Err("a JSON Pointer of more than 100 steps is not followed"));
+    let deep = format!("{}1{}", "[".repeat(1 << 20), "]".repeat(1 << 20));
+    check(&format!("[{deep}, 3]"), "/1", Ok(json!(3)));
+    let keys: Vec<String> = (10..40).map(|key| format!("\"{key}\": 0")).collect();
+    let told = select(&format!("{{{}}}", keys.join(",")), "/x", 100).unwrap_err();
+    assert!(told.ends_with("`28`, `29` and 10 more"), "{told}");
+}
