@@ -7,6 +7,7 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 use std::{
     cmp::Reverse,
     io::{self, Read},
+    path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
 };
 use toolstead_domain::ports::clock::Timestamp;
@@ -65,10 +66,19 @@ pub(super) enum Ended {
     Hits,
 }
 
+/// Where something was found.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The path as it is shown, or the handle.
+    pub(super) shown: String,
+    /// The path itself; nothing for a stored output.
+    pub(super) lexical: PathBuf,
+}
+
 /// What was found in one file.
 #[derive(Debug)]
 pub(super) struct FileFindings {
-    pub(super) path: String,
+    pub(super) place: Place,
     pub(super) modified: Timestamp,
     pub(super) matches: u64,
     pub(super) lines: Vec<FoundLine>,
@@ -97,25 +107,25 @@ impl Findings {
 
     /// Puts the files that changed last first.
     pub(super) fn sort(&mut self) {
-        self.files.sort_unstable_by(|a, b| (Reverse(a.modified), &a.path).cmp(&(Reverse(b.modified), &b.path)));
+        self.files.sort_unstable_by(|a, b| (Reverse(a.modified), &a.place).cmp(&(Reverse(b.modified), &b.place)));
     }
 
     /// The length of all lines, about as they are shown.
     pub(super) fn chars(&self) -> usize {
         let chars = |file: &FileFindings| -> usize {
-            file.lines.iter().map(|line| line.text.chars().count() + file.path.len() + 8).sum()
+            file.lines.iter().map(|line| line.text.chars().count() + file.place.shown.len() + 8).sum()
         };
         self.files.iter().map(chars).sum()
     }
 }
 
 impl Worker {
-    /// Searches one file. Its name is asked for if something is found.
+    /// Searches one file. Its place is asked for if something is found.
     pub(super) fn search(
         &mut self,
         content: impl Read,
         modified: Timestamp,
-        name: impl FnOnce() -> String,
+        place: impl FnOnce() -> Place,
         bounds: &Bounds,
         stop: &Stop,
     ) {
@@ -143,7 +153,7 @@ impl Worker {
         // Lines before the first NUL are text; a count of them would be half of one.
         if matches > 0 && (!is_binary || self.mode == OutputMode::Content) {
             findings.total_matches += matches;
-            findings.files.push(FileFindings { path: name(), modified, matches, lines });
+            findings.files.push(FileFindings { place: place(), modified, matches, lines });
         }
         if is_full {
             findings.ended.get_or_insert(Ended::Hits);

@@ -42,6 +42,11 @@ impl Plan {
         })
     }
 
+    /// For one file that is named: no glob is anchored anywhere.
+    pub(super) fn of_one(input: &Input) -> Result<Self, ToolFailure> {
+        Self::of(input, Path::new("/"))
+    }
+
     /// Whether an entry is searched, or entered.
     pub(super) fn is_wanted(&self, path: &Path, is_folder: bool) -> bool {
         if self.globs.matched(path, is_folder).is_ignore() {

@@ -163,13 +163,13 @@ fn names(input: &Input, found: &[FileFindings], limit: usize) -> Page {
             break;
         }
         page.shown += 1;
-        page.text.push_str(&on_one_line(&file.path));
+        page.text.push_str(&on_one_line(&file.place.shown));
         if input.mode() == OutputMode::Count {
             page.text.push_str(&format!(":{}", file.matches));
-            page.counts.push(Count { path: file.path.clone(), count: file.matches });
+            page.counts.push(Count { path: file.place.shown.clone(), count: file.matches });
         }
         page.text.push('\n');
-        page.files.push(file.path.clone());
+        page.files.push(file.place.shown.clone());
     }
     page
 }
@@ -187,11 +187,11 @@ fn lines(input: &Input, found: &[FileFindings], limit: usize) -> Page {
             page.text.push_str("--\n");
         }
         push_line(&mut page.text, input, file, line);
-        if page.files.last() != Some(&file.path) {
-            page.files.push(file.path.clone());
+        if page.files.last() != Some(&file.place.shown) {
+            page.files.push(file.place.shown.clone());
         }
         if let Some((start, end)) = line.place {
-            let (path, text) = (file.path.clone(), line.text.clone());
+            let (path, text) = (file.place.shown.clone(), line.text.clone());
             page.matches.push(MatchedLine { path, line: line.number, text, start, end });
         }
     }
@@ -201,7 +201,7 @@ fn lines(input: &Input, found: &[FileFindings], limit: usize) -> Page {
 /// `path:12:text`, with `-` for lines around a match.
 fn push_line(text: &mut String, input: &Input, file: &FileFindings, line: &FoundLine) {
     let mark = if line.place.is_some() { ':' } else { '-' };
-    text.push_str(&on_one_line(&file.path));
+    text.push_str(&on_one_line(&file.place.shown));
     text.push(mark);
     if input.line_numbers {
         text.push_str(&line.number.to_string());

@@ -7,7 +7,7 @@ use crate::{
         file_limits::FileLimits,
         grep::{
             Input, OutputMode,
-            findings::{Bounds, Findings},
+            findings::{Bounds, Findings, Place},
             plan::Plan,
             rendering,
         },
@@ -22,11 +22,16 @@ use crate::{
     },
 };
 use std::{
-    path::Path,
+    io::Read,
+    path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
-use toolstead_domain::{ports::clock::Timestamp, tool_failure::ToolFailure, tool_result::ToolResult};
+use toolstead_domain::{
+    ports::{clock::Timestamp, output_store::StoredContent},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
 
 /// Paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
@@ -64,6 +69,7 @@ pub(super) fn run(
 ) -> Result<ToolResult, ToolFailure> {
     let files = &files.with_stop(files.stop().within(Duration::from_secs(limits.search_seconds)));
     let name = source.name(files);
+    let mut output = None;
     let mut searched = match source {
         Source::File(found) if found.facts().kind == FileKind::Folder => {
             let mut searched = in_folder(files, &found, input, limits)?;
@@ -75,13 +81,16 @@ pub(super) fn run(
         }
         // A file that is named is searched whatever the filters say.
         Source::File(found) => {
-            let file = found.open_file()?;
-            in_one(files, name.clone(), file, found.facts().modified, input, limits)?
+            let place = Place { shown: name.clone(), lexical: found.path().lexical.clone() };
+            in_one(files, place, found.open_file()?, found.facts().modified, &Plan::of_one(input)?, limits)
         }
-        Source::Output(_, content) => in_one(files, name.clone(), content, Timestamp(0), input, limits)?,
+        Source::Output(_, content) => {
+            let place = Place { shown: name.clone(), lexical: PathBuf::new() };
+            in_one(files, place, output.insert(content), Timestamp(0), &Plan::of_one(input)?, limits)
+        }
     };
     searched.findings.sort();
-    let few = if input.output_mode.is_none() { few(files, &searched.findings, input, limits) } else { None };
+    let few = if input.output_mode.is_none() { few(files, &searched.findings, output, input, limits) } else { None };
     rendering::answered(input, &name, searched, few)
 }
 
@@ -108,17 +117,16 @@ fn in_folder(
 
 fn in_one(
     files: &GrantedWorkspace,
-    name: String,
-    content: impl std::io::Read,
+    place: Place,
+    content: impl Read,
     modified: Timestamp,
-    input: &Input,
+    plan: &Plan,
     limits: &FileLimits,
-) -> Result<Searched, ToolFailure> {
-    let plan = Plan::of(input, Path::new("/"))?;
+) -> Searched {
     let bounds = Bounds::new(limits.search_hits);
     let mut worker = plan.worker();
-    worker.search(content, modified, || name, &bounds, files.stop());
-    Ok(Searched { findings: worker.findings, ..Searched::default() })
+    worker.search(content, modified, || place, &bounds, files.stop());
+    Searched { findings: worker.findings, ..Searched::default() }
 }
 
 /// Looks for the same in everything, whatever ignore files say, to tell whether it is worth asking for.
@@ -130,12 +138,19 @@ fn aside(files: &GrantedWorkspace, folder: &Found, input: &Input, limits: &FileL
     Some(Aside { lines: findings.total_matches, files: findings.files.len(), is_whole })
 }
 
-/// The matches with what stands around them, if there are few: a caller who gets them needs not ask again.
-fn few(files: &GrantedWorkspace, found: &Findings, input: &Input, limits: &FileLimits) -> Option<Findings> {
+/// The matches with what stands around them, if there are few: a caller who gets them needs not ask again. They are of
+/// the stored output, if there is one, or else of files.
+fn few(
+    files: &GrantedWorkspace,
+    found: &Findings,
+    mut output: Option<Box<dyn StoredContent>>,
+    input: &Input,
+    limits: &FileLimits,
+) -> Option<Findings> {
     if found.files.is_empty() || found.files.len() > FEW || found.ended.is_some() || input.offset > 0 {
         return None;
     }
-    let around = |context: usize| {
+    let mut around = |context: usize| {
         let input = Input {
             output_mode: Some(OutputMode::Content),
             context: Some(context),
@@ -143,11 +158,22 @@ fn few(files: &GrantedWorkspace, found: &Findings, input: &Input, limits: &FileL
             after: None,
             ..input.clone()
         };
+        let plan = Plan::of_one(&input).ok()?;
         let mut few = Findings::default();
         for file in &found.files {
-            let found = files.find(&file.path).ok()?;
-            let content = found.open_file().ok()?;
-            few.absorb(in_one(files, file.path.clone(), content, file.modified, &input, limits).ok()?.findings);
+            let mut opened;
+            let content: &mut dyn Read = match &mut output {
+                Some(output) => {
+                    output.rewind().ok()?;
+                    output
+                }
+                // The path is what it is: text that is shown could be taken for a handle or for the home folder.
+                None => {
+                    opened = files.find_lexical(&file.place.lexical).ok()?.open_file().ok()?;
+                    &mut opened
+                }
+            };
+            few.absorb(in_one(files, file.place.clone(), content, file.modified, &plan, limits).findings);
             if few.total_matches > FEW as u64 {
                 return None;
             }
@@ -201,7 +227,8 @@ impl Visitor for Search<'_> {
         }
         match entry.open() {
             Ok((file, facts)) => {
-                worker.search(file, facts.modified, || self.shown.path(entry.below()), self.bounds, self.stop);
+                let place = || Place { shown: self.shown.path(entry.below()), lexical: entry.path().lexical.clone() };
+                worker.search(file, facts.modified, place, self.bounds, self.stop);
             }
             Err(_) => worker.findings.unreadable_files += 1,
         }

@@ -3,7 +3,7 @@
 use crate::builtin::tests::Bench;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt, time::Duration};
 
 fn bench() -> Bench {
     let bench = Bench::with_deny(&["Read(secret)"]);
@@ -116,10 +116,25 @@ fn a_stored_output_is_searched_like_a_file() {
     let handle = bench.keep("text/plain", "one\ntwo\nthree\n");
     let text = bench.text("grep", json!({"pattern": "t.*e", "path": &handle, "output_mode": "content"}));
     assert_eq!(text, format!("{handle}:3:three"));
+    let few = bench.text("grep", json!({"pattern": "t.*e", "path": &handle}));
+    assert_eq!(few, format!("{handle}-1-one\n{handle}-2-two\n{handle}:3:three"));
+    bench.put(&handle, "a file: three\n");
+    assert_eq!(bench.text("grep", json!({"pattern": "t.*e", "path": &handle})), few, "no file is shown for it");
     let nothing = bench.text("grep", json!({"pattern": "four", "path": &handle}));
     assert_eq!(nothing, format!("Nothing matches `four` in `{handle}`."));
     let told = bench.call("grep", json!({"pattern": "x", "path": "o99"})).unwrap_err().text();
     assert!(told.contains("there is no stored output `o99`"), "{told}");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a name that is no text is laid out behind the tools' back")]
+fn few_matches_are_shown_whatever_the_names_of_their_files_could_be_taken_for() {
+    let bench = Bench::new();
+    bench.put("~/notes", "one\n");
+    assert_eq!(bench.text("grep", json!({"pattern": "one"})), "~/notes:1:one");
+    let unreadable = bench.path("").join(OsStr::from_bytes(b"\xff"));
+    std::fs::write(unreadable, "three\n").unwrap();
+    assert_eq!(bench.text("grep", json!({"pattern": "three"})), "\u{fffd}:1:three");
 }
 
 #[test]

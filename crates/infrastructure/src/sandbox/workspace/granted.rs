@@ -104,7 +104,11 @@ impl GrantedWorkspace {
         })
     }
 
-    fn find_lexical(&self, lexical: &Path) -> Result<Found, PathError> {
+    /// As [`find`](Self::find), of a lexical path that is known already, as a walk tells it; without similar names.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn find_lexical(&self, lexical: &Path) -> Result<Found, PathError> {
         for _ in 0..ATTEMPTS {
             let handle = self.workspace.open_path(lexical)?;
             let real = match resolve::real_path(&handle) {
