@@ -52,9 +52,8 @@ type Idle = Vec<Box<Connection>>;
 /// One connection. It makes progress only while somebody polls it.
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    driver: http1::Connection<TokioIo<TcpStream>, Full<Bytes>>,
-    /// It is over, and must not be polled any more.
-    ended: bool,
+    /// `None` once it is over. While it lives it holds on to a request that it has not taken, and nobody hears of that.
+    driver: Option<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>,
     idle_since: Instant,
 }
 
@@ -158,7 +157,7 @@ impl Origin {
         let stream = stream.map_err(|error| failed(&error))?;
         stream.set_nodelay(true).map_err(|error| failed(&error))?;
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-        Ok(Connection { sender, driver, ended: false, idle_since: Instant::now() })
+        Ok(Connection { sender, driver: Some(driver), idle_since: Instant::now() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
@@ -174,16 +173,11 @@ impl Connection {
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, (hyper::Error, Option<Request<Full<Bytes>>>)> {
         let mut response = pin!(self.sender.try_send_request(request));
-        let mut ended = false;
         let sent = poll_fn(|context| {
-            if !ended {
-                ended = self.driver.poll_unpin(context).is_ready();
-            }
+            self.drive(context);
             response.as_mut().poll(context)
-        })
-        .await;
-        self.ended = ended;
-        sent.map_err(|mut failed| {
+        });
+        sent.await.map_err(|mut failed| {
             let unsent = failed.take_message();
             (failed.into_error(), unsent)
         })
@@ -191,10 +185,14 @@ impl Connection {
 
     /// Makes what progress there is to be made. `false` once it is over.
     fn drive(&mut self, context: &mut Context<'_>) -> bool {
-        if !self.ended {
-            self.ended = self.driver.poll_unpin(context).is_ready();
+        if self.driver.as_mut().is_some_and(|driver| driver.poll_unpin(context).is_ready()) {
+            self.driver = None;
         }
-        !self.ended
+        self.is_open()
+    }
+
+    fn is_open(&self) -> bool {
+        self.driver.is_some()
     }
 }
 
@@ -224,7 +222,7 @@ impl PlainResponse {
                 },
                 Some(Err(error)) => return Err(HttpError::of(&error, false)),
                 None => {
-                    if let Some(connection) = self.connection.take().filter(|connection| !connection.ended) {
+                    if let Some(connection) = self.connection.take().filter(|connection| connection.is_open()) {
                         self.origin.keep(connection);
                     }
                     return Ok(None);
@@ -253,7 +251,7 @@ impl Drop for PlainResponse {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("Connection").field("is_open", &self.is_open()).finish_non_exhaustive()
     }
 }
 
@@ -308,6 +306,23 @@ mod tests {
         assert_eq!(send().await.chunk().await.unwrap().unwrap(), "2");
         drop(server.await.unwrap());
         assert!(client.0.lock().len() <= 1);
+    }
+
+    #[tokio::test]
+    async fn a_request_on_a_connection_that_was_just_closed_is_given_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp?a=b", listener.local_addr().unwrap()).parse().unwrap();
+        let client = PlainClient::new(&url).unwrap();
+        let executing = client.execute(Method::POST, HeaderMap::new(), "body".into());
+        let (response, server) = tokio::join!(executing, answer(&listener, 1, 1));
+        drop(response.unwrap());
+        let mut connection = client.0.take_idle().await.unwrap();
+        drop(server);
+        // The runtime hears of it, the connection does not.
+        yield_now().await;
+        let sending = connection.send(Request::new(Full::new("again".into())));
+        let (_, unsent) = timeout(CONNECT_TIMEOUT, sending).await.expect("it hangs").unwrap_err();
+        assert!(unsent.is_some() && !connection.is_open());
     }
 
     #[tokio::test]
