@@ -10,8 +10,10 @@ use hyper::{
     client::conn::http1::{self, SendRequest},
 };
 use hyper_util::rt::TokioIo;
+use rustix::net::sockopt;
 use std::{
     future::poll_fn,
+    io,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
@@ -26,6 +28,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// So many idle connections are kept.
 const MAX_IDLE: usize = 64;
+
+/// A silent server is probed after so long, and again each time so long has passed without an answer.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// After so many probes without an answer the connection breaks.
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// How much is passed over to find the end of a body that nobody reads on.
 const PIECES_AFTER_THE_ANSWER: usize = 4;
@@ -155,7 +162,7 @@ impl Origin {
         };
         let stream = timeout(CONNECT_TIMEOUT, connecting).await.map_err(|late| failed(&late))?;
         let stream = stream.map_err(|error| failed(&error))?;
-        stream.set_nodelay(true).map_err(|error| failed(&error))?;
+        prepare(&stream).map_err(|error| failed(&error))?;
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
         Ok(Connection { sender, driver: Some(driver), idle_since: Instant::now() })
     }
@@ -164,6 +171,14 @@ impl Origin {
         // Nothing panics while it is held.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
+    Ok(sockopt::set_socket_keepalive(stream, true)?)
 }
 
 impl Connection {
@@ -323,6 +338,18 @@ mod tests {
         let sending = connection.send(Request::new(Full::new("again".into())));
         let (_, unsent) = timeout(CONNECT_TIMEOUT, sending).await.expect("it hangs").unwrap_err();
         assert!(unsent.is_some() && !connection.is_open());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_vanishes_is_noticed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = PlainClient::new(&format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()).unwrap();
+        let driver = client.0.connect().await.unwrap().driver.unwrap();
+        let stream = driver.into_parts().io.into_inner();
+        assert!(stream.nodelay().unwrap() && sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream), Ok(KEEPALIVE));
+        assert_eq!(sockopt::tcp_keepintvl(&stream), Ok(KEEPALIVE));
+        assert_eq!(sockopt::tcp_keepcnt(&stream), Ok(KEEPALIVE_PROBES));
     }
 
     #[tokio::test]
