@@ -15,11 +15,15 @@ use std::{
     future::poll_fn,
     io,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::TcpStream,
+    runtime::Handle,
+    time::{Instant, sleep, timeout},
+};
 use url::{Host, Url};
 
 /// How long a connection may take to come about.
@@ -53,8 +57,13 @@ struct Origin {
     idle: Mutex<Idle>,
 }
 
-/// Boxed: a connection is large, and goes from hand to hand with each call.
-type Idle = Vec<Box<Connection>>;
+#[derive(Debug, Default)]
+struct Idle {
+    /// Boxed: a connection is large, and goes from hand to hand with each call.
+    connections: Vec<Box<Connection>>,
+    /// Whether a task looks after them.
+    is_swept: bool,
+}
 
 /// One connection. It makes progress only while somebody polls it.
 struct Connection {
@@ -129,7 +138,7 @@ impl Origin {
     /// The connection that was used last, if it still lives.
     async fn take_idle(&self) -> Option<Box<Connection>> {
         loop {
-            let mut connection = self.lock().pop()?;
+            let mut connection = self.lock().connections.pop()?;
             let is_fresh = connection.idle_since.elapsed() < IDLE_TIMEOUT;
             // Only now it is seen whether the server has closed it meanwhile.
             let is_alive = poll_fn(|context| Poll::Ready(connection.drive(context))).await;
@@ -139,16 +148,25 @@ impl Origin {
         }
     }
 
-    fn keep(&self, mut connection: Box<Connection>) {
+    fn keep(self: &Arc<Self>, mut connection: Box<Connection>) {
+        let Ok(runtime) = Handle::try_current() else { return };
         connection.idle_since = Instant::now();
         let mut idle = self.lock();
-        if idle.len() < MAX_IDLE {
-            idle.push(connection);
+        if idle.connections.len() < MAX_IDLE {
+            idle.connections.push(connection);
         }
-        // The rest is dropped when it comes up; those at the bottom would never.
-        if idle.first().is_some_and(|oldest| oldest.idle_since.elapsed() >= IDLE_TIMEOUT) {
-            idle.remove(0);
+        if !idle.is_swept {
+            idle.is_swept = true;
+            runtime.spawn(sweep(Arc::downgrade(self)));
         }
+    }
+
+    /// Closes what nobody used for too long. `false` once nothing is left.
+    fn sweep(&self) -> bool {
+        let mut idle = self.lock();
+        idle.connections.retain(|connection| connection.idle_since.elapsed() < IDLE_TIMEOUT);
+        idle.is_swept = !idle.connections.is_empty();
+        idle.is_swept
     }
 
     async fn connect(&self) -> Result<Connection, HttpError> {
@@ -170,6 +188,16 @@ impl Origin {
     fn lock(&self) -> MutexGuard<'_, Idle> {
         // Nothing panics while it is held.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sweeps until nothing is idle: a server that is not called any more would keep its closed connections half open.
+async fn sweep(origin: Weak<Origin>) {
+    loop {
+        sleep(IDLE_TIMEOUT).await;
+        if !origin.upgrade().is_some_and(|origin| origin.sweep()) {
+            return;
+        }
     }
 }
 
@@ -320,7 +348,7 @@ mod tests {
         yield_now().await;
         assert_eq!(send().await.chunk().await.unwrap().unwrap(), "2");
         drop(server.await.unwrap());
-        assert!(client.0.lock().len() <= 1);
+        assert!(client.0.lock().connections.len() <= 1);
     }
 
     #[tokio::test]
@@ -338,6 +366,21 @@ mod tests {
         let sending = connection.send(Request::new(Full::new("again".into())));
         let (_, unsent) = timeout(CONNECT_TIMEOUT, sending).await.expect("it hangs").unwrap_err();
         assert!(unsent.is_some() && !connection.is_open());
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_nobody_uses_any_more_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp?a=b", listener.local_addr().unwrap()).parse().unwrap();
+        let client = PlainClient::new(&url).unwrap();
+        let executing = client.execute(Method::POST, HeaderMap::new(), "body".into());
+        let (response, mut server) = tokio::join!(executing, answer(&listener, 1, 1));
+        drop(response.unwrap());
+        assert_eq!(client.0.lock().connections.len(), 1);
+        tokio::time::pause();
+        let closed = timeout(10 * IDLE_TIMEOUT, server.read_u8()).await.expect("it stays open");
+        assert_eq!(closed.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert!(!client.0.lock().is_swept);
     }
 
     #[tokio::test]
