@@ -49,10 +49,15 @@ fn children_of(parent: u32) -> Vec<PathBuf> {
     fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()).filter(is_child).collect()
 }
 
+fn pid(process: &Path) -> u32 {
+    process.file_name().unwrap().to_str().unwrap().parse().unwrap()
+}
+
 /// A child of this process, as soon as there is one that reads.
 fn reader_of(parent: u32) -> PathBuf {
     let end = Instant::now() + Duration::from_secs(20);
     while Instant::now() < end {
+        // The last limit that it sets.
         let confined = |folder: &PathBuf| {
             let limits = fs::read_to_string(folder.join("limits")).unwrap_or_default();
             limits.lines().any(|line| line.starts_with("Max file size") && line.split_whitespace().nth(3) == Some("0"))
@@ -238,11 +243,12 @@ fn a_reader_that_is_killed_is_told_and_leaves_nothing_behind() {
         line[name.len()..].split_whitespace().next().unwrap().to_owned()
     };
     let limits =
-        ["Max cpu time", "Max file size", "Max core file size", "Max open files", "Max address space"].map(limit);
-    assert_eq!(limits, ["60", "0", "0", "16", "1073741824"]);
+        ["Max cpu time", "Max file size", "Max core file size", "Max open files", "Max processes", "Max address space"]
+            .map(limit);
+    assert_eq!(limits, ["60", "0", "0", "0", "0", "1073741824"]);
     let environment = fs::read(reader.join("environ")).unwrap();
     assert!(!String::from_utf8_lossy(&environment).contains("XDG_DATA_HOME"));
-    kill(reader.file_name().unwrap().to_str().unwrap().parse().unwrap(), Signal::KILL);
+    kill(pid(&reader), Signal::KILL);
     let answer = pipe.answer(1);
     let text = text_of(&answer);
     assert!(text.contains("the document `long.docx` could not be read: the reader was ended by it"), "{text}");
