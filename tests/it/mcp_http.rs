@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
 };
+use toolstead_application::execute_tool::CallSettings;
 use toolstead_domain::{
     category::Category,
     client_profile::LogLevel,
@@ -467,6 +468,66 @@ async fn a_new_client_that_goes_away_in_mid_stream_takes_its_call_back() {
     drop(events);
     soon(app.provider.ended(1)).await;
     assert_eq!(recorded(&app, 1).await, [Outcome::Cancelled(CancelReason::Client)]);
+}
+
+/// Says more than the buffers of a connection hold, and does not end.
+fn flood() -> ScriptedTool {
+    let log = || LogMessage { level: LogLevel::Error, logger: None, data: "x".repeat(256 << 10).into() };
+    (0..64).fold(ScriptedTool::named("flood").never_ends(), |flood, _| flood.logs(log()))
+}
+
+/// Posts a request, reads the status of its response and nothing more.
+async fn post_and_stop_reading(front: &HttpFront, request: reqwest::RequestBuilder) -> TcpStream {
+    let request = request.build().unwrap();
+    let mut text = format!("POST /mcp HTTP/1.1\r\nhost: {}\r\n", front.address);
+    let body = request.body().unwrap().as_bytes().unwrap();
+    for (name, value) in request.headers() {
+        text.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
+    }
+    text.push_str(&format!("content-length: {}\r\n\r\n{}", body.len(), std::str::from_utf8(body).unwrap()));
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(front.address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    soon(stream.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    stream
+}
+
+#[tokio::test]
+async fn a_client_that_stops_reading_does_not_hold_up_the_end_of_its_call() {
+    let settings = CallSettings { default_timeout: Duration::from_secs(1), grace: Duration::ZERO, ..CallSettings::default() };
+    let flooding = || Arc::new(ScriptedProvider::new("scripted").with(flood()));
+    let app = TestApp::with_settings(flooding(), settings).await;
+    let front = HttpFront::start(&app).await;
+    let mut request = modern(1, "tools/call", call("flood", json!({})));
+    request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info".into();
+    let _unread = post_and_stop_reading(&front, front.post_modern(&request)).await;
+    let outcomes = recorded(&app, 1).await;
+    assert!(matches!(&outcomes[..], [Outcome::Failed(ErrorKind::Timeout, _)]), "{outcomes:?}");
+
+    let app = TestApp::of(flooding()).await;
+    let mut front = HttpFront::start(&app).await;
+    let session = front.open_session().await;
+    let request = legacy(1, "tools/call", call("flood", json!({})));
+    let _unread = post_and_stop_reading(&front, front.in_session(&session, &request)).await;
+    // By the answers to these the response has filled all buffers.
+    for id in 2..20 {
+        front.ask_in_session(&session, &legacy(id, "ping", json!({}))).await;
+    }
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    assert_eq!(status(front.in_session(&session, &cancel)).await, 202);
+    assert_eq!(recorded(&app, 1).await, [Outcome::Cancelled(CancelReason::Client)]);
+
+    let mut request = modern(2, "tools/call", call("flood", json!({})));
+    request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info".into();
+    let _unread_either = post_and_stop_reading(&front, front.post_modern(&request)).await;
+    for _ in 0..20 {
+        assert_eq!(status(front.client.get(front.url("/healthz"))).await, 200);
+    }
+    soon(front.server.take().unwrap().stop(Duration::ZERO)).await;
+    assert_eq!(app.outcomes()[1], Outcome::Cancelled(CancelReason::Shutdown));
 }
 
 #[tokio::test]

@@ -69,6 +69,10 @@ impl TestApp {
     }
 
     pub(crate) async fn of(provider: Arc<ScriptedProvider>) -> Self {
+        Self::with_settings(provider, CallSettings::default()).await
+    }
+
+    pub(crate) async fn with_settings(provider: Arc<ScriptedProvider>, settings: CallSettings) -> Self {
         let log = Arc::new(InMemoryExecutionLog::new());
         let ports = ExecuteToolPorts {
             approver: Arc::new(Unattended),
@@ -78,7 +82,7 @@ impl TestApp {
             hooks: Vec::new(),
         };
         let policy = PermissionPolicy::default();
-        let parts = AppParts { policy, ports, settings: CallSettings::default(), max_open_calls: 10_000 };
+        let parts = AppParts { policy, ports, settings, max_open_calls: 10_000 };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
         Self { app, provider, log }

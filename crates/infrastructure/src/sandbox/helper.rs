@@ -48,8 +48,6 @@ const TIME_TO_GET_READY: Duration = Duration::from_secs(5);
 const MAX_ORDER_BYTES: u64 = 64 << 10;
 /// As much of what a helper prints to stderr is kept.
 const KEPT_STDERR_BYTES: usize = 4 << 10;
-/// Descriptors that a helper may have open.
-const MAX_DESCRIPTORS: u64 = 16;
 /// The exit code of a helper whose work panicked.
 const PANICKED: i32 = 101;
 
@@ -102,13 +100,17 @@ fn confine(bounds: HelperBounds) -> io::Result<()> {
     for (resource, soft, hard) in [
         (Resource::As, bounds.memory_bytes, bounds.memory_bytes),
         (Resource::Cpu, bounds.seconds, bounds.seconds + 1),
-        (Resource::Fsize, 0, 0),
-        (Resource::Nofile, MAX_DESCRIPTORS, MAX_DESCRIPTORS),
         (Resource::Core, 0, 0),
+        // No further process or thread. The privileges of root go past it.
+        (Resource::Nproc, 0, 0),
+        // No further descriptor; those that it has stay open.
+        (Resource::Nofile, 0, 0),
+        (Resource::Fsize, 0, 0),
     ] {
         setrlimit(resource, Rlimit { current: Some(soft), maximum: Some(hard) })?;
     }
-    // The sandbox of child processes is entered here: a helper needs no file, no network and no further program.
+    // The parsers need no file, no network and no further program. Code that a document brings in could raise the limits
+    // again where this runs as root; to keep that out is left to the sandbox of child processes, which is entered here.
     Ok(())
 }
 

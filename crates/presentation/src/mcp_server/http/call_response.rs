@@ -19,7 +19,7 @@ use std::{
     task::{Context, Poll, ready},
     time::Duration,
 };
-use tokio::{runtime::Handle, time::Interval};
+use tokio::{runtime::Handle, task::JoinHandle, time::Interval};
 
 /// What becomes of a request whose client is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,39 @@ impl Drop for Work {
     }
 }
 
+impl Work {
+    /// Gives the work a task of its own. A response body is polled only while its client reads, and neither deadline nor
+    /// cancellation may depend on that.
+    fn start(mut self) -> Started {
+        let future = self.future.take();
+        let running = tokio::spawn(async move { future?.await });
+        Started { running, abandoned: self.abandoned }
+    }
+}
+
+/// Work that runs whether it is waited for or not.
+struct Started {
+    running: JoinHandle<Option<Answer>>,
+    abandoned: Abandoned,
+}
+
+impl Future for Started {
+    type Output = Option<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // Only a panic or the end of the runtime leaves no answer.
+        Poll::Ready(ready!(self.running.poll_unpin(context)).ok().flatten())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if self.abandoned == Abandoned::Ends {
+            self.running.abort();
+        }
+    }
+}
+
 /// Waits for the answer, or for the first thing that is said before it, and responds.
 pub(super) async fn respond(
     mut work: Work,
@@ -83,7 +116,8 @@ pub(super) async fn respond(
             answered(answer, said, accept, status)
         }
         first = caller.next_notification() => {
-            live_events(body(stream_of(Live { work, caller, said: vec![first], over: false, alive: pulse(keep_alive) })))
+            let (work, alive) = (work.start(), pulse(keep_alive));
+            live_events(body(stream_of(Live { work, caller, said: vec![first], over: false, alive })))
         }
     }
 }
@@ -116,7 +150,7 @@ pub(super) fn pulse(period: Duration) -> Interval {
 }
 
 struct Live {
-    work: Work,
+    work: Started,
     caller: Arc<ClientCaller>,
     /// Not sent yet.
     said: Vec<Vec<u8>>,

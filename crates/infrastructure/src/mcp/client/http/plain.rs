@@ -10,14 +10,20 @@ use hyper::{
     client::conn::http1::{self, SendRequest},
 };
 use hyper_util::rt::TokioIo;
+use rustix::net::sockopt;
 use std::{
     future::poll_fn,
+    io,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::TcpStream,
+    runtime::Handle,
+    time::{Instant, sleep, timeout},
+};
 use url::{Host, Url};
 
 /// How long a connection may take to come about.
@@ -26,6 +32,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// So many idle connections are kept.
 const MAX_IDLE: usize = 64;
+
+/// A silent server is probed after so long, and again each time so long has passed without an answer.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// After so many probes without an answer the connection breaks.
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// How much is passed over to find the end of a body that nobody reads on.
 const PIECES_AFTER_THE_ANSWER: usize = 4;
@@ -46,15 +57,19 @@ struct Origin {
     idle: Mutex<Idle>,
 }
 
-/// Boxed: a connection is large, and goes from hand to hand with each call.
-type Idle = Vec<Box<Connection>>;
+#[derive(Debug, Default)]
+struct Idle {
+    /// Boxed: a connection is large, and goes from hand to hand with each call.
+    connections: Vec<Box<Connection>>,
+    /// Whether a task looks after them.
+    is_swept: bool,
+}
 
 /// One connection. It makes progress only while somebody polls it.
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    driver: http1::Connection<TokioIo<TcpStream>, Full<Bytes>>,
-    /// It is over, and must not be polled any more.
-    ended: bool,
+    /// `None` once it is over. While it lives it holds on to a request that it has not taken, and nobody hears of that.
+    driver: Option<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>,
     idle_since: Instant,
 }
 
@@ -123,7 +138,7 @@ impl Origin {
     /// The connection that was used last, if it still lives.
     async fn take_idle(&self) -> Option<Box<Connection>> {
         loop {
-            let mut connection = self.lock().pop()?;
+            let mut connection = self.lock().connections.pop()?;
             let is_fresh = connection.idle_since.elapsed() < IDLE_TIMEOUT;
             // Only now it is seen whether the server has closed it meanwhile.
             let is_alive = poll_fn(|context| Poll::Ready(connection.drive(context))).await;
@@ -133,16 +148,25 @@ impl Origin {
         }
     }
 
-    fn keep(&self, mut connection: Box<Connection>) {
+    fn keep(self: &Arc<Self>, mut connection: Box<Connection>) {
+        let Ok(runtime) = Handle::try_current() else { return };
         connection.idle_since = Instant::now();
         let mut idle = self.lock();
-        if idle.len() < MAX_IDLE {
-            idle.push(connection);
+        if idle.connections.len() < MAX_IDLE {
+            idle.connections.push(connection);
         }
-        // The rest is dropped when it comes up; those at the bottom would never.
-        if idle.first().is_some_and(|oldest| oldest.idle_since.elapsed() >= IDLE_TIMEOUT) {
-            idle.remove(0);
+        if !idle.is_swept {
+            idle.is_swept = true;
+            runtime.spawn(sweep(Arc::downgrade(self)));
         }
+    }
+
+    /// Closes what nobody used for too long. `false` once nothing is left.
+    fn sweep(&self) -> bool {
+        let mut idle = self.lock();
+        idle.connections.retain(|connection| connection.idle_since.elapsed() < IDLE_TIMEOUT);
+        idle.is_swept = !idle.connections.is_empty();
+        idle.is_swept
     }
 
     async fn connect(&self) -> Result<Connection, HttpError> {
@@ -156,15 +180,33 @@ impl Origin {
         };
         let stream = timeout(CONNECT_TIMEOUT, connecting).await.map_err(|late| failed(&late))?;
         let stream = stream.map_err(|error| failed(&error))?;
-        stream.set_nodelay(true).map_err(|error| failed(&error))?;
+        prepare(&stream).map_err(|error| failed(&error))?;
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-        Ok(Connection { sender, driver, ended: false, idle_since: Instant::now() })
+        Ok(Connection { sender, driver: Some(driver), idle_since: Instant::now() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
         // Nothing panics while it is held.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Sweeps until nothing is idle: a server that is not called any more would keep its closed connections half open.
+async fn sweep(origin: Weak<Origin>) {
+    loop {
+        sleep(IDLE_TIMEOUT).await;
+        if !origin.upgrade().is_some_and(|origin| origin.sweep()) {
+            return;
+        }
+    }
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_tcp_keepidle(stream, KEEPALIVE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEPALIVE)?;
+    sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
+    Ok(sockopt::set_socket_keepalive(stream, true)?)
 }
 
 impl Connection {
@@ -174,16 +216,11 @@ impl Connection {
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, (hyper::Error, Option<Request<Full<Bytes>>>)> {
         let mut response = pin!(self.sender.try_send_request(request));
-        let mut ended = false;
         let sent = poll_fn(|context| {
-            if !ended {
-                ended = self.driver.poll_unpin(context).is_ready();
-            }
+            self.drive(context);
             response.as_mut().poll(context)
-        })
-        .await;
-        self.ended = ended;
-        sent.map_err(|mut failed| {
+        });
+        sent.await.map_err(|mut failed| {
             let unsent = failed.take_message();
             (failed.into_error(), unsent)
         })
@@ -191,10 +228,14 @@ impl Connection {
 
     /// Makes what progress there is to be made. `false` once it is over.
     fn drive(&mut self, context: &mut Context<'_>) -> bool {
-        if !self.ended {
-            self.ended = self.driver.poll_unpin(context).is_ready();
+        if self.driver.as_mut().is_some_and(|driver| driver.poll_unpin(context).is_ready()) {
+            self.driver = None;
         }
-        !self.ended
+        self.is_open()
+    }
+
+    fn is_open(&self) -> bool {
+        self.driver.is_some()
     }
 }
 
@@ -224,7 +265,7 @@ impl PlainResponse {
                 },
                 Some(Err(error)) => return Err(HttpError::of(&error, false)),
                 None => {
-                    if let Some(connection) = self.connection.take().filter(|connection| !connection.ended) {
+                    if let Some(connection) = self.connection.take().filter(|connection| connection.is_open()) {
                         self.origin.keep(connection);
                     }
                     return Ok(None);
@@ -253,7 +294,7 @@ impl Drop for PlainResponse {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("Connection").field("is_open", &self.is_open()).finish_non_exhaustive()
     }
 }
 
@@ -307,7 +348,51 @@ mod tests {
         yield_now().await;
         assert_eq!(send().await.chunk().await.unwrap().unwrap(), "2");
         drop(server.await.unwrap());
-        assert!(client.0.lock().len() <= 1);
+        assert!(client.0.lock().connections.len() <= 1);
+    }
+
+    #[tokio::test]
+    async fn a_request_on_a_connection_that_was_just_closed_is_given_back() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp?a=b", listener.local_addr().unwrap()).parse().unwrap();
+        let client = PlainClient::new(&url).unwrap();
+        let executing = client.execute(Method::POST, HeaderMap::new(), "body".into());
+        let (response, server) = tokio::join!(executing, answer(&listener, 1, 1));
+        drop(response.unwrap());
+        let mut connection = client.0.take_idle().await.unwrap();
+        drop(server);
+        // The runtime hears of it, the connection does not.
+        yield_now().await;
+        let sending = connection.send(Request::new(Full::new("again".into())));
+        let (_, unsent) = timeout(CONNECT_TIMEOUT, sending).await.expect("it hangs").unwrap_err();
+        assert!(unsent.is_some() && !connection.is_open());
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_nobody_uses_any_more_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp?a=b", listener.local_addr().unwrap()).parse().unwrap();
+        let client = PlainClient::new(&url).unwrap();
+        let executing = client.execute(Method::POST, HeaderMap::new(), "body".into());
+        let (response, mut server) = tokio::join!(executing, answer(&listener, 1, 1));
+        drop(response.unwrap());
+        assert_eq!(client.0.lock().connections.len(), 1);
+        tokio::time::pause();
+        let closed = timeout(10 * IDLE_TIMEOUT, server.read_u8()).await.expect("it stays open");
+        assert_eq!(closed.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert!(!client.0.lock().is_swept);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_vanishes_is_noticed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = PlainClient::new(&format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()).unwrap();
+        let driver = client.0.connect().await.unwrap().driver.unwrap();
+        let stream = driver.into_parts().io.into_inner();
+        assert!(stream.nodelay().unwrap() && sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream), Ok(KEEPALIVE));
+        assert_eq!(sockopt::tcp_keepintvl(&stream), Ok(KEEPALIVE));
+        assert_eq!(sockopt::tcp_keepcnt(&stream), Ok(KEEPALIVE_PROBES));
     }
 
     #[tokio::test]
