@@ -60,6 +60,9 @@ struct Output {
     etag: String,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
+    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
     /// What changed, as a unified diff; absent where it would be too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
@@ -132,7 +135,16 @@ fn append(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
     }
     let diff = diff_of(&changed);
     let size = changed.new.as_ref().map_or(0, |new| new.len() as u64);
-    let output = Output { bytes_added, size, created, etag: etag_of(&changed), dry_run, diff, path };
+    let output = Output {
+        bytes_added,
+        size,
+        created,
+        etag: etag_of(&changed),
+        dry_run,
+        call: recording.undo_id(dry_run),
+        diff,
+        path,
+    };
     answer(text.trim_end_matches('\n'), &output)
 }
 

@@ -461,6 +461,11 @@ impl Recording {
         self.limit
     }
 
+    /// The call's id, which `undo` takes; none for a dry run, which it knows nothing of.
+    pub(super) fn undo_id(&self, dry_run: bool) -> Option<String> {
+        (!dry_run).then(|| self.call.to_string())
+    }
+
     /// The same for a change that takes back what that call did.
     #[must_use]
     pub(super) fn reverting(self, call: CallId) -> Self {

@@ -42,6 +42,9 @@ struct Output {
     bytes: u64,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
+    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
 }
 
 #[async_trait]
@@ -86,7 +89,7 @@ fn delete(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
         false => format!("Deleted `{path}` ({size})."),
         true => format!("Would delete `{path}` ({size}); nothing was changed."),
     };
-    answer(text, &Output { path, bytes, dry_run: input.dry_run })
+    answer(text, &Output { path, bytes, dry_run: input.dry_run, call: recording.undo_id(input.dry_run) })
 }
 
 #[cfg(test)]

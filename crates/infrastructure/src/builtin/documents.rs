@@ -28,6 +28,9 @@ pub(crate) const HELPER: &str = "documents";
 /// Bytes of text of one document; whoever needs more of a document than fits asks for a part of it.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
+/// Characters of a document's title, and of the label of a part.
+const MAX_NAME: usize = 200;
+
 /// A document, as far as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Document {
@@ -96,13 +99,22 @@ impl Document {
     fn push(&mut self, number: u64, label: impl Into<String>, text: &str) {
         let used: usize = self.parts.iter().map(|part| part.text.len()).sum();
         let room = text.floor_char_boundary(MAX_TEXT_BYTES.saturating_sub(used));
-        let label = label.into();
+        let label = shortened(label.into());
         if room < text.len() {
             self.notes.push(format!("the text of {label} is longer than can be read at once, and its end is missing"));
         }
         let is_shown = |char: &char| matches!(char, '\n' | '\t') || !char.is_control();
         self.parts.push(Part { number, label, text: text[..room].chars().filter(is_shown).collect() });
     }
+}
+
+/// A name that a document gives, no longer than it helps.
+fn shortened(mut name: String) -> String {
+    if let Some((at, _)) = name.char_indices().nth(MAX_NAME) {
+        name.truncate(at);
+        name.push('…');
+    }
+    name
 }
 
 /// What the child is asked.
@@ -127,7 +139,9 @@ pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
             .unwrap_or_else(|_| Err(DocumentError::Damaged("the reader gave up on it".into()))),
         Err(error) => Err(DocumentError::Damaged(format!("the order was not understood: {error}"))),
     };
-    let reply = reply.map_or_else(Reply::Refused, Reply::Document);
+    let reply = reply.map_or_else(Reply::Refused, |document| {
+        Reply::Document(Document { title: document.title.map(shortened), ..document })
+    });
     serde_json::to_vec(&reply).unwrap_or_default()
 }
 

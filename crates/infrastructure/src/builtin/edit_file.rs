@@ -86,6 +86,9 @@ struct Output {
     changed_elsewhere: bool,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
+    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
     /// What changed, as a unified diff; absent where it would be too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
@@ -179,6 +182,7 @@ fn edit(
         changed_elsewhere: is_stale,
         created,
         dry_run,
+        call: recording.undo_id(dry_run),
         path,
     };
     answer(text.trim_end_matches('\n'), &output)

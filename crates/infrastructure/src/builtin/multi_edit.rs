@@ -91,6 +91,9 @@ struct Output {
     files: Vec<File>,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
+    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -210,7 +213,8 @@ fn edit_all(
         })?;
     }
     let Editing { set, tallies, notes, .. } = editing;
-    told(set.commit(recording, input.dry_run)?, &tallies, &notes, input)
+    let call = recording.undo_id(input.dry_run);
+    told(set.commit(recording, input.dry_run)?, &tallies, &notes, input, call)
 }
 
 impl Editing<'_> {
@@ -249,6 +253,7 @@ fn told(
     tallies: &[Tally],
     notes_on_edits: &[String],
     input: &Input,
+    call: Option<String>,
 ) -> Result<ToolResult, ToolFailure> {
     let replacements = tallies.iter().map(|tally| tally.replacements).sum();
     let (edits, files) = (counted(input.edits.len(), "edit"), counted(changed.len(), "file"));
@@ -260,7 +265,7 @@ fn told(
         text.push_str(&format!(" {note}"));
     }
     let mut shown = SHOWN_PLACES;
-    let mut output = Output { replacements, files: Vec::new(), dry_run: input.dry_run };
+    let mut output = Output { replacements, files: Vec::new(), dry_run: input.dry_run, call };
     for (one, tally) in changed.iter().zip(tallies) {
         let path = &one.shown;
         let created = one.before.is_none();

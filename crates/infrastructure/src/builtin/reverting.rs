@@ -54,8 +54,8 @@ pub(super) enum Direction {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The id of the call, as its result tells it, or the beginning of the id (8 digits or more). Without it the last
-    /// one of this session is meant.
+    /// The id of the call, as its result tells it, or the beginning or the end of the id (8 digits or more). Without it
+    /// the last one of this session is meant.
     call: Option<String>,
     /// Change nothing, and show what would change.
     #[serde(default)]
@@ -212,7 +212,7 @@ async fn named(text: &str, call: &ToolCall, world: &World, history: &History) ->
             let shown: String = text.chars().take(40).collect();
             let message = format!("`{}` is no id of a call", shown.escape_debug());
             Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(format!(
-                "An id has 32 hexadecimal digits, of which the first 8 or more are enough.{}",
+                "An id has 32 hexadecimal digits, of which the first or the last 8 or more are enough.{}",
                 listed(history)
             )))
         }
@@ -220,12 +220,12 @@ async fn named(text: &str, call: &ToolCall, world: &World, history: &History) ->
             let found = world.journal.find(&call.principal, id).await.map_err(unreadable)?;
             found.ok_or_else(|| unknown(&id.to_string(), history))
         }
-        Some(CallName::Beginning(digits)) => match &history.beginning(&digits)[..] {
+        Some(CallName::Part(digits)) => match &history.named(&digits)[..] {
             [] => Err(unknown(&digits, history)),
             [only] => Ok((*only).clone()),
             several => {
                 let ids: Vec<String> = several.iter().take(NAMED).map(|entry| described(entry)).collect();
-                let message = format!("the ids of {} begin with `{digits}`", counted(several.len(), "call"));
+                let message = format!("the ids of {} begin or end with `{digits}`", counted(several.len(), "call"));
                 Err(ToolFailure::new(ErrorKind::AmbiguousMatch, message)
                     .next(format!("Give more digits:\n{}", ids.join("\n"))))
             }

@@ -87,6 +87,9 @@ pub(super) struct Output {
     pub(super) etag: String,
     /// Whether nothing was changed because only the answer was wanted.
     pub(super) dry_run: bool,
+    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) call: Option<String>,
     /// What changed, as a unified diff; absent for new and for large files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) diff: Option<String>,
@@ -142,14 +145,14 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Resul
         let appended = append_file::appended(&set, &input.content, recording.limit())?;
         set.put(0, appended.content, options);
         let changed = only(set.commit(recording, input.dry_run)?)?;
-        return told(changed, lines, input.dry_run, Some(&appended.notes));
+        return told(changed, lines, input.dry_run, Some(&appended.notes), recording);
     }
     let content = match input.keep_format {
         true => in_format_of(&set, input.content, recording.limit())?,
         false => input.content.into_bytes(),
     };
     set.put(0, content, options);
-    told(only(set.commit(recording, input.dry_run)?)?, lines, input.dry_run, None)
+    told(only(set.commit(recording, input.dry_run)?)?, lines, input.dry_run, None, recording)
 }
 
 /// Refuses to replace what this session has not seen as it is.
@@ -204,7 +207,13 @@ fn in_format_of(set: &ChangeSet<'_>, content: String, limit: u64) -> Result<Vec<
 }
 
 /// The answer.
-fn told(changed: Changed, lines: usize, dry_run: bool, appended: Option<&[String]>) -> Result<ToolResult, ToolFailure> {
+fn told(
+    changed: Changed,
+    lines: usize,
+    dry_run: bool,
+    appended: Option<&[String]>,
+    recording: &Recording,
+) -> Result<ToolResult, ToolFailure> {
     let created = changed.before.is_none();
     let bytes = changed.new.as_ref().map_or(0, |new| new.len() as u64);
     let path = &changed.shown;
@@ -224,8 +233,16 @@ fn told(changed: Changed, lines: usize, dry_run: bool, appended: Option<&[String
         text.push(' ');
         text.push_str(&note);
     }
-    let output =
-        Output { created, bytes, lines, etag: etag_of(&changed), dry_run, diff: diff_of(&changed), path: path.clone() };
+    let output = Output {
+        created,
+        bytes,
+        lines,
+        etag: etag_of(&changed),
+        dry_run,
+        call: recording.undo_id(dry_run),
+        diff: diff_of(&changed),
+        path: path.clone(),
+    };
     answer(text, &output)
 }
 
@@ -243,6 +260,7 @@ mod tests {
         assert_eq!(result.joined_text(), "Created `a/b/c.txt`: 2 lines, 4 bytes.");
         let expected = json!({
             "path": "a/b/c.txt", "created": true, "bytes": 4, "lines": 2, "etag": etag(&digest_of(b"x\ny\n")), "dry_run": false,
+            "call": bench.last_call().to_string(),
         });
         assert_eq!(result.structured_content(), Some(&expected));
         assert_eq!(bench.get("a/b/c.txt"), b"x\ny\n");

@@ -86,18 +86,36 @@ pub(in crate::builtin) async fn read(run: &Run<'_>, source: Source, wanted: &Wan
         deadline: Instant::now().checked_add(time).map_or(run.context.deadline, |end| end.min(run.context.deadline)),
     };
     let answer = run.world.helpers.call(call).await.map_err(|error| failed(&path, error))?;
-    match serde_json::from_slice(&answer) {
-        Ok(Reply::Document(document)) => {
-            let window = Window { offset: wanted.offset, limit: wanted.limit, is_selected: order.pages.is_some() };
-            Ok(shown(&document, &window))
-        }
-        Ok(Reply::Refused(error)) => Err(refused(&error)),
+    let window = Window {
+        offset: wanted.offset,
+        limit: wanted.limit,
+        is_selected: order.pages.is_some(),
+        characters: room(run.context.output_characters),
+    };
+    // Megabytes of JSON, perhaps.
+    let read = tokio::task::spawn_blocking(move || {
+        Ok::<_, serde_json::Error>(match serde_json::from_slice(&answer)? {
+            Reply::Document(document) => Ok(shown(&document, &window)),
+            Reply::Refused(error) => Err(error),
+        })
+    });
+    let read = read.await.map_err(|ended| {
+        ToolFailure::new(ErrorKind::Internal, format!("`{path}` cannot be read: the reader ended")).caused_by(ended)
+    })?;
+    match read {
+        Ok(read) => read.map_err(|error| refused(&error)),
         Err(error) => Err(ToolFailure::new(
             ErrorKind::Internal,
             format!("`{path}` cannot be read: the answer of the reader was not understood"),
         )
         .caused_by(error)),
     }
+}
+
+/// Characters of a document's text that go into one answer: with more, the result would be cut in its middle on the way to
+/// the model. The notes take the rest.
+fn room(output_characters: usize) -> usize {
+    output_characters.saturating_sub(2_000).max(output_characters / 2)
 }
 
 /// What the end of the child means for the model.

@@ -2,8 +2,6 @@
 
 use crate::builtin::documents::{Document, DocumentKind, Part};
 
-/// With more, the result would be cut in its middle on the way to the model.
-const MAX_SHOWN_BYTES: usize = 28_000;
 /// Pages that are suggested at once.
 const SUGGESTED_PAGES: u64 = 10;
 
@@ -15,6 +13,8 @@ pub(super) struct Window {
     pub(super) limit: u64,
     /// Whether certain parts were asked for.
     pub(super) is_selected: bool,
+    /// The most that is shown, without notes.
+    pub(super) characters: usize,
 }
 
 /// What is shown of a document, and where that stands in it.
@@ -61,14 +61,14 @@ pub(super) fn shown(document: &Document, window: &Window) -> Shown {
         Err(_) => total.saturating_sub(usize::try_from(window.offset.unsigned_abs()).unwrap_or(usize::MAX)),
     }
     .min(total);
-    let (end, is_line_cut) = end_of(&lines, &starts, first, window.limit);
+    let (end, is_line_cut) = end_of(&lines, &starts, first, window);
     let mut content = String::new();
     for line in &lines[first..end] {
         content.push_str(line.text);
         content.push('\n');
     }
-    if is_line_cut {
-        content.truncate(content.floor_char_boundary(MAX_SHOWN_BYTES));
+    if is_line_cut && let Some((at, _)) = content.char_indices().nth(window.characters) {
+        content.truncate(at);
     }
     content.truncate(content.trim_end_matches('\n').len());
     let number = |line: usize| lines.get(line).map(|line| document.parts[line.part].number);
@@ -104,12 +104,12 @@ pub(super) fn shown(document: &Document, window: &Window) -> Shown {
 }
 
 /// Where the window ends, and whether it is only a piece of its one line.
-fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, limit: u64) -> (usize, bool) {
-    let wanted = first.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(lines.len());
-    let mut bytes = 0;
+fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, window: &Window) -> (usize, bool) {
+    let wanted = first.saturating_add(usize::try_from(window.limit).unwrap_or(usize::MAX)).min(lines.len());
+    let mut characters = 0;
     for (at, line) in lines.iter().enumerate().take(wanted).skip(first) {
-        bytes += line.text.len() + 1;
-        if bytes <= MAX_SHOWN_BYTES {
+        characters += line.text.chars().count() + 1;
+        if characters <= window.characters {
             continue;
         }
         let border = starts[line.part];
@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn all() -> Window {
-        Window { offset: 1, limit: 2000, is_selected: false }
+        Window { offset: 1, limit: 2000, is_selected: false, characters: 28_000 }
     }
 
     #[test]
@@ -200,14 +200,14 @@ mod tests {
         assert_eq!(found.content, text);
         assert_eq!(found.text, format!("{text}\n[pages 1 to 2 of 57; read on with pages=\"3-12\"]"));
         assert_eq!((found.parts, found.lines, found.total_lines), (Some((1, 2, 57)), Some((1, 6)), 6));
-        let part = shown(&pdf, &Window { offset: 2, limit: 2, is_selected: true });
+        let part = shown(&pdf, &Window { offset: 2, limit: 2, is_selected: true, ..all() });
         assert_eq!(
             part.text,
             "one\ntwo\n[page 1 of 57, the last not to its end; read on with pages=\"1-2\" and offset=4]"
         );
-        let end = shown(&pdf, &Window { offset: -1, limit: 9, is_selected: true });
+        let end = shown(&pdf, &Window { offset: -1, limit: 9, is_selected: true, ..all() });
         assert_eq!(end.text, "three");
-        let past = shown(&pdf, &Window { offset: 99, limit: 9, is_selected: true });
+        let past = shown(&pdf, &Window { offset: 99, limit: 9, is_selected: true, ..all() });
         assert_eq!(past.text, "[what was asked for has 6 lines; line 7 lies past its end]");
     }
 
@@ -235,6 +235,16 @@ mod tests {
         assert_eq!(shown(&document(DocumentKind::Docx, 1, &[(1, "")]), &all()).text, "[this docx document is empty]");
     }
 
+    #[test]
+    fn a_budget_is_kept_in_characters() {
+        let lines = "ä".repeat(9) + "\n";
+        let docx = document(DocumentKind::Docx, 1, &[(1, &lines.repeat(40))]);
+        let first = shown(&docx, &Window { characters: 100, ..all() });
+        assert_eq!((first.lines, first.next_offset), (Some((1, 10)), Some(11)));
+        let line = document(DocumentKind::Docx, 1, &[(1, &"ä".repeat(500))]);
+        assert_eq!(shown(&line, &Window { characters: 100, ..all() }).content, "ä".repeat(100));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         /// Whoever reads on as told has read everything once.
@@ -247,7 +257,7 @@ mod tests {
             let (mut from, mut offset, mut read) = (1, 1, 0);
             for _ in 0..10_000 {
                 let rest = document(DocumentKind::Notebook, whole.total_parts, &parts[from - 1..]);
-                let found = shown(&rest, &Window { offset, limit, is_selected: false });
+                let found = shown(&rest, &Window { offset, limit, ..all() });
                 read += found.content.matches('z').count();
                 let Some(pages) = found.next_pages else { break };
                 from = pages.split('-').next().unwrap().parse().unwrap();

@@ -28,7 +28,7 @@ fn read(bytes: &[u8], pages: Option<&str>) -> Result<Document, DocumentError> {
 #[track_caller]
 fn check(name: &str, pages: Option<&str>) {
     let document = read(&fixture(name), pages).unwrap();
-    let window = Window { offset: 1, limit: 10_000, is_selected: pages.is_some() };
+    let window = Window { offset: 1, limit: 10_000, is_selected: pages.is_some(), characters: 28_000 };
     let text = format!("{}\n", shown(&document, &window).text);
     let file =
         folder().join(format!("expected/{name}{}.txt", pages.map(|pages| format!(".{pages}")).unwrap_or_default()));
@@ -310,4 +310,17 @@ fn a_pdf_that_makes_the_library_panic_is_refused() {
     );
     refused(&pdf(&[CATALOG, "<</Type/Pages/Kids[2 0 R 2 0 R]/Count 2>>"]), "it has no pages");
     refused(b"%PDF-1.7\nnothing", "it is damaged");
+}
+
+#[test]
+fn titles_and_labels_are_short_whatever_a_document_says() {
+    let notebook = serde_json::json!({"nbformat": 4, "nbformat_minor": 5, "cells": [],
+        "metadata": {"title": "ä".repeat(1 << 20)}});
+    let order = serde_json::to_string(&Order { pages: None, limits: FileLimits::default() }).unwrap();
+    let answered = answer(&order, &mut notebook.to_string().as_bytes());
+    let Ok(Reply::Document(document)) = serde_json::from_slice(&answered) else { panic!("{answered:?}") };
+    assert_eq!(document.title, Some("ä".repeat(200) + "…"));
+    let mut document = Document::new(DocumentKind::Xlsx, 1);
+    document.push(1, "s".repeat(1 << 20), "text");
+    assert_eq!(document.parts[0].label, "s".repeat(200) + "…");
 }

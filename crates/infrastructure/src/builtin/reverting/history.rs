@@ -17,8 +17,8 @@ pub(super) struct History {
 pub(super) enum CallName {
     /// By its whole id.
     Whole(CallId),
-    /// By its first digits.
-    Beginning(String),
+    /// By its first or its last digits.
+    Part(String),
 }
 
 impl CallName {
@@ -30,7 +30,7 @@ impl CallName {
         }
         match digits.len() {
             32 => digits.parse().ok().map(|id| Self::Whole(CallId(id))),
-            MIN_DIGITS..32 => Some(Self::Beginning(digits)),
+            MIN_DIGITS..32 => Some(Self::Part(digits)),
             _ => None,
         }
     }
@@ -63,9 +63,13 @@ impl History {
         self.entries.iter().find(|entry| self.is_undo(entry) && !undone.contains_key(&entry.call))
     }
 
-    /// The entries whose call's id begins so.
-    pub(super) fn beginning(&self, digits: &str) -> Vec<&JournalEntry> {
-        self.entries.iter().filter(|entry| entry.call.0.simple().to_string().starts_with(digits)).collect()
+    /// The entries whose call's id begins or ends so. The ids of calls of the same minute begin alike.
+    pub(super) fn named(&self, digits: &str) -> Vec<&JournalEntry> {
+        let is_named = |entry: &&JournalEntry| {
+            let id = entry.call.0.simple().to_string();
+            id.starts_with(digits) || id.ends_with(digits)
+        };
+        self.entries.iter().filter(is_named).collect()
     }
 
     /// Whether an entry takes a change back. Taking that back in turn is doing the change again.
@@ -128,16 +132,17 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_named_by_its_id_or_enough_of_its_beginning() {
+    fn a_call_is_named_by_its_id_or_enough_of_its_beginning_or_end() {
         let id = samples::call_id(1);
         assert_eq!(CallName::parse(&id.to_string()), Some(CallName::Whole(id)));
         assert_eq!(CallName::parse(&id.0.simple().to_string()), Some(CallName::Whole(id)));
-        assert_eq!(CallName::parse(" 0199-01FF "), Some(CallName::Beginning("019901ff".into())));
+        assert_eq!(CallName::parse(" 0199-01FF "), Some(CallName::Part("019901ff".into())));
         for bad in ["", "019901f", "last", &"0".repeat(33), "0199011g"] {
             assert_eq!(CallName::parse(bad), None, "{bad}");
         }
         let history = History { entries: vec![entry(2, None), entry(1, None)] };
-        assert_eq!(history.beginning("0199").len(), 2);
-        assert_eq!(history.beginning(&id.0.simple().to_string()[..12]).len(), 1);
+        assert_eq!(history.named("0199").len(), 2);
+        assert_eq!(history.named(&id.0.simple().to_string()[..12]).len(), 1);
+        assert_eq!(history.named(&id.0.simple().to_string()[24..]), [&history.entries[1]]);
     }
 }
