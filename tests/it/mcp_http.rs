@@ -497,7 +497,8 @@ async fn post_and_stop_reading(front: &HttpFront, request: reqwest::RequestBuild
 
 #[tokio::test]
 async fn a_client_that_stops_reading_does_not_hold_up_the_end_of_its_call() {
-    let settings = CallSettings { default_timeout: Duration::from_secs(1), grace: Duration::ZERO, ..CallSettings::default() };
+    let settings =
+        CallSettings { default_timeout: Duration::from_secs(1), grace: Duration::ZERO, ..CallSettings::default() };
     let flooding = || Arc::new(ScriptedProvider::new("scripted").with(flood()));
     let app = TestApp::with_settings(flooding(), settings).await;
     let front = HttpFront::start(&app).await;
