@@ -326,9 +326,18 @@ impl Reading {
         self.text(&mut content, sampled, encoding, files, input)
     }
 
-    /// The session knows this content now, if it is still the same.
+    /// The session knows this content now, if it is still the same; without a digest it knows nothing of it any more.
     fn saw(&self, content: &Content, digest: Option<ContentDigest>) -> Option<ContentDigest> {
-        let digest = digest.filter(|_| content.is_unchanged())?;
+        let Some(digest) = digest else {
+            // What was known of it, when it was smaller, would make every later change look like somebody else's.
+            if let Some(real) = &content.real {
+                self.seen.forget(&self.viewer, real);
+            }
+            return None;
+        };
+        if !content.is_unchanged() {
+            return None;
+        }
         if let Some(real) = &content.real {
             self.seen.saw(&self.viewer, real, digest);
         }

@@ -240,6 +240,9 @@ fn what_was_read_is_known_and_named_by_an_etag() {
     bench.put("large", "x\n".repeat(6 << 20));
     assert_eq!(etag_of(json!({"path": "large", "limit": 1})), Value::Null, "more than is read as a whole");
     assert_eq!(bench.known("large"), None);
+    bench.put("f", "x\n".repeat(6 << 20));
+    assert_eq!(etag_of(json!({"path": "f", "limit": 1})), Value::Null);
+    assert_eq!(bench.known("f"), None, "what it was before it grew is not known of it any more");
 }
 
 #[test]
