@@ -28,4 +28,5 @@ mod output_store;
 mod recorder;
 mod tool_repository;
 mod tool_row;
+mod trail;
 mod writer;
