@@ -186,7 +186,12 @@ impl<'t> Draft<'t> {
                     target.lock.note(&aside);
                     let has_name = linkat(folder, name, folder, &aside, AtFlags::empty()).is_ok();
                     let renamed = renameat(folder, &self.name, folder, name);
-                    renamed.map_err(|errno| target.failed(errno))?;
+                    if let Err(errno) = renamed {
+                        if has_name {
+                            let _ = unlinkat(folder, &aside, AtFlags::empty());
+                        }
+                        return Err(target.failed(errno));
+                    }
                     self.name = aside;
                     return Ok(has_name);
                 }
@@ -202,7 +207,16 @@ impl<'t> Draft<'t> {
             Some(_) => renameat_with(folder, &self.name, folder, name, RenameFlags::EXCHANGE),
             None => rename_to_free(folder, &self.name, name),
         };
-        back.map_err(|errno| target.failed(errno))?;
+        if let Err(errno) = back {
+            // What bears the other name is theirs, and not ours to remove.
+            self.state = State::Over;
+            target.lock.note(Path::new("-"));
+            return Err(PathError::Misplaced {
+                path: target.path.lexical.clone(),
+                leftover: self.name.to_string_lossy().into_owned(),
+                source: errno.into(),
+            });
+        }
         Err(self.changed())
     }
 

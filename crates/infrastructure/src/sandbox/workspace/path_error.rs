@@ -100,6 +100,21 @@ pub enum PathError {
         /// The path as asked for.
         path: PathBuf,
     },
+    /// Somebody replaced it in the very moment of the change, and what they put there could not be given its name back.
+    #[error(
+        "`{}` was replaced by somebody else in the very moment of the change, and what they put there could not be \
+         given its name back ({source}): it lies beside it as `{leftover}`",
+        path.display()
+    )]
+    Misplaced {
+        /// The path as asked for.
+        path: PathBuf,
+        /// The name that their file bears now, in the same folder.
+        leftover: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// Another call holds the file until the time is over.
     #[error("another call is changing `{}`", path.display())]
     Busy {
@@ -145,7 +160,7 @@ impl PathError {
             Self::TooLarge { .. } => ErrorKind::TooLarge,
             Self::Changed { .. } => ErrorKind::StaleFile,
             Self::Busy { .. } | Self::OutOfTime { .. } => ErrorKind::Timeout,
-            Self::WriteProtected { .. } | Self::Io { .. } => ErrorKind::Io,
+            Self::WriteProtected { .. } | Self::Misplaced { .. } | Self::Io { .. } => ErrorKind::Io,
         }
     }
 
@@ -165,6 +180,7 @@ impl PathError {
             Self::FolderMissing { .. } => "Leave `create_dirs` at true to have it made.",
             Self::Exists { .. } => "Leave `if_exists` at \"overwrite\" to replace it, or use `edit_file` to change it.",
             Self::Changed { .. } => "Read it again, then repeat the change.",
+            Self::Misplaced { .. } => "Look at both files, and tell the user.",
             Self::Busy { .. } => "Try again.",
             _ => return None,
         };
@@ -180,7 +196,7 @@ impl From<PathError> for ToolFailure {
             None => failure,
         };
         match error {
-            PathError::Io { source, .. } => failure.caused_by(source),
+            PathError::Io { source, .. } | PathError::Misplaced { source, .. } => failure.caused_by(source),
             _ => failure,
         }
     }
