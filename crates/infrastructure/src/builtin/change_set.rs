@@ -126,6 +126,14 @@ impl<'a> ChangeSet<'a> {
             let message = format!("{} files are to be changed, and at most {MAX_FILES} are at once", order.len());
             return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Make several calls of it."));
         }
+        // What lies below a path follows directly after it.
+        let below = order.keys().zip(order.keys().skip(1)).find(|(above, below)| below.starts_with(above));
+        if let Some((above, below)) = below {
+            let (above, below) = (order[above], order[below]);
+            let message = format!("`{below}` lies below `{above}`, which cannot be a file and a folder at once");
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
+                .next("Nothing was changed; name files only, or make two calls of it."));
+        }
         let mut held: BTreeMap<PathBuf, WriteTarget<'a>> = BTreeMap::new();
         for (real, path) in order {
             let target = files.write_target(path)?;

@@ -197,3 +197,20 @@ fn an_undo_passes_over_a_change_that_was_not_made() {
     bench.call("undo", json!({})).unwrap();
     assert_eq!(bench.names("."), ["theirs"], "what this session wrote is gone, and theirs is not");
 }
+
+#[test]
+fn a_path_below_another_and_one_with_very_many_folders_are_refused() {
+    let bench = Bench::new();
+    let refused = |paths: &[&str]| {
+        let failure = with_set(&bench, paths, |mut set, recording| {
+            (0..paths.len()).for_each(|index| set.put(index, b"new".to_vec(), WRITE));
+            set.commit(recording, false)
+        });
+        assert!(bench.names(".").is_empty() && bench.journal().entries().is_empty());
+        failure.unwrap_err().text()
+    };
+    let told = refused(&["a", "ab", "a/b"]);
+    assert!(told.starts_with("`a/b` lies below `a`, which cannot be a file and a folder at once"), "{told}");
+    let deep = format!("{}file", "d/".repeat(33));
+    assert!(refused(&[&deep]).contains("are missing, and at most 32 are made at once"));
+}

@@ -88,6 +88,16 @@ pub enum PathError {
         /// The folder.
         folder: PathBuf,
     },
+    /// More folders are missing than are made for one file.
+    #[error("{count} folders on the way to `{}` are missing, and at most {limit} are made at once", path.display())]
+    TooManyFolders {
+        /// The path as asked for.
+        path: PathBuf,
+        /// The missing ones.
+        count: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The file's own permissions forbid changing it.
     #[error("`{}` is write-protected", path.display())]
     WriteProtected {
@@ -157,7 +167,7 @@ impl PathError {
             Self::NoRoot | Self::Outside { .. } | Self::Refused(_) => ErrorKind::PermissionDenied,
             Self::NotFound { .. } | Self::FolderMissing { .. } => ErrorKind::NotFound,
             Self::NotAFile { .. } | Self::NotAFolder { .. } | Self::ThroughLink { .. } => ErrorKind::UnsupportedType,
-            Self::TooLarge { .. } => ErrorKind::TooLarge,
+            Self::TooLarge { .. } | Self::TooManyFolders { .. } => ErrorKind::TooLarge,
             Self::Changed { .. } => ErrorKind::StaleFile,
             Self::Busy { .. } | Self::OutOfTime { .. } => ErrorKind::Timeout,
             Self::WriteProtected { .. } | Self::Misplaced { .. } | Self::Io { .. } => ErrorKind::Io,
@@ -178,6 +188,7 @@ impl PathError {
                 return Some(format!("Give `{}` to delete the file itself; the link stays.", real.display()));
             }
             Self::FolderMissing { .. } => "Leave `create_dirs` at true to have it made.",
+            Self::TooManyFolders { .. } => "Give a path with fewer folders; nothing was made.",
             Self::Exists { .. } => "Leave `if_exists` at \"overwrite\" to replace it, or use `edit_file` to change it.",
             Self::Changed { .. } => "Read it again, then repeat the change.",
             Self::Misplaced { .. } => "Look at both files, and tell the user.",
