@@ -27,6 +27,7 @@ use toolstead_domain::{
     tool_call::CallId,
     tool_failure::ToolFailure,
 };
+use uuid::Uuid;
 
 /// As many files are changed together: each is held by some handles, and a process has a thousand of them.
 pub(super) const MAX_FILES: usize = 100;
@@ -124,6 +125,14 @@ impl<'a> ChangeSet<'a> {
         if order.len() > MAX_FILES {
             let message = format!("{} files are to be changed, and at most {MAX_FILES} are at once", order.len());
             return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Make several calls of it."));
+        }
+        // What lies below a path follows directly after it.
+        let below = order.keys().zip(order.keys().skip(1)).find(|(above, below)| below.starts_with(above));
+        if let Some((above, below)) = below {
+            let (above, below) = (order[above], order[below]);
+            let message = format!("`{below}` lies below `{above}`, which cannot be a file and a folder at once");
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
+                .next("Nothing was changed; name files only, or make two calls of it."));
         }
         let mut held: BTreeMap<PathBuf, WriteTarget<'a>> = BTreeMap::new();
         for (real, path) in order {
@@ -359,8 +368,13 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<(usize, Option<
         drafts.0.push(draft);
     }
     let states: Vec<Option<FileState>> = changes.iter().map(|change| change.after).collect();
-    recording.record(changes, contents(steps.iter().map(|(_, step)| *step)))?;
-    let written = drafts.put_in_place()?;
+    recording.record(changes.clone(), contents(steps.iter().map(|(_, step)| *step)))?;
+    let written = drafts.put_in_place().map_err(|NotPut { failure, is_as_before }| {
+        if is_as_before {
+            recording.record_that_it_was_not_done(changes);
+        }
+        failure
+    })?;
     drafts.keep()?;
     Ok(steps.iter().zip(states).zip(written).map(|(((index, _), state), written)| (*index, state, written)).collect())
 }
@@ -378,11 +392,18 @@ fn contents<'s>(steps: impl Iterator<Item = &'s Step<'s>>) -> Vec<KeptContent> {
     kept.into_iter().map(|(digest, bytes)| KeptContent { digest, bytes: bytes.clone() }).collect()
 }
 
+/// Changes that were not made.
+struct NotPut {
+    failure: ToolFailure,
+    /// Whether all files are as they were before.
+    is_as_before: bool,
+}
+
 /// Changes that are ready.
 struct Drafts<'t>(Vec<Draft<'t>>);
 
 impl Drafts<'_> {
-    fn put_in_place(&mut self) -> Result<Vec<Written>, ToolFailure> {
+    fn put_in_place(&mut self) -> Result<Vec<Written>, NotPut> {
         let mut written = Vec::new();
         let mut failed = None;
         for draft in &mut self.0 {
@@ -401,7 +422,7 @@ impl Drafts<'_> {
     }
 
     /// Takes the first so many back, the last of them first.
-    fn put_back(&mut self, done: usize, cause: PathError) -> ToolFailure {
+    fn put_back(&mut self, done: usize, cause: PathError) -> NotPut {
         let mut stuck = Vec::new();
         // Those that were not put in place go first: they may stand in folders that earlier ones made.
         self.0.truncate(done);
@@ -410,6 +431,7 @@ impl Drafts<'_> {
                 stuck.push(error);
             }
         }
+        let is_as_before = stuck.is_empty() && !matches!(cause, PathError::Misplaced { .. });
         let mut failure = ToolFailure::from(cause);
         if done > 0 {
             let were = counted(done, "file");
@@ -425,7 +447,7 @@ impl Drafts<'_> {
             };
             failure.message = format!("{}.{note}", failure.message);
         }
-        failure
+        NotPut { failure, is_as_before }
     }
 
     fn keep(&mut self) -> Result<(), PathError> {
@@ -483,19 +505,38 @@ impl Recording {
     }
 
     fn record(&self, changes: Vec<FileChange>, contents: Vec<KeptContent>) -> Result<(), ToolFailure> {
-        let entry = JournalEntry {
-            call: self.call,
+        let entry = self.entry(self.call, changes, self.reverts);
+        self.runtime.block_on(self.journal.record(entry, contents)).map_err(|error| {
+            let message = "nothing was changed, because the change could not be recorded for an undo";
+            ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
+        })
+    }
+
+    /// Takes back what was recorded of a change that was not made after all, so that an undo passes over it. Otherwise
+    /// it would take somebody else's file for ours where that happens to hold the same.
+    fn record_that_it_was_not_done(&self, changes: Vec<FileChange>) {
+        let taken_back = |change: FileChange| match self.reverts {
+            None => FileChange { after: change.before, ..change },
+            // An undo that failed leaves a change that can be undone, as if it had been undone and done again.
+            Some(_) => FileChange { before: change.after, after: change.before, ..change },
+        };
+        let changes = changes.into_iter().map(taken_back).collect();
+        let entry = self.entry(CallId(Uuid::now_v7()), changes, Some(self.call));
+        if let Err(error) = self.runtime.block_on(self.journal.record(entry, Vec::new())) {
+            tracing::warn!(call = %self.call, %error, "the journal speaks of a change that was not made");
+        }
+    }
+
+    fn entry(&self, call: CallId, changes: Vec<FileChange>, reverts: Option<CallId>) -> JournalEntry {
+        JournalEntry {
+            call,
             principal: self.viewer.principal.clone(),
             session: self.viewer.session.clone(),
             tool: self.tool.clone(),
             at: self.at,
             changes,
-            reverts: self.reverts,
-        };
-        self.runtime.block_on(self.journal.record(entry, contents)).map_err(|error| {
-            let message = "nothing was changed, because the change could not be recorded for an undo";
-            ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
-        })
+            reverts,
+        }
     }
 
     /// The session knows what it wrote.

@@ -140,16 +140,16 @@ fn edit(
     let path = set.shown(0).to_owned();
     let before = set.content(0, text_bytes)?.map(Cow::into_owned);
     let is_stale = before.as_ref().is_some_and(|before| set.is_stale(0, digest_of(before), recording));
-    let edited = match &before {
+    let mut edited = match &before {
         Some(bytes) if !(bytes.is_empty() && input.old_text.is_empty()) => {
-            let edited = edit.apply(bytes, &path, recording.limit());
+            let edited = edit.apply(bytes, &path, recording.limit(), files.stop());
             edited.map_err(|failure| if is_stale { stale(failure, &path) } else { failure })?
         }
         Some(_) => Edited::whole(&input.new_text),
         None if input.old_text.is_empty() => Edited::whole(&input.new_text),
         None => return Err(missing(files, &input.path)),
     };
-    set.put(0, edited.bytes.clone(), EDIT);
+    set.put(0, std::mem::take(&mut edited.bytes), EDIT);
     let changed = only(set.commit(recording, dry_run)?)?;
     let created = changed.before.is_none();
 

@@ -232,7 +232,7 @@ impl Editing<'_> {
                     self.tallies[file].is_stale = self.set.is_stale(index, digest_of(bytes), self.recording);
                 }
                 let is_stale = self.tallies[file].is_stale;
-                let edited = text_edit.apply(bytes, &shown, self.recording.limit());
+                let edited = text_edit.apply(bytes, &shown, self.recording.limit(), self.files.stop());
                 edited.map_err(|failure| if is_stale { stale(failure, &shown) } else { failure })?
             }
             None if !edit.old_text.is_empty() => return Err(missing(self.files, path)),

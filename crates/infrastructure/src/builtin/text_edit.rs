@@ -22,6 +22,7 @@ use crate::builtin::{
     },
     text_encoding::{Detected, TextEncoding, detect},
 };
+use crate::sandbox::workspace::stop::Stop;
 use std::borrow::Cow;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
@@ -118,16 +119,18 @@ impl<'a> TextEdit<'a> {
     ///
     /// # Errors
     /// `unsupported_type` when the file is no text, or not all of it; `no_match`, `ambiguous_match`, `too_large`;
-    /// `invalid_input` where the edit does not fit the file.
-    pub(super) fn apply(&self, bytes: &[u8], path: &str, limit: u64) -> Result<Edited, ToolFailure> {
+    /// `invalid_input` where the edit does not fit the file; `timeout`.
+    pub(super) fn apply(&self, bytes: &[u8], path: &str, limit: u64, stop: &Stop) -> Result<Edited, ToolFailure> {
         let file = DecodedFile::of(bytes, path)?;
         let view = LineView::of(&file.text);
-        let found = places::find(view.text(), path, self, limit)?;
+        let found = places::find(view.text(), path, self, limit, stop)?;
+        let mut last = None;
         let of_place = |place| {
-            let hunks = hunks::of_place(view.text(), place).into_iter();
-            hunks.map(|hunk| Hunk { new: view.as_it_will_be(&hunk.range, &hunk.new), ..hunk }).collect()
+            in_time(stop, path)?;
+            let hunks = hunks::of_place(view.text(), place, &mut last).into_iter();
+            Ok(hunks.map(|hunk| Hunk { new: view.as_it_will_be(&hunk.range, &hunk.new), ..hunk }).collect())
         };
-        let hunks: Vec<Vec<Hunk>> = found.places.iter().map(of_place).collect();
+        let hunks = found.places.iter().map(of_place).collect::<Result<Vec<Vec<Hunk>>, ToolFailure>>()?;
         if hunks.iter().all(Vec::is_empty) {
             let message = format!("the edit would leave `{path}` as it is");
             return Err(ToolFailure::new(ErrorKind::NoMatch, message).next("Nothing was changed."));
@@ -253,6 +256,17 @@ pub(super) fn lacking(encoding: TextEncoding, text: &str) -> ToolFailure {
     let message = format!("the file is in {}, which has no {}", encoding.name(), named.join(", no "));
     ToolFailure::new(ErrorKind::InvalidInput, message)
         .next("Nothing was changed; leave that out, or write the whole file anew as UTF-8 with `write_file`.")
+}
+
+/// Makes sure that there is time left to look for the text.
+fn in_time(stop: &Stop, path: &str) -> Result<(), ToolFailure> {
+    if !stop.is_due() {
+        return Ok(());
+    }
+    let message = format!("the time was over while `old_text` was looked for in `{path}`");
+    Err(ToolFailure::new(ErrorKind::Timeout, message).next(
+        "Nothing was changed; give a shorter `old_text`, or a part of the file with `start_line` and `end_line`.",
+    ))
 }
 
 fn too_large(limit: u64) -> ToolFailure {

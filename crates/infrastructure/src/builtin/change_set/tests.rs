@@ -6,6 +6,7 @@ use crate::{
     builtin::{etag::etag, tests::Bench},
     sandbox::workspace::write::WriteOptions,
 };
+use serde_json::json;
 
 const WRITE: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };
 
@@ -169,7 +170,7 @@ fn more_than_can_be_undone_is_not_changed() {
 #[test]
 fn an_undo_names_the_call_that_it_takes_back() {
     let bench = Bench::new();
-    let call = CallId(uuid::Uuid::from_u128(7));
+    let call = CallId(Uuid::from_u128(7));
     bench
         .with_files(|files, recording| {
             let mut set = ChangeSet::take(files, &["a"])?;
@@ -178,4 +179,38 @@ fn an_undo_names_the_call_that_it_takes_back() {
         })
         .unwrap();
     assert_eq!(bench.journal().entries()[0].reverts, Some(call));
+}
+
+#[test]
+fn an_undo_passes_over_a_change_that_was_not_made() {
+    let bench = Bench::new();
+    bench.call("write_file", json!({"path": "mine", "content": "mine"})).unwrap();
+    let theirs = bench.path("theirs");
+    let failure = with_set(&bench, &["theirs"], |mut set, recording| {
+        set.put(0, b"same".to_vec(), WRITE);
+        // Somebody who knows no locks, and writes the very same.
+        std::fs::write(&theirs, "same").unwrap();
+        set.commit(recording, false)
+    })
+    .unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::StaleFile);
+    bench.call("undo", json!({})).unwrap();
+    assert_eq!(bench.names("."), ["theirs"], "what this session wrote is gone, and theirs is not");
+}
+
+#[test]
+fn a_path_below_another_and_one_with_very_many_folders_are_refused() {
+    let bench = Bench::new();
+    let refused = |paths: &[&str]| {
+        let failure = with_set(&bench, paths, |mut set, recording| {
+            (0..paths.len()).for_each(|index| set.put(index, b"new".to_vec(), WRITE));
+            set.commit(recording, false)
+        });
+        assert!(bench.names(".").is_empty() && bench.journal().entries().is_empty());
+        failure.unwrap_err().text()
+    };
+    let told = refused(&["a", "ab", "a/b"]);
+    assert!(told.starts_with("`a/b` lies below `a`, which cannot be a file and a folder at once"), "{told}");
+    let deep = format!("{}file", "d/".repeat(33));
+    assert!(refused(&[&deep]).contains("are missing, and at most 32 are made at once"));
 }

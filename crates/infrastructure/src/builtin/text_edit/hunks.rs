@@ -4,6 +4,7 @@ use crate::builtin::text_edit::{folded::plain, places::Place};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::{
     ops::Range,
+    rc::Rc,
     time::{Duration, Instant},
 };
 
@@ -24,8 +25,31 @@ pub(super) struct Applied {
     pub(super) lines: Vec<(usize, usize)>,
 }
 
-/// The hunks of one place, in order and apart from each other; none if nothing changes.
-pub(super) fn of_place(text: &str, place: &Place) -> Vec<Hunk> {
+/// How the lines of an old and a new text differ. All places of a plain text have the same, so that it is worked out
+/// once.
+#[derive(Debug)]
+pub(super) struct LineDiff {
+    old: Rc<str>,
+    new: Rc<str>,
+    changes: Vec<DiffOp>,
+}
+
+impl LineDiff {
+    fn is_of(&self, place: &Place) -> bool {
+        Rc::ptr_eq(&self.old, &place.old) && Rc::ptr_eq(&self.new, &place.new)
+    }
+
+    fn of(place: &Place, old: &[&str], new: &[&str]) -> Self {
+        let deadline = Instant::now().checked_add(TIME_TO_COMPARE);
+        let mut changes = capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline);
+        changes.retain(|op| !matches!(op, DiffOp::Equal { .. }));
+        Self { old: place.old.clone(), new: place.new.clone(), changes }
+    }
+}
+
+/// The hunks of one place, in order and apart from each other; none if nothing changes. The last diff is taken again
+/// where it fits.
+pub(super) fn of_place(text: &str, place: &Place, last: &mut Option<LineDiff>) -> Vec<Hunk> {
     let theirs = &text[place.range.clone()];
     let mut hunks = Vec::new();
     if !place.old.contains('\n') {
@@ -38,11 +62,10 @@ pub(super) fn of_place(text: &str, place: &Place) -> Vec<Hunk> {
         push(&mut hunks, theirs, &place.old, &place.new, place.range.start);
         return hunks;
     };
-    let deadline = Instant::now().checked_add(TIME_TO_COMPARE);
-    for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, deadline) {
-        if let DiffOp::Equal { .. } = op {
-            continue;
-        }
+    if !last.as_ref().is_some_and(|last| last.is_of(place)) {
+        *last = Some(LineDiff::of(place, &old, &new));
+    }
+    for op in last.iter().flat_map(|diff| &diff.changes) {
         let (mine, to) = (op.old_range(), op.new_range());
         let range = starts[mine.start]..starts[mine.end];
         push(
@@ -134,7 +157,7 @@ mod tests {
     fn only_what_differs_is_a_hunk() {
         let check = |theirs: &str, old: &str, new: &str, expected: &[(&str, &str)]| {
             let place = Place { range: 0..theirs.len(), old: old.into(), new: new.into() };
-            let hunks = of_place(theirs, &place);
+            let hunks = of_place(theirs, &place, &mut None);
             let shown: Vec<(&str, &str)> = hunks.iter().map(|hunk| (&theirs[hunk.range.clone()], &*hunk.new)).collect();
             assert_eq!(shown, expected, "{theirs:?}");
         };

@@ -4,9 +4,15 @@
 
 use crate::builtin::text_edit::{
     folded::{Folded, Folds},
-    places::Place,
+    places::{MAX_PLACES, Place},
 };
-use std::{ops::Range, rc::Rc};
+use std::{collections::HashMap, ops::Range, rc::Rc};
+use toolstead_domain::tool_failure::ToolFailure;
+
+/// After as many lines it is looked whether there is time left.
+const LINES_BETWEEN_LOOKS: usize = 256;
+/// As many places with another indentation are looked for.
+const SHIFTED_PLACES: usize = 100;
 
 /// What it took to find a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,21 +59,38 @@ pub(super) struct Helped {
     pub(super) help: Help,
 }
 
-/// The first step that finds the text in a region; all places that it finds.
-pub(super) fn climb(text: &str, region: Range<usize>, old: &str, new: &str) -> Option<Helped> {
+/// The first step that finds the text in a region; all places that it finds. Between its steps it looks whether there
+/// is time left.
+///
+/// # Errors
+/// What `in_time` answers when there is none.
+pub(super) fn climb(
+    text: &str,
+    region: Range<usize>,
+    old: &str,
+    new: &str,
+    in_time: &dyn Fn() -> Result<(), ToolFailure>,
+) -> Result<Option<Helped>, ToolFailure> {
     let nothing = Folds { returns: false, trailing_blanks: false, typography: false };
     let folds = [
         (Help::LineEndings, Folds { returns: true, ..nothing }),
         (Help::TrailingBlanks, Folds { returns: true, trailing_blanks: true, ..nothing }),
         (Help::Typography, Folds { returns: true, trailing_blanks: true, typography: true }),
     ];
-    let steps = folds.into_iter().map(|(help, folds)| (help, folded_places(text, region.clone(), old, new, folds)));
-    let mut steps = steps.collect::<Vec<_>>().into_iter();
-    let found = steps.find(|(_, places)| !places.is_empty());
-    let found = found.or_else(|| Some((Help::Indentation, shifted_places(text, region.clone(), old, new))));
-    let found = found.filter(|(_, places)| !places.is_empty());
-    let found = found.or_else(|| Some((Help::Escapes, unescaped_places(text, region, old, new))));
-    found.filter(|(_, places)| !places.is_empty()).map(|(help, places)| Helped { places, help })
+    for (help, folds) in folds {
+        in_time()?;
+        let places = folded_places(text, region.clone(), old, new, folds);
+        if !places.is_empty() {
+            return Ok(Some(Helped { places, help }));
+        }
+    }
+    let places = shifted_places(text, region.clone(), old, new, in_time)?;
+    if !places.is_empty() {
+        return Ok(Some(Helped { places, help: Help::Indentation }));
+    }
+    in_time()?;
+    let places = unescaped_places(text, region, old, new);
+    Ok((!places.is_empty()).then_some(Helped { places, help: Help::Escapes }))
 }
 
 fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: Folds) -> Vec<Place> {
@@ -79,9 +102,10 @@ fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: 
     let ends_line = folds.trailing_blanks && old.ends_with([' ', '\t', '\u{a0}']) && !wanted.ends_with([' ', '\t']);
     let folded = Folded::of(&text[region.clone()], folds);
     let (old, new): (Rc<str>, Rc<str>) = (old.into(), new.into());
-    let places = folded.text.match_indices(&wanted).map(|(at, found)| at..at + found.len());
-    places
-        .filter(|place| !ends_line || matches!(folded.text.as_bytes().get(place.end), None | Some(b'\n')))
+    let ends_rightly =
+        |place: &Range<usize>| !ends_line || matches!(folded.text.as_bytes().get(place.end), None | Some(b'\n'));
+    occurrences(&folded.text, &wanted, ends_rightly)
+        .into_iter()
         .map(|place| {
             let range = folded.in_original(place);
             let range = region.start + range.start..region.start + range.end;
@@ -91,15 +115,16 @@ fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: 
 }
 
 /// Whole lines that differ from the wanted ones by what stands before all of them.
-fn shifted_places(text: &str, region: Range<usize>, old: &str, new: &str) -> Vec<Place> {
+fn shifted_places(
+    text: &str,
+    region: Range<usize>,
+    old: &str,
+    new: &str,
+    in_time: &dyn Fn() -> Result<(), ToolFailure>,
+) -> Result<Vec<Place>, ToolFailure> {
     let ends_with_break = old.ends_with('\n');
     let wanted: Vec<&str> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
-    let Some(indent) = common_indent(&wanted) else { return Vec::new() };
-    let bare = |lines: &[&str], indent: &str| -> Vec<String> {
-        lines.iter().map(|line| line.strip_prefix(indent).unwrap_or_default().trim_end().to_owned()).collect()
-    };
-    let wanted_bare = bare(&wanted, indent);
-    let Some(telling) = wanted_bare.iter().position(|line| !line.is_empty()) else { return Vec::new() };
+    let Some(indent) = common_indent(&wanted) else { return Ok(Vec::new()) };
     let lines: Vec<&str> = text[region.clone()].split('\n').collect();
     let mut starts = Vec::with_capacity(lines.len() + 1);
     let mut at = region.start;
@@ -107,14 +132,23 @@ fn shifted_places(text: &str, region: Range<usize>, old: &str, new: &str) -> Vec
         starts.push(at);
         at += line.len() + 1;
     }
+    // Lines are compared by number, without the blanks around them: two windows are one comparison of memory then.
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    let wanted_numbers: Vec<u32> = wanted.iter().map(|line| number(&mut known, line)).collect();
+    let numbers: Vec<u32> = lines.iter().map(|line| known.get(line.trim()).copied().unwrap_or(0)).collect();
     let mut places = Vec::new();
-    for (first, window) in lines.windows(wanted.len()).enumerate() {
-        // Most windows are none of it, which one line tells.
-        if window[telling].trim() != wanted_bare[telling].trim() {
+    for (first, candidate) in numbers.windows(wanted.len()).enumerate() {
+        if first % LINES_BETWEEN_LOOKS == 0 {
+            in_time()?;
+        }
+        if *candidate != *wanted_numbers {
             continue;
         }
+        in_time()?;
+        let window = &lines[first..first + wanted.len()];
         let Some(theirs) = common_indent(window) else { continue };
-        if theirs == indent || bare(window, theirs) != wanted_bare {
+        let same = |(mine, other): (&&str, &&str)| bare(mine, indent) == bare(other, theirs);
+        if theirs == indent || !wanted.iter().zip(window).all(same) {
             continue;
         }
         let (Some(old), Some(new)) = (reindented(old, indent, theirs), reindented(new, indent, theirs)) else {
@@ -128,8 +162,23 @@ fn shifted_places(text: &str, region: Range<usize>, old: &str, new: &str) -> Vec
         }
         let end = if ends_with_break { end + 1 } else { end };
         places.push(Place { range: starts[first]..end, old: old.into(), new: new.into() });
+        // Each has texts of its own, and one is taken only if it is alone.
+        if places.len() > SHIFTED_PLACES {
+            break;
+        }
     }
-    places
+    Ok(places)
+}
+
+/// The number of a line without the blanks around it, from 1.
+fn number<'t>(known: &mut HashMap<&'t str, u32>, line: &'t str) -> u32 {
+    let next = known.len() as u32 + 1;
+    *known.entry(line.trim()).or_insert(next)
+}
+
+/// A line behind its indentation, without the blanks at its end.
+fn bare<'t>(line: &'t str, indent: &str) -> &'t str {
+    line.strip_prefix(indent).unwrap_or_default().trim_end()
 }
 
 /// The blanks before all lines that are not blank; `None` if all are.
@@ -167,14 +216,30 @@ fn unescaped_places(text: &str, region: Range<usize>, old: &str, new: &str) -> V
         return Vec::new();
     }
     let (old, new): (Rc<str>, Rc<str>) = (old.into(), new.into());
-    let places = text[region.clone()].match_indices(&*old);
-    places
-        .map(|(at, found)| Place {
-            range: region.start + at..region.start + at + found.len(),
+    occurrences(&text[region.clone()], &old, |_| true)
+        .into_iter()
+        .map(|place| Place {
+            range: region.start + place.start..region.start + place.end,
             old: old.clone(),
             new: new.clone(),
         })
         .collect()
+}
+
+/// Where a text stands and is wanted, the first places of very many. They do not overlap, except that a second place
+/// which overlaps an only one is found, too: the text is not unique then.
+fn occurrences(text: &str, wanted: &str, is_wanted: impl Fn(&Range<usize>) -> bool) -> Vec<Range<usize>> {
+    let places = text.match_indices(wanted).map(|(at, found)| at..at + found.len());
+    let mut places: Vec<Range<usize>> = places.filter(|place| is_wanted(place)).take(MAX_PLACES + 1).collect();
+    if let [only] = &places[..]
+        && let Some(step) = wanted.chars().next().map(char::len_utf8)
+    {
+        // What begins before the only place and overlaps it was not wanted, or it would have been found.
+        let rest = only.start + step;
+        let again = text[rest..].match_indices(wanted).map(|(at, found)| rest + at..rest + at + found.len());
+        places.extend(again.filter(|place| is_wanted(place)).take(1).collect::<Vec<_>>());
+    }
+    places
 }
 
 /// `None` where there is an escape that means something else.
@@ -201,7 +266,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, old: &str, expected: Option<(Help, &[&str])>) {
-        let found = climb(text, 0..text.len(), old, "new");
+        let found = climb(text, 0..text.len(), old, "new", &|| Ok(())).unwrap();
         let found =
             found.map(|found| (found.help, found.places.iter().map(|place| &text[place.range.clone()]).collect()));
         assert_eq!(found, expected.map(|(help, places)| (help, places.to_vec())), "{text:?}, {old:?}");
@@ -230,6 +295,27 @@ mod tests {
         check("ab", "a\nb", None);
         check("a\nb", "a\\nb\\q", None);
         check("x", " \n ", None);
+    }
+
+    #[test]
+    fn a_text_that_overlaps_itself_is_not_unique() {
+        check("x  \nx  \nx  \n", "x\nx\n", Some((Help::TrailingBlanks, &["x  \nx  \n", "x  \nx  \n"])));
+        check("a\na\na", "a\\na", Some((Help::Escapes, &["a\na", "a\na"])));
+    }
+
+    #[test]
+    fn no_more_places_are_kept_than_are_replaced() {
+        let text = "x \n".repeat(MAX_PLACES + 10);
+        assert_eq!(climb(&text, 0..text.len(), "x\n", "y", &|| Ok(())).unwrap().unwrap().places.len(), MAX_PLACES + 1);
+    }
+
+    #[test]
+    fn long_texts_that_almost_fit_everywhere_take_no_time_and_the_time_that_is_over_ends_the_search() {
+        let text = "x\n".repeat(200_000);
+        let old = format!("{}y\n", "x\n".repeat(10_000));
+        assert!(climb(&text, 0..text.len(), &old, "new", &|| Ok(())).unwrap().is_none());
+        let over = || Err(ToolFailure::new(toolstead_domain::error_kind::ErrorKind::Timeout, "over"));
+        assert_eq!(climb(&text, 0..text.len(), &old, "new", &over).err().unwrap().message, "over");
     }
 
     #[test]

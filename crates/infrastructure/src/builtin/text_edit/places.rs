@@ -3,11 +3,12 @@
 use crate::builtin::{
     answer::counted,
     text_edit::{
-        HowMany, MatchMode, TextEdit,
+        HowMany, MatchMode, TextEdit, in_time,
         ladder::{self, Help},
         nearest, too_large,
     },
 };
+use crate::sandbox::workspace::stop::Stop;
 use regex::{Regex, RegexBuilder};
 use std::{ops::Range, rc::Rc};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
@@ -15,7 +16,7 @@ use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 /// The largest program that a regular expression may become, in bytes.
 const MAX_REGEX_BYTES: usize = 1 << 20;
 /// As many places are replaced at once.
-const MAX_PLACES: usize = 500_000;
+pub(super) const MAX_PLACES: usize = 500_000;
 /// As many lines are named when there are too many places.
 const NAMED_LINES: usize = 10;
 
@@ -36,7 +37,7 @@ pub(super) struct Found {
 }
 
 /// Finds the places in a text with line feeds only.
-pub(super) fn find(text: &str, path: &str, edit: &TextEdit<'_>, limit: u64) -> Result<Found, ToolFailure> {
+pub(super) fn find(text: &str, path: &str, edit: &TextEdit<'_>, limit: u64, stop: &Stop) -> Result<Found, ToolFailure> {
     if edit.old.is_empty() {
         return Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{path}` exists, and `old_text` is empty"))
             .next("Give the text to replace, or use `write_file` to replace the whole file."));
@@ -45,7 +46,11 @@ pub(super) fn find(text: &str, path: &str, edit: &TextEdit<'_>, limit: u64) -> R
     let (old, new) = (edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n"));
     let places = match edit.mode {
         MatchMode::Literal => literally(text, region.clone(), edit, &old, &new),
-        MatchMode::RegexByLine | MatchMode::RegexAcrossLines => by_regex(text, region.clone(), edit, &new, limit)?,
+        MatchMode::RegexByLine | MatchMode::RegexAcrossLines => {
+            let search =
+                ByRegex { regex: regex(edit)?, new: &new, places: Vec::new(), new_bytes: 0, limit, stop, path };
+            search.places_in(text, region.clone(), edit.mode)?
+        }
     };
     if places.len() > MAX_PLACES {
         let message = format!("`old_text` stands in more than {MAX_PLACES} places of `{path}`");
@@ -54,7 +59,7 @@ pub(super) fn find(text: &str, path: &str, edit: &TextEdit<'_>, limit: u64) -> R
     let mut found = Found { places, help: None };
     if found.places.is_empty()
         && edit.mode == MatchMode::Literal
-        && let Some(helped) = ladder::climb(text, region.clone(), &old, &new)
+        && let Some(helped) = ladder::climb(text, region.clone(), &old, &new, &|| in_time(stop, path))?
     {
         if helped.places.len() > 1 {
             let lines = line_numbers(text, &helped.places);
@@ -109,33 +114,12 @@ fn literally(text: &str, region: Range<usize>, edit: &TextEdit<'_>, old: &str, n
     found
 }
 
-fn by_regex(
-    text: &str,
-    region: Range<usize>,
-    edit: &TextEdit<'_>,
-    new: &str,
-    limit: u64,
-) -> Result<Vec<Place>, ToolFailure> {
+fn regex(edit: &TextEdit<'_>) -> Result<Regex, ToolFailure> {
     let across = edit.mode == MatchMode::RegexAcrossLines;
-    let regex =
-        RegexBuilder::new(edit.old).size_limit(MAX_REGEX_BYTES).multi_line(across).build().map_err(|error| {
-            ToolFailure::new(ErrorKind::InvalidInput, format!("`old_text` is no regular expression: {error}"))
-                .next("Set `regex` to false to look for the text as it is.")
-        })?;
-    let mut found = ByRegex { regex, new, places: Vec::new(), new_bytes: 0, limit };
-    if across {
-        found.search(&text[region.clone()], region.start)?;
-        return Ok(found.places);
-    }
-    let mut start = region.start;
-    for whole in text[region].split_inclusive('\n') {
-        found.search(whole.strip_suffix('\n').unwrap_or(whole), start)?;
-        if found.places.len() > MAX_PLACES {
-            break;
-        }
-        start += whole.len();
-    }
-    Ok(found.places)
+    RegexBuilder::new(edit.old).size_limit(MAX_REGEX_BYTES).multi_line(across).build().map_err(|error| {
+        ToolFailure::new(ErrorKind::InvalidInput, format!("`old_text` is no regular expression: {error}"))
+            .next("Set `regex` to false to look for the text as it is.")
+    })
 }
 
 struct ByRegex<'n> {
@@ -144,11 +128,31 @@ struct ByRegex<'n> {
     places: Vec<Place>,
     new_bytes: u64,
     limit: u64,
+    stop: &'n Stop,
+    path: &'n str,
 }
 
 impl ByRegex<'_> {
+    fn places_in(mut self, text: &str, region: Range<usize>, mode: MatchMode) -> Result<Vec<Place>, ToolFailure> {
+        if mode == MatchMode::RegexAcrossLines {
+            self.search(&text[region.clone()], region.start)?;
+            return Ok(self.places);
+        }
+        let mut start = region.start;
+        for whole in text[region].split_inclusive('\n') {
+            in_time(self.stop, self.path)?;
+            self.search(whole.strip_suffix('\n').unwrap_or(whole), start)?;
+            if self.places.len() > MAX_PLACES {
+                break;
+            }
+            start += whole.len();
+        }
+        Ok(self.places)
+    }
+
     fn search(&mut self, text: &str, start: usize) -> Result<(), ToolFailure> {
         for captures in self.regex.captures_iter(text) {
+            in_time(self.stop, self.path)?;
             let Some(place) = captures.get(0) else { continue };
             let mut expanded = String::new();
             captures.expand(self.new, &mut expanded);

@@ -28,6 +28,9 @@ const RIGHTS_OF_THE_CONTENT: &[u8] = b"security.capability";
 /// The largest extended attribute that is kept, Linux's own limit.
 const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 
+/// As many folders are made for one file: each is held by a handle, and a process has a thousand of them.
+const MAX_MADE_FOLDERS: usize = 32;
+
 /// A folder that was made: the one above, and its name.
 type Made = (OwnedFd, OsString);
 
@@ -186,7 +189,12 @@ impl<'t> Draft<'t> {
                     target.lock.note(&aside);
                     let has_name = linkat(folder, name, folder, &aside, AtFlags::empty()).is_ok();
                     let renamed = renameat(folder, &self.name, folder, name);
-                    renamed.map_err(|errno| target.failed(errno))?;
+                    if let Err(errno) = renamed {
+                        if has_name {
+                            let _ = unlinkat(folder, &aside, AtFlags::empty());
+                        }
+                        return Err(target.failed(errno));
+                    }
                     self.name = aside;
                     return Ok(has_name);
                 }
@@ -202,7 +210,16 @@ impl<'t> Draft<'t> {
             Some(_) => renameat_with(folder, &self.name, folder, name, RenameFlags::EXCHANGE),
             None => rename_to_free(folder, &self.name, name),
         };
-        back.map_err(|errno| target.failed(errno))?;
+        if let Err(errno) = back {
+            // What bears the other name is theirs, and not ours to remove.
+            self.state = State::Over;
+            target.lock.note(Path::new("-"));
+            return Err(PathError::Misplaced {
+                path: target.path.lexical.clone(),
+                leftover: self.name.to_string_lossy().into_owned(),
+                source: errno.into(),
+            });
+        }
         Err(self.changed())
     }
 
@@ -279,7 +296,14 @@ fn rename_to_free(folder: BorrowedFd<'_>, from: &Path, to: &Path) -> rustix::io:
 
 /// Makes the missing folders of a target, one by one beneath the handle of the one before. The deepest of them, and
 /// those that were really made.
+///
+/// # Errors
+/// [`PathError::TooManyFolders`], and the system's; none is left then.
 pub(super) fn make_folders(target: &WriteTarget<'_>) -> Result<(OwnedFd, Vec<Made>), PathError> {
+    if target.missing.len() > MAX_MADE_FOLDERS {
+        let (path, count) = (target.path.lexical.clone(), target.missing.len());
+        return Err(PathError::TooManyFolders { path, count, limit: MAX_MADE_FOLDERS });
+    }
     let mut deepest = target.folder.try_clone().map_err(|error| target.failed(error))?;
     let mut made: Vec<Made> = Vec::new();
     for name in &target.missing {

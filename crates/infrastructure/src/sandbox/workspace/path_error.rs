@@ -88,6 +88,16 @@ pub enum PathError {
         /// The folder.
         folder: PathBuf,
     },
+    /// More folders are missing than are made for one file.
+    #[error("{count} folders on the way to `{}` are missing, and at most {limit} are made at once", path.display())]
+    TooManyFolders {
+        /// The path as asked for.
+        path: PathBuf,
+        /// The missing ones.
+        count: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The file's own permissions forbid changing it.
     #[error("`{}` is write-protected", path.display())]
     WriteProtected {
@@ -99,6 +109,21 @@ pub enum PathError {
     Changed {
         /// The path as asked for.
         path: PathBuf,
+    },
+    /// Somebody replaced it in the very moment of the change, and what they put there could not be given its name back.
+    #[error(
+        "`{}` was replaced by somebody else in the very moment of the change, and what they put there could not be \
+         given its name back ({source}): it lies beside it as `{leftover}`",
+        path.display()
+    )]
+    Misplaced {
+        /// The path as asked for.
+        path: PathBuf,
+        /// The name that their file bears now, in the same folder.
+        leftover: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
     },
     /// Another call holds the file until the time is over.
     #[error("another call is changing `{}`", path.display())]
@@ -142,10 +167,10 @@ impl PathError {
             Self::NoRoot | Self::Outside { .. } | Self::Refused(_) => ErrorKind::PermissionDenied,
             Self::NotFound { .. } | Self::FolderMissing { .. } => ErrorKind::NotFound,
             Self::NotAFile { .. } | Self::NotAFolder { .. } | Self::ThroughLink { .. } => ErrorKind::UnsupportedType,
-            Self::TooLarge { .. } => ErrorKind::TooLarge,
+            Self::TooLarge { .. } | Self::TooManyFolders { .. } => ErrorKind::TooLarge,
             Self::Changed { .. } => ErrorKind::StaleFile,
             Self::Busy { .. } | Self::OutOfTime { .. } => ErrorKind::Timeout,
-            Self::WriteProtected { .. } | Self::Io { .. } => ErrorKind::Io,
+            Self::WriteProtected { .. } | Self::Misplaced { .. } | Self::Io { .. } => ErrorKind::Io,
         }
     }
 
@@ -163,8 +188,10 @@ impl PathError {
                 return Some(format!("Give `{}` to delete the file itself; the link stays.", real.display()));
             }
             Self::FolderMissing { .. } => "Leave `create_dirs` at true to have it made.",
+            Self::TooManyFolders { .. } => "Give a path with fewer folders; nothing was made.",
             Self::Exists { .. } => "Leave `if_exists` at \"overwrite\" to replace it, or use `edit_file` to change it.",
             Self::Changed { .. } => "Read it again, then repeat the change.",
+            Self::Misplaced { .. } => "Look at both files, and tell the user.",
             Self::Busy { .. } => "Try again.",
             _ => return None,
         };
@@ -180,7 +207,7 @@ impl From<PathError> for ToolFailure {
             None => failure,
         };
         match error {
-            PathError::Io { source, .. } => failure.caused_by(source),
+            PathError::Io { source, .. } | PathError::Misplaced { source, .. } => failure.caused_by(source),
             _ => failure,
         }
     }
