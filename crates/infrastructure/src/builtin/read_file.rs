@@ -29,13 +29,18 @@ use crate::{
         source::{self, Source, on_source},
         world::World,
     },
-    sandbox::workspace::{facts::FileKind, granted::GrantedWorkspace},
+    sandbox::workspace::{facts::FileKind, granted::GrantedWorkspace, stop::Stop},
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 use toolstead_domain::{
     access::Access, category::Category, content_digest::ContentDigest, error_kind::ErrorKind, tool::ToolAnnotations,
     tool_failure::ToolFailure, tool_result::ToolResult,
@@ -263,6 +268,8 @@ struct Reading {
     viewer: Viewer,
     /// What the model is shown at most.
     characters: usize,
+    decoding: Arc<Semaphore>,
+    runtime: Handle,
 }
 
 impl Reading {
@@ -274,7 +281,18 @@ impl Reading {
             seen: world.seen.clone(),
             viewer: run.viewer(),
             characters: run.context().output_characters,
+            decoding: world.decoding.clone(),
+            runtime: Handle::current(),
         }
+    }
+
+    /// Waits for leave to decode an image. Blocks.
+    fn seat(&self, stop: &Stop) -> Result<SemaphorePermit<'_>, ToolFailure> {
+        let waiting = async { timeout(stop.left(), self.decoding.acquire()).await };
+        self.runtime.block_on(waiting).ok().and_then(Result::ok).ok_or_else(|| {
+            ToolFailure::new(ErrorKind::Timeout, "the time was over before it was this image's turn")
+                .next("Many images are being read at once; try again.")
+        })
     }
 
     fn read(&self, files: &GrantedWorkspace, source: Source, input: &Input) -> Result<Shown, ToolFailure> {
@@ -318,6 +336,7 @@ impl Reading {
                 return self.bytes(&mut content, &sampled, mime, kind.describe(), input);
             }
             (FileKindByContent::Image(format), None) => {
+                let _seat = self.seat(files.stop())?;
                 let picture = picture::view(content, format, &self.limits, input.crop)?;
                 return Ok(Shown::Picture(Box::new(picture)));
             }

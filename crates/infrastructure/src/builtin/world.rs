@@ -5,6 +5,7 @@ use crate::{
     sandbox::{helper::Helpers, workspace::Workspace},
 };
 use std::{fmt, sync::Arc};
+use tokio::sync::Semaphore;
 use toolstead_domain::{
     access::PathAccess,
     error_kind::ErrorKind,
@@ -34,7 +35,12 @@ pub struct World {
     pub lines: Arc<LineIndexes>,
     /// The child processes that read documents.
     pub helpers: Arc<Helpers>,
+    /// As many images as are decoded at once: each takes some hundred megabytes at worst.
+    pub decoding: Arc<Semaphore>,
 }
+
+/// Images that are decoded at once.
+const DECODED_AT_ONCE: usize = 4;
 
 impl World {
     /// These surroundings, with the usual limits and without a journal.
@@ -48,6 +54,7 @@ impl World {
             seen: Arc::default(),
             lines: Arc::default(),
             helpers: Arc::default(),
+            decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
         }
     }
 
