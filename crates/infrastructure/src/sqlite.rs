@@ -28,5 +28,4 @@ mod output_store;
 mod recorder;
 mod tool_repository;
 mod tool_row;
-mod trail;
 mod writer;

@@ -18,7 +18,7 @@ const KEPT_LOG_BYTES: u32 = 64 << 20;
 
 /// So many pages of the write-ahead log are folded into the database at once. Each time the disk is waited for, and with
 /// SQLite's own 1000 that is every few hundred rows.
-pub(super) const CHECKPOINT_PAGES: u32 = 8000;
+const CHECKPOINT_PAGES: u32 = 8000;
 
 /// Opens the connection that writes, and turns write-ahead logging on.
 pub(super) async fn connect_writer(path: &Path, options: &DatabaseOptions) -> Result<SqliteConnection, Fault> {
@@ -39,15 +39,14 @@ pub(super) async fn connect_writer(path: &Path, options: &DatabaseOptions) -> Re
     }
 }
 
-/// Opens the connection that writes the audit trail, to a database that is set up already. It waits for no other
-/// connection, and leaves the write-ahead log to the thread that writes: what uses it has other calls to serve.
+/// Opens the connection that writes the audit trail, to a database that is set up already.
 pub(super) fn connect_recorder(path: &Path, options: &DatabaseOptions) -> Result<rusqlite::Connection, Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::ZERO)?;
+    connection.busy_timeout(options.busy_timeout)?;
     connection.pragma_update(None, "synchronous", if options.power_safe { "FULL" } else { "NORMAL" })?;
     connection.pragma_update(None, "journal_size_limit", KEPT_LOG_BYTES)?;
-    connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     Ok(connection)
 }
 

@@ -1,19 +1,21 @@
-//! The thread that writes what may take long: catalogues, contents, what retention deletes, and those rows of the audit
-//! trail that are not committed where they were recorded ([`trail`](super::trail)). It also folds the write-ahead log into
-//! the database.
+//! The one thread that writes.
+//!
+//! Recording does not set the pace of calls: the thread takes every row that waits, commits all of them in one
+//! transaction, and only then tells those who wait. While one transaction is on its way to the disk the rows of the next
+//! one gather; where many come at once it is waited for the rest of them, some microseconds. The queue has a bound, so a
+//! disk that is too slow slows the calls down rather than filling the memory.
 
 use super::{
     execution_row::RecordedRow,
     fault::Fault,
     instance::Instance,
-    recorder::{FOLD_LOG, Recorder},
+    recorder::Recorder,
     retention::{self, Expiry},
     tool_row::{self, Catalogue},
-    trail::Trail,
 };
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, SqliteConnection};
-use std::{io, sync::Arc, thread};
+use std::{io, sync::Arc, thread, time::Duration};
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot},
@@ -22,11 +24,20 @@ use uuid::Uuid;
 
 /// As many writes may wait; further ones wait to wait.
 const QUEUE: usize = 1024;
+/// As many rows go into one transaction at most: some milliseconds, even in a debug build.
+const BATCH_ROWS: usize = 256;
+/// A transaction ends with the row that makes its text this long, in bytes.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// How long it is waited for more rows at a time, where several came at once before.
+const GATHERING: Duration = Duration::from_micros(50);
+/// How often.
+const GATHERINGS: usize = 4;
+
 /// Hands writes to the thread. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Write>,
-    trail: Arc<Trail>,
     instance: Uuid,
 }
 
@@ -36,8 +47,14 @@ type Done<T> = oneshot::Sender<Result<T, Arc<Fault>>>;
 type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()> + Send>;
 
 enum Write {
+    /// A row of the audit trail.
+    Record(Box<RecordedRow>, Done<()>),
     SaveCatalogue(Catalogue, Done<()>),
-    SetEnabled { tool: String, enabled: bool, done: Done<()> },
+    SetEnabled {
+        tool: String,
+        enabled: bool,
+        done: Done<()>,
+    },
     DeleteExpired(Expiry, Done<u64>),
     Apply(Work),
     Close(oneshot::Sender<()>),
@@ -53,11 +70,9 @@ impl Writer {
         let (queue, writes) = mpsc::channel(QUEUE);
         let id = instance.id();
         let runtime = Handle::current();
-        let trail = Arc::new(Trail::new(recorder));
-        let thread = Thread { trail: trail.clone(), connection };
-        let work = move || runtime.block_on(thread.run(instance, writes));
+        let work = move || runtime.block_on(run(recorder, connection, instance, writes));
         thread::Builder::new().name("writer".into()).spawn(work)?;
-        Ok(Self { queue, trail, instance: id })
+        Ok(Self { queue, instance: id })
     }
 
     /// Names this process in the rows of running calls.
@@ -65,10 +80,9 @@ impl Writer {
         self.instance
     }
 
-    /// Writes a row of the audit trail, and returns once it is committed. Once it waits it is written, also if nobody
-    /// waits for it any more.
+    /// Writes a row of the audit trail. Once it is in the queue it is written, also if nobody waits any more.
     pub(super) async fn record(&self, row: RecordedRow) -> Result<(), Arc<Fault>> {
-        self.trail.record(row).await
+        self.write(|done| Write::Record(row.into(), done)).await
     }
 
     /// Replaces a catalogue.
@@ -114,72 +128,100 @@ impl Writer {
     }
 }
 
-struct Thread {
-    trail: Arc<Trail>,
-    connection: SqliteConnection,
-}
-
-impl Thread {
-    async fn run(mut self, instance: Instance, mut queue: mpsc::Receiver<Write>) {
-        let mut closed = Vec::new();
-        loop {
-            let write = tokio::select! {
-                write = queue.recv() => write,
-                () = self.trail.called() => {
-                    self.trail.commit_patiently();
-                    if self.trail.takes_long_log() {
-                        self.fold_log().await;
-                    }
-                    continue;
-                }
-            };
+async fn run(
+    mut recorder: Recorder,
+    mut connection: SqliteConnection,
+    instance: Instance,
+    mut queue: mpsc::Receiver<Write>,
+) {
+    let mut writes = Vec::with_capacity(BATCH_ROWS);
+    let mut closed = Vec::new();
+    let mut last_rows = 0;
+    while queue.recv_many(&mut writes, BATCH_ROWS).await > 0 {
+        if last_rows > 1 && writes.len() < BATCH_ROWS {
+            gather(&mut queue, &mut writes);
+        }
+        let mut batch = Batch::default();
+        last_rows = writes.len();
+        for write in writes.drain(..) {
             match write {
-                Some(Write::Close(done)) => {
+                Write::Record(row, done) => {
+                    batch.bytes += row.bytes();
+                    batch.rows.push((row, done));
+                    if batch.bytes >= BATCH_BYTES {
+                        std::mem::take(&mut batch).commit(&mut recorder);
+                    }
+                }
+                Write::SaveCatalogue(catalogue, done) => {
+                    tell(done, catalogue.save(&mut connection).await);
+                }
+                Write::SetEnabled { tool, enabled, done } => {
+                    tell(done, tool_row::switch(&mut connection, &tool, enabled).await);
+                }
+                Write::DeleteExpired(expiry, done) => {
+                    tell(done, retention::delete_some(&mut connection, expiry).await);
+                }
+                Write::Apply(work) => work(&mut connection).await,
+                Write::Close(done) => {
                     // What stands in the queue is still taken out and written; nothing new comes in.
                     queue.close();
                     closed.push(done);
                 }
-                Some(write) => {
-                    self.trail.hold(true);
-                    self.apply(write).await;
-                    self.trail.hold(false);
+            }
+        }
+        batch.commit(&mut recorder);
+    }
+    drop(recorder);
+    if let Err(error) = connection.close().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "could not close the database");
+    }
+    // The lock is given up last: whoever finds it free may mark what still runs as interrupted.
+    drop(instance);
+    for done in closed {
+        // Nobody waits any more.
+        let _ = done.send(());
+    }
+}
+
+/// Waits for the rows of calls that are about to end, as long as more come: a transaction costs much the same for one row
+/// and for many, and where several calls end at once the processors have better things to do meanwhile. A call that is
+/// alone never waits.
+fn gather(queue: &mut mpsc::Receiver<Write>, writes: &mut Vec<Write>) {
+    for _ in 0..GATHERINGS {
+        thread::sleep(GATHERING);
+        let known = writes.len();
+        while writes.len() < BATCH_ROWS
+            && let Ok(write) = queue.try_recv()
+        {
+            writes.push(write);
+        }
+        if writes.len() == known || writes.len() == BATCH_ROWS {
+            return;
+        }
+    }
+}
+
+/// Rows that are committed together.
+#[derive(Default)]
+struct Batch {
+    rows: Vec<(Box<RecordedRow>, Done<()>)>,
+    bytes: usize,
+}
+
+impl Batch {
+    fn commit(self, recorder: &mut Recorder) {
+        if self.rows.is_empty() {
+            return;
+        }
+        match recorder.record(self.rows.iter().map(|(row, _)| &**row)) {
+            Ok(written) => self.rows.into_iter().zip(written).for_each(|((_, done), written)| tell(done, written)),
+            Err(fault) => {
+                let fault = Arc::new(fault);
+                for (_, done) in self.rows {
+                    // Nobody waits any more.
+                    let _ = done.send(Err(fault.clone()));
                 }
-                None => break,
             }
-        }
-        self.trail.close();
-        if let Err(error) = self.connection.close().await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "could not close the database");
-        }
-        // The lock is given up last: whoever finds it free may mark what still runs as interrupted.
-        drop(instance);
-        for done in closed {
-            // Nobody waits any more.
-            let _ = done.send(());
-        }
-    }
-
-    async fn apply(&mut self, write: Write) {
-        let connection = &mut self.connection;
-        match write {
-            Write::SaveCatalogue(catalogue, done) => tell(done, catalogue.save(connection).await),
-            Write::SetEnabled { tool, enabled, done } => {
-                tell(done, tool_row::switch(connection, &tool, enabled).await);
-            }
-            Write::DeleteExpired(expiry, done) => tell(done, retention::delete_some(connection, expiry).await),
-            Write::Apply(work) => work(connection).await,
-            Write::Close(done) => {
-                let _ = done.send(());
-            }
-        }
-    }
-
-    /// Folds the write-ahead log into the database: most of it while rows are recorded, then the rest while none is. Were
-    /// there no moment when all of it is folded, it would grow for as long as there are calls.
-    async fn fold_log(&mut self) {
-        let most = sqlx::query(FOLD_LOG).execute(&mut self.connection).await.map_err(Fault::from);
-        if let Err(fault) = most.and_then(|_| self.trail.fold_rest()) {
-            tracing::warn!(error = &fault as &dyn std::error::Error, "could not fold the log into the database");
         }
     }
 }
