@@ -1,9 +1,9 @@
 //! The one thread that writes.
 //!
 //! Recording does not set the pace of calls: the thread takes every row that waits, commits all of them in one
-//! transaction, and only then tells those who wait. While one transaction is on its way to the disk the rows of the next
-//! one gather; where many come at once it is waited for the rest of them, some microseconds. The queue has a bound, so a
-//! disk that is too slow slows the calls down rather than filling the memory.
+//! transaction, and only then tells those who wait. Nobody waits for others to come; while one transaction is on its
+//! way to the disk the rows of the next one gather. The queue has a bound, so a disk that is too slow slows the calls
+//! down rather than filling the memory.
 
 use super::{
     execution_row::RecordedRow,
@@ -15,7 +15,7 @@ use super::{
 };
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, SqliteConnection};
-use std::{io, sync::Arc, thread, time::Duration};
+use std::{io, sync::Arc, thread};
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot},
@@ -28,11 +28,6 @@ const QUEUE: usize = 1024;
 const BATCH_ROWS: usize = 256;
 /// A transaction ends with the row that makes its text this long, in bytes.
 const BATCH_BYTES: usize = 4 << 20;
-
-/// How long it is waited for more rows at a time, where several came at once before.
-const GATHERING: Duration = Duration::from_micros(50);
-/// How often.
-const GATHERINGS: usize = 4;
 
 /// Hands writes to the thread. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -136,13 +131,8 @@ async fn run(
 ) {
     let mut writes = Vec::with_capacity(BATCH_ROWS);
     let mut closed = Vec::new();
-    let mut last_rows = 0;
     while queue.recv_many(&mut writes, BATCH_ROWS).await > 0 {
-        if last_rows > 1 && writes.len() < BATCH_ROWS {
-            gather(&mut queue, &mut writes);
-        }
         let mut batch = Batch::default();
-        last_rows = writes.len();
         for write in writes.drain(..) {
             match write {
                 Write::Record(row, done) => {
@@ -180,24 +170,6 @@ async fn run(
     for done in closed {
         // Nobody waits any more.
         let _ = done.send(());
-    }
-}
-
-/// Waits for the rows of calls that are about to end, as long as more come: a transaction costs much the same for one row
-/// and for many, and where several calls end at once the processors have better things to do meanwhile. A call that is
-/// alone never waits.
-fn gather(queue: &mut mpsc::Receiver<Write>, writes: &mut Vec<Write>) {
-    for _ in 0..GATHERINGS {
-        thread::sleep(GATHERING);
-        let known = writes.len();
-        while writes.len() < BATCH_ROWS
-            && let Ok(write) = queue.try_recv()
-        {
-            writes.push(write);
-        }
-        if writes.len() == known || writes.len() == BATCH_ROWS {
-            return;
-        }
     }
 }
 
