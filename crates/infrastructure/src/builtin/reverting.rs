@@ -171,7 +171,11 @@ async fn chosen(
     call: &ToolCall,
     world: &World,
 ) -> Result<(JournalEntry, History), ToolFailure> {
-    let entries = world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+    let mut entries =
+        world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+    // It is chosen once to be judged and once to be done. What a call that began later has changed in between is not
+    // what was approved. Ids sort as the calls began.
+    entries.retain(|entry| entry.call.0 < call.id.0);
     let history = History { entries };
     let entry = match (&input.call, direction) {
         (None, Direction::Undo) => history.last_change().cloned().ok_or_else(|| nothing(direction, &history))?,

@@ -4,12 +4,18 @@ use crate::builtin::tests::Bench;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolstead_domain::{error_kind::ErrorKind, principal::Principal, tool_failure::ToolFailure};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::change_journal::{ChangeJournal, JournalEntry},
+    principal::Principal,
+    testing::samples,
+    tool_failure::ToolFailure,
+};
 
 /// The text with the ids of calls as `#1`, `#2`, …
 fn numbered(text: &str) -> String {
     (1..30).fold(text.to_owned(), |text, number| {
-        text.replace(&toolstead_domain::testing::samples::call_id(number).to_string(), &format!("#{number}"))
+        text.replace(&samples::call_id(number).to_string(), &format!("#{number}"))
     })
 }
 
@@ -45,6 +51,24 @@ fn the_last_change_is_undone_and_redone() {
     assert_eq!(text(&bench, "redo", json!({})), expected);
     assert_eq!((bench.get("a"), bench.mode("a")), (b"new\n".to_vec(), 0o755));
     assert_eq!(bench.journal().entries()[1].reverts, Some(bench.journal().entries()[0].call));
+}
+
+#[test]
+fn what_a_later_call_changed_is_not_taken_for_what_was_judged() {
+    for tool in ["undo", "redo"] {
+        let bench = Bench::new();
+        write(&bench, "a", "1");
+        if tool == "redo" {
+            bench.call("undo", json!({})).unwrap();
+        }
+        // As if another call of the session had changed something while somebody was asked about this one.
+        let last = bench.journal().entries().pop().unwrap();
+        let later = JournalEntry { call: samples::call_id(29), ..last.clone() };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(bench.journal().record(later, Vec::new())).unwrap();
+        let result = bench.call(tool, json!({})).unwrap();
+        assert_eq!(result.structured_content().unwrap()["call"], last.call.to_string(), "{tool}");
+    }
 }
 
 #[test]
