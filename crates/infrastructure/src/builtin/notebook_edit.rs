@@ -18,7 +18,7 @@ use crate::{
         snippet::surroundings,
         unified_diff::unified_diff,
         world::World,
-        written_file::missing,
+        written_file::{missing, notes, only},
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
@@ -185,7 +185,9 @@ fn edit(
     }
     let etag = etag(&digest_of(&bytes));
     set.put(0, bytes, WriteOptions { create_folders: false, overwrite: true, mode: None });
-    set.commit(recording, input.dry_run)?;
+    let changed = only(set.commit(recording, input.dry_run)?)?;
+    let mut edited = edited;
+    edited.notes.extend(changed.written.iter().flat_map(notes));
 
     let text = told(&edited, &path, input, call);
     let output = Output {

@@ -18,6 +18,7 @@ use crate::{
         text_encoding::{Detected, detect},
         unified_diff::unified_diff,
         world::World,
+        written_file::notes,
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
@@ -325,6 +326,9 @@ fn told(
         };
         if changes > 0 {
             text.push_str(&format!("\n`{path}` {what}"));
+            for note in changed.iter().filter_map(|changed| changed.written.as_ref()).flat_map(notes) {
+                text.push_str(&format!(". {}", note.trim_end_matches('.')));
+            }
         }
         if let Some(changed) = &changed {
             let (old, new) = (text_of(changed.old.as_deref()), text_of(changed.new.as_deref()));

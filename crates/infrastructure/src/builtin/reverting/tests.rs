@@ -220,6 +220,16 @@ fn permission_bits_that_the_call_did_not_touch_stay_as_they_are() {
 }
 
 #[test]
+fn other_names_that_keep_the_content_are_told() {
+    let bench = Bench::new();
+    bench.put("a", "1");
+    write(&bench, "a", "2");
+    bench.hard_link("a", "b");
+    let told = text(&bench, "undo", json!({}));
+    assert!(told.contains("`a` holds again what it held. The file had 1 other name (hard link), which still"), "{told}");
+}
+
+#[test]
 fn rules_judge_the_files_that_an_undo_would_touch() {
     let bench = Bench::new();
     bench.put("a", "1");
