@@ -177,12 +177,18 @@ async fn chosen(
     // It is chosen once to be judged and once to be done. What a call that began later has changed in between is not
     // what was approved. Ids sort as the calls began.
     entries.retain(|entry| entry.call.0 < call.id.0);
-    let history = History { entries };
+    let mut history = History { entries, others: Vec::new() };
     let entry = match (&input.call, direction) {
         (None, Direction::Undo) => history.last_change().cloned().ok_or_else(|| nothing(direction, &history))?,
         (None, Direction::Redo) => history.last_undo().cloned().ok_or_else(|| nothing(direction, &history))?,
         (Some(text), _) => {
             let named = named(text, call, world, &history).await?;
+            let mut target = named.reverts;
+            while let Some(id) = target.filter(|_| history.others.len() < LOOKED_THROUGH) {
+                let Some(other) = world.journal.find(&call.principal, id).await.map_err(unreadable)? else { break };
+                target = other.reverts;
+                history.others.push(other);
+            }
             let undone = history.undone();
             match (undone.get(&named.call), direction) {
                 (None, Direction::Undo) => named,

@@ -10,6 +10,8 @@ const MIN_DIGITS: usize = 8;
 #[derive(Debug)]
 pub(super) struct History {
     pub(super) entries: Vec<JournalEntry>,
+    /// Those of other sessions that entries take back, by way of any number of others.
+    pub(super) others: Vec<JournalEntry>,
 }
 
 /// How a call is named.
@@ -73,9 +75,9 @@ impl History {
         let mut steps = 0;
         let mut target = entry.reverts;
         // An entry reverts an older one, so that this ends; the bound is for a journal that says otherwise.
-        while let Some(call) = target.filter(|_| steps <= self.entries.len()) {
+        while let Some(call) = target.filter(|_| steps <= self.entries.len() + self.others.len()) {
             steps += 1;
-            target = self.entries.iter().find(|other| other.call == call).and_then(|other| other.reverts);
+            target = self.entries.iter().chain(&self.others).find(|other| other.call == call).and_then(|other| other.reverts);
         }
         steps % 2 == 1
     }
@@ -105,7 +107,7 @@ mod tests {
             |(index, word): (usize, &str)| entry(index as u32 + 1, word.strip_prefix('-').map(|n| n.parse().unwrap()));
         let mut entries: Vec<JournalEntry> = story.split_whitespace().enumerate().map(entry).collect();
         entries.reverse();
-        let history = History { entries };
+        let history = History { entries, others: Vec::new() };
         let found = |entry: Option<&JournalEntry>| entry.map(|entry| entry.call);
         assert_eq!(found(history.last_change()), last_change.map(samples::call_id), "{story}");
         assert_eq!(found(history.last_undo()), last_undo.map(samples::call_id), "{story}");
@@ -136,7 +138,7 @@ mod tests {
         for bad in ["", "019901f", "last", &"0".repeat(33), "0199011g"] {
             assert_eq!(CallName::parse(bad), None, "{bad}");
         }
-        let history = History { entries: vec![entry(2, None), entry(1, None)] };
+        let history = History { entries: vec![entry(2, None), entry(1, None)], others: Vec::new() };
         assert_eq!(history.beginning("0199").len(), 2);
         assert_eq!(history.beginning(&id.0.simple().to_string()[..12]).len(), 1);
     }

@@ -196,6 +196,20 @@ fn a_session_undoes_its_own_changes_and_those_of_its_principal_by_name() {
 }
 
 #[test]
+fn a_redo_of_another_session_is_not_undone_by_a_redo() {
+    let bench = Bench::new();
+    write(&bench, "a", "1");
+    bench.call("undo", json!({})).unwrap();
+    bench.call("redo", json!({})).unwrap();
+    let redo = bench.last_call().to_string();
+    let bench = bench.in_session(Principal::local(), "another");
+    let (kind, told) = failed(&bench, "redo", json!({"call": redo}));
+    assert_eq!(kind, ErrorKind::InvalidInput);
+    assert!(told.contains("is not undone, so there is nothing to redo"), "{told}");
+    assert_eq!(bench.get("a"), b"1");
+}
+
+#[test]
 fn what_a_crash_left_halfway_is_undone_to_the_beginning() {
     let bench = Bench::new();
     bench.put("a", "1\n");
