@@ -135,7 +135,7 @@ impl FilePatch {
     fn paths(&self) -> impl Iterator<Item = &str> {
         let to = match &self.action {
             Action::Update { to, .. } => to.as_deref(),
-            Action::Add(_) | Action::Delete => None,
+            Action::Add(_) | Action::Delete { .. } => None,
         };
         std::iter::once(&*self.path).chain(to)
     }

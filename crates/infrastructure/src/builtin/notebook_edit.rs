@@ -17,7 +17,7 @@ use crate::{
         snippet::surroundings,
         unified_diff::unified_diff,
         world::World,
-        written_file::missing,
+        written_file::{missing, notes, only},
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
@@ -178,7 +178,9 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
     }
     let etag = etag(&digest_of(&bytes));
     set.put(0, bytes, WriteOptions { create_folders: false, overwrite: true, mode: None });
-    set.commit(recording, input.dry_run)?;
+    let changed = only(set.commit(recording, input.dry_run)?)?;
+    let mut edited = edited;
+    edited.notes.extend(changed.written.iter().flat_map(notes));
 
     let text = told(&edited, &path, input, recording);
     let output = Output {

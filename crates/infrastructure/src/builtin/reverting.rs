@@ -18,6 +18,7 @@ use crate::{
         text_encoding::{Detected, detect},
         unified_diff::unified_diff,
         world::World,
+        written_file::notes,
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
@@ -175,13 +176,23 @@ async fn chosen(
     call: &ToolCall,
     world: &World,
 ) -> Result<(JournalEntry, History), ToolFailure> {
-    let entries = world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
-    let history = History { entries };
+    let mut entries =
+        world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+    // It is chosen once to be judged and once to be done. What a call that began later has changed in between is not
+    // what was approved. Ids sort as the calls began.
+    entries.retain(|entry| entry.call.0 < call.id.0);
+    let mut history = History { entries, others: Vec::new() };
     let entry = match (&input.call, direction) {
         (None, Direction::Undo) => history.last_change().cloned().ok_or_else(|| nothing(direction, &history))?,
         (None, Direction::Redo) => history.last_undo().cloned().ok_or_else(|| nothing(direction, &history))?,
         (Some(text), _) => {
             let named = named(text, call, world, &history).await?;
+            let mut target = named.reverts;
+            while let Some(id) = target.filter(|_| history.others.len() < LOOKED_THROUGH) {
+                let Some(other) = world.journal.find(&call.principal, id).await.map_err(unreadable)? else { break };
+                target = other.reverts;
+                history.others.push(other);
+            }
             let undone = history.undone();
             match (undone.get(&named.call), direction) {
                 (None, Direction::Undo) => named,
@@ -325,6 +336,9 @@ fn told(
         };
         if changes > 0 {
             text.push_str(&format!("\n`{path}` {what}"));
+            for note in changed.iter().filter_map(|changed| changed.written.as_ref()).flat_map(notes) {
+                text.push_str(&format!(". {}", note.trim_end_matches('.')));
+            }
         }
         if let Some(changed) = &changed {
             let (old, new) = (text_of(changed.old.as_deref()), text_of(changed.new.as_deref()));

@@ -27,7 +27,8 @@ impl BuiltInTool for Undo {
     const TITLE: &str = "Undo";
     const DESCRIPTION: &str = "Takes back what one call changed in files: the last change of this session, or the call that is named. \
          Files that were changed since are left alone, and then nothing is done. `dry_run` shows what would change; \
-         `redo` takes the undo back. Only changes by file tools are known, not those by commands.";
+         `redo` takes the undo back. Only changes by file tools are known, not those by commands; \
+         owner, ACL and attributes are not restored.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["undo", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {

@@ -5,18 +5,19 @@
 //! of the file must say which place is meant. Lines may differ only in what leaves every token as it is (see
 //! [`Looseness`]); how alike two texts are never counts.
 
-use crate::builtin::{
-    apply_patch::{parser::Hunk, text_lines::Line},
-    text_edit::plain,
+use crate::{
+    builtin::{
+        apply_patch::{parser::Hunk, text_lines::Line},
+        text_edit::plain,
+    },
+    sandbox::workspace::stop::Stop,
 };
-use std::{
-    borrow::Cow,
-    cell::OnceCell,
-    collections::{BTreeSet, HashMap},
-};
+use std::{borrow::Cow, cell::OnceCell, collections::HashMap};
 
 /// As many places are looked at when only their indentation tells them apart.
-const MAX_CANDIDATES: usize = 10_000;
+const MAX_CANDIDATES: usize = 100_000;
+/// As many lines are compared for that, over all these places.
+const MAX_COMPARED: usize = 4_000_000;
 
 /// In what lines may differ and be the same; each includes the ones before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,12 +99,15 @@ pub(super) enum Misfit {
     NotBehindAnchors(usize),
     /// The lines stand in several places.
     Ambiguous(Vec<usize>),
+    /// The time was over before that was known.
+    OutOfTime,
 }
 
 /// The lines of a file, made ready for looking hunks up.
 #[derive(Debug)]
 pub(super) struct Lookup<'a> {
     lines: &'a [Line<'a>],
+    stop: &'a Stop,
     indices: [OnceCell<Index<'a>>; 4],
 }
 
@@ -115,8 +119,8 @@ struct Index<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    pub(super) fn of(lines: &'a [Line<'a>]) -> Self {
-        Self { lines, indices: Default::default() }
+    pub(super) fn of(lines: &'a [Line<'a>], stop: &'a Stop) -> Self {
+        Self { lines, stop, indices: Default::default() }
     }
 
     /// The place of a hunk at or behind a line.
@@ -128,7 +132,8 @@ impl<'a> Lookup<'a> {
         }
         let mut elsewhere = None;
         for looseness in Looseness::ALL {
-            let found = self.find(&old, hunk, looseness);
+            self.in_time()?;
+            let found = self.find(&old, hunk, looseness)?;
             let fitting: Vec<&Place> = found.iter().filter(|place| place.first >= from).collect();
             if fitting.is_empty() {
                 elsewhere = elsewhere.or(found.first().map(|place| Misfit::OutOfOrder(place.first)));
@@ -142,6 +147,10 @@ impl<'a> Lookup<'a> {
             };
         }
         Err(elsewhere.unwrap_or(Misfit::NoMatch))
+    }
+
+    fn in_time(&self) -> Result<(), Misfit> {
+        if self.stop.is_due() { Err(Misfit::OutOfTime) } else { Ok(()) }
     }
 
     /// The line where these stand, exactly and only there.
@@ -168,11 +177,12 @@ impl<'a> Lookup<'a> {
         }
         let Some(behind) = behind else { return found.to_vec() };
         // The first place behind the anchors is meant, wherever the anchors are taken to stand.
-        let firsts: BTreeSet<usize> = behind
+        let mut firsts: Vec<usize> = behind
             .iter()
             .map(|anchor| found.partition_point(|place| place.first < *anchor))
             .filter(|index| *index < found.len())
             .collect();
+        firsts.dedup();
         firsts.into_iter().map(|index| found[index]).collect()
     }
 
@@ -194,14 +204,16 @@ impl<'a> Lookup<'a> {
     fn behind_anchors(&self, hunk: &Hunk) -> Result<Option<Vec<usize>>, Misfit> {
         let mut behind: Option<Vec<usize>> = None;
         for anchor in &hunk.anchors {
+            self.in_time()?;
             let stands = self.anchor(anchor);
-            let stands: Vec<usize> = match &behind {
+            let mut stands: Vec<usize> = match &behind {
                 None => stands,
                 Some(outer) => {
                     let next = |outer: &usize| stands.get(stands.partition_point(|at| at <= outer)).copied();
-                    outer.iter().filter_map(next).collect::<BTreeSet<_>>().into_iter().collect()
+                    outer.iter().filter_map(next).collect()
                 }
             };
+            stands.dedup();
             if stands.is_empty() {
                 return Err(Misfit::NoAnchor(anchor.clone()));
             }
@@ -223,21 +235,24 @@ impl<'a> Lookup<'a> {
         (0..self.lines.len()).filter(|at| begins(&self.lines[*at])).collect()
     }
 
-    /// All places where the lines stand, ascending.
-    fn find(&self, old: &[&str], hunk: &Hunk, looseness: Looseness) -> Vec<Place> {
+    /// All places where the lines stand, ascending. Too many to compare their indentation count as ambiguous.
+    fn find(&self, old: &[&str], hunk: &Hunk, looseness: Looseness) -> Result<Vec<Place>, Misfit> {
         let index = self.index(looseness);
         let wanted: Option<Vec<u32>> =
             old.iter().map(|line| index.by_line.get(&looseness.key(line)).copied()).collect();
-        let Some(wanted) = wanted else { return Vec::new() };
+        let Some(wanted) = wanted else { return Ok(Vec::new()) };
         let found = occurrences(&index.numbers, &wanted);
         if looseness < Looseness::Indent {
-            return found.into_iter().map(|first| Place { first, looseness, shift: Shift::default() }).collect();
+            return Ok(found.into_iter().map(|first| Place { first, looseness, shift: Shift::default() }).collect());
+        }
+        if found.len() > MAX_CANDIDATES || found.len().saturating_mul(old.len()) > MAX_COMPARED {
+            return Err(Misfit::Ambiguous(found));
         }
         let shifted = |first: usize| {
             let shift = self.shift(old, first)?;
             hunk.new_lines().all(|line| shift.fits(line)).then_some(Place { first, looseness, shift })
         };
-        found.into_iter().take(MAX_CANDIDATES).filter_map(shifted).collect()
+        Ok(found.into_iter().filter_map(shifted).collect())
     }
 
     /// How the hunk's lines are indented otherwise than the file's; `None` if not all in the same way.

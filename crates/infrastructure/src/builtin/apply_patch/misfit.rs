@@ -23,6 +23,7 @@ const QUOTED_CHARS: usize = 100;
 pub(super) fn kind(misfit: &Misfit) -> ErrorKind {
     match misfit {
         Misfit::Ambiguous(_) => ErrorKind::AmbiguousMatch,
+        Misfit::OutOfTime => ErrorKind::Timeout,
         Misfit::NoAnchor(_) | Misfit::NoMatch | Misfit::OutOfOrder(_) | Misfit::NotBehindAnchors(_) => {
             ErrorKind::NoMatch
         }
@@ -54,6 +55,7 @@ pub(super) fn described(misfit: &Misfit, hunk: &Hunk, lines: &[Line<'_>], lookup
                 near.unwrap_or_else(|| " Leave it out if the lines of the hunk are enough to find the place.".into())
             )
         }
+        Misfit::OutOfTime => "the time was over before its place was found.".to_owned(),
         Misfit::OutOfOrder(first) => format!(
             "its lines stand at line {}, before those of the hunk before it. Put the hunks of a file in the order of \
              their lines.",

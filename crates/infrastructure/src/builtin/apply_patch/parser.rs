@@ -16,6 +16,8 @@ pub(super) struct FilePatch {
     pub(super) path: String,
     /// The line of the patch that says so, from 1.
     pub(super) line: usize,
+    /// Whether it is to be executable; `None`: as it is, or as new files are.
+    pub(super) executable: Option<bool>,
     pub(super) action: Action,
 }
 
@@ -24,9 +26,9 @@ pub(super) struct FilePatch {
 pub(super) enum Action {
     /// It is new, with this content.
     Add(String),
-    /// It goes.
-    Delete,
-    /// It changes, and perhaps its name does; hunks and new name are not both missing.
+    /// It goes; where hunks say what it was, only if it is just that.
+    Delete { was: Option<Vec<Hunk>> },
+    /// It changes, and perhaps its name or mode does; not all three are missing.
     Update { to: Option<String>, hunks: Vec<Hunk> },
 }
 

@@ -10,17 +10,17 @@ use crate::{
             parser::{Action, FilePatch, Hunk},
             text_lines::{lines_of, patched},
         },
-        change_set::{ChangeSet, Recording},
+        change_set::{ChangeSet, Changed, Recording},
         etag::{digest_of, etag},
         file_limits::FileLimits,
         snippet::surroundings,
         text_edit::DecodedFile,
         text_encoding::{Detected, detect},
-        written_file::missing,
+        written_file::{changed_elsewhere, missing, notes, stale},
     },
-    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+    sandbox::workspace::{granted::GrantedWorkspace, path_error::PathError, write::WriteOptions},
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// As many hunks that do not fit are described.
@@ -51,6 +51,10 @@ pub(super) struct PatchedFile {
     pub(super) lines: Vec<(usize, usize)>,
     /// What had to be overlooked for the hunks to fit.
     looseness: BTreeSet<Looseness>,
+    /// Its place in the change set.
+    place: usize,
+    /// What is not as one might expect, in sentences.
+    notes: Vec<String>,
 }
 
 /// A place in the patch where it does not fit, and why.
@@ -75,7 +79,11 @@ impl Patching<'_> {
         let (mut patched, mut wrong) = (Vec::new(), Vec::new());
         let mut index = 0;
         for file in patch {
-            match self.plan(&mut set, file, index, recording)? {
+            let planned = self.plan(&mut set, file, index, recording)?;
+            if self.files.stop().is_due() {
+                return Err(PathError::OutOfTime { path: set.path(index).lexical.clone() }.into());
+            }
+            match planned {
                 Ok(file) => patched.push(file),
                 Err(more) => wrong.extend(more),
             }
@@ -84,7 +92,12 @@ impl Patching<'_> {
         if !wrong.is_empty() {
             return Err(misfits(&wrong));
         }
-        set.commit(recording, dry_run)?;
+        let planned = (0..paths.len()).filter(|index| set.is_planned(*index)).map(|index| set.file(index));
+        let planned: BTreeSet<usize> = planned.collect();
+        let changed: BTreeMap<usize, Changed> = planned.into_iter().zip(set.commit(recording, dry_run)?).collect();
+        for file in &mut patched {
+            file.is_now(changed.get(&file.place));
+        }
         Ok(patched)
     }
 
@@ -97,55 +110,87 @@ impl Patching<'_> {
         recording: &Recording,
     ) -> Result<Result<PatchedFile, Vec<Wrong>>, ToolFailure> {
         let wrong = |kind, text: String| Ok(Err(vec![Wrong { kind, text: format!("line {}: {text}", file.line) }]));
-        let path = set.shown(index).to_owned();
+        let (path, place) = (set.shown(index).to_owned(), set.file(index));
         let limit = match &file.action {
-            Action::Update { hunks, .. } if !hunks.is_empty() => self.limits.text_bytes,
+            Action::Update { hunks, .. } | Action::Delete { was: Some(hunks) } if !hunks.is_empty() => {
+                self.limits.text_bytes
+            }
             _ => self.limits.result_bytes,
         };
         let content = match set.content(index, limit) {
             Ok(content) => content.map(|content| content.into_owned()),
             Err(failure) => return wrong(failure.kind, failure.text()),
         };
+        let is_stale = !set.is_planned(index)
+            && content.as_ref().is_some_and(|content| set.is_stale(index, digest_of(content), recording));
         match (&file.action, content) {
-            (Action::Add(new), Some(old)) if old == new.as_bytes() => {
-                Ok(Ok(PatchedFile::new(path, FileAction::Unchanged, Some(&old))))
+            (Action::Add(new), Some(old)) if old == new.as_bytes() && file.executable.is_none() => {
+                Ok(Ok(PatchedFile::new(path, place, FileAction::Unchanged, Some(&old))))
             }
             (Action::Add(_), Some(_)) => wrong(
                 ErrorKind::InvalidInput,
                 format!("`{path}` exists already. Use `*** Update File`, or delete it in the same patch first."),
             ),
             (Action::Add(new), None) => {
-                let added = PatchedFile::new(path, FileAction::Added, Some(new.as_bytes()));
-                set.put(index, new.clone().into_bytes(), WRITE_NEW);
+                let added = PatchedFile::new(path, place, FileAction::Added, Some(new.as_bytes()));
+                let mode = file.executable.and_then(|executable| executable.then_some(0o755));
+                set.put(index, new.clone().into_bytes(), WriteOptions { mode, ..WRITE_NEW });
                 Ok(Ok(PatchedFile { added: new.lines().count(), after: new.clone(), ..added }))
             }
-            (Action::Delete | Action::Update { .. }, None) => {
+            (Action::Delete { .. } | Action::Update { .. }, None) => {
                 let failure = missing(self.files, &file.path);
                 wrong(failure.kind, failure.text())
             }
-            (Action::Delete, Some(old))
-                if !set.is_planned(index) && set.is_stale(index, digest_of(&old), recording) =>
-            {
+            (Action::Delete { was: None }, Some(_)) if is_stale => {
                 let text = format!("`{path}` was changed since it was read. Read it again before it is deleted.");
                 wrong(ErrorKind::StaleFile, text)
             }
-            (Action::Delete, Some(old)) => {
+            (Action::Delete { was }, Some(old)) => {
+                if let Some(hunks) = was {
+                    match self.rest(&path, place, &old, hunks, file.line) {
+                        Ok(0) => {}
+                        Ok(rest) => {
+                            let rest = counted(rest, "line");
+                            let text = format!(
+                                "`{path}` is to be deleted, and has {rest} that the diff does not remove. Read it again."
+                            );
+                            return wrong(ErrorKind::NoMatch, text);
+                        }
+                        Err(wrong) => return Ok(Err(if is_stale { stale_hunks(wrong, &path) } else { wrong })),
+                    }
+                }
                 set.delete(index);
                 let before = text_of(&old).unwrap_or_default();
                 let removed = before.lines().count();
-                Ok(Ok(PatchedFile { removed, before, ..PatchedFile::new(path, FileAction::Deleted, None) }))
+                Ok(Ok(PatchedFile { removed, before, ..PatchedFile::new(path, place, FileAction::Deleted, None) }))
             }
             (Action::Update { to, hunks }, Some(old)) => {
-                let updated = match updated(&path, &old, hunks, file.line) {
+                let mut updated = match self.updated(&path, place, &old, hunks, file.line) {
                     Ok(updated) => updated,
-                    Err(wrong) => return Ok(Err(wrong)),
+                    Err(wrong) => return Ok(Err(if is_stale { stale_hunks(wrong, &path) } else { wrong })),
                 };
+                if is_stale {
+                    updated.file.notes.push(match hunks.is_empty() {
+                        true => format!("`{path}` was changed by somebody else since you read it."),
+                        false => changed_elsewhere(&path),
+                    });
+                }
+                let mode = || self.files.find(&file.path).ok().map(|found| found.facts().mode & 0o777);
+                let new_mode = file.executable.map(|executable| with_execution(mode().unwrap_or(0o644), executable));
+                updated.file.notes.extend(file.executable.map(|executable| match executable {
+                    true => "It is executable now.".to_owned(),
+                    false => "It is not executable any more.".to_owned(),
+                }));
                 if updated.bytes.len() as u64 > self.limits.result_bytes {
                     let limit = self.limits.result_bytes;
                     return wrong(ErrorKind::TooLarge, format!("`{path}` would have more than {limit} bytes."));
                 }
                 if to.is_none() {
-                    set.put(index, updated.bytes, WriteOptions { create_folders: false, overwrite: true, mode: None });
+                    set.put(
+                        index,
+                        updated.bytes,
+                        WriteOptions { create_folders: false, overwrite: true, mode: new_mode },
+                    );
                     return Ok(Ok(updated.file));
                 }
                 let shown = set.shown(index + 1).to_owned();
@@ -157,12 +202,78 @@ impl Patching<'_> {
                     let text = format!("`{path}` cannot be moved to `{shown}`, which exists already.");
                     return wrong(ErrorKind::InvalidInput, text);
                 }
-                let mode = self.files.find(&file.path).ok().map(|found| found.facts().mode & 0o777);
-                set.put(index + 1, updated.bytes, WriteOptions { mode, ..WRITE_NEW });
+                set.put(index + 1, updated.bytes, WriteOptions { mode: new_mode.or_else(mode), ..WRITE_NEW });
                 set.delete(index);
-                Ok(Ok(PatchedFile { path: shown, action: FileAction::Moved, moved_from: Some(path), ..updated.file }))
+                let (action, place) = (FileAction::Moved, set.file(index + 1));
+                Ok(Ok(PatchedFile { path: shown, place, action, moved_from: Some(path), ..updated.file }))
             }
         }
+    }
+
+    /// How many lines are left of the file when the hunks have removed theirs, or why these do not fit.
+    fn rest(self, path: &str, place: usize, old: &[u8], hunks: &[Hunk], line: usize) -> Result<usize, Vec<Wrong>> {
+        if hunks.is_empty() {
+            return Ok(if old.is_empty() { 0 } else { text_of(old).map_or(1, |text| lines_of(&text).len()) });
+        }
+        let updated = self.updated(path, place, old, hunks, line)?;
+        Ok(lines_of(&updated.file.after).len())
+    }
+
+    /// The file with its hunks, or all those that do not fit.
+    fn updated(
+        self,
+        path: &str,
+        place: usize,
+        bytes: &[u8],
+        hunks: &[Hunk],
+        line: usize,
+    ) -> Result<Updated, Vec<Wrong>> {
+        let wrong = |kind, text: String| vec![Wrong { kind, text: format!("line {line}: {text}") }];
+        if hunks.is_empty() {
+            let file = PatchedFile::new(path.to_owned(), place, FileAction::Updated, Some(bytes));
+            return Ok(Updated { bytes: bytes.to_vec(), file });
+        }
+        let file = DecodedFile::of(bytes, path).map_err(|failure| wrong(failure.kind, failure.text()))?;
+        let lines = lines_of(&file.text);
+        let lookup = Lookup::of(&lines, self.files.stop());
+        let (mut places, mut misfits): (Vec<Place>, Vec<Wrong>) = (Vec::new(), Vec::new());
+        let mut from = 0;
+        for hunk in hunks {
+            match lookup.place(hunk, from) {
+                Ok(place) => {
+                    from = place.first + hunk.old_lines().count();
+                    places.push(place);
+                }
+                Err(misfit) => {
+                    // Nobody reads more of them, and each takes a look at the whole file.
+                    let text = match misfits.len() < DESCRIBED {
+                        true => misfit::described(&misfit, hunk, &lines, &lookup),
+                        false => String::new(),
+                    };
+                    let text = format!("line {}: the hunk does not fit `{path}`: {text}", hunk.line);
+                    misfits.push(Wrong { kind: misfit::kind(&misfit), text });
+                }
+            }
+        }
+        if !misfits.is_empty() {
+            return Err(misfits);
+        }
+        let new = patched(&lines, hunks, &places);
+        // The text that was there comes out as it went in: that was made sure when it was decoded.
+        let body = file
+            .encoded(&new.text)
+            .map_err(|failure| wrong(failure.kind, format!("`{path}` cannot hold that: {}", failure.text())))?;
+        let bytes = [&bytes[..file.encoding.mark_bytes()], &body].concat();
+        let file = PatchedFile {
+            added: new.added,
+            removed: new.removed,
+            looseness: places.iter().map(|place| place.looseness).collect(),
+            before: file.text.into_owned(),
+            after: new.text,
+            lines: new.lines,
+            ..PatchedFile::new(path.to_owned(), place, FileAction::Updated, Some(&bytes))
+        };
+        Ok(Updated { bytes, file })
     }
 }
 
@@ -174,50 +285,18 @@ struct Updated {
     file: PatchedFile,
 }
 
-/// The file with its hunks, or all those that do not fit.
-fn updated(path: &str, bytes: &[u8], hunks: &[Hunk], line: usize) -> Result<Updated, Vec<Wrong>> {
-    let wrong = |kind, text: String| vec![Wrong { kind, text: format!("line {line}: {text}") }];
-    if hunks.is_empty() {
-        let file = PatchedFile::new(path.to_owned(), FileAction::Updated, Some(bytes));
-        return Ok(Updated { bytes: bytes.to_vec(), file });
-    }
-    let file = DecodedFile::of(bytes, path).map_err(|failure| wrong(failure.kind, failure.text()))?;
-    let lines = lines_of(&file.text);
-    let lookup = Lookup::of(&lines);
-    let (mut places, mut misfits): (Vec<Place>, Vec<Wrong>) = (Vec::new(), Vec::new());
-    let mut from = 0;
-    for hunk in hunks {
-        match lookup.place(hunk, from) {
-            Ok(place) => {
-                from = place.first + hunk.old_lines().count();
-                places.push(place);
-            }
-            Err(misfit) => {
-                let text = misfit::described(&misfit, hunk, &lines, &lookup);
-                let text = format!("line {}: the hunk does not fit `{path}`: {text}", hunk.line);
-                misfits.push(Wrong { kind: misfit::kind(&misfit), text });
-            }
-        }
-    }
-    if !misfits.is_empty() {
-        return Err(misfits);
-    }
-    let new = patched(&lines, hunks, &places);
-    // The text that was there comes out as it went in: that was made sure when it was decoded.
-    let body = file
-        .encoded(&new.text)
-        .map_err(|failure| wrong(failure.kind, format!("`{path}` cannot hold that: {}", failure.text())))?;
-    let bytes = [&bytes[..file.encoding.mark_bytes()], &body].concat();
-    let file = PatchedFile {
-        added: new.added,
-        removed: new.removed,
-        looseness: places.iter().map(|place| place.looseness).collect(),
-        before: file.text.into_owned(),
-        after: new.text,
-        lines: new.lines,
-        ..PatchedFile::new(path.to_owned(), FileAction::Updated, Some(&bytes))
+/// Permission bits with execution by everybody who may read, or by nobody.
+fn with_execution(mode: u32, executable: bool) -> u32 {
+    if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 }
+}
+
+/// Hunks that do not fit a file that changed since it was read: that is why.
+fn stale_hunks(wrong: Vec<Wrong>, path: &str) -> Vec<Wrong> {
+    let told = |Wrong { kind, text }| {
+        let failure = stale(ToolFailure::new(kind, text), path);
+        Wrong { kind: failure.kind, text: failure.message }
     };
-    Ok(Updated { bytes, file })
+    wrong.into_iter().map(told).collect()
 }
 
 /// A content as text, for a diff.
@@ -241,13 +320,19 @@ fn misfits(wrong: &[Wrong]) -> ToolFailure {
     if wrong.len() > DESCRIBED {
         message.push_str(&format!("… and {}\n", counted(wrong.len() - DESCRIBED, "more place")));
     }
-    ToolFailure::new(kind, message).next("Correct these places, and give the whole patch again.")
+    let next = match kinds.contains(&ErrorKind::StaleFile) {
+        true => "Read the files that changed again, correct these places, and give the whole patch again.",
+        false => "Correct these places, and give the whole patch again.",
+    };
+    ToolFailure::new(kind, message).next(next)
 }
 
 impl PatchedFile {
-    fn new(path: String, action: FileAction, content: Option<&[u8]>) -> Self {
+    fn new(path: String, place: usize, action: FileAction, content: Option<&[u8]>) -> Self {
         Self {
             path,
+            place,
+            notes: Vec::new(),
             action,
             moved_from: None,
             etag: content.map(|content| etag(&digest_of(content))),
@@ -257,6 +342,21 @@ impl PatchedFile {
             after: String::new(),
             lines: Vec::new(),
             looseness: BTreeSet::new(),
+        }
+    }
+
+    /// Takes over what the whole patch made of the file, which it may name several times.
+    fn is_now(&mut self, changed: Option<&Changed>) {
+        match changed {
+            Some(changed) => {
+                self.etag = changed.after.map(|state| etag(&state.digest));
+                if changed.before != changed.after {
+                    self.notes.extend(changed.written.iter().flat_map(notes));
+                }
+            }
+            // What the patch made and deleted again is not there.
+            None if self.action != FileAction::Unchanged => self.etag = None,
+            None => {}
         }
     }
 
@@ -273,6 +373,10 @@ impl PatchedFile {
         let overlooked: Vec<&str> = self.looseness.iter().filter_map(|looseness| looseness.words()).collect();
         if !overlooked.is_empty() {
             text.push_str(&format!("; to find the place, {} had to be overlooked", overlooked.join(" and ")));
+        }
+        for (index, note) in self.notes.iter().enumerate() {
+            text.push_str(if index == 0 { ". " } else { " " });
+            text.push_str(note);
         }
         text
     }

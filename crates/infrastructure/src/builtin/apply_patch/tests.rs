@@ -1,6 +1,11 @@
 //! What `apply_patch` promises.
 
-use crate::builtin::{apply_patch::text_lines::lines_of, tests::Bench, unified_diff::unified_diff};
+use crate::builtin::{
+    apply_patch::text_lines::lines_of,
+    etag::{digest_of, etag},
+    tests::Bench,
+    unified_diff::unified_diff,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use toolstead_domain::error_kind::ErrorKind;
@@ -98,6 +103,66 @@ fn a_unified_diff_is_applied() {
     assert_eq!(bench.get("f"), b"x\ny\nz");
     bench.text("apply_patch", json!({"patch": "--- f\n+++ f\n@@ -3 +3 @@\n-z\n\\ No newline at end of file\n+w\n"}));
     assert_eq!(bench.get("f"), b"x\ny\nw\n");
+}
+
+#[test]
+fn a_diff_deletes_only_the_file_that_it_shows() {
+    let bench = Bench::new();
+    let patch = json!({"patch": "--- a/f\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n"});
+    bench.put("f", format!("1\n2\n3\n{}", "x\n".repeat(500)));
+    let failure = bench.call("apply_patch", patch.clone()).unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::NoMatch);
+    let expected = "line 1: `f` is to be deleted, and has 500 lines that the diff does not remove. Read it again.";
+    assert!(failure.text().contains(expected), "{}", failure.text());
+    bench.put("f", "1\n2\n");
+    assert_eq!(bench.call("apply_patch", patch.clone()).unwrap_err().kind, ErrorKind::NoMatch);
+    bench.put("f", "1\n2\n3");
+    bench.call("apply_patch", patch).unwrap();
+    assert!(bench.names(".").is_empty());
+}
+
+#[test]
+fn a_git_diff_makes_and_deletes_empty_files_and_changes_modes() {
+    let bench = Bench::new();
+    bench.put("old", "");
+    bench.put("run", "x\n");
+    bench.put("go", "y\n");
+    bench.set_mode("run", 0o640);
+    bench.set_mode("go", 0o755);
+    let empty =
+        |name: &str| format!("diff --git a/{name} b/{name}\ndeleted file mode 100644\nindex e69de29..0000000\n");
+    let patch = format!(
+        "diff --git a/__init__.py b/__init__.py\nnew file mode 100644\nindex 0000000..e69de29\n{}diff --git a/run b/run\nold mode 100644\nnew mode 100755\ndiff --git a/go b/go\nold mode 100755\nnew mode 100644\nindex 1..2\n--- a/go\n+++ b/go\n@@ -1 +1 @@\n-y\n+z\ndiff --git a/s b/s\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+x\n",
+        empty("old")
+    );
+    let text = bench.text("apply_patch", json!({"patch": patch}));
+    assert!(text.contains("\nupdated `run` (+0 -0). It is executable now.\n"), "{text}");
+    assert_eq!(bench.names("."), ["__init__.py", "go", "run", "s"]);
+    assert_eq!((bench.get("__init__.py"), bench.get("go")), (vec![], b"z\n".to_vec()));
+    assert_eq!((bench.mode("run"), bench.mode("go"), bench.mode("s")), (0o750, 0o644, 0o755));
+    let failure = bench.call("apply_patch", json!({"patch": empty("run")})).unwrap_err();
+    assert!(failure.text().contains("has 1 line that the diff does not remove"), "{}", failure.text());
+}
+
+#[test]
+fn the_etag_is_that_of_the_file_after_the_whole_patch() {
+    let bench = Bench::new();
+    bench.put("a", "x\n");
+    let body = "*** Update File: a\n-x\n+y\n*** Update File: a\n-y\n+z\n*** Add File: b\n+x\n*** Delete File: b";
+    let result = bench.call("apply_patch", envelope(body)).unwrap();
+    let files = &result.structured_content().unwrap()["files"];
+    assert_eq!(files[0]["etag"], etag(&digest_of(b"z\n")));
+    assert_eq!((&files[0]["etag"], files[2].get("etag")), (&files[1]["etag"], None));
+}
+
+#[test]
+fn what_replacing_a_file_brought_about_is_told() {
+    let bench = Bench::new();
+    bench.put("a", "x\n");
+    bench.hard_link("a", "b");
+    let text = bench.text("apply_patch", envelope("*** Update File: a\n-x\n+y"));
+    let expected = "updated `a` (+1 -1). The file had 1 other name (hard link), which still holds the old content.\n";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]
@@ -245,6 +310,20 @@ fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     let failure = bench.call("apply_patch", envelope("*** Delete File: a")).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::StaleFile);
     assert!(failure.text().contains("line 2: `a` was changed since it was read. Read it again before it is deleted."));
+    let text = bench.text("apply_patch", envelope("*** Update File: a\n-2\n+2b"));
+    assert!(text.contains("(+1 -1). `a` was changed by somebody else since you read it; the text to"), "{text}");
+    bench.put("a", "2\n");
+    let text = bench.text("apply_patch", envelope("*** Update File: a\n*** Move to: b"));
+    assert!(text.contains("(+0 -0). `a` was changed by somebody else since you read it.\n"), "{text}");
+    bench.put("b", "2\n3\n");
+    let failure = bench.call("apply_patch", envelope("*** Update File: b\n-1\n+3")).unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::StaleFile);
+    assert!(
+        failure.text().contains("`b` was changed by somebody else since you read it: line 3"),
+        "{}",
+        failure.text()
+    );
+    bench.call("apply_patch", envelope("*** Update File: b\n*** Move to: a\n-2\n-3\n+2")).unwrap();
     // Lines that are still there may change.
     bench.call("apply_patch", envelope("*** Update File: a\n-2\n+3\n*** Delete File: a")).unwrap();
     assert!(bench.names(".").is_empty());

@@ -10,6 +10,8 @@ const MIN_DIGITS: usize = 8;
 #[derive(Debug)]
 pub(super) struct History {
     pub(super) entries: Vec<JournalEntry>,
+    /// Those of other sessions that entries take back, by way of any number of others.
+    pub(super) others: Vec<JournalEntry>,
 }
 
 /// How a call is named.
@@ -60,7 +62,7 @@ impl History {
     /// The last undo that is not undone.
     pub(super) fn last_undo(&self) -> Option<&JournalEntry> {
         let undone = self.undone();
-        self.entries.iter().find(|entry| self.is_undo(entry) && !undone.contains_key(&entry.call))
+        self.entries.iter().find(|entry| self.is_undo(entry) && !undone.contains_key(&entry.call) && !is_note(entry))
     }
 
     /// The entries whose call's id begins or ends so. The ids of calls of the same minute begin alike.
@@ -77,12 +79,22 @@ impl History {
         let mut steps = 0;
         let mut target = entry.reverts;
         // An entry reverts an older one, so that this ends; the bound is for a journal that says otherwise.
-        while let Some(call) = target.filter(|_| steps <= self.entries.len()) {
+        while let Some(call) = target.filter(|_| steps <= self.entries.len() + self.others.len()) {
             steps += 1;
-            target = self.entries.iter().find(|other| other.call == call).and_then(|other| other.reverts);
+            target = self
+                .entries
+                .iter()
+                .chain(&self.others)
+                .find(|other| other.call == call)
+                .and_then(|other| other.reverts);
         }
         steps % 2 == 1
     }
+}
+
+/// Whether an entry only notes that a change did not happen, or was gone already: there is nothing to do again.
+fn is_note(entry: &JournalEntry) -> bool {
+    !entry.changes.is_empty() && entry.changes.iter().all(|change| change.before == change.after)
 }
 
 #[cfg(test)]
@@ -109,7 +121,7 @@ mod tests {
             |(index, word): (usize, &str)| entry(index as u32 + 1, word.strip_prefix('-').map(|n| n.parse().unwrap()));
         let mut entries: Vec<JournalEntry> = story.split_whitespace().enumerate().map(entry).collect();
         entries.reverse();
-        let history = History { entries };
+        let history = History { entries, others: Vec::new() };
         let found = |entry: Option<&JournalEntry>| entry.map(|entry| entry.call);
         assert_eq!(found(history.last_change()), last_change.map(samples::call_id), "{story}");
         assert_eq!(found(history.last_undo()), last_undo.map(samples::call_id), "{story}");
@@ -140,7 +152,7 @@ mod tests {
         for bad in ["", "019901f", "last", &"0".repeat(33), "0199011g"] {
             assert_eq!(CallName::parse(bad), None, "{bad}");
         }
-        let history = History { entries: vec![entry(2, None), entry(1, None)] };
+        let history = History { entries: vec![entry(2, None), entry(1, None)], others: Vec::new() };
         assert_eq!(history.named("0199").len(), 2);
         assert_eq!(history.named(&id.0.simple().to_string()[..12]).len(), 1);
         assert_eq!(history.named(&id.0.simple().to_string()[24..]), [&history.entries[1]]);

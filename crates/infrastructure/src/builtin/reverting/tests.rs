@@ -4,12 +4,18 @@ use crate::builtin::tests::Bench;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolstead_domain::{error_kind::ErrorKind, principal::Principal, tool_failure::ToolFailure};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::change_journal::{ChangeJournal, JournalEntry},
+    principal::Principal,
+    testing::samples,
+    tool_failure::ToolFailure,
+};
 
 /// The text with the ids of calls as `#1`, `#2`, …
 fn numbered(text: &str) -> String {
     (1..30).fold(text.to_owned(), |text, number| {
-        text.replace(&toolstead_domain::testing::samples::call_id(number).to_string(), &format!("#{number}"))
+        text.replace(&samples::call_id(number).to_string(), &format!("#{number}"))
     })
 }
 
@@ -45,6 +51,24 @@ fn the_last_change_is_undone_and_redone() {
     assert_eq!(text(&bench, "redo", json!({})), expected);
     assert_eq!((bench.get("a"), bench.mode("a")), (b"new\n".to_vec(), 0o755));
     assert_eq!(bench.journal().entries()[1].reverts, Some(bench.journal().entries()[0].call));
+}
+
+#[test]
+fn what_a_later_call_changed_is_not_taken_for_what_was_judged() {
+    for tool in ["undo", "redo"] {
+        let bench = Bench::new();
+        write(&bench, "a", "1");
+        if tool == "redo" {
+            bench.call("undo", json!({})).unwrap();
+        }
+        // As if another call of the session had changed something while somebody was asked about this one.
+        let last = bench.journal().entries().pop().unwrap();
+        let later = JournalEntry { call: samples::call_id(29), ..last.clone() };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(bench.journal().record(later, Vec::new())).unwrap();
+        let result = bench.call(tool, json!({})).unwrap();
+        assert_eq!(result.structured_content().unwrap()["call"], last.call.to_string(), "{tool}");
+    }
 }
 
 #[test]
@@ -191,6 +215,20 @@ fn a_session_undoes_its_own_changes_and_those_of_its_principal_by_name() {
 }
 
 #[test]
+fn a_redo_of_another_session_is_not_undone_by_a_redo() {
+    let bench = Bench::new();
+    write(&bench, "a", "1");
+    bench.call("undo", json!({})).unwrap();
+    bench.call("redo", json!({})).unwrap();
+    let redo = bench.last_call().to_string();
+    let bench = bench.in_session(Principal::local(), "another");
+    let (kind, told) = failed(&bench, "redo", json!({"call": redo}));
+    assert_eq!(kind, ErrorKind::InvalidInput);
+    assert!(told.contains("is not undone, so there is nothing to redo"), "{told}");
+    assert_eq!(bench.get("a"), b"1");
+}
+
+#[test]
 fn what_a_crash_left_halfway_is_undone_to_the_beginning() {
     let bench = Bench::new();
     bench.put("a", "1\n");
@@ -212,6 +250,19 @@ fn permission_bits_that_the_call_did_not_touch_stay_as_they_are() {
     bench.set_mode("a", 0o700);
     bench.call("undo", json!({})).unwrap();
     assert_eq!((bench.get("a"), bench.mode("a")), (b"1".to_vec(), 0o700));
+}
+
+#[test]
+fn other_names_that_keep_the_content_are_told() {
+    let bench = Bench::new();
+    bench.put("a", "1");
+    write(&bench, "a", "2");
+    bench.hard_link("a", "b");
+    let told = text(&bench, "undo", json!({}));
+    assert!(
+        told.contains("`a` holds again what it held. The file had 1 other name (hard link), which still"),
+        "{told}"
+    );
 }
 
 #[test]

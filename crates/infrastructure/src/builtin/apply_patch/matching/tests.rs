@@ -5,13 +5,15 @@ use crate::builtin::apply_patch::{
     parser::{Action, parse},
     text_lines::lines_of,
 };
+use std::time::{Duration, Instant};
 
 /// Where the hunks of an update with these lines stand in a text, as lines from 1, with what had to be overlooked.
 fn places(text: &str, hunks: &str) -> Result<Vec<(usize, Looseness)>, Misfit> {
     let patch = parse(&format!("*** Begin Patch\n*** Update File: a\n{hunks}\n*** End Patch")).unwrap();
     let Action::Update { hunks, .. } = &patch[0].action else { panic!("{patch:?}") };
     let lines = lines_of(text);
-    let lookup = Lookup::of(&lines);
+    let stop = Stop::at(Instant::now() + Duration::from_secs(600));
+    let lookup = Lookup::of(&lines, &stop);
     let (mut from, mut places) = (0, Vec::new());
     for hunk in hunks {
         let place = lookup.place(hunk, from)?;
@@ -93,6 +95,20 @@ fn lines_without_context_are_added_behind_an_anchor_or_at_the_end() {
     check("", "@@\n+x", &[1]);
     check("a\nb\n", "@@ -2,0 +2 @@\n+x", &[2]);
     misfit("a\na\n", "@@ a\n+x", Misfit::Ambiguous(vec![0, 1]));
+}
+
+#[test]
+fn a_search_is_bounded_and_ends_when_the_time_is_over() {
+    // Each of a hundred thousand places would be compared over 50,000 lines.
+    let hunk = format!("@@\n{}", "-  x\n".repeat(50_000));
+    let found = places(&" x\n".repeat(100_000), hunk.trim_end());
+    assert!(matches!(&found, Err(Misfit::Ambiguous(several)) if several.len() == 50_001), "{:?}", found.is_ok());
+
+    let lines = lines_of("a\n");
+    let stop = Stop::at(Instant::now());
+    let hunk =
+        Hunk { lines: vec![crate::builtin::apply_patch::parser::HunkLine::Removed("a".into())], ..Hunk::default() };
+    assert_eq!(Lookup::of(&lines, &stop).place(&hunk, 0), Err(Misfit::OutOfTime));
 }
 
 #[test]

@@ -11,17 +11,19 @@ const MOVE: &str = "*** Move to:";
 /// What a file or a hunk begins with.
 const HEADERS: [char; 2] = ['*', '@'];
 const END_OF_FILE: &str = "*** End of File";
+/// As many lines above its place a hunk names: nothing is nested deeper that a person would read.
+const MAX_ANCHORS: usize = 8;
 
 pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError> {
     lines.next();
     let mut files = Vec::new();
     loop {
         let line = lines.number();
-        let file = |text: &str, action| Ok(FilePatch { path: path(text, line)?, line, action });
+        let file = |text: &str, action| Ok(FilePatch { path: path(text, line)?, line, executable: None, action });
         if let Some(text) = lines.after(ADD) {
             files.push(file(text, added(lines)?)?);
         } else if let Some(text) = lines.after(DELETE) {
-            files.push(file(text, Action::Delete)?);
+            files.push(file(text, Action::Delete { was: None })?);
         } else if let Some(text) = lines.after(UPDATE) {
             files.push(file(text, updated(lines, line)?)?);
         } else {
@@ -95,6 +97,10 @@ fn hunk(lines: &mut Lines<'_>, is_first: bool) -> Result<Hunk, PatchError> {
             Some((at, ..)) => hunk.at = Some(at),
             None => match header.trim_end().strip_prefix(' ').unwrap_or(header.trim_end()) {
                 "" => {}
+                _ if hunk.anchors.len() >= MAX_ANCHORS => {
+                    let what = format!("a hunk has at most {MAX_ANCHORS} lines with `@@`");
+                    return Err(PatchError::new(lines.last_number(), what));
+                }
                 anchor => hunk.anchors.push(anchor.trim_end_matches(" @@").to_owned()),
             },
         }

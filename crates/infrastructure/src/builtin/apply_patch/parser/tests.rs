@@ -1,6 +1,7 @@
 //! Which texts are patches, and what is wrong with the others.
 
 use super::*;
+use proptest::prelude::*;
 
 #[track_caller]
 fn parsed(text: &str) -> Vec<FilePatch> {
@@ -27,7 +28,7 @@ fn hunk(line: usize, lines: &[&str]) -> Hunk {
 }
 
 fn update(path: &str, line: usize, hunks: Vec<Hunk>) -> FilePatch {
-    FilePatch { path: path.into(), line, action: Action::Update { to: None, hunks } }
+    FilePatch { path: path.into(), line, executable: None, action: Action::Update { to: None, hunks } }
 }
 
 #[test]
@@ -38,9 +39,14 @@ fn an_envelope_holds_files_and_hunks() {
         Hunk { is_at_end: true, ..hunk(16, &["-e"]) },
     ];
     let expected = vec![
-        FilePatch { path: "new file.txt".into(), line: 2, action: Action::Add("a\n\nb\n".into()) },
-        FilePatch { path: "old".into(), line: 6, action: Action::Delete },
-        FilePatch { path: "x.py".into(), line: 7, action: Action::Update { to: Some("y.py".into()), hunks } },
+        FilePatch { path: "new file.txt".into(), line: 2, executable: None, action: Action::Add("a\n\nb\n".into()) },
+        FilePatch { path: "old".into(), line: 6, executable: None, action: Action::Delete { was: None } },
+        FilePatch {
+            path: "x.py".into(),
+            line: 7,
+            executable: None,
+            action: Action::Update { to: Some("y.py".into()), hunks },
+        },
     ];
     assert_eq!(parsed(text), expected);
     assert_eq!(parsed(&format!("\n{}\n\n", text.replace('\n', "\r\n")))[1].line, 7);
@@ -60,9 +66,14 @@ fn what_models_wrap_patches_in_is_taken_off() {
 fn a_move_needs_no_hunk_and_blank_lines_between_files_say_nothing() {
     let text = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n\n*** Update File: c\n@@\n-x\n\n*** Add File: d\n+y\n\n*** End Patch";
     let expected = vec![
-        FilePatch { path: "a".into(), line: 2, action: Action::Update { to: Some("b".into()), hunks: vec![] } },
+        FilePatch {
+            path: "a".into(),
+            line: 2,
+            executable: None,
+            action: Action::Update { to: Some("b".into()), hunks: vec![] },
+        },
         update("c", 5, vec![hunk(6, &["-x"])]),
-        FilePatch { path: "d".into(), line: 9, action: Action::Add("y\n".into()) },
+        FilePatch { path: "d".into(), line: 9, executable: None, action: Action::Add("y\n".into()) },
     ];
     assert_eq!(parsed(text), expected);
 }
@@ -81,10 +92,16 @@ fn a_unified_diff_is_a_patch() {
     assert_eq!(parsed(text), vec![update("x.c", 1, hunks)]);
 
     let text = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\ndiff --git a/o b/o\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\ndiff --git a/p b/q\nsimilarity index 100%\nrename from p\nrename to q\n";
+    let was = Hunk { at: Some(1), ..hunk(11, &["-x"]) };
     let expected = vec![
-        FilePatch { path: "n".into(), line: 3, action: Action::Add("x".into()) },
-        FilePatch { path: "o".into(), line: 9, action: Action::Delete },
-        FilePatch { path: "p".into(), line: 15, action: Action::Update { to: Some("q".into()), hunks: vec![] } },
+        FilePatch { path: "n".into(), line: 3, executable: None, action: Action::Add("x".into()) },
+        FilePatch { path: "o".into(), line: 9, executable: None, action: Action::Delete { was: Some(vec![was]) } },
+        FilePatch {
+            path: "p".into(),
+            line: 15,
+            executable: None,
+            action: Action::Update { to: Some("q".into()), hunks: vec![] },
+        },
     ];
     assert_eq!(parsed(text), expected);
 
@@ -97,7 +114,35 @@ fn a_unified_diff_is_a_patch() {
 }
 
 #[test]
+fn what_git_says_of_files_without_hunks_is_done() {
+    let file = |path: &str, line, executable, action| FilePatch { path: path.into(), line, executable, action };
+    let text = "diff --git a/a b.py b/a b.py\nnew file mode 100755\nindex 0000000..e69de29\ndiff --git a/o b/o\ndeleted file mode 100644\nindex e69de29..0000000\n\ndiff --git m m\nold mode 100755\nnew mode 100644\ndiff --git a/p b/q\nold mode 100644\nnew mode 100755\nsimilarity index 100%\nrename from p\nrename to q\n";
+    let expected = vec![
+        file("a b.py", 1, Some(true), Action::Add(String::new())),
+        file("o", 4, None, Action::Delete { was: Some(vec![]) }),
+        file("m", 8, Some(false), Action::Update { to: None, hunks: vec![] }),
+        file("p", 15, Some(true), Action::Update { to: Some("q".into()), hunks: vec![] }),
+    ];
+    assert_eq!(parsed(text), expected);
+    refused(
+        "diff --git a/l b/l\nnew file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+x\n",
+        "line 2 of the patch: a file of the mode `120000` (a link, or a repository in this one) cannot be changed by a patch",
+    );
+    refused(
+        "diff --git a/i b/i\nnew file mode 100644\nindex 0..1\nBinary files /dev/null and b/i differ\n",
+        "line 4 of the patch: `--- path` was expected, not `Binary files /dev/null and b/i differ`",
+    );
+    refused(
+        "diff --git a/x b/y\nnew file mode 100644\n",
+        "line 1 of the patch: which file is meant does not show: `diff --git a/path b/path` was expected",
+    );
+    refused("diff --git a/x b/x\nindex 0..1\n", "line 1 of the patch: nothing is said of what changes in the file");
+}
+
+#[test]
 fn what_is_no_patch_is_told_by_its_line() {
+    let many = format!("*** Begin Patch\n*** Update File: a\n{}-x\n*** End Patch", "@@ a\n".repeat(9));
+    refused(&many, "line 11 of the patch: a hunk has at most 8 lines with `@@`");
     refused(
         "",
         "line 1 of the patch: a patch begins with `*** Begin Patch` (or `---`, as a unified diff), and it is empty",
@@ -146,10 +191,30 @@ fn what_is_no_patch_is_told_by_its_line() {
         "--- a\n+++ a\n@@ -1 +1 @@\n-x\n-y\n+z\n",
         "line 5 of the patch: the hunk has more lines than its header (line 3) says",
     );
+    assert!(parse("--- a\n+++ a\n@@ -18446744073709551615,0 +1,1 @@\n+x\n").is_ok());
     refused("--- a\n+++ a\nx\n", "line 1 of the patch: there is no hunk (`@@ -1,3 +1,4 @@`) between `a` and `a`");
     let many = format!("*** Begin Patch\n{}*** End Patch", "*** Delete File: a\n".repeat(MAX_FILES + 1));
     refused(&many, "line 1 of the patch: a patch changes at most 100 files, and this one 101");
     let many = format!("*** Begin Patch\n*** Update File: a\n{}*** End Patch", "@@\n-a\n".repeat(MAX_HUNKS + 1));
     refused(&many, "line 10003 of the patch: a patch has at most 5000 hunks");
     assert!(parse(&"x".repeat(MAX_PATCH_BYTES + 1)).is_err());
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(
+        begins_as in prop::sample::select(vec!["--- a\n+++ a\n", "diff --git a/a b/a\n", "*** Begin Patch\n*** Update File: a\n"]),
+        lines in prop::collection::vec(
+            prop_oneof![
+                "@@ -[0-9]{1,20}(,[0-3])? \\+[0-9]{1,20}(,[0-3])? @@",
+                "@@ -18446744073709551615,0 \\+18446744073709551615,1 @@",
+                "(new file mode|old mode|index|rename from|--- |\\+\\+\\+ |diff --git) ?[0-7é/]{0,8}",
+                "[ +\\\\@*-].{0,4}",
+                ".{0,8}",
+            ],
+            0..12,
+        ),
+    ) {
+        let _ = parse(&format!("{begins_as}{}", lines.join("\n")));
+    }
 }
