@@ -325,8 +325,8 @@ mod tests {
         assert_eq!((bench.get("b"), bench.get("new")), (b"x\r\nz\r\n".to_vec(), b"n\n".to_vec()));
         let told = result.joined_text();
         let expected = "Made 5 edits in 3 files. Edit 3: `old_text` stands there with other line endings, which were kept.\n\
-                        `a`: 4 places.\n     1\t1\n     2\t2\n     3\tthrEE\n     4\t\n\
-                        `b`: 1 place.\n     1\tx\n     2\tz\n     3\t\n\
+                        `a`: 4 places.\n     1\t1\n     2\t2\n     3\tthrEE\n\
+                        `b`: 1 place.\n     1\tx\n     2\tz\n\
                         `new`: new.";
         assert_eq!(told, expected);
         let found = result.structured_content().unwrap();

@@ -86,7 +86,8 @@ impl BuiltInTools {
     pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
         self.world.journal = journal;
         for (definition, tool) in self.definitions.iter_mut().zip(&self.tools) {
-            *definition = tool.definition(definition.name().clone(), definition.source().clone(), &self.world);
+            let anew = tool.definition(definition.name().clone(), definition.source().clone(), &self.world);
+            definition.availability = anew.availability;
         }
         self
     }
@@ -145,7 +146,7 @@ pub enum InvalidBuiltInTools {
 mod tests {
     use crate::builtin::tests::Bench;
     use serde_json::json;
-    use toolstead_domain::error_kind::ErrorKind;
+    use toolstead_domain::{error_kind::ErrorKind, tool::Availability};
 
     #[test]
     fn arguments_that_do_not_fit_are_said_to_be_wrong() {
@@ -160,6 +161,16 @@ mod tests {
             assert_eq!(bench.call(tool, arguments.clone()).unwrap_err().kind, ErrorKind::InvalidInput, "{arguments}");
         }
         assert_eq!(bench.call_unchecked("read_file", json!({"path": 1})).unwrap_err().kind, ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn tools_keep_their_aliases_when_they_get_a_journal() {
+        let bench = Bench::new();
+        let tools = bench.tools_with_journal();
+        let read = tools.definitions().iter().find(|tool| tool.name().as_str() == "read_file").unwrap();
+        assert!(read.aliases.iter().any(|alias| alias.name == "Read"));
+        let undo = tools.definitions().iter().find(|tool| tool.name().as_str() == "undo").unwrap();
+        assert_eq!(undo.availability, Availability::Available);
     }
 
     #[test]

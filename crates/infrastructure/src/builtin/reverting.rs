@@ -11,7 +11,7 @@ use crate::{
         answer::{answer, counted},
         change_set::{Changed, Recording},
         reverting::{
-            history::{CallName, History},
+            history::{CallName, History, is_note},
             restoring::{Restored, Restoring, files_of, path_text, restore},
         },
         run::Run,
@@ -179,8 +179,8 @@ async fn chosen(
     let mut entries =
         world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     // It is chosen once to be judged and once to be done. What a call that began later has changed in between is not
-    // what was approved. Ids sort as the calls began.
-    entries.retain(|entry| entry.call.0 < call.id.0);
+    // what was approved. Ids sort as the calls began. That a change did not come about may be noted at any time.
+    entries.retain(|entry| entry.call.0 < call.id.0 || is_note(entry));
     let mut history = History { entries, others: Vec::new() };
     let entry = match (&input.call, direction) {
         (None, Direction::Undo) => history.last_change().cloned().ok_or_else(|| nothing(direction, &history))?,

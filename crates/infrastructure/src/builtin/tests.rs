@@ -126,6 +126,12 @@ impl Bench {
         }
     }
 
+    /// All tools as a program has them that opens its journal later.
+    pub(super) fn tools_with_journal(&self) -> BuiltInTools {
+        let world = World { journal: Arc::new(NoJournal), ..self.world.clone() };
+        BuiltInTools::new(all(), world).unwrap().with_journal(self.journal.clone())
+    }
+
     /// What calls recorded.
     pub(super) fn journal(&self) -> &InMemoryChangeJournal {
         &self.journal

@@ -93,7 +93,7 @@ impl History {
 }
 
 /// Whether an entry only notes that a change did not happen, or was gone already: there is nothing to do again.
-fn is_note(entry: &JournalEntry) -> bool {
+pub(super) fn is_note(entry: &JournalEntry) -> bool {
     !entry.changes.is_empty() && entry.changes.iter().all(|change| change.before == change.after)
 }
 
