@@ -60,6 +60,7 @@ struct Origin {
 #[derive(Debug, Default)]
 struct Idle {
     /// Boxed: a connection is large, and goes from hand to hand with each call.
+    #[expect(clippy::vec_box, reason = "a connection is large, and goes from hand to hand with each call")]
     connections: Vec<Box<Connection>>,
     /// Whether a task looks after them.
     is_swept: bool,
