@@ -56,9 +56,6 @@ pub enum Rewrite {
     Each(&'static str, &'static [Rewrite]),
     /// The parameter means nothing here.
     Drop(&'static str),
-    /// The parameter must not be true, because what it asks for is not done here; the sentence says what to do
-    /// instead. Being false it goes away.
-    RefuseTrue(&'static str, &'static str),
 }
 
 impl Alias {
@@ -123,13 +120,6 @@ impl Rewrite {
                 arguments.shift_remove(name);
                 Ok(())
             }
-            Self::RefuseTrue(name, instead) => match arguments.shift_remove(name) {
-                Some(Value::Bool(true)) => {
-                    Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{name}` is not supported here"))
-                        .next(instead))
-                }
-                _ => Ok(()),
-            },
         }
     }
 }
@@ -218,13 +208,6 @@ mod tests {
         check(span, json!({"start_line": 3, "end_line": 5}), Ok(json!({"offset": 3, "limit": 3})));
         check(span, json!({"end_line": 5}), Ok(json!({"limit": 5})));
         check(span, json!({"start_line": 5, "end_line": 3}), Err("`end_line` (3) lies before `start_line` (5)"));
-    }
-
-    #[test]
-    fn what_is_not_done_here_is_refused_and_never_dropped_silently() {
-        let append = &[Rewrite::RefuseTrue("append", "Write the whole file.")];
-        check(append, json!({"append": false}), Ok(json!({})));
-        check(append, json!({"append": true}), Err("`append` is not supported here"));
     }
 
     #[test]
