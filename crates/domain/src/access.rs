@@ -15,8 +15,8 @@ pub enum Access {
     ReadPath(PathAccess),
     /// Creates, changes or deletes a file or folder.
     WritePath(PathAccess),
-    /// Runs a command line.
-    RunCommand(Arc<str>),
+    /// Runs one simple command, as it was found in a command line.
+    RunCommand(CommandAccess),
     /// Connects to a host (lower case, without port).
     ReachHost(Arc<str>),
     /// Sends something to somebody: a mail, an invitation. The text names the receiver.
@@ -28,6 +28,37 @@ pub enum Access {
         /// The tool's name over there.
         tool: Arc<str>,
     },
+}
+
+/// One simple command that a call would run. A command line is as many accesses as it holds simple commands, so each
+/// part needs a rule of its own; files that it redirects to are accesses of their own as well.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CommandAccess {
+    /// The whole command line as the caller wrote it. A rule without wildcards that equals it covers all of its parts.
+    pub whole: Arc<str>,
+    /// This part as it was written, for people.
+    pub text: Arc<str>,
+    /// Its words without quotes, the program first, after assignments and wrappers that change nothing: what allow
+    /// rules are compared with. Empty where it is [opaque](Clarity::Opaque).
+    pub words: Arc<[Arc<str>]>,
+    /// Further readings, as words, that deny and ask rules are compared with as well: behind each wrapper, by the
+    /// program's bare name, without the options that stand before a subcommand.
+    pub readings: Arc<[Arc<[Arc<str>]>]>,
+    /// How well it is understood.
+    pub clarity: Clarity,
+}
+
+/// How well a command is understood, and so how far an allow rule may go.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Clarity {
+    /// Plain words of a plain program: a pattern may cover it.
+    Plain,
+    /// Plain words, one of which makes the program run or write something else (`find -exec`), or a program that
+    /// cannot be told apart from its namesakes. No pattern covers it, only a rule that says all of it. The reason.
+    Exact(Arc<str>),
+    /// What would run cannot be told. A rule on the whole command line or on every command covers it, and every other
+    /// deny and ask rule on commands catches it. The reason.
+    Opaque(Arc<str>),
 }
 
 /// A path that a call would touch. Rules judge both forms: a link must not lead past a rule.
@@ -95,6 +126,31 @@ impl Access {
     }
 }
 
+impl CommandAccess {
+    /// A program with its arguments, as tools start it that use no shell.
+    pub fn program<S: Into<Arc<str>>>(words: impl IntoIterator<Item = S>) -> Self {
+        let words: Arc<[Arc<str>]> = words.into_iter().map(Into::into).collect();
+        let text: Arc<str> = words.join(" ").into();
+        Self { whole: text.clone(), text, words, readings: Arc::default(), clarity: Clarity::Plain }
+    }
+
+    /// A command line of which nothing can be said.
+    pub fn opaque(whole: impl Into<Arc<str>>, reason: impl Into<Arc<str>>) -> Self {
+        let whole = whole.into();
+        let clarity = Clarity::Opaque(reason.into());
+        Self { text: whole.clone(), whole, words: Arc::default(), readings: Arc::default(), clarity }
+    }
+}
+
+impl fmt::Display for CommandAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.clarity {
+            Clarity::Plain => f.write_str(&self.text),
+            Clarity::Exact(reason) | Clarity::Opaque(reason) => write!(f, "{} ({reason})", self.text),
+        }
+    }
+}
+
 impl PathAccess {
     /// A path whose lexical and real form are the same.
     pub fn plain(path: impl Into<PathBuf>) -> Self {
@@ -126,7 +182,7 @@ impl fmt::Display for Access {
         match self {
             Self::ReadPath(path) => write!(f, "read {path}"),
             Self::WritePath(path) => write!(f, "write {path}"),
-            Self::RunCommand(text) => write!(f, "run {text}"),
+            Self::RunCommand(command) => write!(f, "run {command}"),
             Self::ReachHost(host) => write!(f, "reach {host}"),
             Self::Send(receiver) => write!(f, "send to {receiver}"),
             Self::CallUpstream { server, tool } => write!(f, "call {tool} of the MCP server {server}"),

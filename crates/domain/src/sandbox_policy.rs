@@ -1,10 +1,17 @@
 //! What one run may touch, as a value. The mechanism that enforces it stands in infrastructure.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 /// What a child process may reach. Everything that is not named is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxPolicy {
+    /// How much of the machine is closed.
+    pub confinement: Confinement,
+    /// Runs that bear the same key share one private network and one private `/tmp`, for as long as one of them lives
+    /// or the key is released.
+    pub session: Option<Arc<str>>,
+    /// Paths beneath the folders below that are there and cannot be read: what deny rules name.
+    pub hidden: Vec<PathBuf>,
     /// Folders that may be read and written, absolute.
     pub write_roots: Vec<PathBuf>,
     /// Folders that may be read, absolute.
@@ -15,6 +22,18 @@ pub struct SandboxPolicy {
     pub environment: BTreeMap<String, String>,
     /// The bounds.
     pub limits: SandboxLimits,
+}
+
+/// How much of the machine is closed to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confinement {
+    /// Everything that the policy does not name: commands, readers of documents, MCP servers of the profile `strict`.
+    Sealed,
+    /// The same with the network that the policy says, and with what an MCP server needs to live: the profile
+    /// `guarded`.
+    Guarded,
+    /// Nothing but descriptors and the environment: the profile `open`.
+    Open,
 }
 
 /// Which hosts a run may reach.

@@ -100,7 +100,7 @@ fn suggested_rule(part: Option<&Access>, tool: &str) -> String {
         Some(Access::WritePath(path)) => {
             format!("Write(/{}{})", path.real.display(), if path.tree { "/**" } else { "" })
         }
-        Some(Access::RunCommand(command)) => format!("Bash({command})"),
+        Some(Access::RunCommand(command)) => format!("Bash({})", command.text),
         Some(Access::ReachHost(host)) => format!("WebFetch(domain:{host})"),
         Some(Access::Send(_) | Access::CallUpstream { .. }) | None => tool.to_owned(),
     }

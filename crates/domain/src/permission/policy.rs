@@ -257,6 +257,7 @@ fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
 mod tests {
     use super::*;
     use crate::{
+        access::CommandAccess,
         permission::{path_pattern::PatternBase, rule::RuleOrigin},
         server_name::ServerName,
         tool_name::ToolName,
@@ -294,7 +295,7 @@ mod tests {
         let one = |text: &str| match text.split_once(' ') {
             Some(("read", rest)) => Access::ReadPath(path(rest)),
             Some(("write", rest)) => Access::WritePath(path(rest)),
-            Some(("run", rest)) => Access::RunCommand(rest.into()),
+            Some(("run", rest)) => Access::RunCommand(CommandAccess::program(rest.split(' '))),
             Some(("host", rest)) => Access::ReachHost(rest.into()),
             Some(("send", rest)) => Access::Send(rest.into()),
             _ => Access::CallUpstream { server: ServerName::parse("git").unwrap(), tool: "t".into() },

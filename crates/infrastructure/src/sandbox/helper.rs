@@ -12,7 +12,7 @@
 
 use crate::sandbox::{
     child_environment,
-    launcher::{Exit, LaunchSpec, Launcher},
+    launcher::{Exit, Input, LaunchSpec, Launcher},
 };
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ use tokio::{
     task::spawn_blocking,
     time::{timeout, timeout_at},
 };
-use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxLimits, SandboxPolicy};
+use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
 
 /// The variable that makes a program a helper: its value is the helper's name.
 const MARKER: &str = "TOOLSTEAD_HELPER";
@@ -278,7 +278,11 @@ fn spec(name: &str) -> LaunchSpec {
         program: "/proc/self/exe".into(),
         args: Vec::new(),
         working_dir: "/".into(),
+        input: Input::Pipe,
         policy: SandboxPolicy {
+            confinement: Confinement::Open,
+            session: None,
+            hidden: Vec::new(),
             write_roots: Vec::new(),
             read_roots: Vec::new(),
             network: NetworkPolicy::None,

@@ -54,8 +54,19 @@ pub struct LaunchSpec {
     pub args: Vec<String>,
     /// The folder that it starts in; absolute.
     pub working_dir: PathBuf,
+    /// What its standard input is.
+    pub input: Input,
     /// Its environment, which is all of it, and what it may touch.
     pub policy: SandboxPolicy,
+}
+
+/// The standard input of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// A pipe, at [`Child::stdin`].
+    Pipe,
+    /// At its end from the beginning, so that nothing waits for somebody to type.
+    Nothing,
 }
 
 /// A running child: the leader of a session and process group of its own.
@@ -121,7 +132,7 @@ enum Order {
 
 struct Started {
     process: Process,
-    stdin: OwnedFd,
+    stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
 }
@@ -157,7 +168,7 @@ impl Launcher {
         let Started { process, stdin, stdout, stderr } = started.await.map_err(|_| LaunchError::Stopped)??;
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
         Ok(Child {
-            stdin: Some(pipe::Sender::from_owned_fd(stdin).map_err(failed)?),
+            stdin: stdin.map(pipe::Sender::from_owned_fd).transpose().map_err(failed)?,
             stdout: Some(pipe::Receiver::from_owned_fd(stdout).map_err(failed)?),
             stderr: Some(pipe::Receiver::from_owned_fd(stderr).map_err(failed)?),
             process,
@@ -294,7 +305,13 @@ fn start(spec: &LaunchSpec, launcher: Launcher) -> Result<Started, LaunchError> 
 }
 
 fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::Result<Started> {
-    let (child_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (child_stdin, stdin) = match spec.input {
+        Input::Pipe => {
+            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+            (Stdio::from(read), Some(write))
+        }
+        Input::Nothing => (Stdio::null(), None),
+    };
     let (stdout, child_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stderr, child_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
     let runtime = rustix::process::getpid();
@@ -304,7 +321,7 @@ fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::R
         .env_clear()
         .envs(&spec.policy.environment)
         .current_dir(&spec.working_dir)
-        .stdin(Stdio::from(child_stdin))
+        .stdin(child_stdin)
         .stdout(Stdio::from(child_stdout))
         .stderr(Stdio::from(child_stderr));
     // SAFETY: the closure makes system calls alone. It allocates nothing, takes no lock and reads no environment.

@@ -12,14 +12,14 @@ use crate::{
         request_error::RequestError,
         transport::Transport,
     },
-    sandbox::launcher::{LaunchSpec, Launcher},
+    sandbox::launcher::{Input, LaunchSpec, Launcher},
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 use toolstead_domain::{
     client_profile::{Generation, ProtocolVersion},
-    sandbox_policy::{NetworkPolicy, SandboxLimits, SandboxPolicy},
+    sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
 };
 
 /// What servers are reached with.
@@ -216,7 +216,11 @@ impl Connector<'_> {
             program: server.command.clone(),
             args: server.args.clone(),
             working_dir: server.working_dir.clone().unwrap_or_else(|| self.deps.working_dir.clone()),
+            input: Input::Pipe,
             policy: SandboxPolicy {
+                confinement: Confinement::Open,
+                session: None,
+                hidden: Vec::new(),
                 write_roots: Vec::new(),
                 read_roots: Vec::new(),
                 network: NetworkPolicy::Host,

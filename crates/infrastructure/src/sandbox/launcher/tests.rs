@@ -5,10 +5,13 @@ use std::{
     io::{BufRead, Write},
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use toolstead_domain::sandbox_policy::{NetworkPolicy, SandboxLimits};
+use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits};
 
 fn policy(environment: BTreeMap<String, String>) -> SandboxPolicy {
     SandboxPolicy {
+        confinement: Confinement::Open,
+        session: None,
+        hidden: Vec::new(),
         write_roots: vec![],
         read_roots: vec![],
         network: NetworkPolicy::Host,
@@ -22,6 +25,7 @@ fn shell(script: &str) -> LaunchSpec {
         program: "sh".into(),
         args: vec!["-c".into(), script.into()],
         working_dir: "/".into(),
+        input: Input::Pipe,
         policy: policy(child_environment::base(|_| None)),
     }
 }
