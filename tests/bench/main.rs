@@ -7,6 +7,7 @@
 
 mod cost;
 mod files;
+mod gateways;
 mod load;
 mod references;
 mod rows;

@@ -32,9 +32,10 @@ pub(crate) async fn serve(name: &str) -> Outcome<()> {
         "echo-stdio" => echo_stdio(1, true),
         "echo-stdio-unmarked" => echo_stdio(1, false),
         "sdk" => sdk().await,
-        many => match many.strip_prefix("tools-stdio:") {
-            Some(count) => echo_stdio(count.parse()?, true),
-            None => Err(format!("no reference is called `{many}`").into()),
+        other => match other.split_once(':') {
+            Some(("tools-stdio", count)) => echo_stdio(count.parse()?, true),
+            Some(("relay", upstream)) => crate::gateways::relay(upstream).await,
+            _ => Err(format!("no reference is called `{other}`").into()),
         },
     }
 }
@@ -161,7 +162,8 @@ async fn sdk() -> Outcome<()> {
     }
 }
 
-fn announce(listener: &TcpListener) -> Outcome<()> {
+/// Tells the one who started this process where it listens.
+pub(crate) fn announce(listener: &TcpListener) -> Outcome<()> {
     println!("{}", listener.local_addr()?.port());
     Ok(())
 }
