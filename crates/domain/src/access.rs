@@ -130,7 +130,9 @@ impl CommandAccess {
     /// A program with its arguments, as tools start it that use no shell.
     pub fn program<S: Into<Arc<str>>>(words: impl IntoIterator<Item = S>) -> Self {
         let words: Arc<[Arc<str>]> = words.into_iter().map(Into::into).collect();
-        let text: Arc<str> = words.join(" ").into();
+        // With quotes, so that the text says where a word ends.
+        let text: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let text: Arc<str> = text.join(" ").into();
         Self { whole: text.clone(), text, words, readings: Arc::default(), clarity: Clarity::Plain }
     }
 
@@ -139,6 +141,15 @@ impl CommandAccess {
         let whole = whole.into();
         let clarity = Clarity::Opaque(reason.into());
         Self { text: whole.clone(), whole, words: Arc::default(), readings: Arc::default(), clarity }
+    }
+}
+
+/// A word as a shell would have to read it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+^".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

@@ -70,26 +70,31 @@ impl PermissionPolicy {
         if !self.selection.includes(tool) {
             return whole(Verdict::Deny, Cause::NotSelected);
         }
-        let bound = accesses.iter().find_map(|access| self.bounds(access));
-        let caught = bound.or_else(|| self.caught(Effect::Deny, tool, arguments, accesses));
-        // Before the ask rules: nobody may say yes to what the mode forbids.
-        let caught = caught.or_else(|| accesses.iter().find_map(|access| self.forbidden_by_mode(access)));
-        if let Some(finding) = caught.or_else(|| self.caught(Effect::Ask, tool, arguments, accesses)) {
-            return self.concluded(vec![finding]);
+        let mut trace: Vec<Finding> = self.of_whole_call(tool, arguments).into_iter().collect();
+        trace.extend(accesses.iter().map(|access| self.judge(tool, access)));
+        if trace.is_empty() {
+            trace.push(self.without_accesses(tool));
         }
-        if accesses.is_empty() {
-            return self.concluded(vec![self.without_accesses(tool)]);
-        }
-        self.concluded(accesses.iter().map(|access| self.leave(tool, access)).collect())
+        self.concluded(trace)
     }
 
-    /// Judges one access of a call that runs already.
+    /// What a rule says of the tool as a whole, or of parameters.
+    fn of_whole_call(&self, tool: &Tool, arguments: &Map<String, Value>) -> Option<Finding> {
+        let caught = |effect| self.caught(effect, tool, arguments, &[]);
+        caught(Effect::Deny).or_else(|| caught(Effect::Ask))
+    }
+
+    /// Judges one access, also of a call that runs already.
     pub fn judge(&self, tool: &Tool, access: &Access) -> Finding {
         let one = std::slice::from_ref(access);
-        // Rules on parameters and on the tool as a whole were judged before the call began.
-        let caught = |effect| self.caught(effect, tool, &Map::new(), one);
+        // Rules on parameters were judged before the call began.
+        let caught = |effect| {
+            let finding = self.caught(effect, tool, &Map::new(), one)?;
+            Some(Finding { part: Some(access.clone()), ..finding })
+        };
         self.bounds(access)
             .or_else(|| caught(Effect::Deny))
+            // Before the ask rules: nobody may say yes to what the mode forbids.
             .or_else(|| self.forbidden_by_mode(access))
             .or_else(|| caught(Effect::Ask))
             .unwrap_or_else(|| self.leave(tool, access))
@@ -200,7 +205,9 @@ impl PermissionPolicy {
     }
 
     fn concluded(&self, trace: Vec<Finding>) -> Decision {
-        let strictest = trace.iter().reduce(|a, b| if b.verdict > a.verdict { b } else { a });
+        // The strictest; of those what is hardest to change, and of those the first.
+        let weight = |finding: &Finding| (finding.verdict, finding.cause.weight());
+        let strictest = trace.iter().reduce(|a, b| if weight(b) > weight(a) { b } else { a });
         let mut decisive = strictest.cloned().unwrap_or(Finding {
             verdict: Verdict::Deny,
             part: None,
@@ -257,11 +264,12 @@ fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        access::CommandAccess,
+        access::{Clarity, CommandAccess},
         permission::{path_pattern::PatternBase, rule::RuleOrigin},
         server_name::ServerName,
         tool_name::ToolName,
     };
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn policy(mode: Mode, rules: &[(Effect, &str)]) -> PermissionPolicy {
@@ -286,7 +294,7 @@ mod tests {
         Tool::new(ToolName::parse(name).unwrap(), Map::new(), category, source)
     }
 
-    /// Accesses as texts: `read /w/a`, `write /w/a`, `host x`, `up`, `send x`, or nothing.
+    /// Accesses as texts: `read /w/a`, `write /w/a`, `run ls -l`, `opaque $x`, `host x`, `up`, `send x`, or nothing.
     fn accesses(text: &str) -> Vec<Access> {
         let path = |path: &str| match path.split_once("->") {
             Some((lexical, real)) => PathAccess { lexical: lexical.into(), real: real.into(), tree: false },
@@ -296,6 +304,7 @@ mod tests {
             Some(("read", rest)) => Access::ReadPath(path(rest)),
             Some(("write", rest)) => Access::WritePath(path(rest)),
             Some(("run", rest)) => Access::RunCommand(CommandAccess::program(rest.split(' '))),
+            Some(("opaque", rest)) => Access::RunCommand(CommandAccess::opaque(rest, "it holds a variable")),
             Some(("host", rest)) => Access::ReachHost(rest.into()),
             Some(("send", rest)) => Access::Send(rest.into()),
             _ => Access::CallUpstream { server: ServerName::parse("git").unwrap(), tool: "t".into() },
@@ -392,12 +401,82 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_nobody_understands_yet_is_never_allowed_by_pattern_and_caught_by_every_other() {
-        check(&[(A, "Bash(ls *)")], "bash", "run ls -l", Ask);
+    fn rules_on_commands_follow_what_was_understood_of_them() {
+        check(&[(A, "Bash(ls *)")], "bash", "run ls -l", Allow);
+        check(&[(A, "Bash(ls *)")], "bash", "run lsof", Ask);
+        check(&[(A, "bash(ls *)")], "bash", "run ls -l", Allow);
+        check(&[(A, "bash(ls *)")], "git", "run ls -l", Ask);
+        check(&[(A, "Bash(git *)")], "bash", "run git status, run rm -rf x", Ask);
+        check(&[(A, "Bash(git *)"), (D, "Bash(rm *)")], "bash", "run git status, run rm -rf x", Deny);
         check(&[(A, "Bash")], "bash", "run ls -l", Allow);
         check(&[(D, "Bash")], "bash", "run ls -l", Deny);
-        check(&[(A, "Bash"), (D, "Bash(rm *)")], "bash", "run ls -l", Deny);
-        check(&[(A, "Bash"), (Q, "Bash(rm *)")], "bash", "run ls -l", Ask);
+        check(&[(A, "Bash"), (D, "Bash(rm *)")], "bash", "run ls -l", Allow);
+        check(&[(A, "Bash"), (Q, "Bash(ls *)")], "bash", "run ls -l", Ask);
+    }
+
+    #[test]
+    fn a_command_that_nobody_understands_is_never_allowed_by_pattern_and_caught_by_every_other_rule() {
+        check(&[(A, "Bash(ls *)")], "bash", "opaque ls $x", Ask);
+        check(&[(A, "Bash(ls $x)")], "bash", "opaque ls $x", Allow);
+        check(&[(A, "Bash")], "bash", "opaque ls $x", Allow);
+        check(&[(A, "Bash"), (D, "Bash(rm *)")], "bash", "opaque ls $x", Deny);
+        check(&[(A, "Bash"), (Q, "Bash(rm *)")], "bash", "opaque ls $x", Ask);
+        check_mode(Mode::Bypass, &[(D, "Bash(rm *)")], "bash", "opaque ls $x", Deny);
+    }
+
+    #[test]
+    fn a_file_that_a_command_writes_to_needs_a_rule_of_its_own() {
+        let echo = "run echo hi, write /w/x";
+        check(&[(A, "Bash(echo *)")], "bash", echo, Ask);
+        check(&[(A, "Bash(echo *)"), (A, "Edit(//w/x)")], "bash", echo, Allow);
+        check(&[(A, "Bash(echo hi > x)")], "bash", echo, Ask);
+        check(&[(A, "Bash(echo *)"), (A, "Edit(//etc/x)")], "bash", "run echo hi, write /etc/x", Deny);
+        check(&[(D, "Bash(echo *)")], "bash", echo, Deny);
+        check_mode(Mode::AcceptEdits, &[(A, "Bash(echo *)")], "bash", echo, Allow);
+        check_mode(Mode::AcceptEdits, &[], "bash", "run rm x", Ask);
+    }
+
+    #[test]
+    fn a_write_rule_takes_effect_on_the_tool_that_writes() {
+        // Claude Code reads `Write(src/*)` and never asks it.
+        check(&[(A, "Write(src/*)")], "write_file", "write /w/src/a.rs", Allow);
+        check(&[(D, "Write(src/*)")], "write_file", "write /w/src/deep/a.rs", Deny);
+    }
+
+    #[test]
+    fn a_tool_that_was_not_chosen_is_refused_when_it_is_called_all_the_same() {
+        for (choice, name, verdict) in [("glob", "bash", Deny), ("", "echo", Deny), ("echo", "echo", Allow)] {
+            let mut policy = policy(Mode::Bypass, &[]);
+            policy.selection = ToolSelection::all().adjusted(choice).unwrap();
+            let decision = policy.decide(&tool(name), &Map::new(), &[]);
+            assert_eq!(decision.verdict, verdict, "{choice:?} {name}");
+            assert_eq!(policy.advertises(&tool(name)), verdict == Allow, "{choice:?} {name}");
+        }
+        let decision = policy(Mode::Bypass, &[(D, "bash")]).decide(&tool("bash"), &Map::new(), &accesses("run ls"));
+        assert_eq!(decision.trace_json()[0]["rule"], "bash");
+    }
+
+    #[test]
+    fn the_trace_names_every_part_with_what_decided_on_it() {
+        let rules = [(A, "Bash(ls *)"), (D, "Bash(rm *)")];
+        let decision = policy(Mode::Default, &rules).decide(
+            &tool("bash"),
+            &Map::new(),
+            &accesses("run ls -l, run rm x, write /w/a"),
+        );
+        assert_eq!(
+            decision.trace_json(),
+            json!([
+                {"verdict": "allow", "part": "run ls -l", "cause": "the allow rule `Bash(ls *)` in the command line",
+                 "rule": "Bash(ls *)", "origin": "the command line"},
+                {"verdict": "deny", "part": "run rm x", "cause": "the deny rule `Bash(rm *)` in the command line",
+                 "rule": "Bash(rm *)", "origin": "the command line"},
+                {"verdict": "ask", "part": "write /w/a", "cause": "changes of files are asked about by default"},
+            ])
+        );
+        assert_eq!(decision.reason(), "the deny rule `Bash(rm *)` in the command line: to run rm x");
+        assert_eq!(decision.more(), " Also: changes of files are asked about by default: to write /w/a.");
+        assert!(decision.suggestions("bash").is_empty(), "no rule allows what another denies");
     }
 
     #[test]
@@ -444,11 +523,73 @@ mod tests {
         let decision = policy(Mode::Default, &[]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
         let remedy = decision.remedy("write_file").unwrap();
         assert!(remedy.contains("`--allow 'Write(//w/a)'`"), "{remedy}");
+        assert!(remedy.contains("`toolstead permissions allow 'Write(//w/a)'`"), "{remedy}");
         let allowed = policy(Mode::Default, &[(A, "Write(//w/a)")]).decide(
             &tool("write_file"),
             &Map::new(),
             &accesses("write /w/a"),
         );
         assert_eq!(allowed.verdict, Allow, "the suggested rule works");
+    }
+
+    fn any_access() -> impl Strategy<Value = Access> {
+        let name = || {
+            "[a-z*?{},!\\[\\] '\"().\\\\-]{1,6}".prop_filter("a name", |name| !matches!(name.trim(), "." | ".." | ""))
+        };
+        let path = prop::collection::vec(name(), 1..3).prop_map(|names| format!("/w/{}", names.join("/")));
+        let path = (path.clone(), path, any::<bool>(), any::<bool>()).prop_map(|(lexical, other, linked, tree)| {
+            let real = if linked { other } else { lexical.clone() };
+            PathAccess { lexical: lexical.into(), real: real.into(), tree }
+        });
+        let words = prop::collection::vec("[a-z*'\"\\\\$;|<> -]{1,5}", 1..4);
+        let clarity = prop_oneof![
+            Just(Clarity::Plain),
+            Just(Clarity::Exact("it writes".into())),
+            Just(Clarity::Opaque("nobody knows".into()))
+        ];
+        prop_oneof![
+            path.prop_map(Access::WritePath),
+            (words, clarity).prop_map(|(words, clarity)| {
+                Access::RunCommand(CommandAccess { clarity, ..CommandAccess::program(words) })
+            }),
+            "[a-z]{1,5}[.]example[.]com".prop_map(|host| Access::ReachHost(host.into())),
+            Just(Access::Send("a@example.com".into())),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_refusal_suggests_allows_that_call_and_no_other(
+            wanted in prop::collection::vec(any_access(), 1..3), other in any_access(),
+        ) {
+            let tool = tool("gmail_send");
+            let suggested = policy(Mode::Default, &[]).decide(&tool, &Map::new(), &wanted).suggestions("gmail_send");
+            if !suggested.is_empty() {
+                let rules: Vec<(Effect, &str)> = suggested.iter().map(|rule| (A, rule.as_str())).collect();
+                let policy = policy(Mode::Default, &rules);
+                prop_assert_eq!(policy.decide(&tool, &Map::new(), &wanted).verdict, Allow, "{:?}", suggested);
+                let is_new = |access: &Access| match (access, &other) {
+                    (Access::RunCommand(wanted), Access::RunCommand(other)) => wanted.text.trim() != other.text.trim(),
+                    (Access::WritePath(wanted), Access::WritePath(other)) => {
+                        other.forms().any(|form| wanted.forms().all(|wanted| !form.starts_with(wanted)))
+                    }
+                    (Access::Send(_), _) => false,
+                    (wanted, other) => wanted != other,
+                };
+                if wanted.iter().all(is_new) {
+                    prop_assert_ne!(policy.judge(&tool, &other).verdict, Allow, "{:?} {}", suggested, other);
+                }
+            }
+        }
+
+        #[test]
+        fn ordinary_accesses_get_a_suggestion(names in prop::collection::vec("[a-z][a-z0-9 *?{},()'-]{0,6}[a-z]", 1..4)) {
+            let path = Access::WritePath(PathAccess::plain(format!("/w/{}", names.join("/"))));
+            let command = Access::RunCommand(CommandAccess::program(names.iter().map(String::as_str)));
+            for access in [path, command] {
+                let decision = policy(Mode::Default, &[]).decide(&tool("bash"), &Map::new(), &[access.clone()]);
+                prop_assert_eq!(decision.suggestions("bash").len(), 1, "{}", access);
+            }
+        }
     }
 }
