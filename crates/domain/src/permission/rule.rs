@@ -447,6 +447,8 @@ pub struct InvalidRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::CommandAccess;
+    use proptest::prelude::*;
 
     fn parse(effect: Effect, text: &str) -> Result<PermissionRule, InvalidRule> {
         PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default())
@@ -490,6 +492,25 @@ mod tests {
     fn deny_and_ask_rules_may_use_stars_anywhere() {
         for text in ["*", "mcp__*", "mcp__*__delete_*", "g*b", "mcp__git"] {
             assert!(parse(Effect::Deny, text).is_ok(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_strange_for_a_rule(
+            head in "(Read|Bash|bash|WebFetch|mcp__a__|[a-z_*]{0,6})", spec in any::<String>(), raw in any::<String>(),
+        ) {
+            for effect in [Effect::Allow, Effect::Ask, Effect::Deny] {
+                for text in [format!("{head}({spec})"), raw.clone()] {
+                    if let Ok(rule) = parse(effect, &text) {
+                        let command = Access::RunCommand(CommandAccess::program([spec.as_str(), "x"]));
+                        let path = Access::ReadPath(PathAccess::plain(format!("/w/{spec}")));
+                        let _ = (rule.subject(), rule.meets(&[command, path], &WorkspaceRoots::default()));
+                        // Written down and read again, it is the same rule.
+                        prop_assert!(parse(effect, &rule.text).is_ok());
+                    }
+                }
+            }
         }
     }
 }

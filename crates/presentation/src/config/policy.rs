@@ -3,21 +3,29 @@
 use crate::config::{
     Config,
     check::Base,
+    examples,
     folders::Folders,
     layers::Resolved,
     mcp_server::{self, McpNames},
     origin::Origin,
     problem::{ConfigError, Problem},
-    tool_block,
+    read_only_commands, tool_block,
 };
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_domain::{
-    permission::rule::{Effect, PermissionRule, RuleOrigin},
+    permission::rule::{Effect, PermissionRule, RuleOrigin, SHELL_TOOLS},
     tool_input_schema::nearest_name,
+    workspace_roots::WorkspaceRoots,
 };
+use toolstead_infrastructure::builtin::spellings;
 
 /// Every rule in force: those of `[permissions]`, of servers and of tools, the highest precedence first.
-pub(super) fn rules(folders: &Folders, resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
+pub(super) fn rules(
+    folders: &Folders,
+    resolved: &Resolved,
+    roots: &WorkspaceRoots,
+    problems: &mut Vec<Problem>,
+) -> Vec<Arc<PermissionRule>> {
     let mut rules = Vec::new();
     for effect in [Effect::Deny, Effect::Ask, Effect::Allow] {
         let setting = resolved.setting(&format!("permissions.{}", effect.as_str()));
@@ -28,13 +36,17 @@ pub(super) fn rules(folders: &Folders, resolved: &Resolved, problems: &mut Vec<P
             };
             let base = Base { folder, home: folders.home.as_deref() }.patterns();
             match PermissionRule::parse(effect, &item.text, item.origin.to_rule_origin(), &base) {
-                Ok(rule) => rules.push(Arc::new(rule)),
+                Ok(rule) => {
+                    examples::check(&rule, &item.examples, roots, problems);
+                    rules.push(Arc::new(rule));
+                }
                 Err(error) => problems.push(Problem::new(item.origin.clone(), error.reason)),
             }
         }
     }
     rules.extend(mcp_server::rules(resolved, problems));
     rules.extend(tool_block::rules(resolved, problems));
+    rules.extend(read_only_commands::rules(resolved, problems));
     rules
 }
 
@@ -46,7 +58,7 @@ pub(super) fn rules(folders: &Folders, resolved: &Resolved, problems: &mut Vec<P
 pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
     let mut check = |name: &str, origin: Origin, what: String| {
-        if !known.contains(&name) && !tool_block::SHELL_TOOLS.contains(&name) {
+        if !known.contains(&name) && !SHELL_TOOLS.contains(&name) {
             let near = nearest_name(name, known.iter().copied());
             let advice =
                 near.map_or("`toolstead tools --all` lists them".into(), |near| format!("did you mean `{near}`?"));
@@ -76,6 +88,11 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
     ConfigError::unless_none(problems)
 }
 
+/// Whether a built-in tool bears the name.
+pub(super) fn is_known_tool(name: &str) -> bool {
+    SHELL_TOOLS.contains(&name) || spellings().contains(&name)
+}
+
 /// Whether the name may be one of the spellings of an MCP server's tool.
 fn is_of_mcp(name: &str) -> bool {
     name.starts_with("mcp_") || name.contains("__")
@@ -87,6 +104,15 @@ fn origin_of(origin: &RuleOrigin) -> Origin {
         RuleOrigin::CommandLine => Origin::Flag("--allow"),
         RuleOrigin::Environment(name) => Origin::Environment(name.as_str().into()),
         RuleOrigin::Program => Origin::Default,
+    }
+}
+
+/// Allow rules that let any program run: legal, and worth a second look.
+pub(super) fn wide_rules(config: &Config, notes: &mut Vec<Problem>) {
+    for rule in config.rules.iter().filter(|rule| rule.allows_any_program()) {
+        let message =
+            format!("the allow rule `{}` lets any program run: name programs, such as `Bash(git *)`", rule.text);
+        notes.push(Problem::new(origin_of(&rule.origin), message));
     }
 }
 
