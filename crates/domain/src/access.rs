@@ -31,7 +31,8 @@ pub enum Access {
 }
 
 /// One simple command that a call would run. A command line is as many accesses as it holds simple commands, so each
-/// part needs a rule of its own; files that it redirects to are accesses of their own as well.
+/// part needs a rule of its own; files that it redirects to are accesses of their own as well, and so is every path that a
+/// plain `mkdir`, `touch`, `rm`, `rmdir`, `mv` or `cp` names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CommandAccess {
     /// The whole command line as the caller wrote it. A rule without wildcards that equals it covers all of its parts.

@@ -1,7 +1,7 @@
 //! All rules, roots and defaults together: the one place where it is decided what runs.
 
 use crate::{
-    access::{Access, AccessKind, PathAccess},
+    access::{Access, AccessKind, Clarity, PathAccess},
     category::Category,
     permission::{
         decision::{Cause, Decision, Finding, Verdict},
@@ -71,7 +71,8 @@ impl PermissionPolicy {
             return whole(Verdict::Deny, Cause::NotSelected);
         }
         let mut trace: Vec<Finding> = self.of_whole_call(tool, arguments).into_iter().collect();
-        trace.extend(accesses.iter().map(|access| self.judge(tool, access)));
+        let names_paths = accesses.iter().any(|access| access.kind() == AccessKind::Write);
+        trace.extend(accesses.iter().map(|access| self.judge_beside(tool, access, names_paths)));
         if trace.is_empty() {
             trace.push(self.without_accesses(tool));
         }
@@ -86,6 +87,12 @@ impl PermissionPolicy {
 
     /// Judges one access, also of a call that runs already.
     pub fn judge(&self, tool: &Tool, access: &Access) -> Finding {
+        // What it names beside this access was judged before it began.
+        self.judge_beside(tool, access, true)
+    }
+
+    /// Judges one access, of a call that names the paths that it changes, or does not.
+    fn judge_beside(&self, tool: &Tool, access: &Access, names_paths: bool) -> Finding {
         let one = std::slice::from_ref(access);
         // Rules on parameters were judged before the call began.
         let caught = |effect| {
@@ -97,7 +104,7 @@ impl PermissionPolicy {
             // Before the ask rules: nobody may say yes to what the mode forbids.
             .or_else(|| self.forbidden_by_mode(access))
             .or_else(|| caught(Effect::Ask))
-            .unwrap_or_else(|| self.leave(tool, access))
+            .unwrap_or_else(|| self.leave(tool, access, names_paths))
     }
 
     /// What decides on reading below a folder: the rules that may catch something there.
@@ -173,11 +180,14 @@ impl PermissionPolicy {
     }
 
     /// What is left when nothing denies or asks: the mode, the allow rules, the defaults.
-    fn leave(&self, tool: &Tool, access: &Access) -> Finding {
+    fn leave(&self, tool: &Tool, access: &Access, names_paths: bool) -> Finding {
         let finding = |verdict, cause| Finding { verdict, part: Some(access.clone()), cause };
         match (self.mode, access.kind()) {
             (Mode::Bypass, _) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `bypass` allows what nothing denies"));
+            }
+            (Mode::AcceptEdits, AccessKind::Run) if names_paths && only_changes_files(access) => {
+                return finding(Verdict::Allow, Cause::Mode("the mode `accept_edits` allows changes inside the roots"));
             }
             (Mode::AcceptEdits, AccessKind::Write) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `accept_edits` allows changes inside the roots"));
@@ -250,6 +260,14 @@ fn whole(verdict: Verdict, cause: Cause) -> Decision {
     Decision { verdict, trace: vec![decisive.clone()], decisive }
 }
 
+/// Whether this is a plain command that does nothing but change the files that it names, which come as accesses of their
+/// own.
+fn only_changes_files(access: &Access) -> bool {
+    let Access::RunCommand(command) = access else { return false };
+    let program = command.words.first().map_or("", |word| &**word);
+    command.clarity == Clarity::Plain && matches!(program, "mkdir" | "touch" | "rm" | "rmdir" | "mv" | "cp")
+}
+
 /// Whether the rule leaves no call of the tool: it names the tool, or the one kind of access that all its calls have.
 fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
     let only_kind = match (tool.source(), tool.category) {
@@ -264,7 +282,7 @@ fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        access::{Clarity, CommandAccess},
+        access::CommandAccess,
         permission::{path_pattern::PatternBase, rule::RuleOrigin},
         server_name::ServerName,
         tool_name::ToolName,
@@ -433,7 +451,21 @@ mod tests {
         check(&[(A, "Bash(echo *)"), (A, "Edit(//etc/x)")], "bash", "run echo hi, write /etc/x", Deny);
         check(&[(D, "Bash(echo *)")], "bash", echo, Deny);
         check_mode(Mode::AcceptEdits, &[(A, "Bash(echo *)")], "bash", echo, Allow);
-        check_mode(Mode::AcceptEdits, &[], "bash", "run rm x", Ask);
+    }
+
+    #[test]
+    fn a_command_that_only_changes_files_is_accepted_with_the_files_that_it_names() {
+        let accepted = |touches, verdict| check_mode(Mode::AcceptEdits, &[], "bash", touches, verdict);
+        accepted("run rm x, write /w/x", Allow);
+        accepted("run mkdir a, write /w/a", Allow);
+        accepted("run rm x, write /etc/x", Deny);
+        accepted("run rm x", Ask);
+        accepted("run dd of=x, write /w/x", Ask);
+        accepted("run rm x, run make, write /w/x", Ask);
+        accepted("opaque rm $x, write /w/x", Ask);
+        check_mode(Mode::AcceptEdits, &[(Q, "Bash(rm *)")], "bash", "run rm x, write /w/x", Ask);
+        check_mode(Mode::AcceptEdits, &[(D, "Edit(x)")], "bash", "run rm x, write /w/x", Deny);
+        check_mode(Mode::Default, &[], "bash", "run rm x, write /w/x", Ask);
     }
 
     #[test]
