@@ -233,6 +233,11 @@ fn a_rule_that_can_never_match_is_an_error_and_a_wide_one_is_told() {
         2,
         &["config.toml:3:", "each command of a line", "config.toml:4:", "looked through"],
     );
+    user(&home, "[permissions]\ndeny = [\"echo(mesage:x)\", \"Grep(nonsense:x)\"]\n");
+    let message =
+        "the deny rule `echo(mesage:x)` would never match: `echo` has no parameter `mesage`; did you mean `message`?";
+    check(&home, &["config", "check"], 2, &["config.toml:2: ", message, "`grep` has no parameter `nonsense`"]);
+    check(&home, &["tools"], 2, &[message]);
     user(&home, "[permissions]\nallow = [\"Bash\", \"Bash(* --help)\", \"Bash(git *)\"]\n");
     check(
         &home,

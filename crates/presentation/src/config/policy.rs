@@ -14,6 +14,7 @@ use crate::config::{
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_domain::{
     permission::rule::{Effect, PermissionRule, RuleOrigin, SHELL_TOOLS},
+    tool::Tool,
     tool_input_schema::nearest_name,
     workspace_roots::WorkspaceRoots,
 };
@@ -85,6 +86,36 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
     // One name is told once a place, however many rules were made of it.
     let mut seen = BTreeSet::new();
     problems.retain(|problem| seen.insert(problem.to_string()));
+    ConfigError::unless_none(problems)
+}
+
+/// Checks that every parameter that rules on `tools` name is one: a rule on another could never match.
+///
+/// # Errors
+/// Each that is none, with the nearest one that is.
+pub fn check_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
+    let mut problems = Vec::new();
+    for rule in &config.rules {
+        let Some((named, parameter)) = rule.named_parameter() else { continue };
+        let bears =
+            |tool: &&Tool| tool.name().as_str() == named || tool.aliases.iter().any(|alias| alias.name == named);
+        let Some(tool) = tools.iter().find(bears) else { continue };
+        let schema = tool.input_schema();
+        let is_closed = schema.get("additionalProperties") == Some(&false.into());
+        let Some(known) = schema.get("properties").and_then(|known| known.as_object()).filter(|_| is_closed) else {
+            continue;
+        };
+        if !known.contains_key(parameter) {
+            let near = nearest_name(parameter, known.keys().map(String::as_str));
+            let all = || format!("it has {}", known.keys().cloned().collect::<Vec<_>>().join(", "));
+            let advice = near.map_or_else(all, |near| format!("did you mean `{near}`?"));
+            let (effect, text, name) = (rule.effect.as_str(), &rule.text, tool.name());
+            let message = format!(
+                "the {effect} rule `{text}` would never match: `{name}` has no parameter `{parameter}`; {advice}"
+            );
+            problems.push(Problem::new(origin_of(&rule.origin), message));
+        }
+    }
     ConfigError::unless_none(problems)
 }
 
