@@ -20,6 +20,7 @@ mod mcp_stdio;
 /// Large results: cut within their budget, kept under handles, passed on by reference.
 mod output_handles;
 mod outputs;
+mod permissions;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.

@@ -4,6 +4,7 @@
 
 mod approval;
 mod arguments;
+pub mod explain;
 mod hooks;
 mod outliving;
 mod output;

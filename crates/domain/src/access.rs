@@ -31,7 +31,8 @@ pub enum Access {
 }
 
 /// One simple command that a call would run. A command line is as many accesses as it holds simple commands, so each
-/// part needs a rule of its own; files that it redirects to are accesses of their own as well.
+/// part needs a rule of its own; files that it redirects to are accesses of their own as well, and so is every path that a
+/// plain `mkdir`, `touch`, `rm`, `rmdir`, `mv` or `cp` names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CommandAccess {
     /// The whole command line as the caller wrote it. A rule without wildcards that equals it covers all of its parts.
@@ -130,7 +131,9 @@ impl CommandAccess {
     /// A program with its arguments, as tools start it that use no shell.
     pub fn program<S: Into<Arc<str>>>(words: impl IntoIterator<Item = S>) -> Self {
         let words: Arc<[Arc<str>]> = words.into_iter().map(Into::into).collect();
-        let text: Arc<str> = words.join(" ").into();
+        // With quotes, so that the text says where a word ends.
+        let text: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let text: Arc<str> = text.join(" ").into();
         Self { whole: text.clone(), text, words, readings: Arc::default(), clarity: Clarity::Plain }
     }
 
@@ -139,6 +142,15 @@ impl CommandAccess {
         let whole = whole.into();
         let clarity = Clarity::Opaque(reason.into());
         Self { text: whole.clone(), whole, words: Arc::default(), readings: Arc::default(), clarity }
+    }
+}
+
+/// A word as a shell would have to read it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+^".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

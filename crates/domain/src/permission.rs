@@ -1,5 +1,6 @@
 //! Who may do what: rules in, one decision out.
 
+pub mod command_pattern;
 pub mod decision;
 pub mod grant;
 pub mod path_pattern;

@@ -50,6 +50,9 @@ pub struct RecordedDecision {
     pub reason: String,
     /// Who answered, if somebody was asked.
     pub approved_by: Option<String>,
+    /// What was found on each part of the call, as [`crate::permission::decision::Decision::trace_json`] gives it;
+    /// `Null` in rows of versions that did not keep it.
+    pub trace: Value,
 }
 
 /// How a call ended.

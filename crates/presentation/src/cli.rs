@@ -9,6 +9,7 @@ pub mod exit;
 pub mod global;
 pub mod mcp;
 pub mod output;
+pub mod permissions;
 pub mod serve;
 pub mod servers;
 pub mod terminal_approver;
@@ -42,6 +43,8 @@ enum Command {
     Executions(executions::Executions),
     /// Shows the MCP servers behind Toolstead and how they are
     Servers(servers::Servers),
+    /// Shows, explains, tests and writes permission rules
+    Permissions(permissions::Permissions),
     /// Shows, checks or trusts the configuration
     Config(config::ConfigCommand),
     /// Checks whether everything that Toolstead needs is there
@@ -61,6 +64,7 @@ impl Cli {
             Command::Mcp(command) => command.run(global).await,
             Command::Executions(command) => command.run(global, &mut output).await,
             Command::Servers(command) => command.run(global, &mut output).await,
+            Command::Permissions(command) => command.run(global, &mut output).await,
             Command::Config(command) => command.run(global, &mut output),
             Command::Doctor(command) => command.run(global, &mut output).await,
             Command::Completions(command) => command.run(&mut output),

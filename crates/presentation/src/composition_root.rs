@@ -19,7 +19,7 @@ use crate::{
     config::{
         Config,
         environment::Environment,
-        policy::check_tool_names,
+        policy::{check_parameters, check_tool_names},
         problem::{ConfigError, Problem},
     },
 };
@@ -263,6 +263,7 @@ impl AppBuilder {
         let built_in = BuiltInTools::new(tools, world)?;
         let known = known_names(built_in.definitions());
         check_tool_names(&config, &known)?;
+        check_parameters(&config, built_in.definitions())?;
         let built_in_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
 
         let database = match (&self.tool_repository, &self.execution_log) {
@@ -357,6 +358,16 @@ impl Composition {
             Some(status) => Err(StartupError::RequiredServer { server: status.name, state: status.state.to_string() }),
         }
     }
+}
+
+/// Checks the rules against the definitions of the built-in tools, as a start does.
+///
+/// # Errors
+/// [`StartupError`] with every rule that could never match.
+pub fn check_rules(config: &Config) -> Result<(), StartupError> {
+    let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
+    let built_in = BuiltInTools::new(builtin::all(), world)?;
+    Ok(check_parameters(config, built_in.definitions())?)
 }
 
 /// Names and aliases of the built-in tools.

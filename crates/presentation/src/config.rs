@@ -5,18 +5,24 @@
 //! person trusts it. Nothing else in the program reads the environment.
 
 mod check;
+mod command_lines;
+pub mod decision_table;
 pub mod environment;
+mod examples;
 mod expansion;
 pub mod folders;
 mod foreign_servers;
 mod format;
+mod imports;
 pub mod layers;
 pub mod mcp_server;
 mod node;
 pub mod origin;
 pub mod policy;
 pub mod problem;
+mod read_only_commands;
 pub mod request;
+pub mod rule_file;
 pub mod schema;
 pub mod secret;
 pub mod sections;
@@ -163,8 +169,13 @@ impl Config {
             problems.extend(found);
             layers = layers.merge(Layers::of(Layer { kind, trusted: true, entries }));
         }
+        let imported = imports::load(&layers, &folders, &trusted, &mut notes, &mut problems);
+        for (_, layer) in &imported {
+            layers = layers.merge(Layers::of(layer.clone()));
+        }
         ConfigError::unless_none(problems)?;
 
+        let foreign = foreign.into_iter().chain(imported.into_iter().map(|(file, _)| file));
         let files = files.into_iter().chain(foreign).map(|file| ConfigFile::of(file, &trusted)).collect();
         Self::of(layers.resolve(), folders, files, &request.environment, notes)
     }
@@ -179,7 +190,7 @@ impl Config {
         let mut problems = Vec::new();
         let mut roots = workspace::roots(&folders, &mut resolved, &mut problems);
         let (selection, selected) = tool_choice::choice(&mut resolved);
-        let rules = policy::rules(&folders, &resolved, &mut problems);
+        let rules = policy::rules(&folders, &resolved, &roots, &mut problems);
         let project = source_file::project_folders(&folders).pop().unwrap_or_else(|| folders.start.clone());
         let mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
         let found_servers = mcp_server::found(&resolved);
@@ -194,6 +205,7 @@ impl Config {
         };
         let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
         roots.forbidden = workspace::forbidden(&folders, chosen, &database, server.token_file.as_deref(), &mcp_servers);
+        roots.forbidden.extend(imports::files(&resolved));
         ConfigError::unless_none(problems)?;
         if limits.timeout_seconds > limits.max_timeout_seconds {
             let setting = resolved.setting("limits.timeout_seconds");
@@ -235,6 +247,7 @@ impl Config {
             notes: Vec::new(),
         };
         policy::absent_servers(&config, &mut notes);
+        policy::wide_rules(&config, &mut notes);
         config.notes = notes;
         Ok(config)
     }

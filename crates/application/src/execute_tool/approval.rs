@@ -1,6 +1,7 @@
 //! From a decision to a yes, or a refusal that teaches.
 
 use super::{ExecuteToolCommand, ExecuteToolError, record::Record};
+use serde_json::json;
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
@@ -65,8 +66,8 @@ pub(super) async fn obtain(
 
 fn refusal(kind: ErrorKind, call: &ToolCall, decision: &Decision, more: &str) -> ExecuteToolError {
     let name = call.tool.name();
-    let message = format!("The call of `{name}` is not permitted: {}.{more}", decision.reason());
-    let failure = ToolFailure::new(kind, message);
+    let message = format!("The call of `{name}` is not permitted: {}.{}{more}", decision.reason(), decision.more());
+    let failure = ToolFailure::new(kind, message).with_data(json!({"decision": decision.trace_json()}));
     ExecuteToolError::Refused(match decision.remedy(call.tool.rule_name().as_str()) {
         Some(remedy) => failure.next(remedy),
         None => failure,

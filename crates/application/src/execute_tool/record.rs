@@ -1,7 +1,7 @@
 //! The audit row of one call, filled in on its way.
 
 use super::{ExecuteToolCommand, ExecuteToolError, RecordedArguments};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::io;
 use toolstead_domain::{
@@ -18,6 +18,8 @@ use uuid::Uuid;
 
 /// Texts of arguments are kept to this length.
 const KEPT_TEXT: usize = 2_000;
+/// So many findings of a decision are kept.
+const KEPT_FINDINGS: usize = 64;
 /// All kept arguments of a call together, as JSON.
 const KEPT_BYTES: usize = 16 << 10;
 /// What stands in place of a secret.
@@ -77,7 +79,8 @@ impl Record {
     pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision) {
         self.0.accesses = accesses.iter().map(ToString::to_string).collect();
         let verdict = decision.verdict.as_str().to_owned();
-        self.0.decision = Some(RecordedDecision { verdict, reason: decision.reason(), approved_by: None });
+        let reason = decision.reason();
+        self.0.decision = Some(RecordedDecision { verdict, reason, approved_by: None, trace: trace(decision) });
     }
 
     pub(super) fn approved_by(&mut self, by: String) {
@@ -121,6 +124,31 @@ impl Record {
         self.0.ended = Some(clock.now());
         self.0
     }
+}
+
+/// What is kept of the findings on each part: as many as matter to a person, the strictest first where it is more.
+fn trace(decision: &Decision) -> Value {
+    let mut findings: Vec<_> = decision.trace.iter().collect();
+    let more = findings.len().saturating_sub(KEPT_FINDINGS);
+    if more > 0 {
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+        findings.truncate(KEPT_FINDINGS);
+    }
+    let shortened = |(name, value): (String, Value)| match value {
+        Value::String(text) => (name, shortened(&text).into()),
+        other => (name, other),
+    };
+    let mut kept: Vec<Value> = findings
+        .iter()
+        .map(|finding| match finding.to_json() {
+            Value::Object(members) => members.into_iter().map(shortened).collect::<Map<_, _>>().into(),
+            other => other,
+        })
+        .collect();
+    if more > 0 {
+        kept.push(json!({"verdict": null, "part": null, "cause": format!("{more} more parts")}));
+    }
+    kept.into()
 }
 
 /// What is kept of arguments.
@@ -222,7 +250,6 @@ fn capped(value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn what_bears_a_secrets_name_is_hidden_at_any_depth() {

@@ -1,6 +1,6 @@
 //! The path of a call from outside: what comes back, what was run, and what is on record.
 
-use super::*;
+use super::{explain::ExplainCallQuery, *};
 use crate::list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageSize, ToolFilter};
 use async_trait::async_trait;
 use serde_json::json;
@@ -13,6 +13,7 @@ use toolstead_domain::{
     alias::{Alias, Dialect, Rewrite},
     category::Category,
     permission::{
+        decision::Verdict,
         path_pattern::PatternBase,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
@@ -231,6 +232,36 @@ async fn what_no_rule_allows_does_not_run_and_the_refusal_teaches() {
     assert!(told.contains("outside of the workspace's roots") && told.contains("--root DIR"), "{told}");
     assert_eq!(house.provider.calls().len(), 0);
     assert!(house.log.rows().iter().all(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _))));
+}
+
+#[tokio::test]
+async fn the_row_of_a_call_and_its_refusal_tell_what_decided_on_each_part() {
+    let house = Plan { rules: vec![(Effect::Deny, "Write(a)")], ..Default::default() }.house(provider()).await;
+    let outcome = house.handler.handle(command("write", json!({}))).await;
+    let Err(ExecuteToolError::Refused(failure)) = outcome else { panic!("{outcome:?}") };
+    let trace = house.log.rows()[0].decision.clone().unwrap().trace;
+    assert_eq!(
+        trace,
+        json!([{
+            "verdict": "deny", "part": "write /w/a", "cause": "the deny rule `Write(a)` in the command line",
+            "rule": "Write(a)", "origin": "the command line",
+        }])
+    );
+    assert_eq!(failure.data["decision"], trace);
+}
+
+#[tokio::test]
+async fn a_call_is_explained_as_it_would_be_decided_and_nothing_happens() {
+    let house = Plan { rules: vec![(Effect::Ask, "echo")], ..Default::default() }.house(provider()).await;
+    let verdict = async |tool: &str| {
+        let explained = house.handler.explain(ExplainCallQuery::local(tool, json!({}))).await;
+        explained.map(|explained| explained.decision.verdict).map_err(|error| error.kind())
+    };
+    assert_eq!(verdict("write").await, Ok(Verdict::Ask));
+    assert_eq!(verdict("echo").await, Ok(Verdict::Ask));
+    assert_eq!(verdict("outside").await, Ok(Verdict::Deny));
+    assert_eq!(verdict("nonsense").await, Err(ErrorKind::NotFound));
+    assert!(house.provider.calls().is_empty() && house.log.rows().is_empty());
 }
 
 #[tokio::test]

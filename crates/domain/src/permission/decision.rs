@@ -1,7 +1,21 @@
 //! What was decided of a call, and why.
 
-use crate::{access::Access, permission::rule::PermissionRule};
+use crate::{
+    access::Access,
+    permission::{
+        command_pattern,
+        path_pattern::{self, PatternBase},
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    workspace_roots::WorkspaceRoots,
+};
+use serde_json::{Value, json};
 use std::{fmt, sync::Arc};
+
+/// Rules that are suggested together are no longer than this, in bytes.
+const LONGEST_SUGGESTION: usize = 2_000;
+/// So many further findings are told in a refusal.
+const TOLD_FINDINGS: usize = 4;
 
 /// The verdict, ordered from lenient to strict: the strictest of several wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,7 +46,7 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The finding that decided.
     pub decisive: Finding,
-    /// The findings on each access, in the order of the accesses.
+    /// Every finding: first on the call as a whole, if there is one, then on each access in their order.
     pub trace: Vec<Finding>,
 }
 
@@ -68,41 +82,117 @@ pub enum Cause {
     ReadOnlyRoot,
 }
 
+impl Cause {
+    /// How little can be done about it: the more, the sooner it is told.
+    pub(super) fn weight(&self) -> u8 {
+        match self {
+            Self::Forbidden | Self::NoRoots | Self::OutsideRoots | Self::ReadOnlyRoot | Self::NotSelected => 3,
+            Self::Rule(_) => 2,
+            Self::Mode(_) => 1,
+            Self::Default(_) => 0,
+        }
+    }
+}
+
 impl Decision {
     /// Why, as one sentence for the audit trail and for refusals: the rule with its place, and the part it met.
     pub fn reason(&self) -> String {
         self.decisive.to_string()
     }
 
+    /// What else stands in the way, as sentences; empty where that is all.
+    pub fn more(&self) -> String {
+        let others: Vec<&Finding> = self.trace.iter().filter(|one| one.verdict != Verdict::Allow).collect();
+        let others: Vec<&&Finding> = others.iter().filter(|one| one.part != self.decisive.part).collect();
+        let mut text: String = others.iter().take(TOLD_FINDINGS).map(|one| format!(" Also: {one}.")).collect();
+        if others.len() > TOLD_FINDINGS {
+            text.push_str(&format!(" And {} more.", others.len() - TOLD_FINDINGS));
+        }
+        text
+    }
+
+    /// The trace as JSON: an array of [`Finding::to_json`].
+    pub fn trace_json(&self) -> Value {
+        self.trace.iter().map(Finding::to_json).collect()
+    }
+
+    /// The narrowest rules that together allow the call; empty where no rules can, or none are needed.
+    pub fn suggestions(&self, tool: &str) -> Vec<String> {
+        let mut rules = Vec::new();
+        for finding in self.trace.iter().filter(|finding| finding.verdict != Verdict::Allow) {
+            let rule = match finding.cause {
+                Cause::Default(_) => suggested_rule(finding.part.as_ref(), tool),
+                _ => None,
+            };
+            match rule {
+                Some(rule) if rules.contains(&rule) => {}
+                Some(rule) => rules.push(rule),
+                None => return Vec::new(),
+            }
+        }
+        let bytes: usize = rules.iter().map(String::len).sum();
+        if bytes > LONGEST_SUGGESTION { Vec::new() } else { rules }
+    }
+
     /// What would allow the call, as a sentence; `None` where nothing the caller can do would.
     pub fn remedy(&self, tool: &str) -> Option<String> {
-        let rule = suggested_rule(self.decisive.part.as_ref(), tool);
         match &self.decisive.cause {
-            Cause::Mode(_) => None,
-            Cause::Default(_) => Some(format!(
-                "To allow it, run with `--allow '{rule}'` or add `allow = [\"{rule}\"]` under `[permissions]` in the configuration."
-            )),
+            Cause::Mode(_) | Cause::Forbidden => None,
+            Cause::Default(_) => {
+                let rules: Vec<String> = self.suggestions(tool).iter().map(|rule| in_shell(rule)).collect();
+                let flags: Vec<String> = rules.iter().map(|rule| format!("--allow {rule}")).collect();
+                (!rules.is_empty()).then(|| {
+                    format!(
+                        "To allow it, run with `{}`, or for good: `toolstead permissions allow {}`.",
+                        flags.join(" "),
+                        rules.join(" ")
+                    )
+                })
+            }
             Cause::Rule(denying) => Some(format!("To allow it, change `{}` in {}.", denying.text, denying.origin)),
             Cause::NotSelected => Some(format!("To offer it, add `{tool}` to `--tools`.")),
             Cause::OutsideRoots | Cause::NoRoots | Cause::ReadOnlyRoot => Some(
                 "To work there, start with `--root DIR` or add the folder to `[workspace] roots` in the configuration."
                     .into(),
             ),
-            Cause::Forbidden => None,
         }
     }
 }
 
-/// The narrowest rule that would allow this part of a call.
-fn suggested_rule(part: Option<&Access>, tool: &str) -> String {
-    match part {
-        Some(Access::ReadPath(path)) => format!("Read(/{}{})", path.real.display(), if path.tree { "/**" } else { "" }),
-        Some(Access::WritePath(path)) => {
-            format!("Write(/{}{})", path.real.display(), if path.tree { "/**" } else { "" })
+/// The narrowest rule that would allow this part of a call; `None` where no rule can say it.
+fn suggested_rule(part: Option<&Access>, tool: &str) -> Option<String> {
+    let (head, spec, access) = match part {
+        Some(access @ Access::ReadPath(path)) => ("Read", path_pattern::narrowest(path)?, access),
+        Some(access @ Access::WritePath(path)) => ("Write", path_pattern::narrowest(path)?, access),
+        Some(access @ Access::RunCommand(command)) => ("Bash", command_pattern::narrowest(command)?, access),
+        Some(access @ Access::ReachHost(host)) => ("WebFetch", format!("domain:{host}"), access),
+        Some(Access::Send(_) | Access::CallUpstream { .. }) | None => return Some(tool.to_owned()),
+    };
+    let text = format!("{head}({spec})");
+    // What steers a terminal cannot be copied from one.
+    if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
+        return None;
+    }
+    let rule = PermissionRule::parse(Effect::Allow, &text, RuleOrigin::Program, &PatternBase::default()).ok()?;
+    rule.meets(std::slice::from_ref(access), &WorkspaceRoots::default()).then_some(text)
+}
+
+/// The text as one word of a shell.
+fn in_shell(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+impl Finding {
+    /// The finding as JSON: `verdict`, `part` (what it is about, null for the call as a whole), `cause` (in words), and
+    /// for a rule `rule` and `origin`.
+    pub fn to_json(&self) -> Value {
+        let part = self.part.as_ref().map(ToString::to_string);
+        let mut finding = json!({"verdict": self.verdict.as_str(), "part": part, "cause": self.cause.to_string()});
+        if let Cause::Rule(rule) = &self.cause {
+            finding["rule"] = rule.text.as_str().into();
+            finding["origin"] = rule.origin.to_string().into();
         }
-        Some(Access::RunCommand(command)) => format!("Bash({})", command.text),
-        Some(Access::ReachHost(host)) => format!("WebFetch(domain:{host})"),
-        Some(Access::Send(_) | Access::CallUpstream { .. }) | None => tool.to_owned(),
+        finding
     }
 }
 

@@ -130,6 +130,30 @@ fn literal_beginning(pattern: &str) -> PathBuf {
     within
 }
 
+/// The narrowest pattern of an allow rule that covers this path in all of its forms; `None` where it cannot be written.
+pub(super) fn narrowest(path: &PathAccess) -> Option<String> {
+    let forms: Option<Vec<String>> =
+        path.forms().map(|form| Some(literal(form.to_str()?.strip_prefix('/')?))).collect();
+    let forms = forms?;
+    let tail = if path.tree { "/**" } else { "" };
+    match forms.as_slice() {
+        [form] => Some(format!("//{form}{tail}")),
+        _ => Some(format!("//{{{}}}{tail}", forms.join(","))),
+    }
+}
+
+/// The path as a pattern that matches itself alone.
+pub fn literal(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for c in path.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\' | ',' | '!') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
 /// A pattern that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the path pattern `{pattern}` cannot be used: {reason}")]

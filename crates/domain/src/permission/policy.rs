@@ -1,7 +1,7 @@
 //! All rules, roots and defaults together: the one place where it is decided what runs.
 
 use crate::{
-    access::{Access, AccessKind, PathAccess},
+    access::{Access, AccessKind, Clarity, PathAccess},
     category::Category,
     permission::{
         decision::{Cause, Decision, Finding, Verdict},
@@ -70,29 +70,41 @@ impl PermissionPolicy {
         if !self.selection.includes(tool) {
             return whole(Verdict::Deny, Cause::NotSelected);
         }
-        let bound = accesses.iter().find_map(|access| self.bounds(access));
-        let caught = bound.or_else(|| self.caught(Effect::Deny, tool, arguments, accesses));
-        // Before the ask rules: nobody may say yes to what the mode forbids.
-        let caught = caught.or_else(|| accesses.iter().find_map(|access| self.forbidden_by_mode(access)));
-        if let Some(finding) = caught.or_else(|| self.caught(Effect::Ask, tool, arguments, accesses)) {
-            return self.concluded(vec![finding]);
+        let mut trace: Vec<Finding> = self.of_whole_call(tool, arguments).into_iter().collect();
+        let names_paths = accesses.iter().any(|access| access.kind() == AccessKind::Write);
+        trace.extend(accesses.iter().map(|access| self.judge_beside(tool, access, names_paths)));
+        if trace.is_empty() {
+            trace.push(self.without_accesses(tool));
         }
-        if accesses.is_empty() {
-            return self.concluded(vec![self.without_accesses(tool)]);
-        }
-        self.concluded(accesses.iter().map(|access| self.leave(tool, access)).collect())
+        self.concluded(trace)
     }
 
-    /// Judges one access of a call that runs already.
+    /// What a rule says of the tool as a whole, or of parameters.
+    fn of_whole_call(&self, tool: &Tool, arguments: &Map<String, Value>) -> Option<Finding> {
+        let caught = |effect| self.caught(effect, tool, arguments, &[]);
+        caught(Effect::Deny).or_else(|| caught(Effect::Ask))
+    }
+
+    /// Judges one access, also of a call that runs already.
     pub fn judge(&self, tool: &Tool, access: &Access) -> Finding {
+        // What it names beside this access was judged before it began.
+        self.judge_beside(tool, access, true)
+    }
+
+    /// Judges one access, of a call that names the paths that it changes, or does not.
+    fn judge_beside(&self, tool: &Tool, access: &Access, names_paths: bool) -> Finding {
         let one = std::slice::from_ref(access);
-        // Rules on parameters and on the tool as a whole were judged before the call began.
-        let caught = |effect| self.caught(effect, tool, &Map::new(), one);
+        // Rules on parameters were judged before the call began.
+        let caught = |effect| {
+            let finding = self.caught(effect, tool, &Map::new(), one)?;
+            Some(Finding { part: Some(access.clone()), ..finding })
+        };
         self.bounds(access)
             .or_else(|| caught(Effect::Deny))
+            // Before the ask rules: nobody may say yes to what the mode forbids.
             .or_else(|| self.forbidden_by_mode(access))
             .or_else(|| caught(Effect::Ask))
-            .unwrap_or_else(|| self.leave(tool, access))
+            .unwrap_or_else(|| self.leave(tool, access, names_paths))
     }
 
     /// What decides on reading below a folder: the rules that may catch something there.
@@ -168,11 +180,14 @@ impl PermissionPolicy {
     }
 
     /// What is left when nothing denies or asks: the mode, the allow rules, the defaults.
-    fn leave(&self, tool: &Tool, access: &Access) -> Finding {
+    fn leave(&self, tool: &Tool, access: &Access, names_paths: bool) -> Finding {
         let finding = |verdict, cause| Finding { verdict, part: Some(access.clone()), cause };
         match (self.mode, access.kind()) {
             (Mode::Bypass, _) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `bypass` allows what nothing denies"));
+            }
+            (Mode::AcceptEdits, AccessKind::Run) if names_paths && only_changes_files(access) => {
+                return finding(Verdict::Allow, Cause::Mode("the mode `accept_edits` allows changes inside the roots"));
             }
             (Mode::AcceptEdits, AccessKind::Write) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `accept_edits` allows changes inside the roots"));
@@ -200,7 +215,9 @@ impl PermissionPolicy {
     }
 
     fn concluded(&self, trace: Vec<Finding>) -> Decision {
-        let strictest = trace.iter().reduce(|a, b| if b.verdict > a.verdict { b } else { a });
+        // The strictest; of those what is hardest to change, and of those the first.
+        let weight = |finding: &Finding| (finding.verdict, finding.cause.weight());
+        let strictest = trace.iter().reduce(|a, b| if weight(b) > weight(a) { b } else { a });
         let mut decisive = strictest.cloned().unwrap_or(Finding {
             verdict: Verdict::Deny,
             part: None,
@@ -243,6 +260,14 @@ fn whole(verdict: Verdict, cause: Cause) -> Decision {
     Decision { verdict, trace: vec![decisive.clone()], decisive }
 }
 
+/// Whether this is a plain command that does nothing but change the files that it names, which come as accesses of their
+/// own.
+fn only_changes_files(access: &Access) -> bool {
+    let Access::RunCommand(command) = access else { return false };
+    let program = command.words.first().map_or("", |word| &**word);
+    command.clarity == Clarity::Plain && matches!(program, "mkdir" | "touch" | "rm" | "rmdir" | "mv" | "cp")
+}
+
 /// Whether the rule leaves no call of the tool: it names the tool, or the one kind of access that all its calls have.
 fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
     let only_kind = match (tool.source(), tool.category) {
@@ -254,201 +279,4 @@ fn denies_always(rule: &PermissionRule, tool: &Tool) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        access::CommandAccess,
-        permission::{path_pattern::PatternBase, rule::RuleOrigin},
-        server_name::ServerName,
-        tool_name::ToolName,
-    };
-    use serde_json::json;
-
-    fn policy(mode: Mode, rules: &[(Effect, &str)]) -> PermissionPolicy {
-        let parse = |(effect, text): &(Effect, &str)| {
-            Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
-        };
-        let roots = WorkspaceRoots {
-            write: vec!["/w".into()],
-            read_only: vec!["/ro".into()],
-            forbidden: vec!["/w/data".into()],
-        };
-        PermissionPolicy { rules: rules.iter().map(parse).collect(), mode, roots, ..Default::default() }
-    }
-
-    fn tool(name: &str) -> Tool {
-        let (source, category) = match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
-            Some((server, tool)) => {
-                (ToolSource::McpServer { server: ServerName::parse(server).unwrap(), tool: tool.into() }, Category::Mcp)
-            }
-            None => (ToolSource::BuiltIn, Category::File),
-        };
-        Tool::new(ToolName::parse(name).unwrap(), Map::new(), category, source)
-    }
-
-    /// Accesses as texts: `read /w/a`, `write /w/a`, `host x`, `up`, `send x`, or nothing.
-    fn accesses(text: &str) -> Vec<Access> {
-        let path = |path: &str| match path.split_once("->") {
-            Some((lexical, real)) => PathAccess { lexical: lexical.into(), real: real.into(), tree: false },
-            None => PathAccess::plain(path),
-        };
-        let one = |text: &str| match text.split_once(' ') {
-            Some(("read", rest)) => Access::ReadPath(path(rest)),
-            Some(("write", rest)) => Access::WritePath(path(rest)),
-            Some(("run", rest)) => Access::RunCommand(CommandAccess::program(rest.split(' '))),
-            Some(("host", rest)) => Access::ReachHost(rest.into()),
-            Some(("send", rest)) => Access::Send(rest.into()),
-            _ => Access::CallUpstream { server: ServerName::parse("git").unwrap(), tool: "t".into() },
-        };
-        text.split(", ").filter(|part| !part.is_empty()).map(one).collect()
-    }
-
-    #[track_caller]
-    fn check(rules: &[(Effect, &str)], call: &str, touches: &str, expected: Verdict) {
-        check_mode(Mode::Default, rules, call, touches, expected);
-    }
-
-    #[track_caller]
-    fn check_mode(mode: Mode, rules: &[(Effect, &str)], call: &str, touches: &str, expected: Verdict) {
-        let decision = policy(mode, rules).decide(&tool(call), &Map::new(), &accesses(touches));
-        assert_eq!(decision.verdict, expected, "{rules:?} {call} {touches}: {}", decision.reason());
-    }
-
-    use Effect::{Allow as A, Ask as Q, Deny as D};
-    use Verdict::{Allow, Ask, Deny};
-
-    #[test]
-    fn without_rules_reading_is_allowed_and_everything_else_is_asked_or_denied() {
-        check(&[], "echo", "", Allow);
-        check(&[], "read_file", "read /w/a", Allow);
-        check(&[], "read_file", "read /ro/a", Allow);
-        check(&[], "write_file", "write /w/a", Ask);
-        check(&[], "write_file", "write /ro/a", Deny);
-        check(&[], "read_file", "read /etc/passwd", Deny);
-        check(&[], "read_file", "read /w/data/token", Deny);
-        check(&[], "bash", "run ls", Ask);
-        check(&[], "web_fetch", "host example.com", Ask);
-        check(&[], "gmail_send", "send a@example.com", Ask);
-        check(&[], "mcp__git__t", "up", Ask);
-    }
-
-    #[test]
-    fn deny_wins_over_ask_over_allow() {
-        check(
-            &[(A, "Write"), (Q, "Write(secret/**)"), (D, "Write(secret/deep/**)")],
-            "write_file",
-            "write /w/a",
-            Allow,
-        );
-        check(&[(A, "Write"), (Q, "Write(secret/**)")], "write_file", "write /w/secret/a", Ask);
-        check(&[(A, "Write"), (Q, "Write"), (D, "Write(secret/**)")], "write_file", "write /w/secret/a", Deny);
-    }
-
-    #[test]
-    fn a_rule_means_the_same_for_every_tool() {
-        check(&[(D, "Read(.env)")], "grep", "read /w/x/.env", Deny);
-        check(&[(D, "Read(.env)")], "write_file", "write /w/x/.env", Deny);
-        check(&[(D, "Edit(.env)")], "read_file", "read /w/x/.env", Allow);
-        check(&[(A, "Edit(src/**)")], "write_file", "write /w/src/a", Allow);
-        check(&[(A, "Write(src/*)")], "edit_file", "read /w/src/a/b, write /w/src/a/b", Allow);
-        check(&[(A, "Edit(src/**)")], "write_file", "write /w/a/src/x", Ask);
-        check(&[(A, "write_file")], "write_file", "write /w/a", Allow);
-        check(&[(A, "write_file")], "edit_file", "write /w/a", Ask);
-    }
-
-    #[test]
-    fn allow_needs_every_access_and_both_forms_of_a_path() {
-        check(&[(A, "Write(src/**)")], "move", "write /w/src/a, write /w/b", Ask);
-        check(&[(A, "Write(src/**)")], "write_file", "write /w/src/a->/w/b", Ask);
-        check(&[(D, "Read(secret/**)")], "read_file", "read /w/a->/w/secret/k", Deny);
-        check(&[], "read_file", "read /w/link->/etc/passwd", Deny);
-    }
-
-    #[test]
-    fn rules_name_the_tools_of_mcp_servers() {
-        check(&[(A, "mcp__git")], "mcp__git__t", "up", Allow);
-        check(&[(A, "mcp__git__*")], "mcp__git__t", "up", Allow);
-        check(&[(A, "mcp__git__t")], "mcp__git__t", "up", Allow);
-        check(&[(A, "mcp__git__u")], "mcp__git__t", "up", Ask);
-        check(&[(A, "mcp__git"), (D, "mcp__*__t")], "mcp__git__t", "up", Deny);
-        check(&[(D, "mcp__*")], "mcp__git__t", "up", Deny);
-        check(&[(A, "mcp__git"), (D, "*")], "echo", "", Deny);
-    }
-
-    #[test]
-    fn rules_on_parameters_deny_and_ask() {
-        let policy = policy(Mode::Default, &[(D, "mcp__git__t(opts.force:true)"), (Q, "echo(message:rm *)")]);
-        let decide =
-            |name: &str, arguments: Value| policy.decide(&tool(name), arguments.as_object().unwrap(), &[]).verdict;
-        assert_eq!(decide("mcp__git__t", json!({"opts": {"force": true}})), Deny);
-        assert_eq!(decide("mcp__git__t", json!({})), Allow);
-        assert_eq!(decide("echo", json!({"message": "rm -rf"})), Ask);
-    }
-
-    #[test]
-    fn no_broad_rule_covers_sending() {
-        check(&[(A, "gmail_send")], "gmail_send", "send a@example.com", Allow);
-        check(&[(A, "mcp__git__*")], "mcp__git__t", "up, send a@example.com", Ask);
-    }
-
-    #[test]
-    fn a_command_that_nobody_understands_yet_is_never_allowed_by_pattern_and_caught_by_every_other() {
-        check(&[(A, "Bash(ls *)")], "bash", "run ls -l", Ask);
-        check(&[(A, "Bash")], "bash", "run ls -l", Allow);
-        check(&[(D, "Bash")], "bash", "run ls -l", Deny);
-        check(&[(A, "Bash"), (D, "Bash(rm *)")], "bash", "run ls -l", Deny);
-        check(&[(A, "Bash"), (Q, "Bash(rm *)")], "bash", "run ls -l", Ask);
-    }
-
-    #[test]
-    fn modes_change_what_is_left_and_never_what_is_denied() {
-        check_mode(Mode::Plan, &[(A, "Write")], "write_file", "write /w/a", Deny);
-        check_mode(Mode::Plan, &[(Q, "Write")], "write_file", "write /w/a", Deny);
-        check_mode(Mode::Plan, &[], "read_file", "read /w/a", Allow);
-        check_mode(Mode::AcceptEdits, &[], "write_file", "write /w/a", Allow);
-        check_mode(Mode::AcceptEdits, &[], "mcp__git__t", "up", Ask);
-        check_mode(Mode::DontAsk, &[], "write_file", "write /w/a", Deny);
-        check_mode(Mode::Bypass, &[], "mcp__git__t", "up", Allow);
-        check_mode(Mode::Bypass, &[(Q, "mcp__git__t")], "mcp__git__t", "up", Ask);
-        check_mode(Mode::Bypass, &[(D, "mcp__git__t")], "mcp__git__t", "up", Deny);
-        check_mode(Mode::Bypass, &[], "read_file", "read /etc/passwd", Deny);
-    }
-
-    #[test]
-    fn what_is_never_callable_is_not_advertised_and_denied_when_called_all_the_same() {
-        let mut policy = policy(Mode::Default, &[(D, "mcp__git__t"), (D, "Read(secret)"), (Q, "echo")]);
-        policy.selection = ToolSelection::all().adjusted("-glob").unwrap();
-        for (name, advertised) in [("mcp__git__t", false), ("glob", false), ("read_file", true), ("echo", true)] {
-            assert_eq!(policy.advertises(&tool(name)), advertised, "{name}");
-            let verdict = policy.decide(&tool(name), &Map::new(), &[]).verdict;
-            assert_eq!(verdict == Deny, !advertised, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_tool_is_hidden_when_the_one_kind_of_access_that_it_has_is_denied_as_a_whole() {
-        let shell = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
-        for (rule, advertised) in [("Bash", false), ("Bash(rm *)", true), ("WebFetch", true), ("bash", false)] {
-            assert_eq!(policy(Mode::Default, &[(D, rule)]).advertises(&shell), advertised, "{rule}");
-        }
-    }
-
-    #[test]
-    fn a_refusal_names_the_rule_its_place_and_what_would_help() {
-        let decision = policy(Mode::Default, &[(D, "Read(.env)")]).decide(
-            &tool("read_file"),
-            &Map::new(),
-            &accesses("read /w/.env"),
-        );
-        assert_eq!(decision.reason(), "the deny rule `Read(.env)` in the command line: to read /w/.env");
-        let decision = policy(Mode::Default, &[]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
-        let remedy = decision.remedy("write_file").unwrap();
-        assert!(remedy.contains("`--allow 'Write(//w/a)'`"), "{remedy}");
-        let allowed = policy(Mode::Default, &[(A, "Write(//w/a)")]).decide(
-            &tool("write_file"),
-            &Map::new(),
-            &accesses("write /w/a"),
-        );
-        assert_eq!(allowed.verdict, Allow, "the suggested rule works");
-    }
-}
+mod tests;

@@ -2,7 +2,10 @@
 
 use crate::{
     access::{Access, AccessKind, PathAccess},
-    permission::path_pattern::{PathPattern, PatternBase, Reach},
+    permission::{
+        command_pattern::CommandPattern,
+        path_pattern::{PathPattern, PatternBase, Reach},
+    },
     tool::{Tool, ToolSource},
     tool_selection::wildcard_match,
     workspace_roots::WorkspaceRoots,
@@ -56,6 +59,24 @@ impl fmt::Display for RuleOrigin {
     }
 }
 
+/// The names of the tool that runs command lines: in parentheses behind them stands a command pattern, as behind `Bash`.
+pub const SHELL_TOOLS: &[&str] = &["bash", "Bash", "execute_command", "freetext_command", "cmd"];
+
+/// What a rule is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RuleSubject {
+    /// Commands.
+    Command,
+    /// Paths.
+    Path,
+    /// Hosts.
+    Host,
+    /// Names of tools.
+    ToolName,
+    /// Arguments of a call.
+    Arguments,
+}
+
 /// A rule, parsed.
 ///
 /// The head names an access kind of any tool (`Read`, `Write` = `Edit`, `Bash`, `WebFetch`) or a tool. Path rules judge
@@ -89,9 +110,7 @@ enum Spec {
     Any,
     Path(PathPattern),
     Domain(String),
-    /// A command pattern. Nothing here understands commands yet, so each is unclear: never allowed by a pattern, caught
-    /// by every other rule.
-    Command,
+    Command(CommandPattern),
     /// `parameter:value` of a tool, for deny and ask.
     Parameter(String, String),
 }
@@ -133,6 +152,57 @@ impl PermissionRule {
         }
     }
 
+    /// The tool, if it is a plain name, and the parameter that a rule on parameters looks at, without what lies deeper:
+    /// for checking rules against what exists.
+    pub fn named_parameter(&self) -> Option<(&str, &str)> {
+        match &self.spec {
+            Spec::Parameter(path, _) => Some((self.named_tool()?, path.split('.').next().unwrap_or(path))),
+            _ => None,
+        }
+    }
+
+    /// What the rule is compared with; of a rule without parentheses, what its head names.
+    pub fn subject(&self) -> RuleSubject {
+        match (&self.spec, &self.head) {
+            (Spec::Command(_), _) | (Spec::Any, Head::Kind(AccessKind::Run)) => RuleSubject::Command,
+            (Spec::Path(_), _) | (Spec::Any, Head::Kind(AccessKind::Read | AccessKind::Write)) => RuleSubject::Path,
+            (Spec::Domain(_), _) | (Spec::Any, Head::Kind(AccessKind::Reach)) => RuleSubject::Host,
+            (Spec::Parameter(..), _) => RuleSubject::Arguments,
+            (Spec::Any, Head::Tool(_) | Head::Kind(AccessKind::Send | AccessKind::Upstream)) => RuleSubject::ToolName,
+        }
+    }
+
+    /// Whether the rule meets accesses of these kinds, whatever tool they are of: every one of them for an allow rule,
+    /// some one for the others. For trying a rule out.
+    pub fn meets(&self, accesses: &[Access], roots: &WorkspaceRoots) -> bool {
+        match self.effect {
+            Effect::Allow => !accesses.is_empty() && accesses.iter().all(|access| self.covers_access(access, roots)),
+            Effect::Ask | Effect::Deny => accesses.iter().any(|access| self.catches_access(access, roots)),
+        }
+    }
+
+    /// Whether the rule meets a call with these arguments, for rules on parameters. For trying a rule out.
+    pub fn meets_arguments(&self, arguments: &Map<String, Value>) -> bool {
+        let Spec::Parameter(name, value) = &self.spec else { return false };
+        parameter(arguments, name).is_some_and(|given| is_value(value, given))
+    }
+
+    /// Whether the rule's head is, or fits, the name of a tool. For trying a rule out.
+    pub fn meets_name(&self, name: &str) -> bool {
+        matches!(&self.head, Head::Tool(pattern) if fits(pattern, name))
+    }
+
+    /// Whether this allow rule lets any program run, and with what words it says so.
+    pub fn allows_any_program(&self) -> bool {
+        let any = match (&self.head, &self.spec) {
+            (Head::Kind(AccessKind::Run), Spec::Any) => true,
+            (Head::Tool(name), Spec::Any) => SHELL_TOOLS.contains(&name.as_str()),
+            (_, Spec::Command(pattern)) => pattern.fits_any_program(),
+            _ => false,
+        };
+        any && self.effect == Effect::Allow
+    }
+
     /// Whether the rule lets this one access of the tool happen. For allow rules.
     pub fn allows(&self, tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> bool {
         let head = match &self.head {
@@ -142,11 +212,21 @@ impl PermissionRule {
                 names(pattern, tool) && (access.kind() != AccessKind::Send || !pattern.contains('*'))
             }
         };
+        head && self.covers_access(access, roots)
+    }
+
+    /// For allow, the tool aside.
+    fn covers_access(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
+        let head = match &self.head {
+            Head::Kind(kind) => access.kind() == *kind,
+            Head::Tool(_) => true,
+        };
         head && match &self.spec {
             Spec::Any => true,
             Spec::Path(pattern) => access.path().is_some_and(|path| pattern.covers(path, roots)),
             Spec::Domain(host) => matches!(access, Access::ReachHost(reached) if host_matches(host, reached)),
-            Spec::Command | Spec::Parameter(..) => false,
+            Spec::Command(pattern) => matches!(access, Access::RunCommand(command) if pattern.covers(command)),
+            Spec::Parameter(..) => false,
         }
     }
 
@@ -188,7 +268,7 @@ impl PermissionRule {
             Spec::Any => true,
             Spec::Path(pattern) => access.path().is_some_and(|path| pattern.touches(path, roots)),
             Spec::Domain(host) => matches!(access, Access::ReachHost(reached) if host_matches(host, reached)),
-            Spec::Command => access.kind() == AccessKind::Run,
+            Spec::Command(pattern) => matches!(access, Access::RunCommand(command) if pattern.catches(command)),
             Spec::Parameter(..) => false,
         }
     }
@@ -203,7 +283,7 @@ impl PermissionRule {
         head && match &self.spec {
             Spec::Any => true,
             Spec::Path(pattern) => pattern.may_touch_below(folder, roots),
-            Spec::Domain(_) | Spec::Command | Spec::Parameter(..) => false,
+            Spec::Domain(_) | Spec::Command(_) | Spec::Parameter(..) => false,
         }
     }
 
@@ -212,7 +292,7 @@ impl PermissionRule {
         match &self.spec {
             Spec::Any => true,
             Spec::Path(pattern) => pattern.touches(path, roots),
-            Spec::Domain(_) | Spec::Command | Spec::Parameter(..) => false,
+            Spec::Domain(_) | Spec::Command(_) | Spec::Parameter(..) => false,
         }
     }
 
@@ -271,7 +351,10 @@ impl Spec {
         let path = || PathPattern::parse(text, base, reach).map(Self::Path).map_err(|error| error.to_string());
         match head {
             Head::Kind(AccessKind::Read | AccessKind::Write) => path(),
-            Head::Kind(AccessKind::Run) => Ok(Self::Command),
+            Head::Kind(AccessKind::Run) => CommandPattern::parse(text, effect).map(Self::Command),
+            Head::Tool(name) if SHELL_TOOLS.contains(&name.as_str()) => {
+                CommandPattern::parse(text, effect).map(Self::Command)
+            }
             Head::Kind(AccessKind::Reach) => match text.strip_prefix("domain:").map(str::trim) {
                 Some(host) if !host.is_empty() && !host.contains(['/', ' ', ':']) => {
                     Ok(Self::Domain(host.to_ascii_lowercase()))
@@ -371,51 +454,4 @@ pub struct InvalidRule {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(effect: Effect, text: &str) -> Result<PermissionRule, InvalidRule> {
-        PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default())
-    }
-
-    #[test]
-    fn hosts_match_label_by_label() {
-        for (pattern, host, fits) in [
-            ("example.com", "EXAMPLE.com", true),
-            ("*.example.com", "example.com", false),
-            ("*.example.com", "a.b.example.com", true),
-            ("*.example.com", "badexample.com", false),
-            ("api-*.example.com", "api-1.example.com", true),
-            ("api-*.example.com", "api-1.x.example.com", false),
-        ] {
-            assert_eq!(host_matches(pattern, host), fits, "{pattern} {host}");
-        }
-    }
-
-    #[test]
-    fn a_malformed_rule_says_what_to_write() {
-        for (effect, text, reason) in [
-            (Effect::Deny, "Bash(ls", "closing parenthesis"),
-            (Effect::Deny, "Read()", "empty"),
-            (Effect::Allow, "mcp__*", "name the server"),
-            (Effect::Allow, "mcp__g*__x", "without `*`"),
-            (Effect::Allow, "*", "name the tool"),
-            (Effect::Allow, "mcp__git__", "missing after"),
-            (Effect::Deny, "a b", "no name of a tool"),
-            (Effect::Deny, "", "no name of a tool"),
-            (Effect::Allow, "WebFetch(https://x)", "domain:"),
-            (Effect::Allow, "git(range:a)", "deny and ask rules only"),
-            (Effect::Deny, "Read(a/../b)", "`..`"),
-        ] {
-            let error = parse(effect, text).unwrap_err().to_string();
-            assert!(error.contains(reason), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn deny_and_ask_rules_may_use_stars_anywhere() {
-        for text in ["*", "mcp__*", "mcp__*__delete_*", "g*b", "mcp__git"] {
-            assert!(parse(Effect::Deny, text).is_ok(), "{text}");
-        }
-    }
-}
+mod tests;

@@ -60,8 +60,12 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
     let sample = samples::execution;
     comes_back(log, ToolExecution { arguments: Value::Null, accesses: vec![], ..sample(200) }).await;
     comes_back(log, ToolExecution { decision: None, result_digest: None, ended: None, ..sample(201) }).await;
-    let approved =
-        RecordedDecision { verdict: "ask".into(), reason: "the ask rule".into(), approved_by: Some("tester".into()) };
+    let approved = RecordedDecision {
+        verdict: "ask".into(),
+        reason: "the ask rule".into(),
+        approved_by: Some("tester".into()),
+        trace: Value::Null,
+    };
     comes_back(log, ToolExecution { decision: Some(approved), ..sample(202) }).await;
     let numbers = json!({"i64": i64::MIN, "u64": u64::MAX, "double": 1.0e-7, "whole": 1.0, "b": 1, "a": [null, true]});
     comes_back(log, ToolExecution { arguments: numbers, ..sample(203) }).await;
@@ -80,6 +84,7 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
             verdict: hostile.into(),
             reason: hostile.into(),
             approved_by: Some(hostile.into()),
+            trace: json!([{"part": hostile, hostile: null}]),
         }),
         started: Timestamp(i64::MIN),
         ended: Some(Timestamp(i64::MAX)),

@@ -40,6 +40,7 @@ pub fn execution(number: u32) -> ToolExecution {
             verdict: "allow".into(),
             reason: "calls that touch nothing are allowed by default".into(),
             approved_by: None,
+            trace: json!([{"verdict": "allow", "part": null, "cause": "calls that touch nothing are allowed by default"}]),
         }),
         started: Timestamp(started),
         ended: Some(Timestamp(started + 250)),

@@ -17,9 +17,10 @@ use uuid::Uuid;
 pub(super) const RECORD: &str = "
     INSERT INTO tool_executions (
         id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses,
-        verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, instance
+        verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, instance,
+        trace
     )
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
     ON CONFLICT (id) DO UPDATE SET
         tool = excluded.tool, called_as = excluded.called_as, source = excluded.source,
         principal = excluded.principal, session = excluded.session, client = excluded.client,
@@ -27,7 +28,8 @@ pub(super) const RECORD: &str = "
         verdict = excluded.verdict, reason = excluded.reason, approved_by = excluded.approved_by,
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         error_kind = excluded.error_kind, detail = excluded.detail, result_bytes = excluded.result_bytes,
-        result_digest = excluded.result_digest, instance = excluded.instance
+        result_digest = excluded.result_digest, instance = excluded.instance,
+        trace = excluded.trace
     WHERE tool_executions.outcome = 'running'";
 
 /// A row on its way to the disk; what has to be written as JSON is so already.
@@ -36,6 +38,7 @@ pub(super) struct RecordedRow {
     execution: ToolExecution,
     arguments: Option<String>,
     accesses: String,
+    trace: Option<String>,
     /// The process that writes it; kept while the call runs.
     instance: Uuid,
 }
@@ -45,18 +48,23 @@ impl RecordedRow {
     pub(super) fn new(execution: ToolExecution, instance: Uuid) -> Self {
         let arguments = (!execution.arguments.is_null()).then(|| execution.arguments.to_string());
         let accesses = Value::from(execution.accesses.as_slice()).to_string();
-        Self { execution, arguments, accesses, instance }
+        let trace = execution.decision.as_ref().map(|decision| &decision.trace).filter(|trace| !trace.is_null());
+        let trace = trace.map(Value::to_string);
+        Self { execution, arguments, accesses, trace, instance }
     }
 
     /// About how long its texts are, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let detail = detail(&self.execution.outcome).map_or(0, str::len);
-        self.arguments.as_ref().map_or(0, String::len) + self.accesses.len() + detail
+        self.arguments.as_ref().map_or(0, String::len)
+            + self.accesses.len()
+            + self.trace.as_ref().map_or(0, String::len)
+            + detail
     }
 
     /// Gives the values to [`RECORD`].
     pub(super) fn bind(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
-        let Self { execution, arguments, accesses, instance } = self;
+        let Self { execution, arguments, accesses, trace, instance } = self;
         let decision = execution.decision.as_ref();
         let outcome = &execution.outcome;
         statement.raw_bind_parameter(1, execution.id.0.as_bytes())?;
@@ -80,7 +88,8 @@ impl RecordedRow {
         // SQLite's integers have a sign.
         statement.raw_bind_parameter(19, i64::try_from(execution.result_bytes).unwrap_or(i64::MAX))?;
         statement.raw_bind_parameter(20, &execution.result_digest)?;
-        statement.raw_bind_parameter(21, (!outcome.is_final()).then_some(instance.as_bytes()))
+        statement.raw_bind_parameter(21, (!outcome.is_final()).then_some(instance.as_bytes()))?;
+        statement.raw_bind_parameter(22, trace)
     }
 }
 
@@ -97,7 +106,8 @@ macro_rules! select_executions {
     ($($rest:literal),* $(,)?) => {
         concat!(
             "SELECT id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses, ",
-            "verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest ",
+            "verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, ",
+            "trace ",
             "FROM tool_executions ",
             $($rest),*
         )
@@ -110,9 +120,12 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
     let text = |column: usize| row.try_get::<String, _>(column);
     let optional = |column: usize| row.try_get::<Option<String>, _>(column);
     let decision = match optional(10)? {
-        Some(verdict) => {
-            Some(RecordedDecision { verdict, reason: optional(11)?.unwrap_or_default(), approved_by: optional(12)? })
-        }
+        Some(verdict) => Some(RecordedDecision {
+            verdict,
+            reason: optional(11)?.unwrap_or_default(),
+            approved_by: optional(12)?,
+            trace: optional(20)?.map_or(Ok(Value::Null), |text| parse::<Value>(&text))?,
+        }),
         None => None,
     };
     Ok(ToolExecution {

@@ -105,7 +105,7 @@ impl Call {
     }
 }
 
-fn read_arguments(given: &str) -> Result<Value, Failed> {
+pub(super) fn read_arguments(given: &str) -> Result<Value, Failed> {
     let read = |reader: &mut dyn Read, from: &str| {
         let mut text = String::new();
         let read = reader.take(MAX_MESSAGE_BYTES as u64 + 1).read_to_string(&mut text);
@@ -149,7 +149,7 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
         let text = if std::io::stdout().is_terminal() { visible(&text) } else { text };
         match exit {
             Exit::ToolError => note(&text),
-            Exit::Done | Exit::Problems => output.line(text.trim_end_matches('\n'))?,
+            Exit::Done | Exit::Problems | Exit::Unmet | Exit::Denied => output.line(text.trim_end_matches('\n'))?,
         }
     }
     Ok(exit)

@@ -7,7 +7,7 @@ use super::{
     output::{Output, note, visible},
 };
 use crate::{
-    composition_root::StartupError,
+    composition_root::{StartupError, check_rules},
     config::{Config, ConfigFile, Trust, layers::LayerKind, origin::Origin},
 };
 use clap::{Args, Subcommand};
@@ -84,7 +84,7 @@ fn show(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
 }
 
 fn check(global: &Global, output: &mut Output) -> Outcome {
-    match global.load() {
+    match global.load().and_then(|config| Ok(check_rules(&config).map(|()| config)?)) {
         Ok(config) => {
             output.line(&format!(
                 "the configuration can be used ({} files, {} rules)",

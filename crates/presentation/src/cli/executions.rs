@@ -117,6 +117,7 @@ fn to_json(execution: &ToolExecution) -> Value {
         "accesses": execution.accesses,
         "decision": execution.decision.as_ref().map(|decision| json!({
             "verdict": decision.verdict, "reason": decision.reason, "approved_by": decision.approved_by,
+            "trace": decision.trace,
         })),
         "started": time(execution.started),
         "ended": execution.ended.map(time),

@@ -14,6 +14,10 @@ pub enum Exit {
     ToolError,
     /// The configuration has problems, which were printed: 2.
     Problems,
+    /// What was asked for is not so: a call is not allowed without asking, or a table does not come out as expected: 1.
+    Unmet,
+    /// The call would be denied: 3.
+    Denied,
 }
 
 /// Why a command failed.
@@ -78,8 +82,9 @@ impl Exit {
     fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::ToolError => 1,
+            Self::ToolError | Self::Unmet => 1,
             Self::Problems => 2,
+            Self::Denied => 3,
         }
     }
 }

@@ -81,12 +81,28 @@ impl Global {
         Ok(App::builder(self.load()?).servers(servers).build().await?)
     }
 
+    /// Builds the application for questions about calls of these tools, with the servers that they need.
+    pub(super) async fn compose_for_calls<'a>(
+        &self,
+        tools: impl Iterator<Item = &'a str>,
+    ) -> Result<Composition, Failed> {
+        let config = self.load()?;
+        let servers = needed_for_all(tools, &config);
+        Ok(App::builder(config).servers(servers).build().await?)
+    }
+
     /// Builds the application for one call: a person may be asked, and only the server that is needed is started.
     pub(super) async fn compose_for_call(&self, tool: &str) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
         Ok(App::builder(config).servers(servers).approver(TerminalApprover::of_process()).build().await?)
     }
+}
+
+/// What all of these tools need together.
+fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config) -> Servers {
+    let Some(first) = tools.next().map(|tool| needed_for(tool, config)) else { return Servers::None };
+    tools.map(|tool| needed_for(tool, config)).fold(first, |all, one| if all == one { all } else { Servers::All })
 }
 
 /// A built-in tool needs no server, a tool with a server's name needs that one.

@@ -5,7 +5,7 @@ use crate::config::{
     origin::Origin,
     problem::Problem,
     schema::{self, Found, Key, Kind},
-    value::{Item, Value},
+    value::{Example, Item, Value},
 };
 use std::{
     collections::BTreeSet,
@@ -196,16 +196,59 @@ impl Checker<'_> {
     fn items(&mut self, kind: Kind, nodes: &[Node], key: &str) -> Vec<Item> {
         let mut checked = Vec::with_capacity(nodes.len());
         for node in nodes {
+            if let (Kind::Rules(_), Content::Table(members)) = (kind, &node.content) {
+                checked.extend(self.rule_with_examples(kind, members, &node.origin, key));
+                continue;
+            }
             let text = match text_of(&node.content) {
                 Some(text) => self.item(kind, text, &node.origin),
                 None => Err(format!("must be a list of texts, got {} in it", node.content)),
             };
             match text {
-                Ok(text) => checked.push(Item { text, origin: node.origin.clone() }),
+                Ok(text) => checked.push(Item::new(text, node.origin.clone())),
                 Err(reason) => self.problem(&node.origin, format!("`{key}`: {reason}")),
             }
         }
         checked
+    }
+
+    /// `{ rule = "…", matches = […], not_matches = […] }`.
+    fn rule_with_examples(&mut self, kind: Kind, members: &[Member], origin: &Origin, key: &str) -> Option<Item> {
+        const KEYS: [&str; 3] = ["rule", "matches", "not_matches"];
+        let found = self.problems.len();
+        let mut rule = None;
+        let mut examples = Vec::new();
+        for Member { name, origin, node } in members {
+            match (name.as_str(), &node.content) {
+                ("rule", Content::Text(text)) => match self.item(kind, text, &node.origin) {
+                    Ok(text) => rule = Some((text, node.origin.clone())),
+                    Err(reason) => self.problem(&node.origin, format!("`{key}`: {reason}")),
+                },
+                ("matches" | "not_matches", Content::List(nodes)) => {
+                    let texts = self.items(Kind::Texts, nodes, &format!("{key}.{name}"));
+                    let matches = name == "matches";
+                    examples.extend(texts.into_iter().map(|Item { text, origin, .. }| Example {
+                        text,
+                        origin,
+                        matches,
+                    }));
+                }
+                ("rule", other) => self.problem(&node.origin, format!("`{key}.rule` must be a text, got {other}")),
+                ("matches" | "not_matches", other) => {
+                    self.problem(&node.origin, format!("`{key}.{name}` must be a list of texts, got {other}"));
+                }
+                _ => {
+                    let advice = nearest_name(name, KEYS);
+                    let advice = advice
+                        .map_or(format!("known here: {}", KEYS.join(", ")), |near| format!("did you mean `{near}`?"));
+                    self.problem(origin, format!("unknown key `{key}.{name}`; {advice}"));
+                }
+            }
+        }
+        if rule.is_none() && self.problems.len() == found {
+            self.problem(origin, format!("`{key}`: a table must hold `rule`"));
+        }
+        rule.map(|(text, origin)| Item { text, origin, examples })
     }
 
     fn item(&self, kind: Kind, text: &str, origin: &Origin) -> Result<String, String> {
@@ -265,7 +308,7 @@ impl Checker<'_> {
                     self.problem(origin, format!("`{key}`: {name:?} is no name"));
                 }
                 Some(text) if !text.contains('\0') => {
-                    checked.push((name.clone(), Item { text: text.to_owned(), origin: origin.clone() }));
+                    checked.push((name.clone(), Item::new(text, origin.clone())));
                 }
                 _ => self.problem(&node.origin, format!("`{key}.{name}` must be a text, got {}", node.content)),
             }

@@ -120,6 +120,22 @@ impl Layers {
         self
     }
 
+    /// The items of a list that adds up, written with dots, as far as its files are trusted.
+    pub(super) fn trusted_items(&self, path: &str) -> Vec<(LayerKind, Item)> {
+        let trusted = self.contributions(path).filter(|one| one.trusted);
+        trusted.flat_map(|one| one.value.items().iter().map(|item| (one.kind, item.clone()))).collect()
+    }
+
+    /// Whether some trusted layer says something of the key, written with dots.
+    pub(super) fn is_said(&self, path: &str) -> bool {
+        self.contributions(path).any(|one| one.trusted)
+    }
+
+    fn contributions(&self, path: &str) -> impl Iterator<Item = &Contribution> {
+        let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+        self.settings.get(&path).into_iter().flat_map(|(_, contributions)| contributions)
+    }
+
     /// What is in force.
     pub(super) fn resolve(self) -> Resolved {
         let floors = self.launch_floors();
@@ -248,6 +264,7 @@ impl Strictness {
             }
             (Self::Lowest, Value::Integer(a), Value::Integer(b)) => a <= b,
             (Self::True, Value::Boolean(a), Value::Boolean(_)) => *a,
+            (Self::False, Value::Boolean(a), Value::Boolean(_)) => !*a,
             (Self::Mode, Value::Text(a), Value::Text(b)) => leniency(a) <= leniency(b),
             _ => true,
         };
@@ -355,7 +372,7 @@ impl Setting {
         let Value::Map(members) = value else { return value.clone() };
         let masked = members.iter().map(|(name, item)| {
             let text = if item.text.contains("${") { item.text.clone() } else { "…".to_owned() };
-            (name.clone(), Item { text, origin: item.origin.clone() })
+            (name.clone(), Item::new(text, item.origin.clone()))
         });
         Value::Map(masked.collect())
     }

@@ -3,21 +3,30 @@
 use crate::config::{
     Config,
     check::Base,
+    examples,
     folders::Folders,
     layers::Resolved,
     mcp_server::{self, McpNames},
     origin::Origin,
     problem::{ConfigError, Problem},
-    tool_block,
+    read_only_commands, tool_block,
 };
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_domain::{
-    permission::rule::{Effect, PermissionRule, RuleOrigin},
+    permission::rule::{Effect, PermissionRule, RuleOrigin, SHELL_TOOLS},
+    tool::Tool,
     tool_input_schema::nearest_name,
+    workspace_roots::WorkspaceRoots,
 };
+use toolstead_infrastructure::builtin::spellings;
 
 /// Every rule in force: those of `[permissions]`, of servers and of tools, the highest precedence first.
-pub(super) fn rules(folders: &Folders, resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
+pub(super) fn rules(
+    folders: &Folders,
+    resolved: &Resolved,
+    roots: &WorkspaceRoots,
+    problems: &mut Vec<Problem>,
+) -> Vec<Arc<PermissionRule>> {
     let mut rules = Vec::new();
     for effect in [Effect::Deny, Effect::Ask, Effect::Allow] {
         let setting = resolved.setting(&format!("permissions.{}", effect.as_str()));
@@ -28,13 +37,17 @@ pub(super) fn rules(folders: &Folders, resolved: &Resolved, problems: &mut Vec<P
             };
             let base = Base { folder, home: folders.home.as_deref() }.patterns();
             match PermissionRule::parse(effect, &item.text, item.origin.to_rule_origin(), &base) {
-                Ok(rule) => rules.push(Arc::new(rule)),
+                Ok(rule) => {
+                    examples::check(&rule, &item.examples, roots, problems);
+                    rules.push(Arc::new(rule));
+                }
                 Err(error) => problems.push(Problem::new(item.origin.clone(), error.reason)),
             }
         }
     }
     rules.extend(mcp_server::rules(resolved, problems));
     rules.extend(tool_block::rules(resolved, problems));
+    rules.extend(read_only_commands::rules(resolved, problems));
     rules
 }
 
@@ -46,7 +59,7 @@ pub(super) fn rules(folders: &Folders, resolved: &Resolved, problems: &mut Vec<P
 pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
     let mut check = |name: &str, origin: Origin, what: String| {
-        if !known.contains(&name) && !tool_block::SHELL_TOOLS.contains(&name) {
+        if !known.contains(&name) && !SHELL_TOOLS.contains(&name) {
             let near = nearest_name(name, known.iter().copied());
             let advice =
                 near.map_or("`toolstead tools --all` lists them".into(), |near| format!("did you mean `{near}`?"));
@@ -76,6 +89,41 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
     ConfigError::unless_none(problems)
 }
 
+/// Checks that every parameter that rules on `tools` name is one: a rule on another could never match.
+///
+/// # Errors
+/// Each that is none, with the nearest one that is.
+pub fn check_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
+    let mut problems = Vec::new();
+    for rule in &config.rules {
+        let Some((named, parameter)) = rule.named_parameter() else { continue };
+        let bears =
+            |tool: &&Tool| tool.name().as_str() == named || tool.aliases.iter().any(|alias| alias.name == named);
+        let Some(tool) = tools.iter().find(bears) else { continue };
+        let schema = tool.input_schema();
+        let is_closed = schema.get("additionalProperties") == Some(&false.into());
+        let Some(known) = schema.get("properties").and_then(|known| known.as_object()).filter(|_| is_closed) else {
+            continue;
+        };
+        if !known.contains_key(parameter) {
+            let near = nearest_name(parameter, known.keys().map(String::as_str));
+            let all = || format!("it has {}", known.keys().cloned().collect::<Vec<_>>().join(", "));
+            let advice = near.map_or_else(all, |near| format!("did you mean `{near}`?"));
+            let (effect, text, name) = (rule.effect.as_str(), &rule.text, tool.name());
+            let message = format!(
+                "the {effect} rule `{text}` would never match: `{name}` has no parameter `{parameter}`; {advice}"
+            );
+            problems.push(Problem::new(origin_of(&rule.origin), message));
+        }
+    }
+    ConfigError::unless_none(problems)
+}
+
+/// Whether a built-in tool bears the name.
+pub(super) fn is_known_tool(name: &str) -> bool {
+    SHELL_TOOLS.contains(&name) || spellings().contains(&name)
+}
+
 /// Whether the name may be one of the spellings of an MCP server's tool.
 fn is_of_mcp(name: &str) -> bool {
     name.starts_with("mcp_") || name.contains("__")
@@ -87,6 +135,15 @@ fn origin_of(origin: &RuleOrigin) -> Origin {
         RuleOrigin::CommandLine => Origin::Flag("--allow"),
         RuleOrigin::Environment(name) => Origin::Environment(name.as_str().into()),
         RuleOrigin::Program => Origin::Default,
+    }
+}
+
+/// Allow rules that let any program run: legal, and worth a second look.
+pub(super) fn wide_rules(config: &Config, notes: &mut Vec<Problem>) {
+    for rule in config.rules.iter().filter(|rule| rule.allows_any_program()) {
+        let message =
+            format!("the allow rule `{}` lets any program run: name programs, such as `Bash(git *)`", rule.text);
+        notes.push(Problem::new(origin_of(&rule.origin), message));
     }
 }
 

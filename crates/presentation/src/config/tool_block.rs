@@ -8,10 +8,10 @@ use crate::config::{
     value::Item,
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
-use toolstead_domain::permission::rule::{Effect, PermissionRule};
-
-/// The spellings of the tool that runs commands. Blocks may name them also where no such tool is built in.
-pub(super) const SHELL_TOOLS: &[&str] = &["bash", "Bash", "execute_command", "freetext_command", "cmd"];
+use toolstead_domain::permission::{
+    path_pattern,
+    rule::{Effect, PermissionRule, SHELL_TOOLS},
+};
 
 /// The spellings of the tools that change files.
 const WRITING_TOOLS: &[&str] = &[
@@ -93,19 +93,7 @@ fn texts(tool: &str, key: &str, item: &Item) -> Vec<String> {
         Touches::Writes => "Write",
         Touches::Other => tool,
     };
-    vec![format!("{head}(/{})", without_globs(&path.to_string_lossy()))]
-}
-
-/// The path as a pattern that matches itself alone.
-fn without_globs(path: &str) -> String {
-    let mut pattern = String::with_capacity(path.len());
-    for c in path.chars() {
-        if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern
+    vec![format!("{head}(/{})", path_pattern::literal(&path.to_string_lossy()))]
 }
 
 /// The time of each tool that has one of its own, by the name of its block.

@@ -37,11 +37,7 @@ pub(super) fn choice(resolved: &mut Resolved) -> (ToolSelection, Vec<Item>) {
                 .unwrap_or_default()
                 .split(',')
                 .map(|word| word.trim().trim_start_matches(['+', '-']));
-            names.extend(
-                words
-                    .filter(|word| !word.is_empty())
-                    .map(|word| Item { text: word.trim().to_owned(), origin: one.origin.clone() }),
-            );
+            names.extend(words.filter(|word| !word.is_empty()).map(|word| Item::new(word.trim(), one.origin.clone())));
         }
         let texts: Vec<&str> = steps[from..].iter().filter_map(|one| one.value.as_text()).collect();
         setting.value = Some(Value::Text(texts.join(" then ")));

@@ -26,6 +26,26 @@ pub struct Item {
     pub text: String,
     /// Where it was written.
     pub origin: Origin,
+    /// What a rule must match, and what it must not.
+    pub examples: Vec<Example>,
+}
+
+/// Something that a rule is tried on when it is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// A command line, a path, a host, a tool's name or arguments, as the rule is about.
+    pub text: String,
+    /// Where it was written.
+    pub origin: Origin,
+    /// Whether the rule must match it.
+    pub matches: bool,
+}
+
+impl Item {
+    /// A text at its place.
+    pub fn new(text: impl Into<String>, origin: Origin) -> Self {
+        Self { text: text.into(), origin, examples: Vec::new() }
+    }
 }
 
 impl Value {

@@ -90,7 +90,7 @@ fn of_database(path: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The start folder, unless it is everything or all of a person's.
-fn default_root(folders: &Folders) -> Option<PathBuf> {
+pub(super) fn default_root(folders: &Folders) -> Option<PathBuf> {
     let too_wide = folders.start.parent().is_none() || folders.home.as_deref() == Some(&folders.start);
     (!too_wide).then(|| folders.start.clone())
 }
@@ -110,7 +110,7 @@ fn admit(setting: &mut Setting, within: impl Fn(&Path) -> bool, problems: &mut V
     let mut admitted = Vec::new();
     setting.waiting.retain(|Waiting { value, origin }| {
         let Some(text) = value.as_text() else { return true };
-        let item = Item { text: text.to_owned(), origin: origin.clone() };
+        let item = Item::new(text, origin.clone());
         match folder(&item) {
             Ok(path) if within(&path) => {
                 admitted.push((path, item));

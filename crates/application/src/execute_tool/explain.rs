@@ -1,0 +1,89 @@
+//! What would be decided of a call, without running it.
+
+use super::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, arguments, record::Record, resolution, running};
+use crate::cancel_signal::CancelSignal;
+use serde_json::{Map, Value};
+use std::{sync::Arc, time::Duration};
+use toolstead_domain::{
+    client_profile::ClientProfile,
+    permission::decision::Decision,
+    ports::caller::SilentCaller,
+    principal::Principal,
+    tool::Tool,
+    tool_call::{CallId, ToolCall},
+};
+use uuid::Uuid;
+
+/// So long a provider may take to say what a call would touch.
+const TIME: Duration = Duration::from_secs(30);
+
+/// Asks what would be decided of a call.
+#[derive(Debug, Clone)]
+pub struct ExplainCallQuery {
+    /// The tool, in any spelling.
+    pub tool: String,
+    /// The arguments; `Null` is an empty object.
+    pub arguments: Value,
+    /// Who would call.
+    pub principal: Principal,
+    /// The session's id.
+    pub session: Arc<str>,
+}
+
+/// What would be decided of a call.
+#[derive(Debug, Clone)]
+pub struct ExplainedCall {
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// The arguments in the tool's own spelling.
+    pub arguments: Map<String, Value>,
+    /// The decision, with what was found on each part.
+    pub decision: Decision,
+}
+
+impl ExplainCallQuery {
+    /// The question of the one who runs the program.
+    pub fn local(tool: impl Into<String>, arguments: Value) -> Self {
+        Self { tool: tool.into(), arguments, principal: Principal::local(), session: "cli".into() }
+    }
+}
+
+impl ExecuteToolHandler {
+    /// Goes the way of a call as far as the decision: the tool is found, its arguments are put right and validated, its
+    /// provider says what they would touch, and the policy judges that. Nothing runs, nobody is asked, and nothing is
+    /// recorded. Hooks are not heard, since they may do things themselves.
+    ///
+    /// # Errors
+    /// [`ExecuteToolError`] where a call would not even get as far as a decision.
+    pub async fn explain(&self, query: ExplainCallQuery) -> Result<ExplainedCall, ExecuteToolError> {
+        let command = ExecuteToolCommand {
+            tool: query.tool,
+            arguments: query.arguments,
+            meta: Map::new(),
+            principal: query.principal,
+            session: query.session,
+            client: Arc::new(ClientProfile::without_protocol("explain")),
+            caller: Arc::new(SilentCaller),
+            answers: None,
+            timeout: Some(TIME),
+            cancel: CancelSignal::new(),
+        };
+        let registered = resolution::find(&self.registry, &command).await?;
+        // The steps of a call fill in a row; this one is never written.
+        let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
+        let outputs = self.ports.outputs.as_ref();
+        let prepared = arguments::prepare(&registered, &command, outputs, &mut record, TIME).await?;
+        let call = ToolCall {
+            id: CallId(Uuid::now_v7()),
+            principal: command.principal,
+            session: command.session,
+            tool: registered.tool.clone(),
+            called_as: command.tool,
+            arguments: prepared.arguments,
+            meta: command.meta,
+        };
+        let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, TIME).await?;
+        let decision = self.policy.decide(&call.tool, &call.arguments, &accesses);
+        Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
+    }
+}

@@ -1,0 +1,316 @@
+//! Patterns of commands in rules: `Bash(git *)`.
+
+use crate::{
+    access::{Clarity, CommandAccess},
+    permission::rule::Effect,
+};
+
+/// Stands between words in what patterns are compared with: no word of a command can hold it.
+const BETWEEN: &str = "\0";
+
+/// Programs that the analysis looks through for allow rules, so that no rule on them can cover anything.
+const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
+
+/// A command pattern, compiled.
+///
+/// Words are separated by blanks; quotes keep blanks together as in the shell, and `\` takes a following `*`, quote,
+/// blank or `\` as it is. `*` stands for any characters, blanks included, anywhere and several times. At the end, ` *`
+/// and `:*` mean the same: nothing, or further words. Without a wildcard the pattern is the whole command. Blanks of
+/// the pattern only ever match between words, so a pattern cannot match into a quoted argument.
+#[derive(Debug, Clone)]
+pub struct CommandPattern {
+    /// The pattern with [`BETWEEN`] between words, and what of it is a wildcard.
+    words: Words,
+    /// As it was written, without the escapes of `*`: what whole texts are compared with.
+    literal: String,
+    /// Whether it holds `;`, `|`, `<` or the like outside of quotes, and so speaks of a whole command line.
+    is_line: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Words {
+    /// No wildcard: these words and no others.
+    Exact(String),
+    /// The parts between wildcards; with `open_end`, further words may follow.
+    Wildcard { parts: Vec<String>, open_end: bool },
+}
+
+impl CommandPattern {
+    /// Compiles a pattern for rules of that effect.
+    ///
+    /// # Errors
+    /// Why it could never match, and what to write instead.
+    pub fn parse(text: &str, effect: Effect) -> Result<Self, String> {
+        let text = text.trim();
+        if text.contains('\0') {
+            return Err("a command holds no NUL character, so it would never match".into());
+        }
+        let (head, open_end) = match text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")) {
+            Some(head) => (head.trim_end(), true),
+            None => (text, false),
+        };
+        let tokens = Tokens::of(head);
+        let is_everything = tokens.parts.iter().all(|part| part.replace(BETWEEN, "").is_empty());
+        if is_everything && (open_end || tokens.parts.len() > 1) {
+            return Err("it stands for every command: write `Bash`".into());
+        }
+        if is_everything {
+            return Err("it holds no word, and would never match".into());
+        }
+        let has_wildcard = open_end || tokens.parts.len() > 1;
+        if has_wildcard && effect == Effect::Allow {
+            tokens.can_be_allowed()?;
+        }
+        let literal = unescaped(text);
+        let is_line = tokens.is_line;
+        let words = match has_wildcard {
+            true => Words::Wildcard { parts: tokens.parts, open_end },
+            false => Words::Exact(tokens.parts.concat()),
+        };
+        Ok(Self { words, literal, is_line })
+    }
+
+    /// Whether the pattern begins with a wildcard, and so lets any program run.
+    pub fn fits_any_program(&self) -> bool {
+        matches!(&self.words, Words::Wildcard { parts, .. } if parts.first().is_some_and(String::is_empty))
+    }
+
+    /// Whether an allow rule covers this command. Patterns cover plain commands alone; what is not plain only a rule
+    /// covers that says all of it.
+    pub fn covers(&self, command: &CommandAccess) -> bool {
+        match (&self.words, &command.clarity) {
+            (Words::Wildcard { .. }, Clarity::Plain) => self.fits_words(&command.words),
+            (Words::Wildcard { .. }, Clarity::Exact(_) | Clarity::Opaque(_)) => false,
+            (Words::Exact(_), _) if self.literal == command.whole.trim() => true,
+            (Words::Exact(_), Clarity::Plain) => self.fits_words(&command.words),
+            (Words::Exact(_), Clarity::Exact(_)) => self.literal == command.text.trim(),
+            (Words::Exact(_), Clarity::Opaque(_)) => false,
+        }
+    }
+
+    /// Whether a deny or ask rule catches this command, in whichever reading.
+    pub fn catches(&self, command: &CommandAccess) -> bool {
+        if matches!(command.clarity, Clarity::Opaque(_)) {
+            return true;
+        }
+        let mut readings = std::iter::once(&command.words).chain(command.readings.iter());
+        readings.any(|words| self.fits_words(words))
+            || self.fits_text(&command.text)
+            || (self.is_line && self.fits_text(&command.whole))
+    }
+
+    fn fits_words<S: AsRef<str>>(&self, words: &[S]) -> bool {
+        // A word with the separator in it could pass for two.
+        if words.is_empty() || words.iter().any(|word| word.as_ref().contains(BETWEEN)) {
+            return false;
+        }
+        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+        self.fits(&words.join(BETWEEN), BETWEEN)
+    }
+
+    /// Compares with a text as it was written, blanks for blanks.
+    fn fits_text(&self, text: &str) -> bool {
+        let one_blank = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.fits(&one_blank(text), " ") || (!self.has_wildcard() && one_blank(&self.literal) == one_blank(text))
+    }
+
+    fn has_wildcard(&self) -> bool {
+        matches!(self.words, Words::Wildcard { .. })
+    }
+
+    fn fits(&self, subject: &str, between: &str) -> bool {
+        match &self.words {
+            Words::Exact(words) => words.replace(BETWEEN, between) == subject,
+            Words::Wildcard { parts, open_end } => {
+                let mut parts: Vec<String> = parts.iter().map(|part| part.replace(BETWEEN, between)).collect();
+                if parts_match(&parts, subject) {
+                    return true;
+                }
+                if let (true, Some(last)) = (*open_end, parts.last_mut()) {
+                    last.push_str(between);
+                    parts.push(String::new());
+                    return parts_match(&parts, subject);
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Whether the subject is the parts in their order, with anything between them.
+fn parts_match(parts: &[String], subject: &str) -> bool {
+    let Some((first, rest)) = parts.split_first() else { return subject.is_empty() };
+    let Some(mut left) = subject.strip_prefix(first.as_str()) else { return false };
+    let Some((last, middle)) = rest.split_last() else { return left.is_empty() };
+    for part in middle {
+        match left.find(part.as_str()) {
+            Some(at) => left = &left[at + part.len()..],
+            None => return false,
+        }
+    }
+    left.ends_with(last.as_str())
+}
+
+/// A pattern on its way: the texts between its wildcards, quotes taken off.
+struct Tokens {
+    parts: Vec<String>,
+    is_line: bool,
+}
+
+impl Tokens {
+    fn of(text: &str) -> Self {
+        let mut tokens = Self { parts: vec![String::new()], is_line: false };
+        let balanced = tokens.read(text, true);
+        if !balanced {
+            // No shell would take it, so the quotes are meant as they stand.
+            tokens = Self { parts: vec![String::new()], is_line: false };
+            tokens.read(text, false);
+        }
+        tokens
+    }
+
+    /// Whether every quote was closed.
+    fn read(&mut self, text: &str, with_quotes: bool) -> bool {
+        let mut quote = None;
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '\\' if letters.peek().is_some_and(|next| escapes(*next, quote)) => {
+                    letters.next().into_iter().for_each(|next| self.put(next));
+                }
+                '*' => self.parts.push(String::new()),
+                '\'' | '"' if with_quotes && quote.is_none() => quote = Some(letter),
+                _ if quote == Some(letter) => quote = None,
+                _ if quote.is_none() && letter.is_whitespace() => {
+                    self.is_line |= letter == '\n';
+                    while letters.next_if(|next| next.is_whitespace()).is_some() {}
+                    self.parts.last_mut().into_iter().for_each(|part| part.push_str(BETWEEN));
+                }
+                _ => {
+                    self.is_line |= quote.is_none() && matches!(letter, ';' | '|' | '&' | '<' | '>');
+                    let starts_command = letter == '`' || (letter == '$' && letters.peek() == Some(&'('));
+                    self.is_line |= quote != Some('\'') && starts_command;
+                    self.put(letter);
+                }
+            }
+        }
+        quote.is_none()
+    }
+
+    fn put(&mut self, letter: char) {
+        self.parts.last_mut().into_iter().for_each(|part| part.push(letter));
+    }
+
+    /// Refuses allow patterns that no command can fit.
+    fn can_be_allowed(&self) -> Result<(), String> {
+        if self.is_line {
+            return Err("each command of a line is judged by itself, and files that it redirects to by `Write` and \
+                        `Read` rules, so a pattern with `;`, `|`, `&`, `<`, `>` or `$(` would never match: write a \
+                        rule for each command, or the whole line without `*`"
+                .into());
+        }
+        let first = self.parts.first().map_or("", String::as_str);
+        let (word, is_whole) = match first.split_once(BETWEEN) {
+            Some((word, _)) => (word, true),
+            None => (first, self.parts.len() == 1),
+        };
+        if is_whole && LOOKED_THROUGH.contains(&word) {
+            return Err(format!(
+                "`{word}` is looked through, so the rule would never match: write a rule for the command behind it"
+            ));
+        }
+        let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        match word.split_once('=') {
+            Some((name, _)) if is_name(name) => {
+                Err("assignments before a command are no part of it, so the rule would never match: leave them out \
+                 (harmless ones are allowed with every command, others with none)"
+                    .into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a `\` in front of it takes as it is. Within single quotes the shell keeps `\`; only `*` is ours.
+fn escapes(next: char, quote: Option<char>) -> bool {
+    match quote {
+        Some('\'') => next == '*',
+        Some(_) => matches!(next, '*' | '"' | '\\' | '$' | '`'),
+        None => matches!(next, '*' | '\'' | '"' | '\\') || next.is_whitespace(),
+    }
+}
+
+/// The text that a pattern without wildcards stands for: `\*` is `*`, and backslashes before that count double.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut backslashes = 0_usize;
+    for letter in text.chars() {
+        if letter == '\\' {
+            backslashes += 1;
+            continue;
+        }
+        let kept = if letter == '*' { backslashes / 2 } else { backslashes };
+        plain.extend(std::iter::repeat_n('\\', kept));
+        backslashes = 0;
+        plain.push(letter);
+    }
+    plain.extend(std::iter::repeat_n('\\', backslashes));
+    plain
+}
+
+/// The pattern without wildcards that stands for exactly this text: the other way round.
+fn escaped(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    let mut backslashes = 0_usize;
+    for letter in text.chars() {
+        if letter == '*' {
+            pattern.extend(std::iter::repeat_n('\\', backslashes + 1));
+        }
+        backslashes = if letter == '\\' { backslashes + 1 } else { 0 };
+        pattern.push(letter);
+    }
+    pattern
+}
+
+/// The narrowest pattern that covers this command; `None` where there is none.
+pub fn narrowest(command: &CommandAccess) -> Option<String> {
+    let text = match command.clarity {
+        Clarity::Plain => return Some(quoted(&command.words)).filter(|text| covers(text, command)),
+        Clarity::Exact(_) => &command.text,
+        Clarity::Opaque(_) => &command.whole,
+    };
+    Some(escaped(text.trim())).filter(|text| covers(text, command))
+}
+
+/// Whether the pattern is one, has no wildcard, and covers the command.
+fn covers(text: &str, command: &CommandAccess) -> bool {
+    CommandPattern::parse(text, Effect::Allow).is_ok_and(|pattern| !pattern.has_wildcard() && pattern.covers(command))
+}
+
+/// The words as a pattern that matches them and nothing else: quoted where blanks or signs would mean something.
+fn quoted<S: AsRef<str>>(words: &[S]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quoted_word(word.as_ref())).collect();
+    quoted.join(" ")
+}
+
+fn quoted_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+*?[]{}~^#!".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.replace('*', r"\*");
+    }
+    if !word.contains(['\'', '*', '\\']) {
+        return format!("'{word}'");
+    }
+    let mut quoted = String::from("\"");
+    for letter in word.chars() {
+        if matches!(letter, '*' | '"' | '\\' | '$' | '`') {
+            quoted.push('\\');
+        }
+        quoted.push(letter);
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests;

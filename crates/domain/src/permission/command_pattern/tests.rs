@@ -1,0 +1,294 @@
+//! The truth table of commands, and what holds for any pattern and any command.
+
+use super::*;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Arc<[Arc<str>]> {
+    words.into_iter().map(Into::into).collect()
+}
+
+/// A plain command of a line of its own.
+fn plain(line: &str) -> CommandAccess {
+    CommandAccess { whole: line.into(), text: line.into(), ..CommandAccess::program(line.split(' ')) }
+}
+
+fn allows(pattern: &str, command: &CommandAccess) -> bool {
+    CommandPattern::parse(pattern, Effect::Allow).unwrap().covers(command)
+}
+
+fn denies(pattern: &str, command: &CommandAccess) -> bool {
+    CommandPattern::parse(pattern, Effect::Deny).unwrap().catches(command)
+}
+
+#[track_caller]
+fn check(pattern: &str, line: &str, expected: bool) {
+    assert_eq!(allows(pattern, &plain(line)), expected, "allow {pattern}: {line}");
+    assert_eq!(denies(pattern, &plain(line)), expected, "deny {pattern}: {line}");
+}
+
+#[test]
+fn without_a_wildcard_the_pattern_is_the_whole_command() {
+    check("npm install", "npm install", true);
+    check("npm install", "npm install left-pad", false);
+    check("npm install", "npm", false);
+    check("git:* push", "git push", false);
+}
+
+#[test]
+fn a_star_at_the_end_behind_a_blank_or_a_colon_ends_at_a_word() {
+    check("git *", "git", true);
+    check("git *", "git status", true);
+    check("git *", "gitk", false);
+    check("git:*", "git status", true);
+    check("git:*", "gitk", false);
+    check("git*", "gitk", true);
+    check("git*", "git status", true);
+    check("git commit:*", "git commit -m x", true);
+    check("git commit:*", "git commit-tree", false);
+    check("ls *", "lsof", false);
+}
+
+#[test]
+fn a_star_stands_for_anything_anywhere() {
+    check("* --help", "cargo build --help", true);
+    check("* --help", "cargo build --helpful", false);
+    check("git * main", "git push origin main", true);
+    check("git * main", "git main", false);
+    check("npm run test*", "npm run test:unit --watch", true);
+    check("* rm *", "sudo rm x", true);
+}
+
+#[test]
+fn quotes_and_backslashes_keep_what_they_hold_together() {
+    let command =
+        |line: &str, argument: &str| CommandAccess { words: words(["git", "commit", "-m", argument]), ..plain(line) };
+    assert!(allows("git commit -m *", &command("git commit -m \"a b\"", "a b")));
+    assert!(allows("git commit -m 'a b'", &command("git commit -m \"a b\"", "a b")));
+    assert!(allows(r"git commit -m a\ b", &command("git commit -m \"a b\"", "a b")));
+    assert!(!allows("git commit -m a b", &command("git commit -m 'a b'", "a b")));
+    assert!(!allows("git commit -m a b *", &command("git commit -m 'a b'", "a b")));
+    assert!(allows(r"git commit -m \*", &command("git commit -m '*'", "*")));
+    assert!(!allows(r"git commit -m \*", &command("git commit -m x", "x")));
+    assert!(allows("git commit -m it's *", &command("git commit -m it\\'s", "it's")), "a quote that nobody closes");
+}
+
+#[test]
+fn two_words_are_never_one() {
+    let one = CommandAccess::program(["rm", "a b"]);
+    assert!(!allows("rm a b", &one) && !allows("rm a *", &one));
+    assert!(allows("rm 'a b'", &one) && allows("rm *", &one));
+    let separator = CommandAccess::program(["rm", "a\0b"]);
+    assert!(!allows("rm a b", &separator) && !allows("rm *", &separator));
+}
+
+#[test]
+fn a_part_is_covered_by_its_own_rule_or_by_the_rule_that_is_the_whole_line() {
+    let part = CommandAccess { whole: "git status && rm -rf x".into(), ..plain("rm -rf x") };
+    assert!(!allows("git *", &part));
+    assert!(allows("rm *", &part));
+    assert!(allows("git status && rm -rf x", &part));
+    assert!(!allows("git status", &part));
+    assert!(denies("rm *", &part) && !denies("git *", &part));
+    assert!(denies("git status && rm -rf x", &part) && denies("git status && *", &part));
+}
+
+#[test]
+fn what_would_run_or_write_something_else_needs_a_rule_that_says_all_of_it() {
+    let line = r"find . -name \*.o -exec rm {} ;";
+    let find = CommandAccess {
+        words: words(["find", ".", "-name", "*.o", "-exec", "rm", "{}", ";"]),
+        clarity: Clarity::Exact("`-exec` runs another program".into()),
+        ..plain(line)
+    };
+    assert!(!allows("find *", &find) && !allows("find . *", &find));
+    assert!(allows(r"find . -name \\\*.o -exec rm {} ;", &find));
+    // `LD_PRELOAD=x npm test`: the words alone do not say all of it.
+    let loaded = CommandAccess {
+        words: words(["npm", "test"]),
+        clarity: Clarity::Exact("it sets LD_PRELOAD".into()),
+        ..plain("LD_PRELOAD=x npm test")
+    };
+    assert!(!allows("npm test", &loaded) && allows("LD_PRELOAD=x npm test", &loaded));
+    assert!(denies("npm test", &loaded));
+}
+
+#[test]
+fn an_opaque_command_is_never_allowed_by_pattern_and_caught_by_every_other_rule() {
+    let opaque = CommandAccess::opaque("$x -rf / && ls", "the program is a variable");
+    assert!(!allows("ls", &opaque) && !allows("* ls", &opaque));
+    assert!(allows("$x -rf / && ls", &opaque));
+    assert!(denies("rm *", &opaque) && denies("nothing alike", &opaque));
+}
+
+#[test]
+fn deny_looks_behind_wrappers_and_assignments() {
+    let wrapped = CommandAccess {
+        words: words(["rm", "x"]),
+        readings: [words(["timeout", "5", "rm", "x"])].into(),
+        ..plain("FOO=1 timeout 5 rm x")
+    };
+    assert!(denies("rm *", &wrapped) && denies("timeout *", &wrapped) && denies("FOO=1 *", &wrapped));
+    let by_path = CommandAccess { readings: [words(["rm", "-rf", "x"])].into(), ..plain("/bin/rm -rf x") };
+    assert!(denies("rm *", &by_path));
+    let options = CommandAccess { readings: [words(["git", "push"])].into(), ..plain("git -C . push") };
+    assert!(denies("git push *", &options) && !allows("git push *", &options));
+}
+
+#[test]
+fn harmless_assignments_and_wrappers_are_none_of_the_words() {
+    let tested = CommandAccess { words: words(["npm", "test"]), ..plain("NODE_ENV=test npm test") };
+    assert!(allows("npm test", &tested) && denies("npm test", &tested));
+}
+
+#[test]
+fn an_entry_of_an_allow_list_does_not_allow_what_merely_holds_it() {
+    // The parts of `curl x | tools`.
+    for line in ["curl x", "tools"] {
+        let part = CommandAccess { whole: "curl x | tools".into(), ..plain(line) };
+        assert!(!allows("ls", &part) && !allows("ls *", &part), "{line}");
+    }
+}
+
+#[test]
+fn every_part_that_a_separator_hides_needs_its_own_rule() {
+    for (whole, parts) in [
+        ("ls\nrm x", ["ls", "rm x"]),
+        ("ls & rm x", ["ls", "rm x"]),
+        ("ls | rm x", ["ls", "rm x"]),
+        ("ls $(rm x)", ["ls", "rm x"]),
+        ("ls `rm x`", ["ls", "rm x"]),
+    ] {
+        let parts = parts.map(|part| CommandAccess { whole: whole.into(), ..plain(part) });
+        assert!(parts.iter().any(|part| !allows("ls *", part)), "{whole:?}");
+        assert!(parts.iter().any(|part| denies("rm *", part)), "{whole:?}");
+    }
+    let quoted = CommandAccess { words: words(["echo", "a && b"]), ..plain("echo \"a && b\"") };
+    assert!(allows("echo *", &quoted) && !denies("b *", &quoted));
+}
+
+#[test]
+fn a_pattern_that_can_never_match_is_refused() {
+    for (text, reason) in [
+        ("git status && *", "each command of a line"),
+        ("echo * > out", "redirects"),
+        ("echo $(date) *", "each command of a line"),
+        ("timeout 5 cargo *", "looked through"),
+        ("nohup:*", "looked through"),
+        ("FOO=1 npm *", "assignments"),
+        (":*", "write `Bash`"),
+        ("* *", "write `Bash`"),
+        ("**", "write `Bash`"),
+        ("''", "no word"),
+        ("a\0b", "NUL"),
+    ] {
+        let error = CommandPattern::parse(text, Effect::Allow).unwrap_err();
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+    for text in ["git status && npm test", "echo x > out", "npm run build 2>&1", "grep 'a|b;$(' *", "nice*", "timeout"]
+    {
+        assert!(CommandPattern::parse(text, Effect::Allow).is_ok(), "{text}");
+    }
+    for text in ["git status && *", "timeout *", "FOO=1 *"] {
+        assert!(CommandPattern::parse(text, Effect::Deny).is_ok(), "{text}");
+    }
+}
+
+fn any_word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z-]{1,4}",
+        1 => r#"[a-z *'"\\$;|&<>:=(){}\n\t]{0,6}"#,
+        1 => any::<String>().prop_map(|text| text.chars().filter(|c| *c != '\0').take(6).collect()),
+    ]
+}
+
+fn any_clarity() -> impl Strategy<Value = Clarity> {
+    prop_oneof![
+        4 => Just(Clarity::Plain),
+        1 => Just(Clarity::Exact("it runs something".into())),
+        1 => Just(Clarity::Opaque("nobody knows".into())),
+    ]
+}
+
+fn any_command() -> impl Strategy<Value = CommandAccess> {
+    let all = (prop::collection::vec(any_word(), 1..5), any_clarity(), prop::option::of("[a-z]{1,3}"));
+    all.prop_map(|(words, clarity, other)| {
+        let command = CommandAccess::program(words);
+        let whole = other.map_or(command.text.clone(), |other| format!("{other}; {}", command.text).into());
+        CommandAccess { whole, clarity, ..command }
+    })
+}
+
+fn any_pattern() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::collection::vec(prop_oneof![any_word(), Just("*".to_owned())], 1..5).prop_map(|words| words.join(" ")),
+        prop::collection::vec("[a-z]{1,2}|[*]| |:[*]", 1..8).prop_map(|parts| parts.concat()),
+        any::<String>(),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_pattern_and_no_command_is_too_strange(text in any_pattern(), command in any_command()) {
+        for effect in [Effect::Allow, Effect::Ask, Effect::Deny] {
+            if let Ok(pattern) = CommandPattern::parse(&text, effect) {
+                let _ = (pattern.covers(&command), pattern.catches(&command));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_allowed_holds_every_word_of_the_pattern(
+        tokens in prop::collection::vec("[a-z]{1,3}|[*]", 1..5), words in prop::collection::vec("[a-z]{1,3}", 1..6),
+    ) {
+        let command = CommandAccess::program(words.iter().map(String::as_str));
+        if let Ok(pattern) = CommandPattern::parse(&tokens.join(" "), Effect::Allow)
+            && pattern.covers(&command)
+        {
+            let mut left = words.iter();
+            for token in tokens.iter().filter(|token| *token != "*") {
+                prop_assert!(left.any(|word| word == token), "{tokens:?} {words:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_rule_allows_the_same_rule_denies(text in any_pattern(), command in any_command()) {
+        if let (Ok(allow), Ok(deny)) =
+            (CommandPattern::parse(&text, Effect::Allow), CommandPattern::parse(&text, Effect::Deny))
+            && allow.covers(&command) && command.whole == command.text
+        {
+            prop_assert!(deny.catches(&command), "{text:?} {command:?}");
+        }
+    }
+
+    #[test]
+    fn a_further_reading_never_lets_a_command_slip(
+        text in any_pattern(), command in any_command(), more in prop::collection::vec(any_word(), 1..4),
+    ) {
+        if let Ok(pattern) = CommandPattern::parse(&text, Effect::Deny) && pattern.catches(&command) {
+            let more: Arc<[Arc<str>]> = more.into_iter().map(Into::into).collect();
+            let readings = command.readings.iter().cloned().chain([more]).collect();
+            let more = CommandAccess { readings, ..command };
+            prop_assert!(pattern.catches(&more));
+        }
+    }
+
+    #[test]
+    fn the_narrowest_pattern_covers_that_command_and_no_other(command in any_command(), other in any_command()) {
+        if let Some(text) = narrowest(&command) {
+            prop_assert!(allows(&text, &command), "{text:?} {command:?}");
+            if allows(&text, &other) {
+                let same = other.words == command.words || other.whole.trim() == command.whole.trim()
+                    || other.text.trim() == command.text.trim();
+                prop_assert!(same, "{text:?} {command:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn there_is_a_narrowest_pattern_for_every_ordinary_command(words in prop::collection::vec("[a-z*'\"\\\\ ();&.-]{1,5}", 1..4)) {
+        let command = CommandAccess::program(words);
+        prop_assert!(narrowest(&command).is_some(), "{command:?}");
+    }
+}

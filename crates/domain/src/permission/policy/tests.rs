@@ -1,0 +1,327 @@
+//! What is decided, over rules, modes, roots and defaults.
+
+use super::*;
+use crate::{
+    access::CommandAccess,
+    permission::{path_pattern::PatternBase, rule::RuleOrigin},
+    server_name::ServerName,
+    tool_name::ToolName,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn policy(mode: Mode, rules: &[(Effect, &str)]) -> PermissionPolicy {
+    let parse = |(effect, text): &(Effect, &str)| {
+        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+    };
+    let roots =
+        WorkspaceRoots { write: vec!["/w".into()], read_only: vec!["/ro".into()], forbidden: vec!["/w/data".into()] };
+    PermissionPolicy { rules: rules.iter().map(parse).collect(), mode, roots, ..Default::default() }
+}
+
+fn tool(name: &str) -> Tool {
+    let (source, category) = match name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+        Some((server, tool)) => {
+            (ToolSource::McpServer { server: ServerName::parse(server).unwrap(), tool: tool.into() }, Category::Mcp)
+        }
+        None => (ToolSource::BuiltIn, Category::File),
+    };
+    Tool::new(ToolName::parse(name).unwrap(), Map::new(), category, source)
+}
+
+/// Accesses as texts: `read /w/a`, `write /w/a`, `run ls -l`, `opaque $x`, `host x`, `up`, `send x`, or nothing.
+fn accesses(text: &str) -> Vec<Access> {
+    let path = |path: &str| match path.split_once("->") {
+        Some((lexical, real)) => PathAccess { lexical: lexical.into(), real: real.into(), tree: false },
+        None => PathAccess::plain(path),
+    };
+    let one = |text: &str| match text.split_once(' ') {
+        Some(("read", rest)) => Access::ReadPath(path(rest)),
+        Some(("write", rest)) => Access::WritePath(path(rest)),
+        Some(("run", rest)) => Access::RunCommand(CommandAccess::program(rest.split(' '))),
+        Some(("opaque", rest)) => Access::RunCommand(CommandAccess::opaque(rest, "it holds a variable")),
+        Some(("host", rest)) => Access::ReachHost(rest.into()),
+        Some(("send", rest)) => Access::Send(rest.into()),
+        _ => Access::CallUpstream { server: ServerName::parse("git").unwrap(), tool: "t".into() },
+    };
+    text.split(", ").filter(|part| !part.is_empty()).map(one).collect()
+}
+
+#[track_caller]
+fn check(rules: &[(Effect, &str)], call: &str, touches: &str, expected: Verdict) {
+    check_mode(Mode::Default, rules, call, touches, expected);
+}
+
+#[track_caller]
+fn check_mode(mode: Mode, rules: &[(Effect, &str)], call: &str, touches: &str, expected: Verdict) {
+    let decision = policy(mode, rules).decide(&tool(call), &Map::new(), &accesses(touches));
+    assert_eq!(decision.verdict, expected, "{rules:?} {call} {touches}: {}", decision.reason());
+}
+
+use Effect::{Allow as A, Ask as Q, Deny as D};
+use Verdict::{Allow, Ask, Deny};
+
+#[test]
+fn without_rules_reading_is_allowed_and_everything_else_is_asked_or_denied() {
+    check(&[], "echo", "", Allow);
+    check(&[], "read_file", "read /w/a", Allow);
+    check(&[], "read_file", "read /ro/a", Allow);
+    check(&[], "write_file", "write /w/a", Ask);
+    check(&[], "write_file", "write /ro/a", Deny);
+    check(&[], "read_file", "read /etc/passwd", Deny);
+    check(&[], "read_file", "read /w/data/token", Deny);
+    check(&[], "bash", "run ls", Ask);
+    check(&[], "web_fetch", "host example.com", Ask);
+    check(&[], "gmail_send", "send a@example.com", Ask);
+    check(&[], "mcp__git__t", "up", Ask);
+}
+
+#[test]
+fn deny_wins_over_ask_over_allow() {
+    check(&[(A, "Write"), (Q, "Write(secret/**)"), (D, "Write(secret/deep/**)")], "write_file", "write /w/a", Allow);
+    check(&[(A, "Write"), (Q, "Write(secret/**)")], "write_file", "write /w/secret/a", Ask);
+    check(&[(A, "Write"), (Q, "Write"), (D, "Write(secret/**)")], "write_file", "write /w/secret/a", Deny);
+}
+
+#[test]
+fn a_rule_means_the_same_for_every_tool() {
+    check(&[(D, "Read(.env)")], "grep", "read /w/x/.env", Deny);
+    check(&[(D, "Read(.env)")], "write_file", "write /w/x/.env", Deny);
+    check(&[(D, "Edit(.env)")], "read_file", "read /w/x/.env", Allow);
+    check(&[(A, "Edit(src/**)")], "write_file", "write /w/src/a", Allow);
+    check(&[(A, "Write(src/*)")], "edit_file", "read /w/src/a/b, write /w/src/a/b", Allow);
+    check(&[(A, "Edit(src/**)")], "write_file", "write /w/a/src/x", Ask);
+    check(&[(A, "write_file")], "write_file", "write /w/a", Allow);
+    check(&[(A, "write_file")], "edit_file", "write /w/a", Ask);
+}
+
+#[test]
+fn allow_needs_every_access_and_both_forms_of_a_path() {
+    check(&[(A, "Write(src/**)")], "move", "write /w/src/a, write /w/b", Ask);
+    check(&[(A, "Write(src/**)")], "write_file", "write /w/src/a->/w/b", Ask);
+    check(&[(D, "Read(secret/**)")], "read_file", "read /w/a->/w/secret/k", Deny);
+    check(&[], "read_file", "read /w/link->/etc/passwd", Deny);
+}
+
+#[test]
+fn rules_name_the_tools_of_mcp_servers() {
+    check(&[(A, "mcp__git")], "mcp__git__t", "up", Allow);
+    check(&[(A, "mcp__git__*")], "mcp__git__t", "up", Allow);
+    check(&[(A, "mcp__git__t")], "mcp__git__t", "up", Allow);
+    check(&[(A, "mcp__git__u")], "mcp__git__t", "up", Ask);
+    check(&[(A, "mcp__git"), (D, "mcp__*__t")], "mcp__git__t", "up", Deny);
+    check(&[(D, "mcp__*")], "mcp__git__t", "up", Deny);
+    check(&[(A, "mcp__git"), (D, "*")], "echo", "", Deny);
+}
+
+#[test]
+fn rules_on_parameters_deny_and_ask() {
+    let policy = policy(Mode::Default, &[(D, "mcp__git__t(opts.force:true)"), (Q, "echo(message:rm *)")]);
+    let decide = |name: &str, arguments: Value| policy.decide(&tool(name), arguments.as_object().unwrap(), &[]).verdict;
+    assert_eq!(decide("mcp__git__t", json!({"opts": {"force": true}})), Deny);
+    assert_eq!(decide("mcp__git__t", json!({})), Allow);
+    assert_eq!(decide("echo", json!({"message": "rm -rf"})), Ask);
+}
+
+#[test]
+fn no_broad_rule_covers_sending() {
+    check(&[(A, "gmail_send")], "gmail_send", "send a@example.com", Allow);
+    check(&[(A, "mcp__git__*")], "mcp__git__t", "up, send a@example.com", Ask);
+}
+
+#[test]
+fn rules_on_commands_follow_what_was_understood_of_them() {
+    check(&[(A, "Bash(ls *)")], "bash", "run ls -l", Allow);
+    check(&[(A, "Bash(ls *)")], "bash", "run lsof", Ask);
+    check(&[(A, "bash(ls *)")], "bash", "run ls -l", Allow);
+    check(&[(A, "bash(ls *)")], "git", "run ls -l", Ask);
+    check(&[(A, "Bash(git *)")], "bash", "run git status, run rm -rf x", Ask);
+    check(&[(A, "Bash(git *)"), (D, "Bash(rm *)")], "bash", "run git status, run rm -rf x", Deny);
+    check(&[(A, "Bash")], "bash", "run ls -l", Allow);
+    check(&[(D, "Bash")], "bash", "run ls -l", Deny);
+    check(&[(A, "Bash"), (D, "Bash(rm *)")], "bash", "run ls -l", Allow);
+    check(&[(A, "Bash"), (Q, "Bash(ls *)")], "bash", "run ls -l", Ask);
+}
+
+#[test]
+fn a_command_that_nobody_understands_is_never_allowed_by_pattern_and_caught_by_every_other_rule() {
+    check(&[(A, "Bash(ls *)")], "bash", "opaque ls $x", Ask);
+    check(&[(A, "Bash(ls $x)")], "bash", "opaque ls $x", Allow);
+    check(&[(A, "Bash")], "bash", "opaque ls $x", Allow);
+    check(&[(A, "Bash"), (D, "Bash(rm *)")], "bash", "opaque ls $x", Deny);
+    check(&[(A, "Bash"), (Q, "Bash(rm *)")], "bash", "opaque ls $x", Ask);
+    check_mode(Mode::Bypass, &[(D, "Bash(rm *)")], "bash", "opaque ls $x", Deny);
+}
+
+#[test]
+fn a_file_that_a_command_writes_to_needs_a_rule_of_its_own() {
+    let echo = "run echo hi, write /w/x";
+    check(&[(A, "Bash(echo *)")], "bash", echo, Ask);
+    check(&[(A, "Bash(echo *)"), (A, "Edit(//w/x)")], "bash", echo, Allow);
+    check(&[(A, "Bash(echo hi > x)")], "bash", echo, Ask);
+    check(&[(A, "Bash(echo *)"), (A, "Edit(//etc/x)")], "bash", "run echo hi, write /etc/x", Deny);
+    check(&[(D, "Bash(echo *)")], "bash", echo, Deny);
+    check_mode(Mode::AcceptEdits, &[(A, "Bash(echo *)")], "bash", echo, Allow);
+}
+
+#[test]
+fn a_command_that_only_changes_files_is_accepted_with_the_files_that_it_names() {
+    let accepted = |touches, verdict| check_mode(Mode::AcceptEdits, &[], "bash", touches, verdict);
+    accepted("run rm x, write /w/x", Allow);
+    accepted("run mkdir a, write /w/a", Allow);
+    accepted("run rm x, write /etc/x", Deny);
+    accepted("run rm x", Ask);
+    accepted("run dd of=x, write /w/x", Ask);
+    accepted("run rm x, run make, write /w/x", Ask);
+    accepted("opaque rm $x, write /w/x", Ask);
+    check_mode(Mode::AcceptEdits, &[(Q, "Bash(rm *)")], "bash", "run rm x, write /w/x", Ask);
+    check_mode(Mode::AcceptEdits, &[(D, "Edit(x)")], "bash", "run rm x, write /w/x", Deny);
+    check_mode(Mode::Default, &[], "bash", "run rm x, write /w/x", Ask);
+}
+
+#[test]
+fn a_write_rule_takes_effect_on_the_tool_that_writes() {
+    // Claude Code reads `Write(src/*)` and never asks it.
+    check(&[(A, "Write(src/*)")], "write_file", "write /w/src/a.rs", Allow);
+    check(&[(D, "Write(src/*)")], "write_file", "write /w/src/deep/a.rs", Deny);
+}
+
+#[test]
+fn a_tool_that_was_not_chosen_is_refused_when_it_is_called_all_the_same() {
+    for (choice, name, verdict) in [("glob", "bash", Deny), ("", "echo", Deny), ("echo", "echo", Allow)] {
+        let mut policy = policy(Mode::Bypass, &[]);
+        policy.selection = ToolSelection::all().adjusted(choice).unwrap();
+        let decision = policy.decide(&tool(name), &Map::new(), &[]);
+        assert_eq!(decision.verdict, verdict, "{choice:?} {name}");
+        assert_eq!(policy.advertises(&tool(name)), verdict == Allow, "{choice:?} {name}");
+    }
+    let decision = policy(Mode::Bypass, &[(D, "bash")]).decide(&tool("bash"), &Map::new(), &accesses("run ls"));
+    assert_eq!(decision.trace_json()[0]["rule"], "bash");
+}
+
+#[test]
+fn the_trace_names_every_part_with_what_decided_on_it() {
+    let rules = [(A, "Bash(ls *)"), (D, "Bash(rm *)")];
+    let decision =
+        policy(Mode::Default, &rules).decide(&tool("bash"), &Map::new(), &accesses("run ls -l, run rm x, write /w/a"));
+    assert_eq!(
+        decision.trace_json(),
+        json!([
+            {"verdict": "allow", "part": "run ls -l", "cause": "the allow rule `Bash(ls *)` in the command line",
+             "rule": "Bash(ls *)", "origin": "the command line"},
+            {"verdict": "deny", "part": "run rm x", "cause": "the deny rule `Bash(rm *)` in the command line",
+             "rule": "Bash(rm *)", "origin": "the command line"},
+            {"verdict": "ask", "part": "write /w/a", "cause": "changes of files are asked about by default"},
+        ])
+    );
+    assert_eq!(decision.reason(), "the deny rule `Bash(rm *)` in the command line: to run rm x");
+    assert_eq!(decision.more(), " Also: changes of files are asked about by default: to write /w/a.");
+    assert!(decision.suggestions("bash").is_empty(), "no rule allows what another denies");
+}
+
+#[test]
+fn modes_change_what_is_left_and_never_what_is_denied() {
+    check_mode(Mode::Plan, &[(A, "Write")], "write_file", "write /w/a", Deny);
+    check_mode(Mode::Plan, &[(Q, "Write")], "write_file", "write /w/a", Deny);
+    check_mode(Mode::Plan, &[], "read_file", "read /w/a", Allow);
+    check_mode(Mode::AcceptEdits, &[], "write_file", "write /w/a", Allow);
+    check_mode(Mode::AcceptEdits, &[], "mcp__git__t", "up", Ask);
+    check_mode(Mode::DontAsk, &[], "write_file", "write /w/a", Deny);
+    check_mode(Mode::Bypass, &[], "mcp__git__t", "up", Allow);
+    check_mode(Mode::Bypass, &[(Q, "mcp__git__t")], "mcp__git__t", "up", Ask);
+    check_mode(Mode::Bypass, &[(D, "mcp__git__t")], "mcp__git__t", "up", Deny);
+    check_mode(Mode::Bypass, &[], "read_file", "read /etc/passwd", Deny);
+}
+
+#[test]
+fn what_is_never_callable_is_not_advertised_and_denied_when_called_all_the_same() {
+    let mut policy = policy(Mode::Default, &[(D, "mcp__git__t"), (D, "Read(secret)"), (Q, "echo")]);
+    policy.selection = ToolSelection::all().adjusted("-glob").unwrap();
+    for (name, advertised) in [("mcp__git__t", false), ("glob", false), ("read_file", true), ("echo", true)] {
+        assert_eq!(policy.advertises(&tool(name)), advertised, "{name}");
+        let verdict = policy.decide(&tool(name), &Map::new(), &[]).verdict;
+        assert_eq!(verdict == Deny, !advertised, "{name}");
+    }
+}
+
+#[test]
+fn a_tool_is_hidden_when_the_one_kind_of_access_that_it_has_is_denied_as_a_whole() {
+    let shell = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
+    for (rule, advertised) in [("Bash", false), ("Bash(rm *)", true), ("WebFetch", true), ("bash", false)] {
+        assert_eq!(policy(Mode::Default, &[(D, rule)]).advertises(&shell), advertised, "{rule}");
+    }
+}
+
+#[test]
+fn a_refusal_names_the_rule_its_place_and_what_would_help() {
+    let decision =
+        policy(Mode::Default, &[(D, "Read(.env)")]).decide(&tool("read_file"), &Map::new(), &accesses("read /w/.env"));
+    assert_eq!(decision.reason(), "the deny rule `Read(.env)` in the command line: to read /w/.env");
+    let decision = policy(Mode::Default, &[]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
+    let remedy = decision.remedy("write_file").unwrap();
+    assert!(remedy.contains("`--allow 'Write(//w/a)'`"), "{remedy}");
+    assert!(remedy.contains("`toolstead permissions allow 'Write(//w/a)'`"), "{remedy}");
+    let allowed =
+        policy(Mode::Default, &[(A, "Write(//w/a)")]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
+    assert_eq!(allowed.verdict, Allow, "the suggested rule works");
+}
+
+fn any_access() -> impl Strategy<Value = Access> {
+    let name =
+        || "[a-z*?{},!\\[\\] '\"().\\\\-]{1,6}".prop_filter("a name", |name| !matches!(name.trim(), "." | ".." | ""));
+    let path = prop::collection::vec(name(), 1..3).prop_map(|names| format!("/w/{}", names.join("/")));
+    let path = (path.clone(), path, any::<bool>(), any::<bool>()).prop_map(|(lexical, other, linked, tree)| {
+        let real = if linked { other } else { lexical.clone() };
+        PathAccess { lexical: lexical.into(), real: real.into(), tree }
+    });
+    let words = prop::collection::vec("[a-z*'\"\\\\$;|<> -]{1,5}", 1..4);
+    let clarity = prop_oneof![
+        Just(Clarity::Plain),
+        Just(Clarity::Exact("it writes".into())),
+        Just(Clarity::Opaque("nobody knows".into()))
+    ];
+    prop_oneof![
+        path.prop_map(Access::WritePath),
+        (words, clarity).prop_map(|(words, clarity)| {
+            Access::RunCommand(CommandAccess { clarity, ..CommandAccess::program(words) })
+        }),
+        "[a-z]{1,5}[.]example[.]com".prop_map(|host| Access::ReachHost(host.into())),
+        Just(Access::Send("a@example.com".into())),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_a_refusal_suggests_allows_that_call_and_no_other(
+        wanted in prop::collection::vec(any_access(), 1..3), other in any_access(),
+    ) {
+        let tool = tool("gmail_send");
+        let suggested = policy(Mode::Default, &[]).decide(&tool, &Map::new(), &wanted).suggestions("gmail_send");
+        if !suggested.is_empty() {
+            let rules: Vec<(Effect, &str)> = suggested.iter().map(|rule| (A, rule.as_str())).collect();
+            let policy = policy(Mode::Default, &rules);
+            prop_assert_eq!(policy.decide(&tool, &Map::new(), &wanted).verdict, Allow, "{:?}", suggested);
+            let is_new = |access: &Access| match (access, &other) {
+                (Access::RunCommand(wanted), Access::RunCommand(other)) => wanted.text.trim() != other.text.trim(),
+                (Access::WritePath(wanted), Access::WritePath(other)) => {
+                    other.forms().any(|form| wanted.forms().all(|wanted| !form.starts_with(wanted)))
+                }
+                (Access::Send(_), _) => false,
+                (wanted, other) => wanted != other,
+            };
+            if wanted.iter().all(is_new) {
+                prop_assert_ne!(policy.judge(&tool, &other).verdict, Allow, "{:?} {}", suggested, other);
+            }
+        }
+    }
+
+    #[test]
+    fn ordinary_accesses_get_a_suggestion(names in prop::collection::vec("[a-z][a-z0-9 *?{},()'-]{0,6}[a-z]", 1..4)) {
+        let path = Access::WritePath(PathAccess::plain(format!("/w/{}", names.join("/"))));
+        let command = Access::RunCommand(CommandAccess::program(names.iter().map(String::as_str)));
+        for access in [path, command] {
+            let decision = policy(Mode::Default, &[]).decide(&tool("bash"), &Map::new(), std::slice::from_ref(&access));
+            prop_assert_eq!(decision.suggestions("bash").len(), 1, "{}", access);
+        }
+    }
+}

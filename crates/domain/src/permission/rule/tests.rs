@@ -1,0 +1,69 @@
+//! What is a rule, and what is none.
+
+use super::*;
+use crate::access::CommandAccess;
+use proptest::prelude::*;
+
+fn parse(effect: Effect, text: &str) -> Result<PermissionRule, InvalidRule> {
+    PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default())
+}
+
+#[test]
+fn hosts_match_label_by_label() {
+    for (pattern, host, fits) in [
+        ("example.com", "EXAMPLE.com", true),
+        ("*.example.com", "example.com", false),
+        ("*.example.com", "a.b.example.com", true),
+        ("*.example.com", "badexample.com", false),
+        ("api-*.example.com", "api-1.example.com", true),
+        ("api-*.example.com", "api-1.x.example.com", false),
+    ] {
+        assert_eq!(host_matches(pattern, host), fits, "{pattern} {host}");
+    }
+}
+
+#[test]
+fn a_malformed_rule_says_what_to_write() {
+    for (effect, text, reason) in [
+        (Effect::Deny, "Bash(ls", "closing parenthesis"),
+        (Effect::Deny, "Read()", "empty"),
+        (Effect::Allow, "mcp__*", "name the server"),
+        (Effect::Allow, "mcp__g*__x", "without `*`"),
+        (Effect::Allow, "*", "name the tool"),
+        (Effect::Allow, "mcp__git__", "missing after"),
+        (Effect::Deny, "a b", "no name of a tool"),
+        (Effect::Deny, "", "no name of a tool"),
+        (Effect::Allow, "WebFetch(https://x)", "domain:"),
+        (Effect::Allow, "git(range:a)", "deny and ask rules only"),
+        (Effect::Deny, "Read(a/../b)", "`..`"),
+    ] {
+        let error = parse(effect, text).unwrap_err().to_string();
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+}
+
+#[test]
+fn deny_and_ask_rules_may_use_stars_anywhere() {
+    for text in ["*", "mcp__*", "mcp__*__delete_*", "g*b", "mcp__git"] {
+        assert!(parse(Effect::Deny, text).is_ok(), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_strange_for_a_rule(
+        head in "(Read|Bash|bash|WebFetch|mcp__a__|[a-z_*]{0,6})", spec in any::<String>(), raw in any::<String>(),
+    ) {
+        for effect in [Effect::Allow, Effect::Ask, Effect::Deny] {
+            for text in [format!("{head}({spec})"), raw.clone()] {
+                if let Ok(rule) = parse(effect, &text) {
+                    let command = Access::RunCommand(CommandAccess::program([spec.as_str(), "x"]));
+                    let path = Access::ReadPath(PathAccess::plain(format!("/w/{spec}")));
+                    let _ = (rule.subject(), rule.meets(&[command, path], &WorkspaceRoots::default()));
+                    // Written down and read again, it is the same rule.
+                    prop_assert!(parse(effect, &rule.text).is_ok());
+                }
+            }
+        }
+    }
+}

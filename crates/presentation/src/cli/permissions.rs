@@ -1,0 +1,211 @@
+//! `toolstead permissions explain|test|allow|list`.
+
+use super::{
+    Outcome,
+    call::read_arguments,
+    exit::{Exit, Failed, chain},
+    global::Global,
+    output::{Output, note, visible},
+};
+use crate::{
+    composition_root::Composition,
+    config::{Config, decision_table, decision_table::ExpectedCall, rule_file::add_allow_rules},
+};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use toolstead_application::execute_tool::{
+    ExecuteToolError,
+    explain::{ExplainCallQuery, ExplainedCall},
+};
+use toolstead_domain::permission::{
+    decision::{Cause, Verdict},
+    rule::Effect,
+};
+
+/// Shows, explains, tests and writes permission rules.
+#[derive(Debug, Args)]
+pub struct Permissions {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Says what would be decided of a call, and why; ends with 0 for allow, 1 for ask and 3 for deny
+    Explain {
+        /// The tool, by name or alias
+        name: String,
+        /// The arguments as a JSON object; `-` reads them from standard input, `@FILE` from a file
+        #[arg(default_value = "{}", value_name = "JSON|-|@FILE")]
+        arguments: String,
+    },
+    /// Decides on every call of a table and prints those that come out otherwise than expected; then it ends with 1
+    Test {
+        /// TOML, JSON or YAML: a list `calls`, each with `tool`, `arguments`, `expect` and perhaps `rule`
+        file: PathBuf,
+    },
+    /// Writes rules to `[permissions] allow` of your configuration, or of the file of `--config`
+    Allow {
+        /// The rules, as a refusal suggests them
+        #[arg(required = true, value_name = "RULE")]
+        rules: Vec<String>,
+    },
+    /// Lists the rules in force, in the order in which they are asked, each with its place
+    List,
+}
+
+impl Permissions {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        match self.command {
+            Command::Explain { name, arguments } => {
+                let arguments = read_arguments(&arguments)?;
+                let composition = global.compose_for_call(&name).await?;
+                let explained = explain(&composition, &name, arguments).await;
+                composition.close().await;
+                show(&explained.map_err(Failed::Call)?, global.json, output)
+            }
+            Command::Test { file } => {
+                let calls = decision_table::read(&file).map_err(|error| Failed::Usage(error.to_string()))?;
+                let composition = global.compose_for_calls(calls.iter().map(|call| call.tool.as_str())).await?;
+                let tested = test(&composition, &calls, global.json, output).await;
+                composition.close().await;
+                tested
+            }
+            Command::Allow { rules } => allow(global, &rules),
+            Command::List => list(&global.load()?, global.json, output),
+        }
+    }
+}
+
+async fn explain(composition: &Composition, name: &str, arguments: Value) -> Result<ExplainedCall, ExecuteToolError> {
+    if composition.app.registry.snapshot().resolve(name).is_err() {
+        composition.settled().await;
+    }
+    composition.app.execute_tool.explain(ExplainCallQuery::local(name, arguments)).await
+}
+
+fn show(explained: &ExplainedCall, as_json: bool, output: &mut Output) -> Outcome {
+    let ExplainedCall { tool, arguments, decision } = explained;
+    let rule_name = tool.rule_name().as_str();
+    let exit = match decision.verdict {
+        Verdict::Allow => Exit::Done,
+        Verdict::Ask => Exit::Unmet,
+        Verdict::Deny => Exit::Denied,
+    };
+    if as_json {
+        output.json(&json!({
+            "tool": tool.name().as_str(),
+            "arguments": arguments,
+            "verdict": decision.verdict.as_str(),
+            "reason": decision.reason(),
+            "trace": decision.trace_json(),
+            "suggestions": decision.suggestions(rule_name),
+        }))?;
+        return Ok(exit);
+    }
+    for finding in &decision.trace {
+        let part = finding.part.as_ref().map_or("the call as a whole".to_owned(), ToString::to_string);
+        output.line(&visible(&format!("{:<5}  {}", finding.verdict.as_str(), one_line(&part))))?;
+        output.line(&visible(&format!("       {}", one_line(&finding.cause.to_string()))))?;
+    }
+    let verdict = decision.verdict.as_str();
+    output.line(&visible(&format!("{verdict}: {}", one_line(&decision.reason()))))?;
+    if decision.verdict != Verdict::Allow
+        && let Some(remedy) = decision.remedy(rule_name)
+    {
+        note(&remedy);
+    }
+    Ok(exit)
+}
+
+/// Prints what failed and how many there were.
+async fn test(composition: &Composition, calls: &[ExpectedCall], as_json: bool, output: &mut Output) -> Outcome {
+    let mut failures = Vec::new();
+    for call in calls {
+        let got = explain(composition, &call.tool, call.arguments.clone()).await;
+        let failure = match got {
+            Err(error) => {
+                format!("expected {}, but it cannot be called: {}", call.expect.as_str(), chain(&Failed::Call(error)))
+            }
+            Ok(ExplainedCall { decision, .. }) if decision.verdict != call.expect => {
+                format!("expected {}, got {}: {}", call.expect.as_str(), decision.verdict.as_str(), decision.reason())
+            }
+            Ok(ExplainedCall { decision, .. }) => match (&call.rule, &decision.decisive.cause) {
+                (None, _) => continue,
+                (Some(expected), Cause::Rule(rule)) if rule.text == *expected => continue,
+                (Some(expected), _) => format!("expected the rule `{expected}` to decide, got {}", decision.reason()),
+            },
+        };
+        failures.push((call, failure));
+    }
+    let passed = calls.len() - failures.len();
+    if as_json {
+        let failed = |(call, failure): &(&ExpectedCall, String)| json!({"origin": call.origin.to_string(), "tool": call.tool, "arguments": call.arguments, "failure": failure});
+        output.json(&json!({"passed": passed, "failures": failures.iter().map(failed).collect::<Vec<_>>()}))?;
+    } else {
+        for (call, failure) in &failures {
+            output.line(&visible(&format!(
+                "{}: `{}` {}: {}",
+                call.origin,
+                call.tool,
+                call.arguments,
+                one_line(failure)
+            )))?;
+        }
+        output.line(&format!("{passed} of {} calls are decided as expected", calls.len()))?;
+    }
+    Ok(if failures.is_empty() { Exit::Done } else { Exit::Unmet })
+}
+
+fn allow(global: &Global, rules: &[String]) -> Outcome {
+    let config = global.load()?;
+    let written = add_allow_rules(&config, rules).map_err(|problem| Failed::Usage(problem.to_string()))?;
+    for (rule, written) in rules.iter().zip(written) {
+        let path = written.path.display();
+        match written.is_new {
+            true => note(&format!("`{rule}` is written to {path} and counts from the next start on")),
+            false => note(&format!("`{rule}` stands in {path} already")),
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
+    let order = [Effect::Deny, Effect::Ask, Effect::Allow];
+    let rules = order.iter().flat_map(|effect| config.rules.iter().filter(move |rule| rule.effect == *effect));
+    let waiting: Vec<(String, String, String)> = config
+        .resolved
+        .all()
+        .iter()
+        .filter(|setting| setting.path.first().is_some_and(|section| section == "permissions"))
+        .flat_map(|setting| {
+            let one = |waiting: &crate::config::layers::Waiting| {
+                (setting.name(), waiting.value.to_string(), waiting.origin.to_string())
+            };
+            setting.waiting.iter().map(one).collect::<Vec<_>>()
+        })
+        .collect();
+    if as_json {
+        let rules: Vec<Value> = rules
+            .map(|rule| json!({"effect": rule.effect.as_str(), "rule": rule.text, "origin": rule.origin.to_string()}))
+            .collect();
+        let waiting: Vec<Value> =
+            waiting.iter().map(|(key, value, origin)| json!({"key": key, "value": value, "origin": origin})).collect();
+        output.json(&json!({"mode": config.mode.as_str(), "rules": rules, "waiting": waiting}))?;
+        return Ok(Exit::Done);
+    }
+    output.line(&format!("mode   {}", config.mode.as_str()))?;
+    for rule in rules {
+        output.line(&visible(&format!("{:<5}  {}  # {}", rule.effect.as_str(), one_line(&rule.text), rule.origin)))?;
+    }
+    for (key, value, origin) in waiting {
+        output.line(&visible(&one_line(&format!("# waits for trust: {key} = {value}, {origin}"))))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Line breaks made visible, so that nothing in a command can pass for a line of ours.
+fn one_line(text: &str) -> String {
+    text.replace('\n', "\\n").replace('\t', "\\t")
+}

@@ -1,0 +1,55 @@
+//! `matches` and `not_matches`: what a rule is tried on when it is loaded.
+
+use crate::config::{command_lines::commands_of, problem::Problem, value::Example};
+use std::path::Path;
+use toolstead_domain::{
+    access::{Access, PathAccess},
+    permission::rule::{PermissionRule, RuleSubject},
+    workspace_roots::{WorkspaceRoots, lexical},
+};
+
+/// Where relative examples of paths lie when there is no root.
+const NO_ROOT: &str = "/workspace";
+
+/// Tells of every example that the rule treats otherwise than it should.
+pub(super) fn check(rule: &PermissionRule, examples: &[Example], roots: &WorkspaceRoots, problems: &mut Vec<Problem>) {
+    let fallback = WorkspaceRoots { write: vec![NO_ROOT.into()], ..WorkspaceRoots::default() };
+    let roots = if roots.start().is_some() { roots } else { &fallback };
+    for Example { text, origin, matches } in examples {
+        let rule_said = || format!("the {} rule `{}`", rule.effect.as_str(), rule.text);
+        let message = match (meets(rule, text, roots), matches) {
+            (Ok(true), true) | (Ok(false), false) => continue,
+            (Ok(false), true) => format!("{} does not match its example `{text}`", rule_said()),
+            (Ok(true), false) => format!("{} matches `{text}`, which it must not", rule_said()),
+            (Err(reason), _) => format!("{}: the example `{text}` {reason}", rule_said()),
+        };
+        problems.push(Problem::new(origin.clone(), message));
+    }
+}
+
+/// Whether the rule meets what the example says.
+fn meets(rule: &PermissionRule, example: &str, roots: &WorkspaceRoots) -> Result<bool, &'static str> {
+    Ok(match rule.subject() {
+        RuleSubject::Command => {
+            let commands: Vec<Access> = commands_of(example).into_iter().map(Access::RunCommand).collect();
+            rule.meets(&commands, roots)
+        }
+        RuleSubject::Path => {
+            let start = roots.start().unwrap_or(Path::new(NO_ROOT));
+            let path = PathAccess::plain(lexical(start, Path::new(example)));
+            [Access::ReadPath(path.clone()), Access::WritePath(path)]
+                .into_iter()
+                .any(|access| rule.meets(&[access], roots))
+        }
+        RuleSubject::Host => {
+            let host = url::Url::parse(example).ok().and_then(|url| Some(url.host_str()?.to_owned()));
+            let host = host.unwrap_or_else(|| example.to_ascii_lowercase());
+            rule.meets(&[Access::ReachHost(host.into())], roots)
+        }
+        RuleSubject::ToolName => rule.meets_name(example),
+        RuleSubject::Arguments => {
+            let arguments = serde_json::from_str(example).map_err(|_| "must be a JSON object of arguments")?;
+            rule.meets_arguments(&arguments)
+        }
+    })
+}

@@ -1,0 +1,446 @@
+//! Permission rules as people write, explain and test them, through the real binary.
+
+use crate::binaries::{Home, stderr, stdout};
+use serde_json::{Value, json};
+use std::{fs, path::PathBuf};
+
+/// The user's own configuration, with this text.
+fn user(home: &Home, text: &str) -> PathBuf {
+    let folder = home.work().join("../config/toolstead").components().collect::<PathBuf>();
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.canonicalize().unwrap().join("config.toml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn project(home: &Home, text: &str) {
+    fs::write(home.work().join("toolstead.toml"), text).unwrap();
+}
+
+/// A file beside the workspace, which no tool reaches.
+fn beside(home: &Home, name: &str, text: &str) -> String {
+    let path = home.work().parent().unwrap().canonicalize().unwrap().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// The exit code, and that the texts stand in what was printed, on either stream.
+#[track_caller]
+fn check(home: &Home, arguments: &[&str], code: i32, texts: &[&str]) {
+    let output = home.run(arguments);
+    let printed = format!("{}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {printed}");
+    for text in texts {
+        assert!(printed.contains(text), "{arguments:?} does not say `{text}`: {printed}");
+    }
+}
+
+#[track_caller]
+fn json_of(home: &Home, arguments: &[&str]) -> Value {
+    let output = home.run(arguments);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)))
+}
+
+/// The rules in force as `effect rule at line`, in their order.
+#[track_caller]
+fn rules(home: &Home) -> Vec<String> {
+    let list = json_of(home, &["permissions", "list", "--json"]);
+    let text = |rule: &Value, key: &str| rule[key].as_str().unwrap().to_owned();
+    let line = |rule: &Value| text(rule, "origin").rsplit_once('/').map_or("?".to_owned(), |(_, name)| name.to_owned());
+    let rules = list["rules"].as_array().unwrap().iter();
+    rules.map(|rule| format!("{} {} at {}", text(rule, "effect"), text(rule, "rule"), line(rule))).collect()
+}
+
+const WRITE: &str = r#"{"path":"src/a.txt","content":"x"}"#;
+
+#[test]
+fn a_call_is_explained_with_the_rule_that_decided_on_each_part_and_nothing_runs() {
+    let home = Home::new();
+    user(&home, "[permissions]\nallow = [\n  \"Write(src/**)\",\n]\ndeny = [\"Write(secret/**)\"]\n");
+    check(
+        &home,
+        &["permissions", "explain", "Write", r#"{"file_path":"src/a.txt","content":"x"}"#],
+        0,
+        &["allow  write ", "/work/src/a.txt", "the allow rule `Write(src/**)` in ", "toolstead/config.toml:3"],
+    );
+    check(
+        &home,
+        &["permissions", "explain", "write_file", r#"{"path":"b.txt","content":"x"}"#],
+        1,
+        &["ask: changes of files are asked about by default", "toolstead permissions allow 'Write(/"],
+    );
+    check(
+        &home,
+        &["permissions", "explain", "write_file", r#"{"path":"secret/b","content":"x"}"#],
+        3,
+        &["deny: the deny rule `Write(secret/**)`", "config.toml:5"],
+    );
+    check(&home, &["permissions", "explain", "ecko", "{}"], 4, &["Did you mean `echo`?"]);
+    check(&home, &["permissions", "explain", "write_file", "{}"], 2, &["path"]);
+    let explained = json_of(&home, &["permissions", "explain", "write_file", WRITE, "--json"]);
+    assert_eq!(explained["verdict"], "allow");
+    assert_eq!(explained["trace"][0]["rule"], "Write(src/**)");
+    assert!(!home.work().join("src").exists());
+    let recorded = json_of(&home, &["executions", "list", "--json"]);
+    assert_eq!(recorded["executions"], json!([]));
+}
+
+#[test]
+fn a_refused_call_leaves_its_trace_in_the_audit_trail() {
+    let home = Home::new();
+    user(&home, "[permissions]\ndeny = [\"Edit(src/**)\"]\n");
+    check(&home, &["call", "write_file", WRITE], 3, &["the deny rule `Edit(src/**)`", "config.toml:2"]);
+    let recorded = json_of(&home, &["executions", "list", "--json"]);
+    let finding = &recorded["executions"][0]["decision"]["trace"][0];
+    assert_eq!((&finding["verdict"], &finding["rule"]), (&json!("deny"), &json!("Edit(src/**)")), "{recorded}");
+}
+
+#[test]
+fn a_table_of_calls_is_decided_and_what_comes_out_otherwise_is_printed() {
+    let home = Home::new();
+    user(&home, "[permissions]\nallow = [\"Write(src/**)\"]\nmode = \"dont_ask\"\n");
+    let table = r#"
+[[calls]]
+tool = "write_file"
+arguments = { path = "src/a.txt", content = "x" }
+expect = "allow"
+rule = "Write(src/**)"
+
+[[calls]]
+tool = "Read"
+arguments = { file_path = "/etc/passwd" }
+expect = "deny"
+"#;
+    fs::write(home.work().join("table.toml"), table).unwrap();
+    check(&home, &["permissions", "test", "table.toml"], 0, &["2 of 2 calls are decided as expected"]);
+    let more = "\n[[calls]]\ntool = \"write_file\"\narguments = { path = \"b\", content = \"\" }\nexpect = \"ask\"\n[[calls]]\ntool = \"echo\"\narguments = { message = \"hi\" }\nexpect = \"allow\"\nrule = \"echo\"\n[[calls]]\ntool = \"ecko\"\nexpect = \"allow\"\n";
+    fs::write(home.work().join("table.toml"), format!("{table}{more}")).unwrap();
+    check(
+        &home,
+        &["permissions", "test", "table.toml"],
+        1,
+        &[
+            "table.toml:13: `write_file`",
+            "expected ask, got deny: changes of files are asked about by default",
+            "expected the rule `echo` to decide, got calls that touch nothing are allowed by default",
+            "expected allow, but it cannot be called: Unknown tool: ecko",
+            "2 of 5 calls",
+        ],
+    );
+    let json = r#"{"calls": [{"tool": "echo", "arguments": {"message": "hi"}, "expect": "allow"}]}"#;
+    fs::write(home.work().join("table.json"), json).unwrap();
+    check(&home, &["permissions", "test", "table.json"], 0, &["1 of 1"]);
+    for (text, message) in [
+        (
+            "[[calls]]\ntool = \"echo\"\nexpected = \"allow\"",
+            "table.toml:3: unknown key `expected`; did you mean `expect`?",
+        ),
+        ("[[calls]]\ntool = \"echo\"\nexpect = \"yes\"", "`expect` must be `allow`, `ask` or `deny`"),
+        ("[[calls]]\ntool = \"echo\"", "a call needs `tool` and `expect`"),
+        ("", "it holds no calls"),
+    ] {
+        fs::write(home.work().join("table.toml"), text).unwrap();
+        check(&home, &["permissions", "test", "table.toml"], 2, &[message]);
+    }
+}
+
+#[test]
+fn what_a_refusal_suggests_is_written_down_and_works() {
+    let home = Home::new();
+    let path = user(&home, "# mine\n[permissions]\nallow = [\n  \"Read\", # all\n]\n\n[limits]\nprocesses = 5\n");
+    let call = ["call", "write_file", r#"{"path":"it's [a] b.txt","content":"x"}"#];
+    let refused = stderr(&home.run(&call));
+    let suggested = refused.split("toolstead permissions allow '").nth(1).unwrap().split("'`").next().unwrap();
+    let suggested = suggested.replace(r"'\''", "'");
+    check(&home, &["permissions", "allow", &suggested], 0, &["is written to", "toolstead/config.toml"]);
+    check(&home, &call, 0, &[]);
+    check(&home, &["permissions", "allow", &suggested], 0, &["already"]);
+    let written = fs::read_to_string(&path).unwrap();
+    assert!(written.starts_with("# mine\n[permissions]\nallow = [\n  \"Read\", # all\n  "), "{written}");
+    assert!(written.ends_with(",\n]\n\n[limits]\nprocesses = 5\n"), "{written}");
+    for (rule, message) in [
+        ("Bash(git * && rm *)", "each command of a line"),
+        ("mcp__*", "name the server"),
+        ("ecko", "no tool is called `ecko`"),
+        ("Read(", "closing parenthesis"),
+    ] {
+        check(&home, &["permissions", "allow", rule], 2, &[message]);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), written);
+    let other = home.config("");
+    check(&home, &["--config", other.to_str().unwrap(), "permissions", "allow", "Grep"], 0, &["test.toml"]);
+    assert!(fs::read_to_string(&other).unwrap().contains("allow = [\"Grep\"]"));
+}
+
+#[test]
+fn without_a_configuration_one_is_made_for_the_rule() {
+    let home = Home::new();
+    check(&home, &["permissions", "allow", "Write(b.txt)"], 0, &["is written to"]);
+    check(&home, &["call", "write_file", r#"{"path":"b.txt","content":"x"}"#], 0, &[]);
+}
+
+#[test]
+fn examples_are_tried_when_a_rule_is_loaded() {
+    let home = Home::new();
+    let rule = |rule: &str| format!("[permissions]\nallow = [\n  {rule},\n]\n");
+    let check_rule = |text: &str, code, message: &str| {
+        user(&home, &rule(text));
+        check(&home, &["config", "check"], code, &[message]);
+    };
+    let good = r#"{ rule = "Bash(git *)", matches = ["git", "git status"], not_matches = ["gitk", "git-x"] }"#;
+    check_rule(good, 0, "can be used");
+    check_rule(
+        r#"{ rule = "Bash(git *)", matches = ["gitk"] }"#,
+        2,
+        "config.toml:3: the allow rule `Bash(git *)` does not match its example `gitk`",
+    );
+    check_rule(
+        r#"{ rule = "Bash(git*)", not_matches = ["gitk"] }"#,
+        2,
+        "the allow rule `Bash(git*)` matches `gitk`, which it must not",
+    );
+    check_rule(r#"{ rule = "Write(src/**)", matches = ["src/a/b"], not_matches = ["a/src/b"] }"#, 0, "can be used");
+    check_rule(
+        r#"{ rule = "WebFetch(domain:*.x.org)", matches = ["https://a.x.org/b"], not_matches = ["x.org"] }"#,
+        0,
+        "can be used",
+    );
+    check_rule(
+        r#"{ rule = "mcp__git__*", matches = ["mcp__git__log"], not_matches = ["mcp__hg__log"] }"#,
+        0,
+        "names the MCP server",
+    );
+    check_rule(
+        r#"{ rule = "Read", match = ["a"] }"#,
+        2,
+        "unknown key `permissions.allow.match`; did you mean `matches`?",
+    );
+    check_rule(r#"{ matches = ["a"] }"#, 2, "a table must hold `rule`");
+    check_rule(r#"{ rule = "Read(", matches = ["a"] }"#, 2, "closing parenthesis");
+    user(&home, "[permissions]\ndeny = [{ rule = \"echo(message:rm *)\", matches = ['{\"message\": \"rm x\"}'] }]\n");
+    check(&home, &["config", "check"], 0, &["can be used"]);
+}
+
+#[test]
+fn a_rule_that_can_never_match_is_an_error_and_a_wide_one_is_told() {
+    let home = Home::new();
+    user(&home, "[permissions]\nallow = [\n  \"Bash(npm ci && npm *)\",\n  \"Bash(timeout 5 make *)\",\n]\n");
+    check(
+        &home,
+        &["config", "check"],
+        2,
+        &["config.toml:3:", "each command of a line", "config.toml:4:", "looked through"],
+    );
+    user(&home, "[permissions]\ndeny = [\"echo(mesage:x)\", \"Grep(nonsense:x)\"]\n");
+    let message =
+        "the deny rule `echo(mesage:x)` would never match: `echo` has no parameter `mesage`; did you mean `message`?";
+    check(&home, &["config", "check"], 2, &["config.toml:2: ", message, "`grep` has no parameter `nonsense`"]);
+    check(&home, &["tools"], 2, &[message]);
+    user(&home, "[permissions]\nallow = [\"Bash\", \"Bash(* --help)\", \"Bash(git *)\"]\n");
+    check(
+        &home,
+        &["config", "check"],
+        0,
+        &["config.toml:2: the allow rule `Bash` lets any program run", "`Bash(* --help)` lets any program run"],
+    );
+}
+
+#[test]
+fn settings_of_claude_code_count_with_their_own_lines() {
+    let home = Home::new();
+    let settings = beside(
+        &home,
+        "home/proj/.claude/settings.json",
+        r#"{
+  "model": "x",
+  "permissions": {
+    "allow": [
+      "Bash(git commit:*)",
+      "Read(/docs/**)",
+      "Bash(npm run build 2>&1)",
+      "WebSearch",
+      "Bash(cd x && make *)"
+    ],
+    "ask": ["Bash(git push:*)"],
+    "deny": ["Read(./.env)", "mcp__git__delete"],
+    "defaultMode": "acceptEdits",
+    "additionalDirectories": ["../docs"],
+    "disableBypassPermissionsMode": "disable"
+  }
+}
+"#,
+    );
+    let docs = beside(&home, "home/proj/docs/a", "");
+    let docs = docs.trim_end_matches("/a");
+    user(&home, &format!("[permissions]\nimport = [{settings:?}]\n"));
+    let project = docs.trim_end_matches("/docs");
+    let mut expected = vec![
+        "deny Read(./.env) at settings.json:12".to_owned(),
+        "deny mcp__git__delete at settings.json:12".into(),
+        "ask Bash(git push:*) at settings.json:11".into(),
+        "allow Bash(git commit:*) at settings.json:5".into(),
+        format!("allow Read(/{project}/docs/**) at settings.json:6"),
+        "allow Bash(npm run build 2>&1) at settings.json:7".into(),
+    ];
+    assert_eq!(rules(&home), expected);
+    check(
+        &home,
+        &["permissions", "list"],
+        0,
+        &[
+            "mode   accept_edits",
+            "settings.json:8: the allow rule `WebSearch` is left out: no tool is called `WebSearch` here",
+            "settings.json:9: the allow rule `Bash(cd x && make *)` is left out",
+            "settings.json:15: `permissions.disableBypassPermissionsMode` has no meaning here",
+            "keys without a meaning for permissions are not read: `model`",
+        ],
+    );
+    let read = |path: &str| json!({"path": path}).to_string();
+    check(&home, &["permissions", "explain", "read_file", &read(&format!("{docs}/a"))], 0, &[]);
+    check(&home, &["permissions", "explain", "read_file", &read(".env")], 3, &["settings.json:12"]);
+    check(&home, &["permissions", "explain", "read_file", &read(&settings)], 3, &["no tool may touch"]);
+    check(&home, &["permissions", "explain", "write_file", WRITE], 0, &["accept_edits"]);
+
+    // The options of the SDK, and a rule that should stop something and cannot.
+    let options = beside(
+        &home,
+        "options.json",
+        r#"{"allowedTools": ["Read", "Write(src/*)"], "disallowedTools": ["Bash(rm *)"]}"#,
+    );
+    user(&home, &format!("[permissions]\nimport = [{options:?}]\n"));
+    expected = vec![
+        "deny Bash(rm *) at options.json:1".into(),
+        "allow Read at options.json:1".into(),
+        "allow Write(src/*) at options.json:1".into(),
+    ];
+    assert_eq!(rules(&home), expected);
+    beside(&home, "options.json", r#"{"disallowedTools": ["Bash(rm *"]}"#);
+    check(&home, &["tools"], 2, &["options.json:1: the deny rule `Bash(rm *` cannot be used: the closing parenthesis"]);
+    user(&home, "[permissions]\nimport = [\"missing.json\"]\n");
+    check(&home, &["tools"], 2, &["config.toml:2:", "missing.json` cannot be imported: there is no such file"]);
+}
+
+#[test]
+fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
+    let home = Home::new();
+    beside(&home, "domains.txt", "# ours\n*.example.com\nhttps://docs.example.org/x\n\nexampl?.net\n");
+    let kodelet = beside(
+        &home,
+        "kodelet.yaml",
+        "provider: x\nallowed_commands:\n  - ls\n  - git log *\n  - 'ls {a,b}'\nallowed_domains_file: domains.txt\n",
+    );
+    user(&home, &format!("[permissions]\nimport = [{kodelet:?}]\n"));
+    let listed = rules(&home);
+    let banned = ["vim", "view", "less", "more", "cd"].map(|word| format!("deny Bash({word} *) at kodelet.yaml:3"));
+    assert_eq!(listed[..5], banned);
+    assert_eq!(
+        listed[5..],
+        [
+            "allow Bash(ls) at kodelet.yaml:3",
+            "allow Bash(git log *) at kodelet.yaml:4",
+            "allow WebFetch(domain:*.example.com) at domains.txt:2",
+            "allow WebFetch(domain:docs.example.org) at domains.txt:3",
+        ]
+    );
+    check(
+        &home,
+        &["permissions", "list"],
+        0,
+        &["kodelet.yaml:5: the command \"ls {a,b}\" is left out", "domains.txt:5: `exampl?.net` is left out"],
+    );
+    beside(&home, "kodelet.yaml", "allowed_domains_file: gone.txt\n");
+    check(&home, &["tools"], 2, &["kodelet.yaml:1: `allowed_domains_file`", "gone.txt cannot be read"]);
+
+    let clai = beside(
+        &home,
+        "clai.json",
+        r#"{"cmd-ban": ["rm -rf", "git push"], "use_tools": true, "tools": ["cat", "ec*", "nonsense"]}"#,
+    );
+    user(&home, &format!("[permissions]\nimport = [{clai:?}]\n"));
+    assert_eq!(
+        rules(&home),
+        [
+            "deny Bash(rm -rf *) at clai.json:1",
+            "deny Bash(* rm -rf *) at clai.json:1",
+            "deny Bash(git push *) at clai.json:1",
+            "deny Bash(* git push *) at clai.json:1",
+        ]
+    );
+    check(&home, &["permissions", "explain", "echo", r#"{"message":"hi"}"#], 0, &["no tool is called `nonsense` here"]);
+    check(&home, &["permissions", "explain", "glob", r#"{"pattern":"*"}"#], 3, &["not among those chosen"]);
+    beside(&home, "clai.json", r#"{"use_tools": true, "tools": []}"#);
+    check(&home, &["permissions", "explain", "echo", r#"{"message":"hi"}"#], 3, &["not among those chosen"]);
+
+    let seed = "tools:\n  execute_command:\n    allowed_commands: [ls]\n    denied_commands: [rm]\n    timeout: 30\n  write_file:\n    denied_paths: [/etc]\n  launch_rocket:\n    timeout: 5\n";
+    let seed = beside(&home, "seed.yaml", seed);
+    user(&home, &format!("[permissions]\nimport = [{seed:?}]\n"));
+    assert_eq!(
+        rules(&home),
+        [
+            "deny Bash(rm) at seed.yaml:4",
+            "deny Bash(rm *) at seed.yaml:4",
+            "deny Write(//etc) at seed.yaml:7",
+            "allow Bash(ls) at seed.yaml:3",
+            "allow Bash(ls *) at seed.yaml:3",
+        ]
+    );
+    check(&home, &["permissions", "list"], 0, &["seed.yaml:8: `tools.launch_rocket` is left out"]);
+}
+
+#[test]
+fn a_project_that_nobody_trusts_only_tightens() {
+    let home = Home::new();
+    let work = home.work().canonicalize().unwrap();
+    fs::write(
+        work.join("claude.json"),
+        r#"{"permissions": {"allow": ["Write"], "deny": ["Read(secret)"], "defaultMode": "bypassPermissions"}}"#,
+    )
+    .unwrap();
+    let text = "[permissions]\nmode = \"bypass\"\nallow = [\"Write\"]\ndeny = [\"Read(.env)\"]\nimport = [\"claude.json\"]\nread_only_commands = true\n";
+    project(&home, text);
+    let write = ["permissions", "explain", "write_file", WRITE];
+    check(&home, &write, 1, &["by default"]);
+    assert_eq!(rules(&home), ["deny Read(.env) at toolstead.toml:4"]);
+    check(
+        &home,
+        &["permissions", "list"],
+        0,
+        &[
+            "mode   default",
+            "# waits for trust: permissions.allow = \"Write\"",
+            "# waits for trust: permissions.mode = \"bypass\"",
+            "# waits for trust: permissions.import = ",
+            "# waits for trust: permissions.read_only_commands = true",
+        ],
+    );
+    // Trusting the project's file leaves the file that it imports a stranger: its rules may only tighten.
+    project(&home, "[permissions]\nimport = [\"claude.json\"]\n");
+    check(&home, &["config", "trust"], 0, &["permissions.import"]);
+    assert_eq!(rules(&home), ["deny Read(secret) at claude.json:1"]);
+    check(&home, &write, 1, &[]);
+    check(&home, &["config", "trust", "claude.json"], 0, &["permissions.allow", "is trusted as it is now"]);
+    check(&home, &write, 0, &[]);
+    check(
+        &home,
+        &["permissions", "explain", "write_file", r#"{"path":"claude.json","content":"{}"}"#],
+        3,
+        &["no tool may touch"],
+    );
+    fs::write(work.join("claude.json"), r#"{"permissions": {"allow": ["Write", "Read"]}}"#).unwrap();
+    check(&home, &write, 1, &[]);
+}
+
+#[test]
+fn the_free_list_is_off_until_somebody_switches_it_on_and_the_strictest_counts() {
+    let home = Home::new();
+    assert_eq!(rules(&home), [""; 0]);
+    user(&home, "[permissions]\nread_only_commands = true\n");
+    let free = rules(&home);
+    assert!(free.contains(&"allow Bash(git status *) at config.toml:2".to_owned()), "{free:?}");
+    assert!(free.iter().all(|rule| rule.starts_with("allow Bash(")), "{free:?}");
+    project(&home, "[permissions]\nread_only_commands = false\n");
+    check(&home, &["config", "trust"], 0, &[]);
+    assert_eq!(rules(&home), [""; 0]);
+}
