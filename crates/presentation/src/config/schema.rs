@@ -128,6 +128,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["permissions", "allow"], Kind::Rules(Effect::Allow), Sum, Waits, Some("[]"), "Rules of calls that run without asking."),
     key(&["permissions", "ask"], Kind::Rules(Effect::Ask), Sum, Counts, Some("[]"), "Rules of calls that somebody is asked about."),
     key(&["permissions", "deny"], Kind::Rules(Effect::Deny), Sum, Counts, Some("[]"), "Rules of calls that never run."),
+    key(&["permissions", "approval_timeout"], whole(DAY), Capped, SMALLER, Some("300"), "Seconds that a person has to answer when a call is asked about. Then the call is refused."),
     key(&["tools", "select"], Kind::Selection, Steps, Narrows, None, "The tools that are offered, as with `--tools`: `\"a,b\"` replaces the choice, `\"+a,-b\"` adjusts it, `\"\"` is none. A list of the same words works too."),
     key(&["tools", "*", "allowed_commands"], Kind::Texts, Sum, Waits, None, "Commands that run without asking: each `c` is the allow rules `Bash(c)` and `Bash(c *)`. For shell tools."),
     key(&["tools", "*", "denied_commands"], Kind::Texts, Sum, Counts, None, "Commands that never run: each `c` is the deny rules `Bash(c)` and `Bash(c *)`. For shell tools."),
