@@ -144,9 +144,10 @@ impl Asking<'_> {
                 parts.push(self.part(call, Some(access), cause));
             }
         }
-        let decisive = &decision.decisive;
-        if decisive.part.is_none() || parts.is_empty() {
-            parts.insert(0, self.part(call, decisive.part.as_ref(), decisive.cause.clone()));
+        let of_whole = decision.trace.iter().find(|one| one.verdict == Verdict::Ask && one.part.is_none());
+        let missing = of_whole.or(parts.is_empty().then_some(&decision.decisive));
+        if let Some(Finding { part, cause, .. }) = missing {
+            parts.insert(0, self.part(call, part.as_ref(), cause.clone()));
         }
         parts
     }

@@ -86,7 +86,7 @@ async fn each_part_is_asked_about_with_its_choices() {
     let person = Person::at_terminal(SOON);
     let answer = person.ask(asked());
     let mut seen = person.sees("? ").await;
-    person.types(b"xs");
+    person.types(b"s");
     seen += &person.sees("? ").await;
     person.types(b"o");
     let granted = answer.await.unwrap();
@@ -96,6 +96,17 @@ async fn each_part_is_asked_about_with_its_choices() {
     assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
     insta::assert_snapshot!(lines.join("\n"), @r#"
 
+    May the tool `write_file` run?
+    1. write `/w/a\u{1b}[2J\n1. write \u{60}/tmp\u{60}`
+       Why: changes of files are asked about by default
+       For longer than once: the rule `Write(//w/a\u{1b}[2J\n1. write \u{60}/tmp\u{6
+          0})`, which covers what lies below as well
+    2. send to `a@b.c`
+       Why: changes of files are asked about by default
+       For longer than once: this tool with exactly these arguments
+    With `path`: `"a"`
+    1. [d]eny [o]nce [s]ession [p]roject [a]lways? session
+    2. [d]eny [o]nce [s]ession?
     "#);
     assert!(person.is_as_before());
 }
@@ -109,6 +120,7 @@ async fn only_a_choice_for_each_part_is_a_yes() {
         (b"As", granted([ApprovalScope::Always, ApprovalScope::Session])),
         // The second part is not offered for ever.
         (b"aas", granted([ApprovalScope::Always, ApprovalScope::Session])),
+        (b"x?os", granted([ApprovalScope::Once, ApprovalScope::Session])),
         (b"n", denied.clone()),
         (b"od", denied.clone()),
         (b"\r", denied.clone()),
