@@ -488,6 +488,21 @@ fn at_terminal(home: &Home, keys: &[u8]) -> (Option<i32>, String) {
     (output.status.code(), format!("{}{}", String::from_utf8_lossy(&seen), stderr(&output)))
 }
 
+/// The same in the background of a shell with job control, where a question would stop the process.
+fn in_background(home: &Home) -> (Option<i32>, String) {
+    let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&hands).unwrap();
+    unlockpt(&hands).unwrap();
+    let name = ptsname(&hands, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).unwrap();
+    let script = r#"set -m; "$0" call write_file '{"path":"u.txt","content":"x"}' & wait $!"#;
+    let mut command = home.command("/usr/bin/setsid", &["--ctty", "sh", "-c", script]);
+    command.arg(env!("CARGO_BIN_EXE_toolstead")).stdin(terminal).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    drop(hands);
+    (output.status.code(), stderr(&output))
+}
+
 #[test]
 fn the_command_line_asks_on_its_terminal_and_never_on_standard_input() {
     let home = Home::new();
@@ -501,6 +516,8 @@ fn the_command_line_asks_on_its_terminal_and_never_on_standard_input() {
     assert_eq!((code, file.exists()), (Some(0), true), "{seen}");
     let (code, _) = at_terminal(&home, b"p");
     assert_eq!(code, Some(0));
+    let (code, told) = in_background(&home);
+    assert!(code == Some(3) && told.contains("Nobody can be asked here"), "{told}");
     let output = home.run(&["call", "write_file", r#"{"path":"t.txt","content":"y"}"#]);
     assert_eq!(
         output.status.code(),

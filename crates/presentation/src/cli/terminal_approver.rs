@@ -5,7 +5,10 @@ use async_trait::async_trait;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    termios::{LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr},
+    process::getpgrp,
+    termios::{
+        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
+    },
 };
 use std::{
     fs::{File, OpenOptions},
@@ -87,6 +90,10 @@ struct Keys {
 
 impl Keys {
     fn of(terminal: Arc<File>) -> io::Result<Self> {
+        // In the background the system would stop the process, and a person looks at something else.
+        if tcgetpgrp(&terminal).is_ok_and(|in_front| in_front != getpgrp()) {
+            return Err(io::Error::other("the terminal belongs to another program at the moment"));
+        }
         let before = tcgetattr(&terminal)?;
         let mut keys = before.clone();
         // Ctrl-C is a key that says no, and not the end of the program.

@@ -41,9 +41,10 @@ impl RuleFiles {
             return none;
         }
         let folder = of_kind(LayerKind::Project).and_then(|file| Some(file.parent()?.to_path_buf()));
-        let folder = folder.or_else(|| project_folders(folders).pop());
         // What holds in `/` or in all of the home folder is no project's.
-        let folder = folder.filter(|folder| folder.parent().is_some() && folders.home.as_ref() != Some(folder));
+        let is_project = |folder: &PathBuf| folder.parent().is_some() && folders.home.as_ref() != Some(folder);
+        let folder = folder.or_else(|| project_folders(folders).pop()).filter(is_project);
+        let folder = folder.or_else(|| Some(folders.start.clone()).filter(is_project));
         let local = of_kind(LayerKind::Local).or_else(|| Some(folder?.join(format!("{LOCAL_STEM}.toml"))));
         let user = of_kind(LayerKind::User).or_else(|| Some(folders.config.as_ref()?.join("config.toml")));
         let is_toml = |path: &PathBuf| Format::of(path) == Some(Format::Toml);
