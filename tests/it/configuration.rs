@@ -150,7 +150,7 @@ fn an_unknown_key_names_the_nearest_one_with_file_and_line() {
     wrong("[tools.bash]\ntime = 5", "config.toml:2: unknown key `tools.bash.time`; did you mean `timeout`?");
     wrong(
         "[permissions]\nlimits.x = 1",
-        "config.toml:2: unknown key `permissions.limits`; known here: mode, allow, ask, deny, import, read_only_commands",
+        "config.toml:2: unknown key `permissions.limits`; known here: mode, allow, ask, deny, import, read_only_commands, approval_timeout",
     );
 }
 

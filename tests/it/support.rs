@@ -11,7 +11,10 @@ use tokio_util::sync::CancellationToken;
 use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
     permission::policy::PermissionPolicy,
-    ports::{approver::Unattended, clock::Timestamp, output_store::NoOutputs, tool_provider::ToolProvider},
+    ports::{
+        approver::Unattended, clock::Timestamp, output_store::NoOutputs, rule_store::NoRuleStore,
+        tool_provider::ToolProvider,
+    },
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -82,7 +85,7 @@ impl TestApp {
             hooks: Vec::new(),
         };
         let policy = PermissionPolicy::default();
-        let parts = AppParts { policy, ports, settings, max_open_calls: 10_000 };
+        let parts = AppParts { policy, rule_store: Arc::new(NoRuleStore), ports, settings, max_open_calls: 10_000 };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
         Self { app, provider, log }

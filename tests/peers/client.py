@@ -2,7 +2,8 @@
 """A client of ours that we did not write: the official Python SDK. Lists every page of tools, calls one, prints one line of JSON.
 
     client.py URL | COMMAND ARG…        environment: TOKEN (bearer), MODE (auto, legacy or a version such as 2026-07-28),
-                                        TOOL (echo), ARGS (a JSON object)
+                                        TOOL (echo), ARGS (a JSON object), ANSWER (a JSON object: what every form is
+                                        filled in with; without it the client fills in no forms)
 """
 
 import asyncio
@@ -13,10 +14,16 @@ import sys
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client  # the SDK's own timeouts; it exports no public name for them
+from mcp_types import ElicitResult
+
+
+async def fill_in(context, params) -> ElicitResult:
+    return ElicitResult(action="accept", content=json.loads(os.environ["ANSWER"]))
 
 
 async def talk(server) -> None:
-    async with Client(server, mode=os.environ.get("MODE", "auto")) as client:
+    form = fill_in if "ANSWER" in os.environ else None
+    async with Client(server, mode=os.environ.get("MODE", "auto"), elicitation_callback=form) as client:
         names = []
         cursor = None
         while True:

@@ -6,6 +6,7 @@ mod approval;
 mod arguments;
 pub mod explain;
 mod hooks;
+mod open_questions;
 mod outliving;
 mod output;
 mod record;
@@ -17,10 +18,13 @@ pub mod tool_timeouts;
 use crate::{
     cancel_signal::CancelSignal,
     open_calls::{OpenCallGuard, OpenCalls},
+    permission_book::PermissionBook,
     tool_registry::ToolRegistry,
 };
+use approval::{Asking, Obtained};
 use arguments::Prepared;
 use futures::FutureExt;
+use open_questions::OpenQuestions;
 use outliving::Outliving;
 use output::keeper::Keeper;
 use record::Record;
@@ -67,6 +71,8 @@ pub struct ExecuteToolCommand {
     pub caller: Arc<dyn Caller>,
     /// Answers that came with this retry of the call.
     pub answers: Option<InputResponses>,
+    /// The state that came with this retry (MCP 2026-07-28, `requestState`).
+    pub request_state: Option<String>,
     /// How long it may run; `None`: the default. More than the configured maximum is cut to it.
     pub timeout: Option<Duration>,
     /// Ends it from outside.
@@ -92,6 +98,8 @@ pub struct CallSettings {
     pub timeouts: ToolTimeouts,
     /// The most that a call may ask for.
     pub max_timeout: Duration,
+    /// How long a question about a call stays open that travels to the client and comes back with a retry.
+    pub approval_timeout: Duration,
     /// How long after its deadline a provider may still return what it has.
     pub grace: Duration,
     /// Characters of text that a model gets of one result.
@@ -108,6 +116,7 @@ impl Default for CallSettings {
             default_timeout: Duration::from_secs(120),
             timeouts: ToolTimeouts::default(),
             max_timeout: Duration::from_secs(600),
+            approval_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(2),
             output_characters: 30_000,
             stored_output_bytes: 64 << 20,
@@ -191,9 +200,10 @@ impl std::fmt::Debug for ExecuteToolPorts {
 /// Carries out [`ExecuteToolCommand`].
 pub struct ExecuteToolHandler {
     registry: Arc<ToolRegistry>,
-    policy: Arc<PermissionPolicy>,
+    permissions: Arc<PermissionBook>,
     ports: ExecuteToolPorts,
     open_calls: Arc<OpenCalls>,
+    questions: OpenQuestions,
     settings: CallSettings,
 }
 
@@ -204,15 +214,15 @@ impl std::fmt::Debug for ExecuteToolHandler {
 }
 
 impl ExecuteToolHandler {
-    /// A handler of calls of the registry's tools, under the policy.
+    /// A handler of calls of the registry's tools, under the policies of the book.
     pub fn new(
         registry: Arc<ToolRegistry>,
-        policy: Arc<PermissionPolicy>,
+        permissions: Arc<PermissionBook>,
         ports: ExecuteToolPorts,
         open_calls: Arc<OpenCalls>,
         settings: CallSettings,
     ) -> Arc<Self> {
-        Arc::new(Self { registry, policy, ports, open_calls, settings })
+        Arc::new(Self { registry, permissions, ports, open_calls, questions: OpenQuestions::default(), settings })
     }
 
     /// Runs the call and records it. The answer is not returned before its row is committed.
@@ -260,11 +270,14 @@ impl ExecuteToolHandler {
         hooks::before(&self.ports.hooks, &registered, &mut call, record, &command.cancel).await?;
 
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
-        let decision = self.policy.decide(&call.tool, &call.arguments, &accesses);
+        let policy = self.permissions.policy_of(&command.principal, &command.session);
+        let decision = policy.decide(&call.tool, &call.arguments, &accesses);
         record.decided(&accesses, &decision);
         let approved =
-            approval::obtain(self.ports.approver.as_ref(), command, &call, &references, accesses, &decision, record)
-                .await?;
+            match self.asking(&policy).obtain(command, &call, &references, accesses, &decision, record).await? {
+                Obtained::Approved(approved) => approved,
+                Obtained::AskedClient(question) => return Ok(CallOutcome::InputRequired(question)),
+            };
 
         // Whoever took the call back while it waited for its turn must not find that it ran.
         if let Some(reason) = command.cancel.reason() {
@@ -273,12 +286,24 @@ impl ExecuteToolHandler {
         if can_change(&call.tool, &approved.accesses) {
             self.ports.log.record(record.started()).await?;
         }
-        let grant = Grant::new(self.policy.clone(), call.tool.clone(), approved.by_person());
+        let answers = approved.answers.clone();
+        let grant = Grant::new(policy, call.tool.clone(), approved.by_person());
+        let provider = registered.provider.as_ref();
         let outcome =
-            running::run(registered.provider.as_ref(), &call, command, &grant, &self.ports, &self.settings).await;
+            running::run(provider, &call, command, answers.as_ref(), &grant, &self.ports, &self.settings).await;
         let budget = max_output.unwrap_or(usize::MAX).min(self.settings.output_characters);
         let keeper = Keeper::new(outputs, &command.principal, call.id, self.settings.stored_output_bytes);
         output::bound(outcome, &registered, budget, keeper).await
+    }
+
+    fn asking<'a>(&'a self, policy: &'a PermissionPolicy) -> Asking<'a> {
+        Asking {
+            approver: self.ports.approver.as_ref(),
+            book: &self.permissions,
+            questions: &self.questions,
+            patience: self.settings.approval_timeout,
+            policy,
+        }
     }
 
     fn call(

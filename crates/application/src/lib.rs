@@ -9,6 +9,7 @@ pub mod get_tool;
 pub mod list_executions;
 pub mod list_tools;
 pub mod open_calls;
+pub mod permission_book;
 pub mod refresh_tools;
 pub mod set_tool_enabled;
 pub mod tool_registry;

@@ -6,6 +6,7 @@ pub mod change_journal;
 pub mod clock;
 pub mod execution_log;
 pub mod output_store;
+pub mod rule_store;
 pub mod tool_hook;
 pub mod tool_provider;
 pub mod tool_repository;

@@ -8,6 +8,7 @@ pub mod fixed_clock;
 pub mod in_memory_change_journal;
 pub mod in_memory_execution_log;
 pub mod in_memory_output_store;
+pub mod in_memory_rule_store;
 pub mod in_memory_tool_repository;
 pub mod recording_caller;
 pub mod samples;

@@ -7,13 +7,17 @@ use toolstead_application::{
     list_executions::ListExecutionsHandler,
     list_tools::ListToolsHandler,
     open_calls::OpenCalls,
+    permission_book::PermissionBook,
     refresh_tools::RefreshToolsHandler,
     set_tool_enabled::SetToolEnabledHandler,
     tool_registry::ToolRegistry,
 };
 use toolstead_domain::{
     permission::policy::PermissionPolicy,
-    ports::tool_repository::{StoreError, ToolRepository},
+    ports::{
+        rule_store::RuleStore,
+        tool_repository::{StoreError, ToolRepository},
+    },
     tool_execution::CancelReason,
 };
 
@@ -36,15 +40,18 @@ pub struct App {
     pub registry: Arc<ToolRegistry>,
     /// The calls that are open.
     pub open_calls: Arc<OpenCalls>,
-    /// What decides on every call.
+    /// What decides on every call, as configured.
     pub policy: Arc<PermissionPolicy>,
+    /// The same, with what people approved since.
+    pub permissions: Arc<PermissionBook>,
 }
 
 /// What an application is assembled of.
-#[derive(Debug)]
 pub struct AppParts {
     /// What decides on every call.
     pub policy: PermissionPolicy,
+    /// Where rules are kept that a person approved for longer than a session.
+    pub rule_store: Arc<dyn RuleStore>,
     /// The adapters that the path of a call needs.
     pub ports: ExecuteToolPorts,
     /// The bounds of every call.
@@ -53,14 +60,21 @@ pub struct AppParts {
     pub max_open_calls: usize,
 }
 
+impl std::fmt::Debug for AppParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AppParts").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
 impl App {
     /// Puts the use cases together. Providers are registered afterwards, on [`App::registry`].
     ///
     /// # Errors
     /// [`StoreError`] when the repository cannot be read.
     pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
-        let AppParts { policy, ports, settings, max_open_calls } = parts;
+        let AppParts { policy, rule_store, ports, settings, max_open_calls } = parts;
         let policy = Arc::new(policy);
+        let permissions = Arc::new(PermissionBook::new(policy.clone(), rule_store));
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
         let open_calls = OpenCalls::new(max_open_calls);
         Ok(Self {
@@ -71,7 +85,7 @@ impl App {
             list_executions: Arc::new(ListExecutionsHandler::new(ports.log.clone())),
             execute_tool: ExecuteToolHandler::new(
                 registry.clone(),
-                policy.clone(),
+                permissions.clone(),
                 ports,
                 open_calls.clone(),
                 settings,
@@ -79,6 +93,7 @@ impl App {
             registry,
             open_calls,
             policy,
+            permissions,
         })
     }
 

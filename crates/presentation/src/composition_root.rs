@@ -22,16 +22,18 @@ use crate::{
         policy::{check_parameters, check_tool_names},
         problem::{ConfigError, Problem},
     },
+    mcp_server::elicitation_approver::ElicitationApprover,
 };
 use std::{sync::Arc, time::Duration};
 use toolstead_application::{execute_tool::ExecuteToolPorts, tool_registry::RegistryError};
 use toolstead_domain::{
     ports::{
-        approver::{Approver, Unattended},
+        approver::Approver,
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
         execution_log::ExecutionLog,
         output_store::{NoOutputs, OutputStore},
+        rule_store::RuleStore,
         tool_hook::ToolHook,
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{StoreError, ToolRepository},
@@ -80,7 +82,8 @@ pub struct AppBuilder {
     providers: Vec<Arc<dyn ToolProvider>>,
     tools: Vec<Box<dyn AnyBuiltInTool>>,
     hooks: Vec<Arc<dyn ToolHook>>,
-    approver: Arc<dyn Approver>,
+    approver: Option<Arc<dyn Approver>>,
+    rule_store: Option<Arc<dyn RuleStore>>,
     tool_repository: Option<Arc<dyn ToolRepository>>,
     execution_log: Option<Arc<dyn ExecutionLog>>,
     output_store: Option<Arc<dyn OutputStore>>,
@@ -154,7 +157,8 @@ impl App {
             providers: Vec::new(),
             tools: Vec::new(),
             hooks: Vec::new(),
-            approver: Arc::new(Unattended),
+            approver: None,
+            rule_store: None,
             tool_repository: None,
             execution_log: None,
             output_store: None,
@@ -191,10 +195,18 @@ impl AppBuilder {
         self
     }
 
-    /// Replaces the approver. Without one nobody answers, so what must be asked is refused.
+    /// Replaces the approver that asks the MCP client of a call, where it fills in forms. Where nobody can be asked, what
+    /// must be asked is refused.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = approver;
+        self.approver = Some(approver);
+        self
+    }
+
+    /// Replaces the store of rules that a person approved for longer than a session: the configuration's own files.
+    #[must_use]
+    pub fn rule_store(mut self, store: Arc<dyn RuleStore>) -> Self {
+        self.rule_store = Some(store);
         self
     }
 
@@ -284,9 +296,12 @@ impl AppBuilder {
         let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
         let journal = self.change_journal.or_else(|| stored.map(Database::change_journal));
         let built_in = built_in.with_journal(journal.unwrap_or_else(|| Arc::new(NoJournal)));
-        let ports = ExecuteToolPorts { approver: self.approver, log, clock, outputs, hooks: self.hooks };
+        let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
+        let approver = self.approver.unwrap_or_else(asks_client);
+        let ports = ExecuteToolPorts { approver, log, clock, outputs, hooks: self.hooks };
         let parts = AppParts {
             policy: config.policy(),
+            rule_store: self.rule_store.unwrap_or_else(|| config.rule_store()),
             ports,
             settings: config.call_settings(),
             max_open_calls: config.limits.calls_in_flight,

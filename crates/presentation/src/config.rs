@@ -23,6 +23,7 @@ pub mod problem;
 mod read_only_commands;
 pub mod request;
 pub mod rule_file;
+mod rule_files;
 pub mod schema;
 pub mod secret;
 pub mod sections;
@@ -43,6 +44,7 @@ use node::{Format, Node};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use request::Request;
+use rule_files::RuleFiles;
 use sections::{AuditSettings, Limits, OutputSettings, SandboxSettings, ServerSettings, section};
 use source_file::SourceFile;
 use std::{
@@ -57,13 +59,14 @@ use toolstead_domain::{
         policy::{Mode, PermissionPolicy},
         rule::PermissionRule,
     },
+    ports::rule_store::RuleStore,
     sandbox_policy::SandboxLimits,
     tool_selection::ToolSelection,
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::builtin::file_limits::FileLimits;
 use trust::TrustedFiles;
-use value::Item;
+use value::{Item, Value};
 
 /// Where the administrator's configuration lies.
 pub const ADMINISTRATOR_FOLDER: &str = "/etc/toolstead";
@@ -75,6 +78,8 @@ pub struct Config {
     pub roots: WorkspaceRoots,
     /// What happens to calls that no rule decides.
     pub mode: Mode,
+    /// How long a person has to answer when a call is asked about.
+    pub approval_timeout: Duration,
     /// All rules.
     pub rules: Vec<Arc<PermissionRule>>,
     /// The tools that are offered.
@@ -224,9 +229,15 @@ impl Config {
             notes.push(Problem::new(origin, message));
             outputs.max_bytes = retained;
         }
+        let patience = resolved.setting("permissions.approval_timeout").and_then(|setting| setting.value);
+        let patience = match patience {
+            Some(Value::Integer(seconds)) => seconds,
+            _ => 300,
+        };
         let mode = resolved.setting("permissions.mode").and_then(|setting| setting.value);
         let mut config = Self {
             mode: mode.and_then(|mode| Mode::parse(mode.as_text()?)).unwrap_or_default(),
+            approval_timeout: Duration::from_secs(patience),
             sandbox: SandboxSettings::of(&resolved),
             tool_timeouts: tool_block::timeouts(&resolved),
             roots,
@@ -262,12 +273,18 @@ impl Config {
         }
     }
 
+    /// Where rules are kept that a person approved.
+    pub fn rule_store(&self) -> Arc<dyn RuleStore> {
+        Arc::new(RuleFiles::of(&self.folders, &self.files))
+    }
+
     /// The bounds of every call.
     pub fn call_settings(&self) -> CallSettings {
         let servers = self.mcp_servers.iter().filter_map(|server| Some((server.name.clone(), server.timeout?)));
         CallSettings {
             default_timeout: Duration::from_secs(self.limits.timeout_seconds),
             max_timeout: Duration::from_secs(self.limits.max_timeout_seconds),
+            approval_timeout: self.approval_timeout,
             timeouts: ToolTimeouts { by_tool: self.tool_timeouts.clone(), by_server: servers.collect() },
             output_characters: self.limits.output_bytes,
             stored_output_bytes: self.outputs.max_bytes,
@@ -305,8 +322,10 @@ impl ConfigFile {
     fn of(file: SourceFile, trusted: &TrustedFiles) -> Self {
         let SourceFile { kind, path, text } = file;
         let trust = match kind {
-            LayerKind::Project | LayerKind::Foreign(_) if trusted.trusts(&path, &text) => Trust::Given,
-            LayerKind::Project | LayerKind::Foreign(_) => Trust::Waiting,
+            LayerKind::Project | LayerKind::Local | LayerKind::Foreign(_) if trusted.trusts(&path, &text) => {
+                Trust::Given
+            }
+            LayerKind::Project | LayerKind::Local | LayerKind::Foreign(_) => Trust::Waiting,
             _ => Trust::Always,
         };
         Self { path, kind, trust, text }
@@ -323,7 +342,8 @@ fn chosen(path: &Path) -> (Vec<SourceFile>, Vec<Problem>) {
 }
 
 fn file_layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles, problems: &mut Vec<Problem>) -> Layer {
-    let trusted = file.kind != LayerKind::Project || trusted.trusts(&file.path, &file.text);
+    let is_found = matches!(file.kind, LayerKind::Project | LayerKind::Local);
+    let trusted = !is_found || trusted.trusts(&file.path, &file.text);
     let mut entries = Vec::new();
     let format = Format::of(&file.path).ok_or_else(|| {
         let message = "the name of a configuration file ends in `.toml`, `.json`, `.yaml` or `.yml`";

@@ -4,6 +4,7 @@
 //! programs all call the same use cases on it.
 
 pub mod app;
+mod approval_question;
 pub mod cli;
 pub mod composition_root;
 pub mod config;

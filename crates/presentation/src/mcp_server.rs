@@ -5,7 +5,9 @@
 
 mod answer;
 mod call_tool;
+mod capability;
 mod client_caller;
+pub mod elicitation_approver;
 mod handshake;
 pub mod http;
 mod in_flight;
@@ -13,6 +15,7 @@ mod list_changes;
 mod list_tools;
 mod log_threshold;
 mod protocol_error;
+mod questions;
 mod request_meta;
 pub mod server_identity;
 pub mod stdio;

@@ -89,6 +89,7 @@ async fn call(app: &App, tool: &str, arguments: Value) -> anyhow::Result<String>
         client: Arc::new(ClientProfile::without_protocol("weather")),
         caller: Arc::new(SilentCaller),
         answers: None,
+        request_state: None,
         timeout: None,
         cancel: CancelSignal::new(),
     };

@@ -1,21 +1,56 @@
 //! From a decision to a yes, or a refusal that teaches.
 
-use super::{ExecuteToolCommand, ExecuteToolError, record::Record};
-use serde_json::json;
+use super::{
+    ExecuteToolCommand, ExecuteToolError,
+    open_questions::{Brought, OpenQuestions},
+    record::{Record, digest},
+};
+use crate::permission_book::{CallIdentity, PermissionBook, narrowest_rule};
+use serde_json::{Value, json};
+use std::time::Duration;
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
-    permission::decision::{Decision, Verdict},
-    ports::approver::{Approval, ApprovalRequest, Approver},
+    permission::{
+        decision::{Cause, Decision, Finding, Verdict},
+        policy::PermissionPolicy,
+    },
+    ports::{
+        approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
+        caller::InputResponses,
+        tool_provider::InputRequired,
+    },
     tool_call::ToolCall,
     tool_failure::ToolFailure,
 };
+
+/// What is there to ask with.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) approver: &'a dyn Approver,
+    pub(super) book: &'a PermissionBook,
+    pub(super) questions: &'a OpenQuestions,
+    /// How long a question that travels to the client stays open.
+    pub(super) patience: Duration,
+    pub(super) policy: &'a PermissionPolicy,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Obtained {
+    /// The call may run.
+    Approved(Approved),
+    /// The client is asked, and calls again with the answer.
+    AskedClient(InputRequired),
+}
 
 /// What the call may touch.
 #[derive(Debug)]
 pub(super) struct Approved {
     /// The accesses that were judged.
     pub(super) accesses: Vec<Access>,
+    /// Answers that the call brought along for the tool's provider.
+    pub(super) answers: Option<InputResponses>,
     asked: bool,
 }
 
@@ -26,42 +61,113 @@ impl Approved {
     }
 }
 
-/// Goes on where the decision allows it, asks where it says so, and refuses otherwise.
-pub(super) async fn obtain(
-    approver: &dyn Approver,
-    command: &ExecuteToolCommand,
-    call: &ToolCall,
-    references: &[String],
-    accesses: Vec<Access>,
-    decision: &Decision,
-    record: &mut Record,
-) -> Result<Approved, ExecuteToolError> {
-    match decision.verdict {
-        Verdict::Allow => return Ok(Approved { accesses, asked: false }),
-        Verdict::Deny => return Err(refusal(ErrorKind::PermissionDenied, call, decision, "")),
-        Verdict::Ask => {}
-    }
-    let request = ApprovalRequest { call, references, principal: &command.principal, accesses: &accesses, decision };
-    let answer = tokio::select! {
-        answer = approver.ask(request) => answer,
-        reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
-    };
-    match answer {
-        Approval::Granted { by } => {
-            record.approved_by(by);
-            Ok(Approved { accesses, asked: true })
+impl Asking<'_> {
+    /// Goes on where the decision allows it, asks where it says so, and refuses otherwise.
+    pub(super) async fn obtain(
+        self,
+        command: &ExecuteToolCommand,
+        call: &ToolCall,
+        references: &[String],
+        accesses: Vec<Access>,
+        decision: &Decision,
+        record: &mut Record,
+    ) -> Result<Obtained, ExecuteToolError> {
+        if decision.verdict == Verdict::Deny {
+            return Err(refusal(ErrorKind::PermissionDenied, call, decision, ""));
         }
-        Approval::Denied { by } => {
-            let failure = ToolFailure::new(
-                ErrorKind::PermissionDenied,
-                format!("The call of `{}` was refused by {by}.", call.tool.name()),
-            );
-            record.approved_by(by);
-            Err(ExecuteToolError::Refused(failure))
+        let Brought { answer, answers } = self.questions.take(command, || identity(call))?;
+        if decision.verdict == Verdict::Allow {
+            return Ok(Obtained::Approved(Approved { accesses, answers, asked: false }));
         }
-        Approval::Unattended => Err(refusal(ErrorKind::PermissionDenied, call, decision, " Nobody can be asked here.")),
-        Approval::TimedOut => Err(refusal(ErrorKind::ApprovalTimeout, call, decision, " Nobody answered in time.")),
+        let identity = identity(call);
+        let (principal, session) = (&command.principal, &command.session);
+        let mut parts = self.parts(call, &accesses, decision);
+        parts.retain(|part| !self.book.is_approved(principal, session, &identity, part.access.as_ref()));
+        if parts.is_empty() {
+            record.approved_by("what was approved in this session, for exactly this call".into());
+            return Ok(Obtained::Approved(Approved { accesses, answers, asked: true }));
+        }
+        let request = ApprovalRequest {
+            call,
+            references,
+            principal,
+            accesses: &accesses,
+            decision,
+            parts: &parts,
+            client: &command.client,
+            caller: command.caller.as_ref(),
+            answer: answer.as_ref(),
+        };
+        let said = tokio::select! {
+            biased;
+            reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
+            said = self.approver.ask(request) => said,
+        };
+        match said {
+            Approval::Granted { by, scopes } => {
+                let mut holds = ApprovalScope::Once;
+                for (index, part) in parts.iter().enumerate() {
+                    let scope = scopes.get(index).copied().unwrap_or(ApprovalScope::Once);
+                    holds = holds.max(self.book.remember(principal, session, &identity, part, scope).await);
+                }
+                record.approved_by(match holds {
+                    ApprovalScope::Once => by,
+                    longer => format!("{by} ({})", longer.as_str()),
+                });
+                Ok(Obtained::Approved(Approved { accesses, answers, asked: true }))
+            }
+            Approval::Denied { by } => {
+                let failure = ToolFailure::new(
+                    ErrorKind::PermissionDenied,
+                    format!("The call of `{}` was refused by {by}.", call.tool.name()),
+                );
+                record.approved_by(by);
+                Err(ExecuteToolError::Refused(failure))
+            }
+            Approval::Unattended => {
+                Err(refusal(ErrorKind::PermissionDenied, call, decision, " Nobody can be asked here."))
+            }
+            Approval::TimedOut => Err(refusal(ErrorKind::ApprovalTimeout, call, decision, " Nobody answered in time.")),
+            Approval::Pending(question) => {
+                let required = self.questions.open(principal, identity, question, answers, self.patience)?;
+                Ok(Obtained::AskedClient(required))
+            }
+        }
     }
+
+    /// What must be said yes to: every access that is asked about, and the call as a whole where a rule asks about that.
+    fn parts(self, call: &ToolCall, accesses: &[Access], decision: &Decision) -> Vec<ApprovalPart> {
+        let mut parts: Vec<ApprovalPart> = Vec::new();
+        for access in accesses {
+            let Finding { verdict, cause, .. } = self.policy.judge(&call.tool, access);
+            if verdict == Verdict::Ask && !parts.iter().any(|part| part.access.as_ref() == Some(access)) {
+                parts.push(self.part(call, Some(access), cause));
+            }
+        }
+        let of_whole = decision.trace.iter().find(|one| one.verdict == Verdict::Ask && one.part.is_none());
+        let missing = of_whole.or(parts.is_empty().then_some(&decision.decisive));
+        if let Some(Finding { part, cause, .. }) = missing {
+            parts.insert(0, self.part(call, part.as_ref(), cause.clone()));
+        }
+        parts
+    }
+
+    fn part(self, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
+        // What a rule asks about is asked about every time: no allow rule gets past it.
+        let access_by_default = access.filter(|_| matches!(cause, Cause::Default(_)));
+        let Some(asked) = access_by_default else {
+            return ApprovalPart { access: access.cloned(), cause, rule: None, scopes: vec![ApprovalScope::Once] };
+        };
+        let rule = narrowest_rule(&call.tool, asked, &self.policy.roots);
+        let scopes = self.book.scopes(&call.principal, rule.is_some());
+        ApprovalPart { access: Some(asked.clone()), cause, rule, scopes }
+    }
+}
+
+fn identity(call: &ToolCall) -> CallIdentity {
+    let mut arguments = Value::Object(call.arguments.clone());
+    arguments.sort_all_objects();
+    CallIdentity { tool: call.tool.rule_name().clone(), digest: digest(&arguments).0 }
 }
 
 fn refusal(kind: ErrorKind, call: &ToolCall, decision: &Decision, more: &str) -> ExecuteToolError {

@@ -65,6 +65,7 @@ impl ExecuteToolHandler {
             client: Arc::new(ClientProfile::without_protocol("explain")),
             caller: Arc::new(SilentCaller),
             answers: None,
+            request_state: None,
             timeout: Some(TIME),
             cancel: CancelSignal::new(),
         };
@@ -73,6 +74,7 @@ impl ExecuteToolHandler {
         let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
         let outputs = self.ports.outputs.as_ref();
         let prepared = arguments::prepare(&registered, &command, outputs, &mut record, TIME).await?;
+        let policy = self.permissions.policy_of(&command.principal, &command.session);
         let call = ToolCall {
             id: CallId(Uuid::now_v7()),
             principal: command.principal,
@@ -83,7 +85,7 @@ impl ExecuteToolHandler {
             meta: command.meta,
         };
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, TIME).await?;
-        let decision = self.policy.decide(&call.tool, &call.arguments, &accesses);
+        let decision = policy.decide(&call.tool, &call.arguments, &accesses);
         Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
     }
 }

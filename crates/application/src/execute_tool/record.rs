@@ -174,7 +174,7 @@ fn refusal(failure: &ToolFailure, keep: RecordedArguments) -> String {
 }
 
 /// SHA-256 and length of the value as compact JSON, without writing it anywhere.
-fn digest(value: &impl serde::Serialize) -> (String, u64) {
+pub(super) fn digest(value: &impl serde::Serialize) -> (String, u64) {
     struct Sink(Sha256, u64);
     impl io::Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -18,10 +18,11 @@ use toolstead_domain::{
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
-        approver::{Approval, Unattended},
-        caller::SilentCaller,
+        approver::{Approval, ApprovalRequest, ApprovalScope, Unattended},
+        caller::{InputRequest, InputResponse, SilentCaller},
         clock::Timestamp,
         output_store::{NoOutputs, OutputHandle, OutputStore, StoredContent, StoredOutput},
+        rule_store::RuleStore,
         tool_hook::HookVerdict,
         tool_provider::ToolProvider,
         tool_repository::StoreError,
@@ -30,10 +31,14 @@ use toolstead_domain::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
         in_memory_output_store::InMemoryOutputStore,
+        in_memory_rule_store::InMemoryRuleStore,
         in_memory_tool_repository::InMemoryToolRepository,
         samples,
         scripted_approver::ScriptedApprover,
-        scripted_provider::{CallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
+        scripted_provider::{
+            CallEnd, ScriptedProvider,
+            scripted_tool::{Ending, ScriptedTool},
+        },
     },
     tool::Availability,
     tool_execution::{Outcome, ToolExecution},
@@ -57,6 +62,7 @@ struct Plan {
     hooks: Vec<Arc<dyn ToolHook>>,
     outputs: Arc<dyn OutputStore>,
     settings: CallSettings,
+    store: Arc<dyn RuleStore>,
 }
 
 impl Default for Plan {
@@ -67,6 +73,7 @@ impl Default for Plan {
             hooks: Vec::new(),
             outputs: Arc::new(NoOutputs),
             settings: CallSettings::default(),
+            store: Arc::new(InMemoryRuleStore::new()),
         }
     }
 }
@@ -93,8 +100,8 @@ impl Plan {
             outputs: self.outputs,
             hooks: self.hooks,
         };
-        let handler =
-            ExecuteToolHandler::new(registry.clone(), policy.clone(), ports, open_calls.clone(), self.settings);
+        let permissions = Arc::new(PermissionBook::new(policy.clone(), self.store));
+        let handler = ExecuteToolHandler::new(registry.clone(), permissions, ports, open_calls.clone(), self.settings);
         House { handler, provider, log, registry, policy, open_calls }
     }
 }
@@ -109,6 +116,7 @@ fn command(tool: &str, arguments: Value) -> ExecuteToolCommand {
         client: Arc::new(ClientProfile::without_protocol("test")),
         caller: Arc::new(SilentCaller),
         answers: None,
+        request_state: None,
         timeout: None,
         cancel: CancelSignal::new(),
     }
@@ -277,7 +285,7 @@ async fn a_denying_rule_hides_a_tool_and_refuses_its_call() {
 #[tokio::test]
 async fn a_person_may_say_yes_or_no_and_the_record_says_who() {
     let denied = Approval::Denied { by: "ann".into() };
-    let approver = ScriptedApprover::answering([Approval::Granted { by: "ann".into() }, denied, Approval::TimedOut]);
+    let approver = ScriptedApprover::answering([Approval::once("ann"), denied, Approval::TimedOut]);
     let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
     assert_eq!(house.call("write", json!({})).await, "written");
     assert_eq!(
@@ -535,10 +543,10 @@ async fn who_is_asked_sees_what_is_referred_to() {
     struct Shown(std::sync::Mutex<Vec<String>>);
     #[async_trait]
     impl Approver for Shown {
-        async fn ask(&self, request: toolstead_domain::ports::approver::ApprovalRequest<'_>) -> Approval {
+        async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
             assert_eq!(request.call.arguments["text"].as_str().map(str::len), Some(50_000));
             self.0.lock().unwrap().extend(request.references.iter().cloned());
-            Approval::Granted { by: "ann".into() }
+            Approval::once("ann")
         }
     }
     let shown = Arc::new(Shown(Default::default()));
@@ -566,7 +574,7 @@ async fn what_a_failed_call_leaves_is_bounded_as_well() {
     let fails = |message: String, partial: String| {
         ScriptedTool::named("half").ends_by(move |_| {
             let failure = ToolFailure::new(ErrorKind::Timeout, message.as_str());
-            toolstead_domain::testing::scripted_provider::scripted_tool::Ending::Failure(
+            Ending::Failure(
                 failure.with_partial(ToolResult::text(partial.as_str())),
             )
         })
@@ -711,4 +719,211 @@ async fn pages_follow_a_cursor_that_belongs_to_one_list() {
         house.registry.set_enabled("tool_1", enabled).await.unwrap();
     }
     assert_eq!(ask(first_cursor, None).unwrap_err(), InvalidCursor::Stale);
+}
+
+/// Puts its question to the client, and says yes where the client's answer is `yes`.
+#[derive(Default)]
+struct ByRetry {
+    scopes: Vec<ApprovalScope>,
+}
+
+#[async_trait]
+impl Approver for ByRetry {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+        match request.answer {
+            None => Approval::Pending(InputRequest { method: "elicitation/create".into(), params: json!({}) }),
+            Some(answer) if answer.0 == "yes" => Approval::Granted { by: "ann".into(), scopes: self.scopes.clone() },
+            Some(_) => Approval::Denied { by: "ann".into() },
+        }
+    }
+}
+
+impl House {
+    /// Calls, and returns the state of the question that is put to the client.
+    async fn asked(&self, command: ExecuteToolCommand) -> String {
+        match self.handler.handle(command).await {
+            Ok(CallOutcome::InputRequired(required)) => {
+                assert_eq!(required.requests.keys().collect::<Vec<_>>(), ["toolstead/approval"]);
+                required.state.unwrap()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn told(&self, command: ExecuteToolCommand) -> String {
+        match self.handler.handle(command).await {
+            Ok(CallOutcome::Done(result)) => result.joined_text(),
+            Ok(CallOutcome::InputRequired(_)) => "asked".into(),
+            Err(error) => format!("{}: {error}", error.kind()),
+        }
+    }
+}
+
+fn retry(of: ExecuteToolCommand, state: &str, answer: &str) -> ExecuteToolCommand {
+    let answers = [("toolstead/approval".to_owned(), InputResponse(answer.into()))].into();
+    ExecuteToolCommand { answers: Some(answers), request_state: Some(state.into()), ..of }
+}
+
+async fn asking_by_retry() -> House {
+    Plan { approver: Arc::new(ByRetry::default()), ..Default::default() }.house(provider()).await
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_with_a_retry_lets_the_call_run_once() {
+    let house = asking_by_retry().await;
+    let state = house.asked(command("write", json!({"a": 1, "b": 2}))).await;
+    assert_eq!(house.provider.calls().len(), 0, "nothing runs before the answer");
+    // The order of the keys is the client's business.
+    assert_eq!(house.told(retry(command("write", json!({"b": 2, "a": 1})), &state, "yes")).await, "written");
+    let replayed = house.told(retry(command("write", json!({"a": 1, "b": 2})), &state, "yes")).await;
+    assert!(replayed.starts_with("invalid_input: `requestState` is of no open question"), "{replayed}");
+    let state = house.asked(command("write", json!({}))).await;
+    let denied = house.told(retry(command("write", json!({})), &state, "no")).await;
+    assert_eq!(denied, "permission_denied: The call of `write` was refused by ann.");
+    assert_eq!(house.provider.calls().len(), 1);
+    let rows: Vec<_> = house.log.rows().into_iter().map(|row| row.outcome.kind()).collect();
+    use toolstead_domain::tool_execution::OutcomeKind::{InputRequired, Refused, Succeeded};
+    assert_eq!(rows, [InputRequired, Succeeded, Refused, InputRequired, Refused]);
+}
+
+#[tokio::test]
+async fn an_answer_is_bound_to_principal_tool_and_arguments() {
+    let house = asking_by_retry().await;
+    let asked = || command("write", json!({"a": 1}));
+    let stranger = ExecuteToolCommand { principal: Principal::token("other"), ..asked() };
+    for (other, is_used_up) in
+        [(command("write", json!({"a": 2})), true), (command("endless", json!({"a": 1})), true), (stranger, false)]
+    {
+        let state = house.asked(asked()).await;
+        let told = house.told(retry(other, &state, "yes")).await;
+        assert!(told.starts_with("invalid_input"), "{told}");
+        let told = house.told(retry(asked(), &state, "yes")).await;
+        assert_eq!(told == "written", !is_used_up, "{told}");
+    }
+    let told = house.told(retry(asked(), "toolstead-approval-guessed", "yes")).await;
+    assert!(told.starts_with("invalid_input"), "{told}");
+    // Without a state, and with one of somebody else's making, there is nothing that it could answer.
+    assert_eq!(house.told(ExecuteToolCommand { request_state: None, ..retry(asked(), "", "yes") }).await, "asked");
+    assert_eq!(house.told(retry(asked(), "an upstream's", "yes")).await, "asked");
+    assert_eq!(house.provider.calls().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_travels_expires() {
+    let house = asking_by_retry().await;
+    let state = house.asked(command("write", json!({}))).await;
+    tokio::time::advance(CallSettings::default().approval_timeout).await;
+    let told = house.told(retry(command("write", json!({})), &state, "yes")).await;
+    assert_eq!(told, "approval_timeout: The answer came too late. Nothing has run.");
+}
+
+#[tokio::test]
+async fn a_retry_without_the_answer_is_asked_anew_and_answers_of_the_tool_come_through() {
+    let told = ScriptedTool::named("told").touches(write("/w/a")).ends_by(|moment| {
+        let answers = moment.context.answers.map(|answers| answers.values().map(|one| one.0.to_string()).collect());
+        Ending::Done(ToolResult::text(answers.unwrap_or_else(|| "nothing".to_owned())))
+    });
+    let provider = ScriptedProvider::new("built-in").with(told);
+    let house = Plan { approver: Arc::new(ByRetry::default()), ..Default::default() }.house(provider).await;
+    let with_answers = ExecuteToolCommand {
+        answers: Some([("name".to_owned(), InputResponse("eve".into()))].into()),
+        ..command("told", json!({}))
+    };
+    let state = house.asked(with_answers).await;
+    let unanswered = ExecuteToolCommand { request_state: Some(state), ..command("told", json!({})) };
+    let state = house.asked(unanswered).await;
+    assert_eq!(house.told(retry(command("told", json!({})), &state, "yes")).await, r#""eve""#);
+    let state = house.asked(command("told", json!({}))).await;
+    assert_eq!(house.told(retry(command("told", json!({})), &state, "yes")).await, "nothing", "ours is ours");
+}
+
+#[tokio::test]
+async fn open_questions_are_bounded() {
+    let house = asking_by_retry().await;
+    let first = house.asked(command("write", json!({}))).await;
+    let mut last = String::new();
+    for _ in 0..64 {
+        last = house.asked(command("write", json!({}))).await;
+    }
+    assert!(house.told(retry(command("write", json!({})), &first, "yes")).await.starts_with("invalid_input"));
+    assert_eq!(house.told(retry(command("write", json!({})), &last, "yes")).await, "written");
+}
+
+#[tokio::test]
+async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_so() {
+    let approver =
+        ScriptedApprover::answering([Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] }]);
+    let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
+    assert_eq!(house.call("write", json!({})).await, "written");
+    assert_eq!(house.call("write", json!({"other": true})).await, "written");
+    let elsewhere = ExecuteToolCommand { session: "t".into(), ..command("write", json!({})) };
+    assert!(house.told(elsewhere).await.starts_with("permission_denied"));
+    let decisions: Vec<_> = house.log.rows().into_iter().map(|row| row.decision.unwrap()).collect();
+    assert_eq!(decisions[0].approved_by.as_deref(), Some("ann (session)"));
+    assert_eq!(
+        decisions[1].reason,
+        "the allow rule `Write(//w/a)` in what was approved in this session: to write /w/a"
+    );
+}
+
+#[tokio::test]
+async fn sending_is_approved_for_the_same_arguments_alone() {
+    let send =
+        ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
+    let approver = Arc::new(ScriptedApprover::answering([yes()]));
+    let plan = Plan { approver: approver.clone(), ..Default::default() };
+    let house = plan.house(ScriptedProvider::new("built-in").with(send)).await;
+    for _ in 0..2 {
+        assert_eq!(house.call("send", json!({"text": "hi"})).await, "sent");
+    }
+    assert!(house.call("send", json!({"text": "other"})).await.starts_with("refused permission_denied"));
+    let question = &approver.questions()[0];
+    assert_eq!((&question.parts[0].rule, question.parts[0].scopes.len()), (&None, 2));
+    let rows = house.log.rows();
+    let approved_by = rows[1].decision.as_ref().unwrap().approved_by.as_deref();
+    assert_eq!(approved_by, Some("what was approved in this session, for exactly this call"));
+}
+
+#[tokio::test]
+async fn what_a_rule_asks_about_is_asked_every_time() {
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Always] };
+    for rule in ["write", "Write(a)"] {
+        let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
+        let plan = Plan { rules: vec![(Effect::Ask, rule)], approver: approver.clone(), ..Default::default() };
+        let house = plan.house(provider()).await;
+        for _ in 0..2 {
+            assert_eq!(house.call("write", json!({})).await, "written");
+        }
+        assert!(house.call("write", json!({})).await.starts_with("refused"), "{rule}");
+        assert_eq!(approver.questions().len(), 3);
+        assert_eq!(approver.questions()[0].parts[0].scopes, [ApprovalScope::Once]);
+    }
+}
+
+#[tokio::test]
+async fn two_questions_about_the_same_call_are_two() {
+    let approver = Arc::new(ScriptedApprover::granting(2));
+    let house = Arc::new(Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await);
+    let (one, two) = tokio::join!(house.call("write", json!({})), house.call("write", json!({})));
+    assert_eq!((one.as_str(), two.as_str(), approver.questions().len()), ("written", "written", 2));
+}
+
+#[tokio::test]
+async fn an_answer_to_a_call_that_was_taken_back_grants_nothing() {
+    struct TooLate(CancelSignal);
+    #[async_trait]
+    impl Approver for TooLate {
+        async fn ask(&self, _: ApprovalRequest<'_>) -> Approval {
+            self.0.cancel(CancelReason::Client);
+            tokio::task::yield_now().await;
+            Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Always] }
+        }
+    }
+    let (cancel, store) = (CancelSignal::new(), Arc::new(InMemoryRuleStore::new()));
+    let plan = Plan { approver: Arc::new(TooLate(cancel.clone())), store: store.clone(), ..Default::default() };
+    let house = plan.house(provider()).await;
+    let told = house.told(ExecuteToolCommand { cancel, ..command("write", json!({})) }).await;
+    assert!(told.starts_with("cancelled"), "{told}");
+    assert_eq!(store.kept(), []);
 }

@@ -46,6 +46,8 @@ pub enum RuleOrigin {
     Environment(String),
     /// In the program that embeds Toolstead, or in Toolstead itself.
     Program,
+    /// Approved by a person, for as long as the session lasts.
+    Session,
 }
 
 impl fmt::Display for RuleOrigin {
@@ -55,6 +57,7 @@ impl fmt::Display for RuleOrigin {
             Self::CommandLine => f.write_str("the command line"),
             Self::Environment(name) => write!(f, "the environment variable {name}"),
             Self::Program => f.write_str("the program"),
+            Self::Session => f.write_str("what was approved in this session"),
         }
     }
 }

@@ -1,10 +1,16 @@
 //! Who answers when a rule says *ask*.
 
-use crate::{access::Access, permission::decision::Decision, principal::Principal, tool_call::ToolCall};
+use crate::{
+    access::Access,
+    client_profile::ClientProfile,
+    permission::decision::{Cause, Decision},
+    ports::caller::{Caller, InputRequest, InputResponse},
+    principal::Principal,
+    tool_call::ToolCall,
+};
 use async_trait::async_trait;
 
 /// One question: may this call, with these accesses, run?
-#[derive(Debug)]
 pub struct ApprovalRequest<'a> {
     /// The call. An answer is bound to its tool and the digest of its arguments, and is used once.
     pub call: &'a ToolCall,
@@ -17,15 +23,82 @@ pub struct ApprovalRequest<'a> {
     pub accesses: &'a [Access],
     /// The decision that led here, with its rule.
     pub decision: &'a Decision,
+    /// What somebody must say yes to, each part for itself; never empty.
+    pub parts: &'a [ApprovalPart],
+    /// What the client can do.
+    pub client: &'a ClientProfile,
+    /// The way to the client.
+    pub caller: &'a dyn Caller,
+    /// What the client answered to the question that [`Approval::Pending`] put to it, with a retry of this very call.
+    pub answer: Option<&'a InputResponse>,
+}
+
+impl std::fmt::Debug for ApprovalRequest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApprovalRequest")
+            .field("call", &self.call.id)
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One part of a call that somebody must say yes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApprovalPart {
+    /// What it touches; `None`: the call as a whole.
+    pub access: Option<Access>,
+    /// Why it is asked about.
+    pub cause: Cause,
+    /// The narrowest rule that would allow it, where there is one. It covers exactly what its text says, which is to be
+    /// shown where more than this once is offered.
+    pub rule: Option<String>,
+    /// For how long a yes may hold; the first is always [`ApprovalScope::Once`].
+    pub scopes: Vec<ApprovalScope>,
+}
+
+/// For how long a yes holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ApprovalScope {
+    /// For this call.
+    Once,
+    /// Until the session ends: by the part's rule, or without one for the same tool with the same arguments.
+    Session,
+    /// In this project, by the part's rule.
+    Project,
+    /// Everywhere, by the part's rule.
+    Always,
+}
+
+impl ApprovalScope {
+    /// All scopes, the narrowest first.
+    pub const ALL: &[Self] = &[Self::Once, Self::Session, Self::Project, Self::Always];
+
+    /// The scope as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Session => "session",
+            Self::Project => "project",
+            Self::Always => "always",
+        }
+    }
+
+    /// The scope of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|scope| scope.as_str() == text)
+    }
 }
 
 /// The answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Approval {
-    /// Run it, this once.
+    /// Run it.
     Granted {
         /// Who said so, for the audit trail.
         by: String,
+        /// For how long each part holds, in the order of [`ApprovalRequest::parts`]. What is missing, or was not offered,
+        /// is [`ApprovalScope::Once`].
+        scopes: Vec<ApprovalScope>,
     },
     /// Do not.
     Denied {
@@ -36,6 +109,15 @@ pub enum Approval {
     Unattended,
     /// Somebody was asked and did not answer in time. The call is refused.
     TimedOut,
+    /// This question is to be put to the client, who answers with a retry of the call (MCP 2026-07-28). Nothing has run.
+    Pending(InputRequest),
+}
+
+impl Approval {
+    /// A yes to every part, this once.
+    pub fn once(by: impl Into<String>) -> Self {
+        Self::Granted { by: by.into(), scopes: Vec::new() }
+    }
 }
 
 /// Puts the question to a person.

@@ -3,7 +3,7 @@
 use super::{lock, signal::Signal};
 use crate::{
     access::Access,
-    ports::approver::{Approval, ApprovalRequest, Approver},
+    ports::approver::{Approval, ApprovalPart, ApprovalRequest, Approver},
     tool_call::CallId,
 };
 use async_trait::async_trait;
@@ -31,6 +31,10 @@ pub struct ApprovalQuestion {
     pub accesses: Vec<Access>,
     /// Why it is asked.
     pub reason: String,
+    /// What must be said yes to.
+    pub parts: Vec<ApprovalPart>,
+    /// Whether the client's answer to an earlier question came along.
+    pub answered: bool,
 }
 
 #[derive(Debug)]
@@ -48,7 +52,7 @@ impl ScriptedApprover {
 
     /// An approver that says yes to so many questions, as `tester`.
     pub fn granting(questions: usize) -> Self {
-        Self::answering(std::iter::repeat_n(Approval::Granted { by: "tester".into() }, questions))
+        Self::answering(std::iter::repeat_n(Approval::once("tester"), questions))
     }
 
     /// Lets the question after those that are scripted wait until it is taken back.
@@ -83,6 +87,8 @@ impl Approver for ScriptedApprover {
             principal: request.principal.id().to_owned(),
             accesses: request.accesses.to_vec(),
             reason: request.decision.reason(),
+            parts: request.parts.to_vec(),
+            answered: request.answer.is_some(),
         });
         self.asked.raise();
         let answer = lock(&self.script).pop_front();
@@ -109,7 +115,9 @@ impl Drop for RaisedOnDrop<'_> {
 mod tests {
     use super::*;
     use crate::{
+        client_profile::ClientProfile,
         permission::{decision::Decision, policy::PermissionPolicy},
+        ports::caller::SilentCaller,
         principal::Principal,
         testing::{block_on::block_on, samples},
         tool_call::ToolCall,
@@ -130,7 +138,7 @@ mod tests {
     fn an_answer_is_used_once_and_nobody_answers_after_the_script() {
         let (call, decision) = asked();
         let approver = ScriptedApprover::granting(1);
-        let principal = Principal::local();
+        let (principal, client) = (Principal::local(), ClientProfile::without_protocol("test"));
         let ask = || {
             let request = ApprovalRequest {
                 call: &call,
@@ -138,10 +146,14 @@ mod tests {
                 principal: &principal,
                 accesses: &[],
                 decision: &decision,
+                parts: &[],
+                client: &client,
+                caller: &SilentCaller,
+                answer: None,
             };
             block_on(approver.ask(request))
         };
-        assert_eq!([ask(), ask()], [Approval::Granted { by: "tester".into() }, Approval::Unattended]);
+        assert_eq!([ask(), ask()], [Approval::once("tester"), Approval::Unattended]);
         assert_eq!(approver.questions()[1].tool, "send");
         block_on(approver.asked(2));
     }
@@ -150,7 +162,7 @@ mod tests {
     fn a_silent_approver_tells_that_its_question_was_taken_back() {
         let (call, decision) = asked();
         let approver = ScriptedApprover::granting(0).then_silent();
-        let principal = Principal::local();
+        let (principal, client) = (Principal::local(), ClientProfile::without_protocol("test"));
         {
             let request = ApprovalRequest {
                 call: &call,
@@ -158,6 +170,10 @@ mod tests {
                 principal: &principal,
                 accesses: &[],
                 decision: &decision,
+                parts: &[],
+                client: &client,
+                caller: &SilentCaller,
+                answer: None,
             };
             let mut asking = pin!(approver.ask(request));
             assert_eq!(asking.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);

@@ -86,6 +86,7 @@ impl Call {
             }),
             caller: Arc::new(Terminal),
             answers: None,
+            request_state: None,
             timeout: self.timeout.map(Duration::from_secs),
             cancel: cancel.clone(),
         };

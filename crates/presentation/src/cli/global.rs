@@ -95,7 +95,8 @@ impl Global {
     pub(super) async fn compose_for_call(&self, tool: &str) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
-        Ok(App::builder(config).servers(servers).approver(TerminalApprover::of_process()).build().await?)
+        let approver = TerminalApprover::of_process(config.approval_timeout);
+        Ok(App::builder(config).servers(servers).approver(approver).build().await?)
     }
 }
 

@@ -1,194 +1,210 @@
 //! Asks the person at the terminal.
 
-use super::output::visible;
+use crate::approval_question::{ApprovalQuestion, Row};
 use async_trait::async_trait;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::getpgrp,
+    termios::{
+        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
+    },
+};
 use std::{
-    fmt,
-    io::{self, BufRead, IsTerminal, Write},
-    sync::{Arc, Mutex, PoisonError},
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
-use tokio::sync::oneshot;
-use toolstead_domain::ports::approver::{Approval, ApprovalRequest, Approver, Unattended};
+use tokio::sync::{Mutex, oneshot};
+use toolstead_domain::ports::approver::{Approval, ApprovalRequest, ApprovalScope, Approver, Unattended};
 
-/// Nobody sits before a question for longer.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// As much of each argument is shown.
-const SHOWN_ARGUMENT: usize = 200;
+/// Who answered, for the audit trail.
+const PERSON: &str = "the person at the terminal";
+/// The width that every terminal has.
+const WIDTH: usize = 80;
+/// How often the one who reads looks whether somebody still waits for the answer.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const CTRL_C: u8 = 3;
+const CTRL_D: u8 = 4;
 
-/// Puts each question to stderr and reads the answer, a line, from stdin.
+/// Puts each question to a terminal and reads the answer from it, one key a part. One question at a time.
+///
+/// It is the controlling terminal and not standard input, which may be the arguments of the call.
+#[derive(Debug)]
 pub struct TerminalApprover {
-    streams: Arc<Mutex<Streams>>,
-}
-
-struct Streams {
-    input: Box<dyn BufRead + Send>,
-    output: Box<dyn Write + Send>,
-}
-
-impl fmt::Debug for TerminalApprover {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TerminalApprover").finish_non_exhaustive()
-    }
+    terminal: Arc<File>,
+    patience: Duration,
+    turn: Mutex<()>,
 }
 
 impl TerminalApprover {
-    /// Asks on the terminal of this process, if standard input and standard error are one.
-    pub fn of_process() -> Arc<dyn Approver> {
-        match io::stdin().is_terminal() && io::stderr().is_terminal() {
-            true => Arc::new(Self::new(io::BufReader::new(io::stdin()), io::stderr())),
-            false => Arc::new(Unattended),
+    /// Asks on the controlling terminal of this process, if there is one.
+    pub fn of_process(patience: Duration) -> Arc<dyn Approver> {
+        match OpenOptions::new().read(true).write(true).open("/dev/tty") {
+            Ok(terminal) => Arc::new(Self::new(terminal, patience)),
+            Err(_) => Arc::new(Unattended),
         }
     }
 
-    /// Asks here.
-    pub fn new(input: impl BufRead + Send + 'static, output: impl Write + Send + 'static) -> Self {
-        let streams = Streams { input: Box::new(input), output: Box::new(output) };
-        Self { streams: Arc::new(Mutex::new(streams)) }
+    /// Asks on this terminal, and waits so long for an answer.
+    pub fn new(terminal: File, patience: Duration) -> Self {
+        Self { terminal: Arc::new(terminal), patience, turn: Mutex::default() }
     }
 }
 
 #[async_trait]
 impl Approver for TerminalApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
-        let question = question(&request);
-        let streams = self.streams.clone();
-        let (sender, answer) = oneshot::channel();
-        // A read from a terminal cannot be called off, so it gets a thread that nobody waits for at the end.
-        std::thread::spawn(move || {
-            // The one who waited may be gone, and with him the question.
-            let _ = sender.send(put(&streams, &question));
-        });
-        match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(Ok(Ok(Some(true)))) => Approval::Granted { by: "the person at the terminal".into() },
-            Ok(Ok(Ok(Some(false)))) => Approval::Denied { by: "the person at the terminal".into() },
-            Ok(Ok(Ok(None) | Err(_)) | Err(_)) => Approval::Unattended,
+        let Some(question) = ApprovalQuestion::of(&request) else { return Approval::Unattended };
+        let asked = async {
+            let _turn = self.turn.lock().await;
+            let keys = Keys::of(self.terminal.clone())?;
+            let (sender, answer) = oneshot::channel();
+            let (terminal, given_up) = (self.terminal.clone(), keys.given_up.clone());
+            // A thread of its own: nobody waits for it at the end, and it looks by itself whether it is still wanted.
+            std::thread::spawn(move || drop(sender.send(put(&terminal, &question, &given_up))));
+            answer.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
+        };
+        match tokio::time::timeout(self.patience, asked).await {
+            Ok(Ok(Some(scopes))) => Approval::Granted { by: PERSON.into(), scopes },
+            Ok(Ok(None)) => Approval::Denied { by: PERSON.into() },
+            Ok(Err(error)) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "the terminal cannot be asked");
+                Approval::Unattended
+            }
             Err(_) => Approval::TimedOut,
         }
     }
 }
 
-/// Asks until the answer is one; `None` when the input ends.
-fn put(streams: &Mutex<Streams>, question: &str) -> io::Result<Option<bool>> {
-    let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
-    let Streams { input, output } = &mut *streams;
-    output.write_all(question.as_bytes())?;
-    loop {
-        output.write_all(b"Run it, this once? [y/N] ")?;
-        output.flush()?;
-        let mut line = String::new();
-        if input.read_line(&mut line)? == 0 {
-            return Ok(None);
+/// A terminal that gives key by key, without signals, for as long as this lives. Dropping it takes the question back.
+struct Keys {
+    terminal: Arc<File>,
+    before: Termios,
+    given_up: Arc<AtomicBool>,
+}
+
+impl Keys {
+    fn of(terminal: Arc<File>) -> io::Result<Self> {
+        // In the background the system would stop the process, and a person looks at something else.
+        if tcgetpgrp(&terminal).is_ok_and(|in_front| in_front != getpgrp()) {
+            return Err(io::Error::other("the terminal belongs to another program at the moment"));
         }
-        match line.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => return Ok(Some(true)),
-            "" | "n" | "no" => return Ok(Some(false)),
-            _ => output.write_all(b"Please answer `y` or `n`.\n")?,
-        }
+        let before = tcgetattr(&terminal)?;
+        let mut keys = before.clone();
+        // Ctrl-C is a key that says no, and not the end of the program.
+        keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+        keys.special_codes[SpecialCodeIndex::VMIN] = 1;
+        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
+        let keys_of_terminal = Self { terminal, before, given_up: Arc::default() };
+        tcsetattr(&keys_of_terminal.terminal, OptionalActions::Now, &keys)?;
+        // What was typed before the question was seen is no answer to it.
+        tcflush(&keys_of_terminal.terminal, QueueSelector::IFlush)?;
+        Ok(keys_of_terminal)
     }
 }
 
-/// The tool, what it would touch, with what, and why somebody is asked. Nothing in it can move the cursor.
-fn question(request: &ApprovalRequest<'_>) -> String {
-    let mut text = format!("\n`{}` wants to run:\n", request.call.tool.name());
-    // On one line each, so that nothing in a path or a command can pass for a line of ours.
-    let one_line = |text: String| text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t");
-    for access in request.accesses {
-        text.push_str(&format!("  {}\n", one_line(access.to_string())));
+impl Drop for Keys {
+    fn drop(&mut self) {
+        self.given_up.store(true, Ordering::SeqCst);
+        // A terminal that is gone needs nothing any more.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
-    for (name, value) in &request.call.arguments {
-        let value = value.to_string();
-        let more = value.chars().count().saturating_sub(SHOWN_ARGUMENT);
-        let shown: String = value.chars().take(SHOWN_ARGUMENT).collect();
-        let more = if more > 0 { format!("… {more} more characters") } else { String::new() };
-        text.push_str(&format!("  with {}: {shown}{more}\n", one_line(name.clone())));
+}
+
+/// Asks about each part; `None` for a no.
+fn put(terminal: &File, question: &ApprovalQuestion, given_up: &AtomicBool) -> io::Result<Option<Vec<ApprovalScope>>> {
+    let mut output = terminal;
+    output.write_all(shown(question).as_bytes())?;
+    let mut scopes = Vec::new();
+    for (index, row) in question.rows.iter().enumerate() {
+        let choices: Vec<String> = std::iter::once("[d]eny".to_owned())
+            .chain(row.scopes.iter().map(|scope| format!("[{}]{}", &scope.as_str()[..1], &scope.as_str()[1..])))
+            .collect();
+        write!(output, "{}. {}? ", index + 1, choices.join(" "))?;
+        output.flush()?;
+        let scope = loop {
+            let key = key(terminal, given_up)?;
+            match chosen(key, &row.scopes) {
+                Some(chosen) => break chosen,
+                None => output.write_all(b"\x07")?,
+            }
+        };
+        writeln!(output, "{}", scope.map_or("deny", ApprovalScope::as_str))?;
+        match scope {
+            Some(scope) => scopes.push(scope),
+            None => return Ok(None),
+        }
     }
-    for reference in request.references {
-        text.push_str(&format!("  where {}\n", one_line(reference.clone())));
+    Ok(Some(scopes))
+}
+
+/// What a key says; `None` for one that says nothing here. Enter says no.
+fn chosen(key: u8, scopes: &[ApprovalScope]) -> Option<Option<ApprovalScope>> {
+    match key.to_ascii_lowercase() {
+        b'd' | b'n' | b'\r' | b'\n' | CTRL_C | CTRL_D => Some(None),
+        b'y' => Some(Some(ApprovalScope::Once)),
+        key => scopes.iter().copied().find(|scope| scope.as_str().as_bytes().first() == Some(&key)).map(Some),
     }
-    text.push_str(&format!("  asked because of this: {}\n", one_line(request.decision.reason())));
-    visible(&text)
+}
+
+/// The next key. An end of input is an error: nobody is there.
+fn key(mut terminal: &File, given_up: &AtomicBool) -> io::Result<u8> {
+    loop {
+        if given_up.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let mut ready = [PollFd::new(terminal, PollFlags::IN)];
+        match poll(&mut ready, Some(&GLANCE)) {
+            Ok(0) | Err(Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut one = [0];
+        return match terminal.read(&mut one)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(one[0]),
+        };
+    }
+}
+
+/// The question in lines of at most [`WIDTH`] characters. Only our own lines begin at the left edge.
+fn shown(question: &ApprovalQuestion) -> String {
+    let mut text = String::from("\n");
+    wrapped(&mut text, "", &question.heading);
+    for (index, Row { what, why, covers, .. }) in question.rows.iter().enumerate() {
+        wrapped(&mut text, &format!("{}. ", index + 1), what);
+        wrapped(&mut text, "   Why: ", why);
+        if let Some(covers) = covers {
+            wrapped(&mut text, "   For longer than once: ", covers);
+        }
+    }
+    for fact in &question.facts {
+        wrapped(&mut text, "", fact);
+    }
+    text
+}
+
+/// The line behind its label; what does not fit goes on further to the right.
+fn wrapped(text: &mut String, label: &str, line: &str) {
+    let width = |c: char| if c.is_ascii() { 1 } else { 2 };
+    let mut column = label.chars().count();
+    text.push_str(label);
+    for c in line.chars() {
+        // A wide character takes two columns; one that only may be wide leaves a column free.
+        if column + width(c) > WIDTH {
+            text.push_str("\n      ");
+            column = 6;
+        }
+        text.push(c);
+        column += width(c);
+    }
+    text.push('\n');
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-    use toolstead_domain::{
-        access::{Access, PathAccess},
-        permission::policy::PermissionPolicy,
-        principal::Principal,
-        testing::samples,
-        tool_call::ToolCall,
-        workspace_roots::WorkspaceRoots,
-    };
-
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    async fn asked(typed: &'static str) -> (Approval, String) {
-        let tool = Arc::new(samples::tool("write_file"));
-        let roots = WorkspaceRoots { write: vec!["/w".into()], ..WorkspaceRoots::default() };
-        let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };
-        let accesses = [Access::WritePath(PathAccess::plain("/w/a\u{1b}[2J.txt"))];
-        let arguments = json!({"path": "a", "content": "x"}).as_object().unwrap().clone();
-        let decision = policy.decide(&tool, &arguments, &accesses);
-        let call = ToolCall {
-            tool,
-            called_as: "Write".into(),
-            arguments,
-            ..samples::call(1, samples::tool("write_file"), Value::Null)
-        };
-        let written = Written::default();
-        let approver = TerminalApprover::new(typed.as_bytes(), written.clone());
-        let request = ApprovalRequest {
-            call: &call,
-            references: &["`/content` is the stored output `o1`".into()],
-            principal: &Principal::local(),
-            accesses: &accesses,
-            decision: &decision,
-        };
-        let answer = approver.ask(request).await;
-        let shown = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-        (answer, shown)
-    }
-
-    #[tokio::test]
-    async fn the_question_shows_what_would_be_touched_and_why() {
-        let (answer, shown) = asked("maybe\nY\n").await;
-        assert_eq!(answer, Approval::Granted { by: "the person at the terminal".into() });
-        insta::assert_snapshot!(shown, @r#"
-        `write_file` wants to run:
-          write /w/a\u{1b}[2J.txt
-          with path: "a"
-          with content: "x"
-          where `/content` is the stored output `o1`
-          asked because of this: changes of files are asked about by default: to write /w/a\u{1b}[2J.txt
-        Run it, this once? [y/N] Please answer `y` or `n`.
-        Run it, this once? [y/N]
-        "#);
-    }
-
-    #[tokio::test]
-    async fn only_a_yes_is_a_yes() {
-        let denied = Approval::Denied { by: "the person at the terminal".into() };
-        for (typed, answer) in
-            [("yes\n", None), ("n\n", Some(&denied)), ("\n", Some(&denied)), ("", Some(&Approval::Unattended))]
-        {
-            let (given, _) = asked(typed).await;
-            match answer {
-                Some(answer) => assert_eq!(given, *answer, "{typed:?}"),
-                None => assert!(matches!(given, Approval::Granted { .. }), "{typed:?}"),
-            }
-        }
-    }
-}
+mod tests;

@@ -20,6 +20,8 @@ pub enum LayerKind {
     User,
     /// The project's file.
     Project,
+    /// A person's own file in the project, `toolstead.local.toml`.
+    Local,
     /// The file of `--config`.
     Chosen,
     /// `TOOLSTEAD_…`.
@@ -36,6 +38,7 @@ impl LayerKind {
             Self::Administrator => "administrator",
             Self::User => "user",
             Self::Project => "project",
+            Self::Local => "local to the project",
             Self::Chosen => "--config",
             Self::Environment => "environment",
             Self::Flags => "command line",

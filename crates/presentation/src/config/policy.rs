@@ -134,7 +134,7 @@ fn origin_of(origin: &RuleOrigin) -> Origin {
         RuleOrigin::File(path, line) => Origin::File(path.as_path().into(), *line),
         RuleOrigin::CommandLine => Origin::Flag("--allow"),
         RuleOrigin::Environment(name) => Origin::Environment(name.as_str().into()),
-        RuleOrigin::Program => Origin::Default,
+        RuleOrigin::Program | RuleOrigin::Session => Origin::Default,
     }
 }
 

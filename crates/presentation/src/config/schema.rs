@@ -132,6 +132,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["permissions", "deny"], Kind::Rules(Effect::Deny), Sum, Counts, Some("[]"), "Rules of calls that never run."),
     key(&["permissions", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Files of other programs whose rules count as if they stood here: settings of Claude Code, configurations of kodelet and clai, and blocks of tools in YAML."),
     key(&["permissions", "read_only_commands"], Kind::Boolean, Strictest(Strictness::False), Waits, Some("false"), "Common commands that only read, such as `ls`, `cat`, `grep` and `git status`, run without asking."),
+    key(&["permissions", "approval_timeout"], whole(DAY), Capped, SMALLER, Some("300"), "Seconds that a person has to answer when a call is asked about. Then the call is refused."),
     key(&["tools", "select"], Kind::Selection, Steps, Narrows, None, "The tools that are offered, as with `--tools`: `\"a,b\"` replaces the choice, `\"+a,-b\"` adjusts it, `\"\"` is none. A list of the same words works too."),
     key(&["tools", "*", "allowed_commands"], Kind::Texts, Sum, Waits, None, "Commands that run without asking: each `c` is the allow rules `Bash(c)` and `Bash(c *)`. For shell tools."),
     key(&["tools", "*", "denied_commands"], Kind::Texts, Sum, Counts, None, "Commands that never run: each `c` is the deny rules `Bash(c)` and `Bash(c *)`. For shell tools."),

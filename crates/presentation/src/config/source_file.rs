@@ -9,6 +9,8 @@ use std::{
     sync::Arc,
 };
 
+/// The name of a person's own file in a project, without its ending.
+pub(super) const LOCAL_STEM: &str = "toolstead.local";
 /// No configuration is larger.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -90,6 +92,7 @@ pub(super) fn discover(folders: &Folders) -> (Vec<SourceFile>, Vec<Problem>) {
     }
     // The nearest one counts.
     project_folders(folders).iter().any(|folder| look(LayerKind::Project, folder, "toolstead"));
+    project_folders(folders).iter().any(|folder| look(LayerKind::Local, folder, LOCAL_STEM));
     (files, problems)
 }
 

@@ -3,6 +3,7 @@
 use super::{
     McpServer,
     answer::Answer,
+    capability::Capability,
     protocol_error::{invalid_params, missing_capabilities, of_failure, of_kind},
     tool_result_wire::{ToolResultWire, with_error_kind},
 };
@@ -47,6 +48,7 @@ pub(super) struct ToolCallRequest {
     tool: String,
     arguments: Value,
     answers: Option<InputResponses>,
+    state: Option<String>,
     meta: Map<String, Value>,
 }
 
@@ -55,7 +57,7 @@ impl ToolCallRequest {
     /// that do not fit.
     ///
     /// # Errors
-    /// -32602 without a tool's name, or with answers that are no object.
+    /// -32602 without a tool's name, with answers that are no object, or a state that is no text.
     pub(super) fn parse(params: &mut Map<String, Value>, meta: Map<String, Value>) -> Result<Self, RpcError> {
         let Some(Value::String(tool)) = params.swap_remove("name") else {
             return Err(invalid_params("`name` must be the name of a tool, as a text"));
@@ -67,8 +69,13 @@ impl ToolCallRequest {
             }
             Some(_) => return Err(invalid_params("`inputResponses` must be an object")),
         };
+        let state = match params.swap_remove("requestState") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(state)) => Some(state),
+            Some(_) => return Err(invalid_params("`requestState` must be the text that came with the questions")),
+        };
         let arguments = params.swap_remove("arguments").unwrap_or_default();
-        Ok(Self { tool, arguments, answers, meta })
+        Ok(Self { tool, arguments, answers, state, meta })
     }
 }
 
@@ -93,6 +100,7 @@ impl McpServer {
             client: client.profile,
             caller,
             answers: request.answers,
+            request_state: request.state,
             timeout: None,
             cancel,
         };
@@ -185,47 +193,6 @@ fn wire(question: InputRequest) -> Value {
     }
 }
 
-/// What a client must have declared to be asked something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Capability {
-    Elicitation,
-    UrlElicitation,
-    Sampling,
-    Roots,
-}
-
-impl Capability {
-    fn of(question: &InputRequest) -> Option<Self> {
-        match question.method.as_str() {
-            "elicitation/create" if question.params["mode"] == "url" => Some(Self::UrlElicitation),
-            "elicitation/create" => Some(Self::Elicitation),
-            "sampling/createMessage" => Some(Self::Sampling),
-            "roots/list" => Some(Self::Roots),
-            _ => None,
-        }
-    }
-
-    fn is_declared(self, declared: &Map<String, Value>) -> bool {
-        match self {
-            Self::Elicitation => declared.contains_key("elicitation"),
-            Self::UrlElicitation => declared.get("elicitation").is_some_and(|modes| modes.get("url").is_some()),
-            Self::Sampling => declared.contains_key("sampling"),
-            Self::Roots => declared.contains_key("roots"),
-        }
-    }
-
-    /// As MCP's `ClientCapabilities` would declare it.
-    fn as_object(self) -> Map<String, Value> {
-        let (name, value) = match self {
-            Self::Elicitation => ("elicitation", json!({})),
-            Self::UrlElicitation => ("elicitation", json!({"url": {}})),
-            Self::Sampling => ("sampling", json!({})),
-            Self::Roots => ("roots", json!({})),
-        };
-        Map::from_iter([(name.to_owned(), value)])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,7 +255,12 @@ mod tests {
 
     #[test]
     fn a_call_needs_a_name() {
-        for params in [json!({}), json!({"name": 1}), json!({"name": "x", "inputResponses": []})] {
+        for params in [
+            json!({}),
+            json!({"name": 1}),
+            json!({"name": "x", "inputResponses": []}),
+            json!({"name": "x", "requestState": 1}),
+        ] {
             let mut params = params.as_object().unwrap().clone();
             assert_eq!(ToolCallRequest::parse(&mut params, Map::new()).unwrap_err().code, -32602);
         }

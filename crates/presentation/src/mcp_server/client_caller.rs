@@ -1,19 +1,31 @@
 //! The way back to an MCP client while its call runs.
 
-use super::log_threshold::LogThreshold;
+use super::{
+    capability::Capability,
+    log_threshold::LogThreshold,
+    questions::{OpenQuestion, Questions},
+};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tokio::sync::Notify;
 use toolstead_application::cancel_signal::CancelSignal;
-use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress};
+use toolstead_domain::{
+    client_profile::ClientProfile,
+    ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+};
 use toolstead_infrastructure::mcp::wire::lines::LineSender;
 
 /// Notifications that may wait for a slow HTTP client, of one call.
 const WAITING_NOTIFICATIONS: usize = 64;
+/// Questions that one call may ask, one after the other. A tool that asks more wears a person out.
+const MAX_QUESTIONS: usize = 32;
 
 /// Turns a call's progress and logs into notifications. It never blocks the call: where the client is slow, progress
 /// coalesces to its latest value and logs are dropped.
@@ -24,7 +36,16 @@ pub(super) struct ClientCaller {
     threshold: LogThreshold,
     cancel: CancelSignal,
     outlet: Outlet,
+    /// `None`: this client takes no requests.
+    asking: Option<Asking>,
     state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct Asking {
+    questions: Arc<Questions>,
+    client: Arc<ClientProfile>,
+    asked: AtomicUsize,
 }
 
 /// Where notifications go.
@@ -55,7 +76,14 @@ impl ClientCaller {
         outlet: Outlet,
     ) -> Self {
         let state = State { open: true, reported: f64::NEG_INFINITY, unsent: None, waiting: VecDeque::new() };
-        Self { progress_token, threshold, cancel, outlet, state: Mutex::new(state) }
+        Self { progress_token, threshold, cancel, outlet, asking: None, state: Mutex::new(state) }
+    }
+
+    /// Lets the call ask the client, as far as it declared that it answers. For clients up to MCP 2025-11-25; later ones
+    /// take no requests.
+    pub(super) fn asking(mut self, questions: Arc<Questions>, client: Arc<ClientProfile>) -> Self {
+        self.asking = Some(Asking { questions, client, asked: AtomicUsize::new(0) });
+        self
     }
 
     /// The next notification of this call, for [`Outlet::Response`]. Never returns once there can be none. Cancel-safe.
@@ -157,8 +185,57 @@ impl Caller for ClientCaller {
         self.offer(&mut state, notification("notifications/message", params));
     }
 
-    async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
-        Err(NotAnswered::Unsupported)
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        let asking = self.asking.as_ref().ok_or(NotAnswered::Unsupported)?;
+        let capability = Capability::of(&request).ok_or(NotAnswered::Unsupported)?;
+        if !capability.is_declared(&asking.client.capabilities)
+            || asking.asked.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS
+        {
+            return Err(NotAnswered::Unsupported);
+        }
+        let open = asking.questions.open().ok_or(NotAnswered::Unsupported)?;
+        let mut message = json!({"jsonrpc": "2.0", "id": open.id.to_value(), "method": request.method});
+        if !request.params.is_null() {
+            message["params"] = request.params;
+        }
+        let message = message.to_string().into_bytes();
+        let mut asked = Asked { caller: self, open, answered: false };
+        match &self.outlet {
+            Outlet::Lines(lines) => lines.send(message).await.map_err(|_| NotAnswered::Gone)?,
+            Outlet::Response(news) => {
+                self.listening().ok_or(NotAnswered::Gone)?.waiting.push_back(message);
+                news.notify_one();
+            }
+            Outlet::Nowhere => return Err(NotAnswered::Unsupported),
+        }
+        let outcome = asked.open.answered().await.ok_or(NotAnswered::Gone)?;
+        asked.answered = true;
+        outcome.map(InputResponse).map_err(|error| {
+            tracing::debug!(%error, "the client did not take a question");
+            NotAnswered::Unsupported
+        })
+    }
+}
+
+/// A question on its way.
+struct Asked<'a> {
+    caller: &'a ClientCaller,
+    open: OpenQuestion,
+    answered: bool,
+}
+
+impl Drop for Asked<'_> {
+    /// Nobody waits for the answer any more, and the client need not ask on.
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        let mut state = self.caller.lock();
+        if state.open {
+            let params = [("requestId", self.open.id.to_value()), ("reason", "nobody waits for the answer".into())];
+            let params = params.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+            self.caller.offer(&mut state, notification("notifications/cancelled", params));
+        }
     }
 }
 

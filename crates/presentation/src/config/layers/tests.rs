@@ -9,6 +9,7 @@ const KINDS: &[LayerKind] = &[
     LayerKind::Administrator,
     LayerKind::User,
     LayerKind::Project,
+    LayerKind::Local,
     LayerKind::Environment,
     LayerKind::Flags,
 ];
@@ -49,7 +50,7 @@ fn entry() -> impl Strategy<Value = (Vec<String>, Value)> {
 }
 
 fn layer(kind: LayerKind) -> impl Strategy<Value = Layer> {
-    let doubtful = matches!(kind, LayerKind::Project | LayerKind::Foreign(_));
+    let doubtful = matches!(kind, LayerKind::Project | LayerKind::Local | LayerKind::Foreign(_));
     let said = prop::collection::vec(entry(), 0..8).prop_map(|all| all.into_iter().collect::<BTreeMap<_, _>>());
     (said, any::<bool>()).prop_map(move |(said, trusted)| {
         let entry = |(path, value): (Vec<String>, Value)| {

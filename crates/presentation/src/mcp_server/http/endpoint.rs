@@ -64,7 +64,7 @@ impl Endpoint {
         Self {
             gate: Gate::new(&settings),
             mirrored: MirroredHeaders::new(server.app.registry.clone()),
-            sessions: Sessions::new(&settings, ending.clone()),
+            sessions: Sessions::new(&settings, ending.clone(), server.app.permissions.clone()),
             room: Arc::new(Semaphore::new(settings.max_in_flight)),
             ending,
             draining: AtomicBool::new(false),
@@ -155,8 +155,8 @@ impl Endpoint {
                 Ok(Generation::Modern) => accepted(),
                 Err(refusal) => refusal,
             },
-            Ok(Message::Response { .. }) => match generation {
-                Ok(Generation::Legacy) => self.client_response(holder, &head.headers),
+            Ok(Message::Response { id, outcome }) => match generation {
+                Ok(Generation::Legacy) => self.client_response(holder, &head.headers, &id, outcome),
                 Ok(Generation::Modern) => text(StatusCode::BAD_REQUEST, "clients of 2026-07-28 send no responses"),
                 Err(refusal) => refusal,
             },

@@ -1,7 +1,7 @@
 //! The sessions of clients up to MCP 2025-11-25 (basic/transports, "Session Management").
 
 use super::settings::HttpSettings;
-use crate::mcp_server::{call_tool::Client, in_flight::InFlight, log_threshold::LogThreshold};
+use crate::mcp_server::{call_tool::Client, in_flight::InFlight, log_threshold::LogThreshold, questions::Questions};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{
@@ -12,6 +12,7 @@ use std::{
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use toolstead_application::permission_book::PermissionBook;
 use toolstead_domain::{
     client_profile::{ClientProfile, LogLevel},
     principal::Principal,
@@ -30,6 +31,7 @@ pub(super) struct Sessions {
     turns: usize,
     ending: CancellationToken,
     random: SystemRandom,
+    permissions: Arc<PermissionBook>,
 }
 
 /// One session.
@@ -39,10 +41,13 @@ pub(super) struct HttpSession {
     principal: Principal,
     pub(super) threshold: LogThreshold,
     pub(super) in_flight: Arc<InFlight>,
+    pub(super) questions: Arc<Questions>,
     /// Who may run next.
     pub(super) turns: Semaphore,
     /// Given when the session is over.
     closed: CancellationToken,
+    /// Where the session's approvals are forgotten when it is gone.
+    permissions: Arc<PermissionBook>,
     state: Mutex<State>,
 }
 
@@ -71,7 +76,7 @@ pub(super) enum NotOpened {
 
 impl Sessions {
     /// No sessions yet. All streams of sessions end with `ending`.
-    pub(super) fn new(settings: &HttpSettings, ending: CancellationToken) -> Self {
+    pub(super) fn new(settings: &HttpSettings, ending: CancellationToken, permissions: Arc<PermissionBook>) -> Self {
         Self {
             by_id: Mutex::default(),
             limit: settings.max_sessions,
@@ -79,6 +84,7 @@ impl Sessions {
             turns: settings.max_in_flight_per_session,
             ending,
             random: SystemRandom::new(),
+            permissions,
         }
     }
 
@@ -98,6 +104,8 @@ impl Sessions {
             principal,
             threshold: LogThreshold::session(),
             in_flight: Arc::default(),
+            questions: Arc::default(),
+            permissions: self.permissions.clone(),
             turns: Semaphore::new(self.turns),
             closed: self.ending.child_token(),
             state: Mutex::new(state),
@@ -203,6 +211,12 @@ impl Deref for SessionInUse {
     }
 }
 
+impl Drop for HttpSession {
+    fn drop(&mut self) {
+        self.permissions.forget(&self.principal, &self.id);
+    }
+}
+
 impl Drop for SessionInUse {
     fn drop(&mut self) {
         let mut state = self.0.lock();
@@ -214,13 +228,15 @@ impl Drop for SessionInUse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolstead_domain::ports::rule_store::NoRuleStore;
     use toolstead_infrastructure::mcp::wire::message::Id;
 
     const IDLE: Duration = Duration::from_secs(60);
 
     fn sessions(max_sessions: usize) -> Sessions {
         let settings = HttpSettings { max_sessions, session_idle: IDLE, ..HttpSettings::default() };
-        Sessions::new(&settings, CancellationToken::new())
+        let permissions = PermissionBook::new(Arc::default(), Arc::new(NoRuleStore));
+        Sessions::new(&settings, CancellationToken::new(), Arc::new(permissions))
     }
 
     fn profile() -> ClientProfile {

@@ -13,6 +13,7 @@ use crate::mcp_server::{
     list_changes::ListChanges,
     log_threshold::LogThreshold,
     protocol_error::{invalid_request, method_not_found, of_session, overloaded},
+    questions::Questions,
     request_meta::{RequestMeta, log_level},
     subscription::Subscription,
 };
@@ -51,6 +52,7 @@ pub(super) struct Connection {
     profile: Arc<ClientProfile>,
     threshold: LogThreshold,
     in_flight: Arc<InFlight>,
+    questions: Arc<Questions>,
     turns: Arc<Semaphore>,
     room: Arc<Semaphore>,
     subscriptions: Arc<Semaphore>,
@@ -75,6 +77,7 @@ impl Connection {
             profile: Arc::new(ClientProfile::without_protocol("")),
             threshold: LogThreshold::session(),
             in_flight: Arc::default(),
+            questions: Arc::default(),
             turns: Arc::new(Semaphore::new(settings.max_in_flight)),
             room: Arc::new(Semaphore::new(settings.max_waiting_bytes.min(Semaphore::MAX_PERMITS))),
             subscriptions: Arc::new(Semaphore::new(MAX_SUBSCRIPTIONS)),
@@ -97,8 +100,8 @@ impl Connection {
                 self.notification(&method, &params);
                 Ok(())
             }
-            Ok(Message::Response { id, .. }) => {
-                tracing::debug!(%id, "the client answered what nobody asked");
+            Ok(Message::Response { id, outcome }) => {
+                self.questions.answer(&id, outcome);
                 Ok(())
             }
             // What was meant as an answer or a notification is not answered, however wrong it is.
@@ -297,11 +300,19 @@ impl Connection {
     ) -> Result<Option<Answer>, RpcError> {
         let request = ToolCallRequest::parse(&mut params, meta.rest)?;
         let pending = self.begin(id, bytes)?;
+        let caller = ClientCaller::new(
+            meta.progress_token,
+            threshold,
+            pending.running.cancel.clone(),
+            Outlet::Lines(self.lines.clone()),
+        );
+        let caller = Arc::new(match self.generation {
+            Some(Generation::Legacy) => caller.asking(self.questions.clone(), profile.clone()),
+            Some(Generation::Modern) | None => caller,
+        });
         let client = Client { principal: self.session.principal.clone(), session: self.session.id.clone(), profile };
         let (server, lines, turns) = (self.server.clone(), self.lines.clone(), self.turns.clone());
         let cancel = pending.running.cancel.clone();
-        let outlet = Outlet::Lines(lines.clone());
-        let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet));
         self.tasks.spawn(async move {
             let Pending { running, _room } = pending;
             // A call that is taken back while it waits takes the path as well, which records it and does not run it.
@@ -391,6 +402,7 @@ impl Connection {
             }
         }
         self.session.closed();
+        self.server.app.permissions.forget(&self.session.principal, &self.session.id);
     }
 }
 

@@ -27,7 +27,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::{
     headers::SESSION_ID,
-    message::{Id, error_response},
+    message::{Id, RpcError, error_response},
 };
 
 impl Endpoint {
@@ -86,7 +86,9 @@ impl Endpoint {
         };
         let running = session.in_flight.begin_beside(id);
         let (cancel, threshold) = (running.cancel.clone(), session.threshold.clone());
-        let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept)));
+        let client = session.client();
+        let caller = ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept));
+        let caller = Arc::new(caller.asking(session.questions.clone(), client.profile.clone()));
         let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
         let work = async move {
             let _room = room;
@@ -151,10 +153,19 @@ impl Endpoint {
         }
     }
 
-    /// An answer to a question. Nobody here asks any, so there is nothing that it could answer.
-    pub(super) fn client_response(&self, holder: &TokenHolder, headers: &HeaderMap) -> Response<Body> {
+    /// An answer to a question of one of the session's calls.
+    pub(super) fn client_response(
+        &self,
+        holder: &TokenHolder,
+        headers: &HeaderMap,
+        id: &Id,
+        outcome: Result<Value, RpcError>,
+    ) -> Response<Body> {
         match self.session(holder, headers) {
-            Ok(_) => accepted(),
+            Ok(session) => {
+                session.questions.answer(id, outcome);
+                accepted()
+            }
             Err(missing) => missing.response(),
         }
     }

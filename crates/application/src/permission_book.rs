@@ -1,0 +1,269 @@
+//! The policy in force, with what people approved on top of it.
+
+use arc_swap::ArcSwap;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use toolstead_domain::{
+    access::{Access, Clarity, PathAccess},
+    permission::{
+        path_pattern::PatternBase,
+        policy::PermissionPolicy,
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    ports::{
+        approver::{ApprovalPart, ApprovalScope},
+        rule_store::RuleStore,
+    },
+    principal::Principal,
+    tool::Tool,
+    tool_name::ToolName,
+    workspace_roots::WorkspaceRoots,
+};
+
+/// Sessions whose approvals are kept. The one that was not used for longest is forgotten, and asks again.
+const MAX_SESSIONS: usize = 1024;
+/// Approvals that are kept of one session, of either kind. The oldest is forgotten.
+const MAX_APPROVALS: usize = 256;
+
+/// The policy of each session: the configured one, with the allow rules that people approved. They never get past a deny
+/// or ask rule, or a mode: nothing but allow rules is ever added.
+pub struct PermissionBook {
+    policy: ArcSwap<PermissionPolicy>,
+    store: Arc<dyn RuleStore>,
+    sessions: Mutex<Sessions>,
+}
+
+/// Which call an approval without a rule belongs to: the tool, and the digest of all of its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallIdentity {
+    /// The name that rules know the tool by.
+    pub tool: ToolName,
+    /// SHA-256 of the arguments, whatever the order of their keys.
+    pub digest: String,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    by_key: HashMap<(Principal, Arc<str>), SessionApprovals>,
+    uses: u64,
+}
+
+#[derive(Debug, Default)]
+struct SessionApprovals {
+    rules: VecDeque<Arc<PermissionRule>>,
+    exact: VecDeque<(CallIdentity, Access)>,
+    /// The policy with the rules, and what it was joined from.
+    joined: Option<(Arc<PermissionPolicy>, Arc<PermissionPolicy>)>,
+    used: u64,
+}
+
+impl std::fmt::Debug for PermissionBook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PermissionBook").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+impl PermissionBook {
+    /// A book that begins with this policy. What is approved for longer than a session goes to the store.
+    pub fn new(policy: Arc<PermissionPolicy>, store: Arc<dyn RuleStore>) -> Self {
+        Self { policy: ArcSwap::new(policy), store, sessions: Mutex::default() }
+    }
+
+    /// The policy for calls of a session.
+    pub fn policy_of(&self, principal: &Principal, session: &Arc<str>) -> Arc<PermissionPolicy> {
+        let policy = self.policy.load_full();
+        let mut sessions = self.lock();
+        if sessions.by_key.is_empty() {
+            return policy;
+        }
+        match sessions.find(principal, session) {
+            Some(approvals) if !approvals.rules.is_empty() => approvals.join(policy),
+            _ => policy,
+        }
+    }
+
+    /// Whether this access of this very call was approved in the session, where no rule could say so.
+    pub fn is_approved(
+        &self,
+        principal: &Principal,
+        session: &Arc<str>,
+        call: &CallIdentity,
+        access: Option<&Access>,
+    ) -> bool {
+        let Some(access) = access else { return false };
+        let mut sessions = self.lock();
+        sessions
+            .find(principal, session)
+            .is_some_and(|approvals| approvals.exact.iter().any(|(known, part)| known == call && part == access))
+    }
+
+    /// For how long a part may be approved: by a rule, or without one for the same call in the same session.
+    ///
+    /// What is kept beyond a session counts for everybody, so only the person at this machine can have it kept.
+    pub fn scopes(&self, principal: &Principal, has_rule: bool) -> Vec<ApprovalScope> {
+        let is_offered = |scope: &ApprovalScope| match scope {
+            ApprovalScope::Once | ApprovalScope::Session => true,
+            ApprovalScope::Project | ApprovalScope::Always => {
+                has_rule && *principal == Principal::local() && self.store.keeps(*scope)
+            }
+        };
+        ApprovalScope::ALL.iter().copied().filter(is_offered).collect()
+    }
+
+    /// Remembers a yes to a part of a call for as long as it was given, and says for how long it holds. A scope that was
+    /// not offered is once; a rule that cannot be kept holds for the session.
+    pub async fn remember(
+        &self,
+        principal: &Principal,
+        session: &Arc<str>,
+        call: &CallIdentity,
+        part: &ApprovalPart,
+        scope: ApprovalScope,
+    ) -> ApprovalScope {
+        if !part.scopes.contains(&scope) {
+            return ApprovalScope::Once;
+        }
+        match (scope, &part.rule, &part.access) {
+            (ApprovalScope::Once, ..) | (_, None, None) => ApprovalScope::Once,
+            (_, None, Some(access)) => {
+                let approved = (call.clone(), access.clone());
+                bounded_push(&mut self.lock().of(principal, session).exact, approved);
+                ApprovalScope::Session
+            }
+            (ApprovalScope::Session, Some(rule), _) => self.remember_in_session(principal, session, rule),
+            (ApprovalScope::Project | ApprovalScope::Always, Some(rule), _) => match self.store.keep(rule, scope).await
+            {
+                Ok(origin) => {
+                    self.add(rule, origin);
+                    scope
+                }
+                Err(error) => {
+                    tracing::warn!(%rule, %error, "an approval holds for this session only");
+                    self.remember_in_session(principal, session, rule)
+                }
+            },
+        }
+    }
+
+    /// Forgets what was approved in a session that is over.
+    pub fn forget(&self, principal: &Principal, session: &Arc<str>) {
+        self.lock().by_key.remove(&(principal.clone(), session.clone()));
+    }
+
+    fn remember_in_session(&self, principal: &Principal, session: &Arc<str>, rule: &str) -> ApprovalScope {
+        let Some(rule) = allowing(rule, RuleOrigin::Session) else { return ApprovalScope::Once };
+        let mut sessions = self.lock();
+        let approvals = sessions.of(principal, session);
+        bounded_push(&mut approvals.rules, rule);
+        approvals.joined = None;
+        ApprovalScope::Session
+    }
+
+    /// Puts a rule in force for everybody from the next call on.
+    fn add(&self, rule: &str, origin: RuleOrigin) {
+        let Some(rule) = allowing(rule, origin) else { return };
+        self.policy.rcu(|policy| {
+            let mut policy = PermissionPolicy::clone(policy);
+            if !policy.rules.contains(&rule) {
+                policy.rules.push(rule.clone());
+            }
+            policy
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        // Nothing panics while it is held.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sessions {
+    fn find(&mut self, principal: &Principal, session: &Arc<str>) -> Option<&mut SessionApprovals> {
+        self.uses += 1;
+        let approvals = self.by_key.get_mut(&(principal.clone(), session.clone()))?;
+        approvals.used = self.uses;
+        Some(approvals)
+    }
+
+    /// Those of the session, which get a place if they have none.
+    fn of(&mut self, principal: &Principal, session: &Arc<str>) -> &mut SessionApprovals {
+        let key = (principal.clone(), session.clone());
+        if self.by_key.len() >= MAX_SESSIONS && !self.by_key.contains_key(&key) {
+            let oldest = self.by_key.iter().min_by_key(|(_, approvals)| approvals.used).map(|(key, _)| key.clone());
+            oldest.map(|oldest| self.by_key.remove(&oldest));
+        }
+        self.uses += 1;
+        let approvals = self.by_key.entry(key).or_default();
+        approvals.used = self.uses;
+        approvals
+    }
+}
+
+impl SessionApprovals {
+    /// The policy with the rules of the session.
+    fn join(&mut self, policy: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
+        if let Some((of, joined)) = &self.joined
+            && Arc::ptr_eq(of, &policy)
+        {
+            return joined.clone();
+        }
+        let mut whole = PermissionPolicy::clone(&policy);
+        whole.rules.extend(self.rules.iter().cloned());
+        let joined = Arc::new(whole);
+        self.joined = Some((policy, joined.clone()));
+        joined
+    }
+}
+
+/// Adds what is not there yet; the oldest makes room.
+fn bounded_push<T: PartialEq>(kept: &mut VecDeque<T>, new: T) {
+    if kept.contains(&new) {
+        return;
+    }
+    if kept.len() >= MAX_APPROVALS {
+        kept.pop_front();
+    }
+    kept.push_back(new);
+}
+
+fn allowing(rule: &str, origin: RuleOrigin) -> Option<Arc<PermissionRule>> {
+    PermissionRule::parse(Effect::Allow, rule, origin, &PatternBase::default()).ok().map(Arc::new)
+}
+
+/// The narrowest rule that allows this access of the tool; `None` where no rule says just that. A rule is proven to
+/// allow it before it is given out.
+pub(crate) fn narrowest_rule(tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> Option<String> {
+    let rule = match access {
+        Access::ReadPath(path) => path_rule("Read", path)?,
+        Access::WritePath(path) => path_rule("Write", path)?,
+        Access::RunCommand(command) => match &command.clarity {
+            Clarity::Plain | Clarity::Exact(_) => format!("Bash({})", without_wildcards(&command.text)?),
+            Clarity::Opaque(_) => return None,
+        },
+        Access::ReachHost(host) => format!("WebFetch(domain:{})", without_wildcards(host)?),
+        Access::CallUpstream { .. } => tool.rule_name().to_string(),
+        Access::Send(_) => return None,
+    };
+    allowing(&rule, RuleOrigin::Session).filter(|rule| rule.allows(tool, access, roots)).map(|_| rule)
+}
+
+/// A rule on a path says one name of it, so where a link leads elsewhere there is none.
+fn path_rule(head: &str, path: &PathAccess) -> Option<String> {
+    if path.lexical != path.real {
+        return None;
+    }
+    let text = path.lexical.to_str().filter(|text| text.starts_with('/'))?;
+    let text = without_wildcards(text)?;
+    Some(format!("{head}(/{text}{})", if path.tree { "/**" } else { "" }))
+}
+
+/// The text, where nothing in it means more than itself in a rule.
+fn without_wildcards(text: &str) -> Option<&str> {
+    let means_more = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') || c.is_control();
+    (!text.is_empty() && text.trim() == text && !text.contains(means_more)).then_some(text)
+}
+
+#[cfg(test)]
+mod tests;

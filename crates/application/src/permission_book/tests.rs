@@ -1,0 +1,236 @@
+//! What is remembered, for whom, how long, and how far it goes.
+
+use super::*;
+use proptest::prelude::*;
+use serde_json::Map;
+use toolstead_domain::{
+    access::CommandAccess,
+    permission::{
+        decision::{Cause, Verdict},
+        policy::Mode,
+    },
+    server_name::ServerName,
+    testing::{in_memory_rule_store::InMemoryRuleStore, samples},
+};
+
+fn policy(rules: &[(Effect, &str)]) -> PermissionPolicy {
+    let parse = |(effect, text): &(Effect, &str)| {
+        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+    };
+    let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
+    PermissionPolicy { rules: rules.iter().map(parse).collect(), roots, ..Default::default() }
+}
+
+fn write(path: &str) -> Access {
+    Access::WritePath(PathAccess::plain(path))
+}
+
+fn identity(digest: &str) -> CallIdentity {
+    CallIdentity { tool: ToolName::parse("write_file").unwrap(), digest: digest.into() }
+}
+
+struct Shelf {
+    book: PermissionBook,
+    store: Arc<InMemoryRuleStore>,
+    tool: Tool,
+}
+
+impl Shelf {
+    fn with(rules: &[(Effect, &str)], store: InMemoryRuleStore) -> Self {
+        let store = Arc::new(store);
+        let book = PermissionBook::new(Arc::new(policy(rules)), store.clone());
+        Self { book, store, tool: samples::tool("write_file") }
+    }
+
+    fn part(&self, access: Access) -> ApprovalPart {
+        let rule = narrowest_rule(&self.tool, &access, &policy(&[]).roots);
+        let scopes = self.book.scopes(&Principal::local(), rule.is_some());
+        ApprovalPart { access: Some(access), cause: Cause::Default("asked"), rule, scopes }
+    }
+
+    async fn remember(&self, session: &str, access: Access, scope: ApprovalScope) -> ApprovalScope {
+        self.book.remember(&Principal::local(), &session.into(), &identity("1"), &self.part(access), scope).await
+    }
+
+    fn verdict(&self, principal: &Principal, session: &str, access: &Access) -> Verdict {
+        let policy = self.book.policy_of(principal, &session.into());
+        policy.decide(&self.tool, &Map::new(), std::slice::from_ref(access)).verdict
+    }
+}
+
+#[tokio::test]
+async fn a_session_remembers_for_itself_and_until_it_ends() {
+    let shelf = Shelf::with(&[], InMemoryRuleStore::new());
+    let (local, other) = (Principal::local(), Principal::token("other"));
+    assert_eq!(shelf.remember("s", write("/w/a"), ApprovalScope::Session).await, ApprovalScope::Session);
+    assert_eq!(shelf.verdict(&local, "s", &write("/w/a")), Verdict::Allow);
+    assert_eq!(shelf.verdict(&local, "s", &write("/w/b")), Verdict::Ask);
+    assert_eq!(shelf.verdict(&local, "t", &write("/w/a")), Verdict::Ask);
+    assert_eq!(shelf.verdict(&other, "s", &write("/w/a")), Verdict::Ask);
+    let policy = shelf.book.policy_of(&local, &"s".into());
+    let reason = policy.decide(&shelf.tool, &Map::new(), &[write("/w/a")]).reason();
+    assert_eq!(reason, "the allow rule `Write(//w/a)` in what was approved in this session: to write /w/a");
+    assert!(Arc::ptr_eq(&policy, &shelf.book.policy_of(&local, &"s".into())), "it is joined once");
+    shelf.book.forget(&local, &"s".into());
+    assert_eq!(shelf.verdict(&local, "s", &write("/w/a")), Verdict::Ask);
+}
+
+#[tokio::test]
+async fn what_is_kept_holds_at_once_for_every_session() {
+    let shelf = Shelf::with(&[], InMemoryRuleStore::new());
+    for (scope, path) in [(ApprovalScope::Project, "/w/p"), (ApprovalScope::Always, "/w/a")] {
+        assert_eq!(shelf.remember("s", write(path), scope).await, scope);
+        assert_eq!(shelf.verdict(&Principal::local(), "t", &write(path)), Verdict::Allow);
+    }
+    let kept = [(ApprovalScope::Project, "Write(//w/p)".to_owned()), (ApprovalScope::Always, "Write(//w/a)".into())];
+    assert_eq!(shelf.store.kept(), kept);
+    let policy = shelf.book.policy_of(&Principal::local(), &"t".into());
+    let reason = policy.decide(&shelf.tool, &Map::new(), &[write("/w/a")]).reason();
+    assert!(reason.contains("/memory/always.toml:2"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_rule_that_cannot_be_kept_holds_for_the_session() {
+    let shelf = Shelf::with(&[], InMemoryRuleStore::broken());
+    assert_eq!(shelf.remember("s", write("/w/a"), ApprovalScope::Always).await, ApprovalScope::Session);
+    assert_eq!(shelf.verdict(&Principal::local(), "s", &write("/w/a")), Verdict::Allow);
+    assert_eq!(shelf.verdict(&Principal::local(), "t", &write("/w/a")), Verdict::Ask);
+}
+
+#[tokio::test]
+async fn a_scope_that_was_not_offered_is_once() {
+    let shelf = Shelf::with(&[], InMemoryRuleStore::new());
+    let mut part = shelf.part(write("/w/a"));
+    part.scopes = vec![ApprovalScope::Once];
+    for scope in [ApprovalScope::Session, ApprovalScope::Project, ApprovalScope::Always] {
+        let held = shelf.book.remember(&Principal::local(), &"s".into(), &identity("1"), &part, scope).await;
+        assert_eq!(held, ApprovalScope::Once);
+    }
+    assert_eq!(shelf.verdict(&Principal::local(), "s", &write("/w/a")), Verdict::Ask);
+    assert_eq!(shelf.store.kept(), []);
+}
+
+#[test]
+fn only_the_person_at_this_machine_may_have_rules_kept() {
+    let shelf = Shelf::with(&[], InMemoryRuleStore::new());
+    let scopes = |principal: &Principal, has_rule| shelf.book.scopes(principal, has_rule);
+    assert_eq!(scopes(&Principal::local(), true), ApprovalScope::ALL);
+    for (principal, has_rule) in [(Principal::local(), false), (Principal::token("t"), true)] {
+        assert_eq!(scopes(&principal, has_rule), [ApprovalScope::Once, ApprovalScope::Session]);
+    }
+}
+
+#[tokio::test]
+async fn deny_and_ask_rules_win_over_what_was_approved() {
+    let rules = [(Effect::Deny, "Write(secret)"), (Effect::Ask, "Write(careful)")];
+    let shelf = Shelf::with(&rules, InMemoryRuleStore::new());
+    for (path, verdict) in [("/w/secret", Verdict::Deny), ("/w/careful", Verdict::Ask), ("/etc/a", Verdict::Deny)] {
+        for scope in [ApprovalScope::Session, ApprovalScope::Always] {
+            shelf.remember("s", write(path), scope).await;
+        }
+        assert_eq!(shelf.verdict(&Principal::local(), "s", &write(path)), verdict, "{path}");
+    }
+    let planning = PermissionPolicy { mode: Mode::Plan, ..policy(&[]) };
+    let book = PermissionBook::new(Arc::new(planning), Arc::new(InMemoryRuleStore::new()));
+    book.remember_in_session(&Principal::local(), &"s".into(), "Write(//w/a)");
+    let decided = book.policy_of(&Principal::local(), &"s".into()).decide(&shelf.tool, &Map::new(), &[write("/w/a")]);
+    assert_eq!(decided.verdict, Verdict::Deny);
+}
+
+#[tokio::test]
+async fn what_no_rule_can_say_is_approved_for_the_very_same_call() {
+    let shelf = Shelf::with(&[], InMemoryRuleStore::new());
+    let send = Access::Send("a@example.com".into());
+    let part = shelf.part(send.clone());
+    assert_eq!((&part.rule, part.scopes.as_slice()), (&None, &[ApprovalScope::Once, ApprovalScope::Session][..]));
+    let (local, session) = (Principal::local(), Arc::from("s"));
+    let held = shelf.book.remember(&local, &session, &identity("1"), &part, ApprovalScope::Session).await;
+    assert_eq!(held, ApprovalScope::Session);
+    let approved =
+        |digest: &str, access: &Access| shelf.book.is_approved(&local, &session, &identity(digest), Some(access));
+    assert!(approved("1", &send));
+    assert!(!approved("2", &send) && !approved("1", &Access::Send("b@example.com".into())));
+    assert!(!shelf.book.is_approved(&local, &"t".into(), &identity("1"), Some(&send)));
+    assert!(!shelf.book.is_approved(&local, &session, &identity("1"), None));
+}
+
+#[tokio::test]
+async fn memory_is_bounded_and_the_oldest_is_asked_about_again() {
+    let shelf = Shelf::with(&[], InMemoryRuleStore::new());
+    let local = Principal::local();
+    for number in 0..=MAX_APPROVALS {
+        shelf.remember("s", write(&format!("/w/{number}")), ApprovalScope::Session).await;
+    }
+    assert_eq!(shelf.verdict(&local, "s", &write("/w/0")), Verdict::Ask);
+    assert_eq!(shelf.verdict(&local, "s", &write("/w/1")), Verdict::Allow);
+    for number in 1..MAX_SESSIONS {
+        shelf.remember(&format!("s{number}"), write("/w/x"), ApprovalScope::Session).await;
+    }
+    assert_eq!(shelf.verdict(&local, "s", &write("/w/1")), Verdict::Allow, "it was used just now");
+    shelf.remember("one more", write("/w/x"), ApprovalScope::Session).await;
+    assert_eq!(shelf.book.lock().by_key.len(), MAX_SESSIONS);
+    assert_eq!(shelf.verdict(&local, "s1", &write("/w/x")), Verdict::Ask);
+}
+
+#[test]
+fn the_narrowest_rule_says_one_thing_or_there_is_none() {
+    let rule = |access: &Access| narrowest_rule(&samples::tool("write_file"), access, &policy(&[]).roots);
+    let linked = PathAccess { lexical: "/w/a".into(), real: "/w/b".into(), tree: false };
+    for (access, expected) in [
+        (write("/w/a b"), Some("Write(//w/a b)")),
+        (Access::ReadPath(PathAccess::plain("/w/d").whole_tree()), Some("Read(//w/d/**)")),
+        (write("/w/[ab]"), None),
+        (write("/w/*"), None),
+        (write("/w/a\nb"), None),
+        (write("/w/a "), None),
+        (Access::WritePath(linked), None),
+        (Access::ReachHost("example.com".into()), Some("WebFetch(domain:example.com)")),
+        (Access::ReachHost("*.com".into()), None),
+        (Access::Send("a".into()), None),
+        (Access::RunCommand(CommandAccess::opaque("$(x)", "a substitution")), None),
+        (Access::RunCommand(CommandAccess::program(["ls", "*"])), None),
+    ] {
+        assert_eq!(rule(&access).as_deref(), expected, "{access}");
+    }
+    let server = ServerName::parse("git").unwrap();
+    let name = ToolName::for_upstream(&server, "log");
+    let source = toolstead_domain::tool::ToolSource::McpServer { server: server.clone(), tool: "log".into() };
+    let tool = Tool::new(name, Map::new(), toolstead_domain::category::Category::Mcp, source);
+    let call = Access::CallUpstream { server, tool: "log".into() };
+    assert_eq!(narrowest_rule(&tool, &call, &policy(&[]).roots).as_deref(), Some("mcp__git__log"));
+}
+
+fn accesses() -> impl Strategy<Value = Access> {
+    let path = "/w(/(a|b|[*]|[?]|[\\[]a[\\]]|\\{a,b\\}|\\\\|a b| |\\)|[(]|[.]\\w)){1,3}";
+    let words = prop::collection::vec("(ls|git|-a|[*]|a:[*]|;|\\)|x y)", 1..4);
+    prop_oneof![
+        3 => path.prop_map(|path| write(&path)),
+        1 => path.prop_map(|path| Access::WritePath(PathAccess::plain(path).whole_tree())),
+        1 => path.prop_map(|path| Access::ReadPath(PathAccess::plain(path))),
+        3 => words.prop_map(|words| Access::RunCommand(CommandAccess::program(words))),
+        1 => "([*]|a|b)[.](com|[*])".prop_map(|host| Access::ReachHost(host.into())),
+        1 => "(a|b)@x".prop_map(|to| Access::Send(to.into())),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn a_remembered_rule_allows_what_was_shown_and_nothing_beside_it(shown in accesses(), other in accesses()) {
+        let tool = samples::tool("write_file");
+        let Some(rule) = narrowest_rule(&tool, &shown, &policy(&[]).roots) else { return Ok(()) };
+        let rule = allowing(&rule, RuleOrigin::Session).unwrap();
+        let roots = policy(&[]).roots;
+        prop_assert!(rule.allows(&tool, &shown, &roots));
+        if rule.allows(&tool, &other, &roots) {
+            let is_below = match (&shown, &other) {
+                (Access::WritePath(shown), Access::WritePath(other)) | (Access::ReadPath(shown), Access::ReadPath(other)) => {
+                    other.real.starts_with(&shown.real)
+                }
+                (shown, other) => shown == other,
+            };
+            prop_assert!(is_below, "`{}` allows {other}", rule.text);
+        }
+    }
+}

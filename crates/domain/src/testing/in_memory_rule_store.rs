@@ -1,0 +1,55 @@
+//! A rule store that forgets.
+
+use super::lock;
+use crate::{
+    permission::rule::RuleOrigin,
+    ports::{
+        approver::ApprovalScope,
+        rule_store::{RuleNotKept, RuleStore},
+    },
+};
+use async_trait::async_trait;
+use std::sync::Mutex;
+
+/// Keeps rules of both scopes in memory, or refuses all of them.
+#[derive(Debug, Default)]
+pub struct InMemoryRuleStore {
+    kept: Mutex<Vec<(ApprovalScope, String)>>,
+    broken: bool,
+}
+
+impl InMemoryRuleStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A store that offers to keep rules and then fails.
+    pub fn broken() -> Self {
+        Self { broken: true, ..Self::default() }
+    }
+
+    /// What is kept, in order.
+    pub fn kept(&self) -> Vec<(ApprovalScope, String)> {
+        lock(&self.kept).clone()
+    }
+}
+
+#[async_trait]
+impl RuleStore for InMemoryRuleStore {
+    fn keeps(&self, scope: ApprovalScope) -> bool {
+        matches!(scope, ApprovalScope::Project | ApprovalScope::Always)
+    }
+
+    async fn keep(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotKept> {
+        if self.broken {
+            return Err(RuleNotKept("the disk is full".into()));
+        }
+        let mut kept = lock(&self.kept);
+        let rule = (scope, rule.to_owned());
+        if !kept.contains(&rule) {
+            kept.push(rule);
+        }
+        Ok(RuleOrigin::File(format!("/memory/{}.toml", scope.as_str()).into(), kept.len()))
+    }
+}

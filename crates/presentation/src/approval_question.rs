@@ -1,0 +1,208 @@
+//! A question about a call, as a person reads it. Whatever a model, a file or a server wrote stands in one line, between
+//! backticks, with everything escaped that could end either: it cannot pass for a line of ours.
+
+use toolstead_domain::{
+    access::{Access, Clarity, PathAccess},
+    permission::decision::Cause,
+    ports::approver::{ApprovalPart, ApprovalRequest, ApprovalScope},
+};
+
+/// Parts that one person is asked about at once. A call with more is refused: nobody would read them.
+const MAX_ROWS: usize = 32;
+/// Characters of all parts together.
+const ROW_CHARACTERS: usize = 12_000;
+/// Characters of anything else from outside.
+const FACT_CHARACTERS: usize = 200;
+/// Arguments, and accesses that need no yes, that are shown.
+const MAX_FACTS: usize = 12;
+/// A row of blanks as long as this could move text to where a line of ours might stand.
+const BLANKS: usize = 3;
+
+/// The question.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ApprovalQuestion {
+    /// What is asked, in one line.
+    pub(crate) heading: String,
+    /// One for each part, in the order of the request.
+    pub(crate) rows: Vec<Row>,
+    /// What else is worth knowing, a line each.
+    pub(crate) facts: Vec<String>,
+}
+
+/// One part, to be answered for itself.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Row {
+    /// What it would do.
+    pub(crate) what: String,
+    /// Why it is asked about.
+    pub(crate) why: String,
+    /// What a yes for longer than once covers.
+    pub(crate) covers: Option<String>,
+    /// For how long a yes may hold. Once alone where not all of it is shown.
+    pub(crate) scopes: Vec<ApprovalScope>,
+}
+
+impl ApprovalQuestion {
+    /// The question; `None` where it has more parts than a person can answer for.
+    pub(crate) fn of(request: &ApprovalRequest<'_>) -> Option<Self> {
+        let parts = request.parts;
+        if parts.is_empty() || parts.len() > MAX_ROWS {
+            return None;
+        }
+        let characters = (ROW_CHARACTERS / parts.len()).clamp(FACT_CHARACTERS, 2_000);
+        let tool = quoted(request.call.tool.name().as_str(), FACT_CHARACTERS).text;
+        Some(Self {
+            heading: format!("May the tool {tool} run?"),
+            rows: parts.iter().map(|part| row(part, characters)).collect(),
+            facts: facts(request),
+        })
+    }
+}
+
+fn row(part: &ApprovalPart, characters: usize) -> Row {
+    let what = part.access.as_ref().map_or_else(
+        || Quoted { text: "call the tool at all".into(), whole: true },
+        |access| touched(access, characters),
+    );
+    let rule = part.rule.as_deref().map(|rule| quoted(rule, characters));
+    let is_whole = what.whole && rule.as_ref().is_none_or(|rule| rule.whole);
+    let scopes = if is_whole { part.scopes.clone() } else { vec![ApprovalScope::Once] };
+    let covers = (scopes.len() > 1).then(|| match (&rule, &part.access) {
+        (Some(rule), Some(Access::ReadPath(_) | Access::WritePath(_))) => {
+            format!("the rule {}, which covers what lies below as well", rule.text)
+        }
+        (Some(rule), Some(Access::CallUpstream { .. })) => {
+            format!("the rule {}, whatever the arguments", rule.text)
+        }
+        (Some(rule), _) => format!("the rule {}", rule.text),
+        (None, _) => "this tool with exactly these arguments".into(),
+    });
+    Row { what: what.text, why: reason(&part.cause), covers, scopes }
+}
+
+/// Why somebody is asked. Names and places of rules are texts from outside, too.
+fn reason(cause: &Cause) -> String {
+    match cause {
+        Cause::Default(words) | Cause::Mode(words) => (*words).to_owned(),
+        other => quoted(&other.to_string(), 2 * FACT_CHARACTERS).text,
+    }
+}
+
+fn facts(request: &ApprovalRequest<'_>) -> Vec<String> {
+    let arguments = &request.call.arguments;
+    let said = arguments.get("description").and_then(|said| said.as_str());
+    let said = said.map(|said| format!("The model says: {}", quoted(said, FACT_CHARACTERS).text));
+    let with = arguments.iter().map(|(name, value)| {
+        let name = quoted(name, FACT_CHARACTERS).text;
+        format!("With {name}: {}", quoted(&value.to_string(), FACT_CHARACTERS).text)
+    });
+    let referred = request.references.iter().map(|one| format!("Where {}", quoted(one, FACT_CHARACTERS).text));
+    let is_asked = |access: &&Access| request.parts.iter().any(|part| part.access.as_ref() == Some(*access));
+    let allowed = request.accesses.iter().filter(|access| !is_asked(access));
+    let allowed = allowed.map(|access| format!("Allowed already: {}", touched(access, FACT_CHARACTERS).text));
+    let mut facts: Vec<String> = said.into_iter().collect();
+    facts.extend(few(with.collect(), "arguments"));
+    facts.extend(few(referred.collect(), "stored outputs"));
+    facts.extend(few(allowed.collect(), "accesses that are allowed already"));
+    facts
+}
+
+fn few(mut facts: Vec<String>, of: &str) -> Vec<String> {
+    let more = facts.len().saturating_sub(MAX_FACTS);
+    if more > 0 {
+        facts.truncate(MAX_FACTS);
+        facts.push(format!("And {more} more {of}"));
+    }
+    facts
+}
+
+/// What an access does, in our words around its own.
+fn touched(access: &Access, characters: usize) -> Quoted {
+    let mut whole = true;
+    let mut shown = |text: &str| {
+        let quoted = quoted(text, characters);
+        whole &= quoted.whole;
+        quoted.text
+    };
+    let mut path = |path: &PathAccess| {
+        let below = if path.tree { " and everything below" } else { "" };
+        let name = shown(&path.lexical.to_string_lossy());
+        match path.real == path.lexical {
+            true => format!("{name}{below}"),
+            false => format!("{name}{below} (which is {})", shown(&path.real.to_string_lossy())),
+        }
+    };
+    let text = match access {
+        Access::ReadPath(read) => format!("read {}", path(read)),
+        Access::WritePath(written) => format!("write {}", path(written)),
+        Access::RunCommand(command) => match &command.clarity {
+            Clarity::Plain => format!("run {}", shown(&command.text)),
+            Clarity::Exact(reason) => format!("run {} (note: {})", shown(&command.text), shown(reason)),
+            Clarity::Opaque(reason) => {
+                format!("run {} (what this runs cannot be told: {})", shown(&command.text), shown(reason))
+            }
+        },
+        Access::ReachHost(host) => format!("connect to {}", shown(host)),
+        Access::Send(receiver) => format!("send to {}", shown(receiver)),
+        Access::CallUpstream { server, tool } => {
+            format!("call {} of the MCP server {}", shown(tool), shown(server.as_str()))
+        }
+    };
+    Quoted { text, whole }
+}
+
+/// A text from outside as it may be shown.
+#[derive(Debug, PartialEq)]
+struct Quoted {
+    text: String,
+    /// Whether nothing of it is missing.
+    whole: bool,
+}
+
+/// The text in one line between backticks. Backslashes begin escapes and nothing else, so none can be forged.
+fn quoted(text: &str, characters: usize) -> Quoted {
+    let mut shown = String::from("`");
+    let mut rest = text.chars().peekable();
+    for _ in 0..characters {
+        let Some(c) = rest.next() else { break };
+        if c == ' ' {
+            let mut blanks = 1;
+            while rest.next_if_eq(&' ').is_some() {
+                blanks += 1;
+            }
+            match blanks < BLANKS {
+                true => shown.extend(std::iter::repeat_n(' ', blanks)),
+                false => shown.push_str(&format!("\\u{{20}}×{blanks}")),
+            }
+            continue;
+        }
+        match c {
+            '\\' => shown.push_str("\\\\"),
+            '\n' => shown.push_str("\\n"),
+            '\t' => shown.push_str("\\t"),
+            '`' => shown.push_str("\\u{60}"),
+            c if hides(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    let more = rest.count();
+    shown.push('`');
+    if more > 0 {
+        shown.push_str(&format!(" (cut: {more} more characters)"));
+    }
+    Quoted { text: shown, whole: more == 0 }
+}
+
+/// Whether a character moves, hides or reorders others, or looks like nothing.
+fn hides(c: char) -> bool {
+    c.is_control()
+        || c.is_whitespace()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,180 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolstead_domain::{
+    access::CommandAccess,
+    client_profile::ClientProfile,
+    permission::{
+        decision::Decision,
+        policy::PermissionPolicy,
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    ports::caller::{Caller, InputResponse, SilentCaller},
+    principal::Principal,
+    testing::samples,
+    tool_call::ToolCall,
+};
+
+/// A call about which is asked, with what a request borrows.
+pub(crate) struct Asked {
+    pub(crate) call: ToolCall,
+    pub(crate) accesses: Vec<Access>,
+    pub(crate) parts: Vec<ApprovalPart>,
+    pub(crate) references: Vec<String>,
+    pub(crate) client: ClientProfile,
+    pub(crate) caller: Arc<dyn Caller>,
+    decision: Decision,
+}
+
+impl Asked {
+    /// A call with these arguments that needs a yes to each access, for any time.
+    pub(crate) fn about(arguments: Value, accesses: Vec<Access>) -> Self {
+        let call = samples::call(1, samples::tool("write_file"), arguments);
+        let decision = PermissionPolicy::default().decide(&call.tool, &call.arguments, &[Access::Send("x".into())]);
+        let part = |access: &Access| ApprovalPart {
+            access: Some(access.clone()),
+            cause: Cause::Default("changes of files are asked about by default"),
+            rule: access.path().map(|path| format!("Write(/{})", path.real.display())),
+            scopes: ApprovalScope::ALL.to_vec(),
+        };
+        let parts = accesses.iter().map(part).collect();
+        let client = ClientProfile::without_protocol("test");
+        Self { call, accesses, parts, references: Vec::new(), client, caller: Arc::new(SilentCaller), decision }
+    }
+
+    pub(crate) fn request<'a>(&'a self, answer: Option<&'a InputResponse>) -> ApprovalRequest<'a> {
+        const LOCAL: std::sync::LazyLock<Principal> = std::sync::LazyLock::new(Principal::local);
+        static PRINCIPAL: std::sync::LazyLock<Principal> = LOCAL;
+        ApprovalRequest {
+            call: &self.call,
+            references: &self.references,
+            principal: &PRINCIPAL,
+            accesses: &self.accesses,
+            decision: &self.decision,
+            parts: &self.parts,
+            client: &self.client,
+            caller: self.caller.as_ref(),
+            answer,
+        }
+    }
+}
+
+pub(crate) fn write(path: &str) -> Access {
+    Access::WritePath(PathAccess::plain(path))
+}
+
+fn question(asked: &Asked) -> ApprovalQuestion {
+    ApprovalQuestion::of(&asked.request(None)).unwrap()
+}
+
+#[test]
+fn a_question_says_what_why_and_how_far_a_yes_goes() {
+    let mut asked = Asked::about(
+        json!({"path": "a", "description": "store the notes"}),
+        vec![write("/w/a"), Access::Send("a@b.c".into()), Access::ReadPath(PathAccess::plain("/w/b").whole_tree())],
+    );
+    asked.parts.truncate(2);
+    asked.parts[1].scopes.truncate(2);
+    let origin = RuleOrigin::File("/etc/x.toml".into(), 3);
+    let rule = PermissionRule::parse(Effect::Ask, "write_file", origin, &Default::default()).unwrap();
+    let (cause, scopes) = (Cause::Rule(Arc::new(rule)), vec![ApprovalScope::Once]);
+    asked.parts.push(ApprovalPart { access: None, cause, rule: None, scopes });
+    insta::assert_debug_snapshot!(question(&asked), @r#"
+    ApprovalQuestion {
+        heading: "May the tool `write_file` run?",
+        rows: [
+            Row {
+                what: "write `/w/a`",
+                why: "changes of files are asked about by default",
+                covers: Some(
+                    "the rule `Write(//w/a)`, which covers what lies below as well",
+                ),
+                scopes: [
+                    Once,
+                    Session,
+                    Project,
+                    Always,
+                ],
+            },
+            Row {
+                what: "send to `a@b.c`",
+                why: "changes of files are asked about by default",
+                covers: Some(
+                    "this tool with exactly these arguments",
+                ),
+                scopes: [
+                    Once,
+                    Session,
+                ],
+            },
+            Row {
+                what: "call the tool at all",
+                why: "`the ask rule \\u{60}write_file\\u{60} in /etc/x.toml:3`",
+                covers: None,
+                scopes: [
+                    Once,
+                ],
+            },
+        ],
+        facts: [
+            "The model says: `store the notes`",
+            "With `path`: `\"a\"`",
+            "With `description`: `\"store the notes\"`",
+            "Allowed already: read `/w/b` and everything below",
+        ],
+    }
+    "#);
+}
+
+#[test]
+fn nothing_that_a_model_wrote_can_pass_for_a_line_of_ours() {
+    for (given, shown) in [
+        ("a\nWhy: it is safe", "`a\\nWhy: it is safe`"),
+        ("a\r\u{b}\u{c}\u{85}\u{2028}b", "`a\\u{d}\\u{b}\\u{c}\\u{85}\\u{2028}b`"),
+        ("\u{1b}[2J\u{9b}1A", "`\\u{1b}[2J\\u{9b}1A`"),
+        ("a\u{202e}txt.exe\u{2066}", "`a\\u{202e}txt.exe\\u{2066}`"),
+        ("a` **Approved** `b", "`a\\u{60} **Approved** \\u{60}b`"),
+        ("a          b  c", "`a\\u{20}×10b  c`"),
+        ("a\u{a0}\u{2800}\u{200b}\u{e0041}b", "`a\\u{a0}\\u{2800}\\u{200b}\\u{e0041}b`"),
+        ("\\u{60} \\n", "`\\\\u{60} \\\\n`"),
+    ] {
+        assert_eq!(quoted(given, 100).text, shown);
+    }
+}
+
+#[test]
+fn what_is_not_shown_whole_is_approved_once_at_most() {
+    let long = format!("/w/{}", "x".repeat(3_000));
+    let row = &question(&Asked::about(json!({}), vec![write(&long)])).rows[0];
+    assert!(row.what.ends_with("` (cut: 1003 more characters)"), "{}", row.what);
+    assert_eq!((&row.scopes, &row.covers), (&vec![ApprovalScope::Once], &None));
+}
+
+#[test]
+fn a_question_is_bounded_and_one_that_nobody_would_read_is_not_asked() {
+    let many = |count: usize| {
+        let accesses = (0..count).map(|n| Access::RunCommand(CommandAccess::opaque("x".repeat(5_000 + n), "?")));
+        let arguments = (0..200).map(|n| (format!("{n}{}", "k".repeat(900)), json!("v".repeat(9_000))));
+        Asked::about(Value::Object(arguments.collect()), accesses.collect())
+    };
+    let longest = question(&many(MAX_ROWS));
+    let length: usize =
+        longest.facts.iter().chain(longest.rows.iter().map(|row| &row.what)).map(|line| line.chars().count()).sum();
+    assert!(length < 30_000, "{length}");
+    assert!(ApprovalQuestion::of(&many(MAX_ROWS + 1).request(None)).is_none());
+}
+
+proptest! {
+    #[test]
+    fn a_text_from_outside_is_one_line_that_only_its_own_backticks_end(text in "\\PC{0,40}|[ `\\\\\n\u{1b}\u{202e}a]{0,40}") {
+        let shown = quoted(&text, 1_000).text;
+        prop_assert!(!shown.chars().any(hides_but_blank), "{shown:?}");
+        prop_assert_eq!(shown.matches('`').count(), 2);
+        prop_assert!(shown.starts_with('`') && shown.ends_with('`') && !shown.contains("   "));
+    }
+}
+
+fn hides_but_blank(c: char) -> bool {
+    c != ' ' && hides(c)
+}

@@ -1,0 +1,168 @@
+//! On a real terminal: the other end of a pty is the person.
+
+use super::*;
+use crate::approval_question::tests::{Asked, write};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::json;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+use toolstead_domain::access::Access;
+
+/// Nothing that a test waits for takes so long.
+const SOON: Duration = Duration::from_secs(20);
+
+struct Person {
+    hands: File,
+    approver: Arc<TerminalApprover>,
+    terminal: File,
+}
+
+impl Person {
+    fn at_terminal(patience: Duration) -> Self {
+        let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&hands).unwrap();
+        unlockpt(&hands).unwrap();
+        let name = ptsname(&hands, Vec::new()).unwrap();
+        let open = || {
+            use std::os::unix::fs::OpenOptionsExt;
+            let flags = libc::O_NOCTTY;
+            let path = OsStr::from_bytes(name.to_bytes());
+            OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).unwrap()
+        };
+        let approver = Arc::new(TerminalApprover::new(open(), patience));
+        Self { hands: hands.into(), approver, terminal: open() }
+    }
+
+    fn ask(&self, asked: Asked) -> tokio::task::JoinHandle<Approval> {
+        let approver = self.approver.clone();
+        tokio::spawn(async move { approver.ask(asked.request(None)).await })
+    }
+
+    /// Reads until the terminal shows this, and returns all that it showed.
+    async fn sees(&self, end: &'static str) -> String {
+        let mut eyes = self.hands.try_clone().unwrap();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut seen = Vec::new();
+            while !seen.ends_with(end.as_bytes()) {
+                let mut byte = [0];
+                eyes.read_exact(&mut byte).unwrap();
+                seen.extend(byte);
+            }
+            String::from_utf8(seen).unwrap()
+        });
+        tokio::time::timeout(SOON, read).await.expect("the question comes").unwrap()
+    }
+
+    fn types(&self, keys: &[u8]) {
+        (&self.hands).write_all(keys).unwrap();
+    }
+
+    /// Whether the terminal is as shells want it.
+    fn is_as_before(&self) -> bool {
+        tcgetattr(&self.terminal)
+            .unwrap()
+            .local_modes
+            .contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+}
+
+fn asked() -> Asked {
+    let mut asked =
+        Asked::about(json!({"path": "a"}), vec![write("/w/a\u{1b}[2J\n1. write `/tmp`"), Access::Send("a@b.c".into())]);
+    asked.parts[1].scopes.truncate(2);
+    asked
+}
+
+async fn answered(keys: &[u8]) -> (Approval, bool) {
+    let person = Person::at_terminal(SOON);
+    let answer = person.ask(asked());
+    person.sees("? ").await;
+    person.types(keys);
+    let approval = tokio::time::timeout(SOON, answer).await.expect("it is answered").unwrap();
+    (approval, person.is_as_before())
+}
+
+#[tokio::test]
+async fn each_part_is_asked_about_with_its_choices() {
+    let person = Person::at_terminal(SOON);
+    let answer = person.ask(asked());
+    let mut seen = person.sees("? ").await;
+    person.types(b"s");
+    seen += &person.sees("? ").await;
+    person.types(b"o");
+    let granted = answer.await.unwrap();
+    let scopes = vec![ApprovalScope::Session, ApprovalScope::Once];
+    assert_eq!(granted, Approval::Granted { by: PERSON.into(), scopes });
+    let lines: Vec<&str> = seen.lines().map(str::trim_end).collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+
+    May the tool `write_file` run?
+    1. write `/w/a\u{1b}[2J\n1. write \u{60}/tmp\u{60}`
+       Why: changes of files are asked about by default
+       For longer than once: the rule `Write(//w/a\u{1b}[2J\n1. write \u{60}/tmp\u{6
+          0})`, which covers what lies below as well
+    2. send to `a@b.c`
+       Why: changes of files are asked about by default
+       For longer than once: this tool with exactly these arguments
+    With `path`: `"a"`
+    1. [d]eny [o]nce [s]ession [p]roject [a]lways? session
+    2. [d]eny [o]nce [s]ession?
+    "#);
+    assert!(person.is_as_before());
+}
+
+#[tokio::test]
+async fn only_a_choice_for_each_part_is_a_yes() {
+    let denied = Approval::Denied { by: PERSON.into() };
+    let granted = |scopes: [ApprovalScope; 2]| Approval::Granted { by: PERSON.into(), scopes: scopes.to_vec() };
+    for (keys, expected) in [
+        (&b"yy"[..], granted([ApprovalScope::Once, ApprovalScope::Once])),
+        (b"As", granted([ApprovalScope::Always, ApprovalScope::Session])),
+        // The second part is not offered for ever.
+        (b"aas", granted([ApprovalScope::Always, ApprovalScope::Session])),
+        (b"x?os", granted([ApprovalScope::Once, ApprovalScope::Session])),
+        (b"n", denied.clone()),
+        (b"od", denied.clone()),
+        (b"\r", denied.clone()),
+        (b"\x03", denied.clone()),
+        (b"o\x03", denied.clone()),
+        (b"\x04", denied.clone()),
+    ] {
+        let (told, is_as_before) = answered(keys).await;
+        assert_eq!(told, expected, "{keys:?}");
+        assert!(is_as_before, "{keys:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_typed_before_the_question_is_no_answer() {
+    let person = Person::at_terminal(SOON);
+    person.types(b"yyyy\n");
+    // The line is there once its echo is.
+    person.sees("yyyy\r\n").await;
+    let answer = person.ask(asked());
+    person.sees("? ").await;
+    person.types(b"d");
+    assert_eq!(answer.await.unwrap(), Approval::Denied { by: PERSON.into() });
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_answers_ends_and_the_terminal_is_as_before() {
+    let person = Person::at_terminal(Duration::from_millis(50));
+    assert_eq!(person.ask(asked()).await.unwrap(), Approval::TimedOut);
+    assert!(person.is_as_before());
+
+    let person = Person::at_terminal(SOON);
+    let answer = person.ask(asked());
+    person.sees("? ").await;
+    assert!(!person.is_as_before());
+    answer.abort();
+    assert!(answer.await.unwrap_err().is_cancelled());
+    assert!(person.is_as_before(), "a question that is taken back leaves no trace");
+}
+
+#[tokio::test]
+async fn what_is_no_terminal_cannot_be_asked() {
+    let approver = TerminalApprover::new(tempfile::tempfile().unwrap(), SOON);
+    assert_eq!(approver.ask(asked().request(None)).await, Approval::Unattended);
+}

@@ -1,0 +1,228 @@
+//! Asks the person behind the client that calls, by a form (MCP `elicitation/create`).
+
+use super::capability::Capability;
+use crate::approval_question::{ApprovalQuestion, Row};
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::timeout;
+use toolstead_domain::{
+    client_profile::Generation,
+    ports::{
+        approver::{Approval, ApprovalRequest, ApprovalScope, Approver},
+        caller::{InputRequest, InputResponse, NotAnswered},
+    },
+};
+
+/// What refuses, in a form.
+const DENY: &str = "deny";
+/// As much of a part stands above its field; all of it stands in the message.
+const TITLE_CHARACTERS: usize = 160;
+
+/// Puts each question to the client of the call, if it declared that it fills in forms: up to MCP 2025-11-25 by a
+/// request to the client, since 2026-07-28 by a question that the client answers with a retry.
+#[derive(Debug, Clone, Copy)]
+pub struct ElicitationApprover {
+    patience: Duration,
+}
+
+impl ElicitationApprover {
+    /// An approver that waits so long for an answer.
+    pub fn new(patience: Duration) -> Self {
+        Self { patience }
+    }
+}
+
+#[async_trait]
+impl Approver for ElicitationApprover {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+        let Some(protocol) = request.client.protocol else { return Approval::Unattended };
+        if !Capability::Elicitation.is_declared(&request.client.capabilities) {
+            return Approval::Unattended;
+        }
+        let Some(question) = ApprovalQuestion::of(&request) else {
+            tracing::warn!(call = %request.call.id, parts = request.parts.len(), "nobody is asked about so many parts");
+            return Approval::Unattended;
+        };
+        let by = match request.client.client.as_str() {
+            "" => "the person at the client".to_owned(),
+            client => format!("the person at {client}"),
+        };
+        match (protocol.generation(), request.answer) {
+            (Generation::Modern, None) => Approval::Pending(form(&question)),
+            (Generation::Modern, Some(answer)) => read(answer, &question.rows, by),
+            (Generation::Legacy, _) => match timeout(self.patience, request.caller.ask(form(&question))).await {
+                Ok(Ok(answer)) => read(&answer, &question.rows, by),
+                Ok(Err(NotAnswered::Unsupported | NotAnswered::Gone)) => Approval::Unattended,
+                Ok(Err(NotAnswered::TimedOut)) | Err(_) => Approval::TimedOut,
+            },
+        }
+    }
+}
+
+fn field(index: usize) -> String {
+    format!("part_{}", index + 1)
+}
+
+/// The question as a form with one field a part.
+fn form(question: &ApprovalQuestion) -> InputRequest {
+    let mut lines = vec![question.heading.clone()];
+    let mut fields = Map::new();
+    for (index, row) in question.rows.iter().enumerate() {
+        lines.push(format!("{}. {}", index + 1, row.what));
+        lines.push(format!("   Why: {}", row.why));
+        lines.extend(row.covers.as_ref().map(|covers| format!("   For longer than once: {covers}")));
+        fields.insert(field(index), schema(index, row));
+    }
+    lines.extend(question.facts.iter().cloned());
+    let required: Vec<String> = fields.keys().cloned().collect();
+    let params = json!({
+        "message": lines.join("\n"),
+        "requestedSchema": {"type": "object", "properties": fields, "required": required},
+    });
+    InputRequest { method: "elicitation/create".into(), params }
+}
+
+fn schema(index: usize, row: &Row) -> Value {
+    let choices: Vec<&str> = std::iter::once(DENY).chain(row.scopes.iter().map(|scope| scope.as_str())).collect();
+    let meanings: Vec<String> =
+        row.scopes.iter().map(|scope| format!("{}: {}", scope.as_str(), meaning(*scope))).collect();
+    let title: String = row.what.chars().take(TITLE_CHARACTERS).collect();
+    json!({
+        "type": "string",
+        "title": format!("{}. {title}", index + 1),
+        "description": format!("{DENY}: nothing runs; {}", meanings.join("; ")),
+        "enum": choices,
+        "default": DENY,
+    })
+}
+
+fn meaning(scope: ApprovalScope) -> &'static str {
+    match scope {
+        ApprovalScope::Once => "this call",
+        ApprovalScope::Session => "until this session ends",
+        ApprovalScope::Project => "from now on in this project",
+        ApprovalScope::Always => "from now on everywhere",
+    }
+}
+
+/// What the client's answer says. Only an `accept` that fills in each field, and nothing else, with one of its choices
+/// grants anything; whatever else it is says no.
+fn read(answer: &InputResponse, rows: &[Row], by: String) -> Approval {
+    let scopes = (|| {
+        let answer =
+            answer.0.as_object().filter(|answer| answer.get("action").is_some_and(|action| action == "accept"))?;
+        let content = answer.get("content")?.as_object().filter(|content| content.len() == rows.len())?;
+        let chosen = rows.iter().enumerate().map(|(index, row)| {
+            let scope = ApprovalScope::parse(content.get(&field(index))?.as_str()?)?;
+            row.scopes.contains(&scope).then_some(scope)
+        });
+        chosen.collect::<Option<Vec<_>>>()
+    })();
+    match scopes {
+        Some(scopes) => Approval::Granted { by, scopes },
+        None => Approval::Denied { by },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::approval_question::tests::{Asked, write};
+    use toolstead_domain::client_profile::{ClientProfile, ProtocolVersion};
+
+    fn asked(version: ProtocolVersion, capabilities: Value) -> Asked {
+        let mut asked = Asked::about(json!({"path": "a"}), vec![write("/w/a"), write("/w/b")]);
+        asked.parts[1].scopes.truncate(2);
+        let capabilities = capabilities.as_object().unwrap().clone();
+        asked.client =
+            ClientProfile { protocol: Some(version), capabilities, client: "agent 1".into(), log_level: None };
+        asked
+    }
+
+    async fn answered(answer: Value) -> Approval {
+        let asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
+        let answer = InputResponse(answer);
+        ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request(Some(&answer))).await
+    }
+
+    #[tokio::test]
+    async fn the_form_has_one_field_a_part_with_the_choices_that_are_offered() {
+        let asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
+        let Approval::Pending(form) = ElicitationApprover::new(Duration::ZERO).ask(asked.request(None)).await else {
+            panic!("it is not asked")
+        };
+        assert_eq!(form.method, "elicitation/create");
+        insta::assert_snapshot!(form.params["message"].as_str().unwrap(), @r#"
+        May the tool `write_file` run?
+        1. write `/w/a`
+           Why: changes of files are asked about by default
+           For longer than once: the rule `Write(//w/a)`, which covers what lies below as well
+        2. write `/w/b`
+           Why: changes of files are asked about by default
+           For longer than once: the rule `Write(//w/b)`, which covers what lies below as well
+        With `path`: `"a"`
+        "#);
+        let schema = &form.params["requestedSchema"];
+        assert_eq!(schema["required"], json!(["part_1", "part_2"]));
+        let fields = &schema["properties"];
+        assert_eq!(fields["part_1"]["enum"], json!(["deny", "once", "session", "project", "always"]));
+        assert_eq!(fields["part_2"]["enum"], json!(["deny", "once", "session"]));
+        assert_eq!(
+            (&fields["part_1"]["title"], &fields["part_1"]["default"]),
+            (&json!("1. write `/w/a`"), &json!("deny"))
+        );
+    }
+
+    #[tokio::test]
+    async fn only_an_accept_with_a_choice_for_each_part_grants() {
+        let granted = answered(json!({"action": "accept", "content": {"part_1": "always", "part_2": "once"}})).await;
+        let scopes = vec![ApprovalScope::Always, ApprovalScope::Once];
+        assert_eq!(granted, Approval::Granted { by: "the person at agent 1".into(), scopes });
+        for answer in [
+            json!({"action": "decline"}),
+            json!({"action": "cancel"}),
+            json!({"action": "decline", "content": {"part_1": "once", "part_2": "once"}}),
+            json!({"action": "Accept", "content": {"part_1": "once", "part_2": "once"}}),
+            json!({"action": ["accept"], "content": {"part_1": "once", "part_2": "once"}}),
+            json!({"content": {"part_1": "once", "part_2": "once"}}),
+            json!({"action": "accept"}),
+            json!({"action": "accept", "content": null}),
+            json!({"action": "accept", "content": []}),
+            json!({"action": "accept", "content": {}}),
+            json!({"action": "accept", "content": {"part_1": "once"}}),
+            json!({"action": "accept", "content": {"part_1": "once", "part_2": "deny"}}),
+            json!({"action": "accept", "content": {"part_1": "once", "part_2": "always"}}),
+            json!({"action": "accept", "content": {"part_1": "once", "part_2": true}}),
+            json!({"action": "accept", "content": {"part_1": "once", "part_2": ["once"]}}),
+            json!({"action": "accept", "content": {"part_1": "once", "part_2": "ONCE"}}),
+            json!({"action": "accept", "content": {"part_1": "once", "part_2": "once", "part_3": "once"}}),
+            json!("accept"),
+            json!(null),
+            json!([{"action": "accept"}]),
+        ] {
+            let told = answered(answer.clone()).await;
+            assert_eq!(told, Approval::Denied { by: "the person at agent 1".into() }, "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_fills_in_no_forms_is_not_asked() {
+        for (version, capabilities) in [
+            (ProtocolVersion::V20260728, json!({})),
+            (ProtocolVersion::V20251125, json!({"sampling": {}})),
+            (ProtocolVersion::V20251125, json!({"elicitation": {"url": {}}})),
+            (ProtocolVersion::V20251125, json!({"elicitation": true})),
+            // The caller of the test answers nothing.
+            (ProtocolVersion::V20251125, json!({"elicitation": {"form": {}}})),
+        ] {
+            let asked = asked(version, capabilities);
+            let told = ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request(None)).await;
+            assert_eq!(told, Approval::Unattended);
+        }
+        let mut nobody = asked(ProtocolVersion::V20251125, json!({"elicitation": {}}));
+        nobody.client.protocol = None;
+        let told = ElicitationApprover::new(Duration::from_secs(1)).ask(nobody.request(None)).await;
+        assert_eq!(told, Approval::Unattended);
+    }
+}

@@ -1,0 +1,104 @@
+//! Questions to one client that it has not answered yet.
+
+use serde_json::Value;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tokio::sync::oneshot;
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+
+/// Questions that one client may have open at once.
+const MAX_OPEN: usize = 64;
+
+type Outcome = Result<Value, RpcError>;
+
+/// Finds the one who asked. The first answer counts; later ones, and answers to what nobody asked, are ignored.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    open: Mutex<HashMap<Id, oneshot::Sender<Outcome>>>,
+    asked: AtomicU64,
+}
+
+/// One open question; dropping it closes it.
+#[derive(Debug)]
+pub(super) struct OpenQuestion {
+    questions: Arc<Questions>,
+    /// The id of the request that asks.
+    pub(super) id: Id,
+    answer: oneshot::Receiver<Outcome>,
+}
+
+impl Questions {
+    /// Opens a question; `None` where too many are open.
+    pub(super) fn open(self: &Arc<Self>) -> Option<OpenQuestion> {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let id = Id::Text(format!("toolstead-{number}").into());
+        let (sender, answer) = oneshot::channel();
+        let mut open = self.lock();
+        if open.len() >= MAX_OPEN {
+            return None;
+        }
+        open.insert(id.clone(), sender);
+        Some(OpenQuestion { questions: self.clone(), id, answer })
+    }
+
+    /// The client answered.
+    pub(super) fn answer(&self, id: &Id, outcome: Outcome) {
+        match self.lock().remove(id) {
+            // Whoever asked may have gone in this moment.
+            Some(asked) => drop(asked.send(outcome)),
+            None => tracing::debug!(%id, "the client answered what nobody asks"),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Outcome>>> {
+        // Nothing panics while it is held.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenQuestion {
+    /// Waits for the answer. Cancel-safe.
+    pub(super) async fn answered(&mut self) -> Option<Outcome> {
+        (&mut self.answer).await.ok()
+    }
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        self.questions.lock().remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_answer_counts_and_strange_ones_are_ignored() {
+        let questions = Arc::new(Questions::default());
+        let (mut one, two) = (questions.open().unwrap(), questions.open().unwrap());
+        assert_ne!(one.id, two.id);
+        questions.answer(&Id::Text("guessed".into()), Ok(1.into()));
+        questions.answer(&one.id, Ok(2.into()));
+        questions.answer(&one.id, Ok(3.into()));
+        assert_eq!(one.answered().await, Some(Ok(2.into())));
+        let id = two.id.clone();
+        drop(two);
+        questions.answer(&id, Ok(4.into()));
+        assert!(questions.lock().is_empty());
+    }
+
+    #[test]
+    fn open_questions_are_bounded() {
+        let questions = Arc::new(Questions::default());
+        let mut open: Vec<_> = (0..MAX_OPEN).map(|_| questions.open().unwrap()).collect();
+        assert!(questions.open().is_none());
+        open.pop();
+        assert!(questions.open().is_some());
+    }
+}

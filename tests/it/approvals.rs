@@ -1,0 +1,528 @@
+//! Calls that somebody is asked about: by MCP clients of both generations, over pipes and over HTTP, and at a terminal.
+
+use crate::{
+    binaries::{Home, Server, TOKEN as SERVER_TOKEN, node_path, peer, python_program, stderr, stdout},
+    support::{
+        Events, HttpFront, StdioClient, TestApp, call, echo, initialize, legacy, messages, modern, only, soon, text_of,
+    },
+};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
+use std::{
+    fs::{File, OpenOptions},
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::fs::OpenOptionsExt,
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
+use toolstead_domain::{
+    access::{Access, PathAccess},
+    permission::policy::PermissionPolicy,
+    ports::{
+        approver::ApprovalScope, caller::InputRequest, clock::Timestamp, output_store::NoOutputs,
+        tool_provider::ToolProvider,
+    },
+    testing::{
+        fixed_clock::FixedClock,
+        in_memory_execution_log::InMemoryExecutionLog,
+        in_memory_rule_store::InMemoryRuleStore,
+        in_memory_tool_repository::InMemoryToolRepository,
+        scripted_provider::{
+            ScriptedProvider,
+            scripted_tool::{Ending, ScriptedTool},
+        },
+    },
+    tool_result::ToolResult,
+    workspace_roots::WorkspaceRoots,
+};
+use toolstead_presentation::{
+    app::{App, AppParts},
+    mcp_server::{elicitation_approver::ElicitationApprover, stdio::StdioSettings},
+};
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(300);
+
+/// A house whose tool `write` is asked about, and `send` without any rule that could allow it.
+struct House {
+    app: TestApp,
+    store: Arc<InMemoryRuleStore>,
+}
+
+impl House {
+    async fn new(patience: Duration) -> Self {
+        let write = ScriptedTool::named("write")
+            .touches(vec![Access::WritePath(PathAccess::plain("/w/a"))])
+            .answers(ToolResult::text("written"));
+        let send =
+            ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
+        let roots = InputRequest { method: "roots/list".into(), params: Value::Null };
+        let curious = ScriptedTool::named("curious").asks(roots).ends_by(|moment| {
+            Ending::Done(ToolResult::text(moment.responses.iter().map(|one| one.0.to_string()).collect::<String>()))
+        });
+        let tools = [echo(), write, send, curious];
+        let provider = Arc::new(tools.into_iter().fold(ScriptedProvider::new("scripted"), ScriptedProvider::with));
+        let (log, store) = (Arc::new(InMemoryExecutionLog::new()), Arc::new(InMemoryRuleStore::new()));
+        let ports = ExecuteToolPorts {
+            approver: Arc::new(ElicitationApprover::new(patience)),
+            log: log.clone(),
+            clock: Arc::new(FixedClock::at(Timestamp(0))),
+            outputs: Arc::new(NoOutputs),
+            hooks: Vec::new(),
+        };
+        let roots = WorkspaceRoots { write: vec!["/w".into()], ..WorkspaceRoots::default() };
+        let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };
+        let settings = CallSettings { approval_timeout: patience, ..CallSettings::default() };
+        let parts = AppParts { policy, rule_store: store.clone(), ports, settings, max_open_calls: 10_000 };
+        let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
+        app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
+        Self { app: TestApp { app, provider, log }, store }
+    }
+
+    /// A client on pipes that fills in forms.
+    async fn asked_on_pipes(&self) -> StdioClient {
+        let mut client = StdioClient::start(&self.app, StdioSettings::default());
+        client.ask(opening()).await;
+        client.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        client
+    }
+
+    fn ran(&self) -> usize {
+        self.app.provider.calls().len()
+    }
+}
+
+/// `initialize` of a client that fills in forms and has roots.
+fn opening() -> Value {
+    let mut opening = initialize("2025-11-25");
+    opening["params"]["capabilities"] = json!({"elicitation": {}, "roots": {}});
+    opening
+}
+
+fn write(id: i64) -> Value {
+    legacy(id, "tools/call", call("write", json!({})))
+}
+
+/// A call of 2026-07-28 by a client that fills in forms.
+fn modern_call(id: i64, tool: &str, arguments: Value) -> Value {
+    let mut request = modern(id, "tools/call", call(tool, arguments));
+    request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+    request
+}
+
+/// The call once more, with the answer to what its result asked.
+fn retried(id: i64, mut request: Value, asked: &Value, answer: Value) -> Value {
+    request["id"] = id.into();
+    let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap();
+    request["params"]["inputResponses"] = json!({key: answer});
+    request["params"]["requestState"] = asked["result"]["requestState"].clone();
+    request
+}
+
+fn accept(scope: &str) -> Value {
+    json!({"action": "accept", "content": {"part_1": scope}})
+}
+
+fn answer(question: &Value, result: Value) -> Value {
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    json!({"jsonrpc": "2.0", "id": question["id"], "result": result})
+}
+
+#[track_caller]
+fn check_refused(answer: &Value, kind: &str) {
+    let result = &answer["result"];
+    assert_eq!((&result["isError"], &result["_meta"]["toolstead/errorKind"]), (&json!(true), &json!(kind)), "{answer}");
+}
+
+#[tokio::test]
+async fn an_old_client_on_pipes_is_asked_in_the_middle_of_its_call() {
+    let house = House::new(LONG).await;
+    let mut client = house.asked_on_pipes().await;
+    let question = client.ask(write(1)).await;
+    let params = &question["params"];
+    assert!(
+        params["message"].as_str().unwrap().starts_with("May the tool `write` run?\n1. write `/w/a`\n"),
+        "{params}"
+    );
+    assert_eq!(
+        params["requestedSchema"]["properties"]["part_1"]["enum"],
+        json!(["deny", "once", "session", "project", "always"])
+    );
+    // The connection goes on meanwhile.
+    assert_eq!(client.ask(legacy(2, "ping", json!({}))).await["id"], 2);
+    assert_eq!(text_of(&client.ask(legacy(3, "tools/call", call("echo", json!({"message": "hi"})))).await), "hi");
+    assert_eq!(house.ran(), 1, "the question is open");
+    let result = client.ask(answer(&question, accept("once"))).await;
+    assert_eq!((&result["id"], text_of(&result)), (&json!(1), "written"));
+
+    let question = client.ask(write(4)).await;
+    assert_eq!(text_of(&client.ask(answer(&question, accept("session"))).await), "written");
+    assert_eq!(text_of(&client.ask(write(5)).await), "written", "it is not asked again");
+    let mut rows = house.app.log.rows();
+    rows.retain(|row| row.tool == "write");
+    rows.sort_by_key(|row| row.id);
+    let decision = |id: usize| rows[id].decision.as_ref().unwrap();
+    assert_eq!(decision(0).approved_by.as_deref(), Some("the person at test 1"));
+    assert_eq!(decision(1).approved_by.as_deref(), Some("the person at test 1 (session)"));
+    assert!(decision(2).reason.contains("approved in this session"), "{:?}", decision(2));
+
+    // Another connection is another session.
+    let mut other = house.asked_on_pipes().await;
+    assert_eq!(other.ask(write(1)).await["method"], "elicitation/create");
+}
+
+#[tokio::test]
+async fn whatever_is_no_clear_yes_runs_nothing() {
+    let house = House::new(LONG).await;
+    let mut client = house.asked_on_pipes().await;
+    let hostile = [
+        json!({"action": "decline"}),
+        json!({"action": "cancel"}),
+        json!({"action": "accept"}),
+        accept("deny"),
+        accept("forever"),
+        json!({"action": "accept", "content": {"part_1": "once", "more": true}}),
+        json!({"action": "accept", "content": {"part_1": {"const": "once"}}}),
+        json!([]),
+        json!("accept"),
+    ];
+    for (id, result) in (1..).zip(hostile) {
+        let question = client.ask(write(id)).await;
+        check_refused(&client.ask(answer(&question, result)).await, "permission_denied");
+    }
+    let question = client.ask(write(100)).await;
+    let error = json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32603, "message": "no"}});
+    check_refused(&client.ask(error).await, "permission_denied");
+
+    // Strange ids answer nothing; of two answers the first counts, and what the second remembers is nothing.
+    let question = client.ask(write(101)).await;
+    for id in [json!("toolstead-999"), json!(0), json!("x")] {
+        client.send(json!({"jsonrpc": "2.0", "id": id, "result": accept("always")})).await;
+    }
+    client.send(answer(&question, json!({"action": "decline"}))).await;
+    client.send(answer(&question, accept("always"))).await;
+    check_refused(&client.next().await, "permission_denied");
+    assert_eq!(client.ask(write(102)).await["method"], "elicitation/create");
+    assert_eq!((house.ran(), house.store.kept()), (0, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_call_that_is_taken_back_takes_its_question_along() {
+    let house = House::new(LONG).await;
+    let mut client = house.asked_on_pipes().await;
+    let question = client.ask(write(1)).await;
+    let taken_back = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let told = client.ask(taken_back).await;
+    assert_eq!((&told["method"], &told["params"]["requestId"]), (&json!("notifications/cancelled"), &question["id"]));
+    client.send(answer(&question, accept("always"))).await;
+    assert_eq!(client.ask(write(2)).await["method"], "elicitation/create");
+    assert_eq!((house.ran(), house.store.kept()), (0, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_answers_in_time_is_a_no() {
+    let house = House::new(Duration::from_millis(50)).await;
+    let mut client = house.asked_on_pipes().await;
+    let question = client.ask(write(1)).await;
+    let told = client.next().await;
+    assert_eq!((&told["method"], &told["params"]["requestId"]), (&json!("notifications/cancelled"), &question["id"]));
+    check_refused(&client.next().await, "approval_timeout");
+    assert_eq!(house.ran(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_fills_in_no_forms_gets_a_refusal_that_teaches() {
+    let house = House::new(LONG).await;
+    let mut client = StdioClient::legacy(&house.app).await;
+    let told = client.ask(write(1)).await;
+    check_refused(&told, "permission_denied");
+    assert!(text_of(&told).contains("Nobody can be asked here") && text_of(&told).contains("Write(//w/a)"), "{told}");
+    let front = HttpFront::start(&house.app).await;
+    let (status, told) = front.ask_modern(&modern(1, "tools/call", call("write", json!({})))).await;
+    assert_eq!(status, 200);
+    check_refused(&told, "permission_denied");
+}
+
+#[tokio::test]
+async fn two_calls_at_once_are_asked_about_each_for_itself() {
+    let house = House::new(LONG).await;
+    let mut client = house.asked_on_pipes().await;
+    client.send(write(1)).await;
+    client.send(write(2)).await;
+    let (one, two) = (client.next().await, client.next().await);
+    assert_ne!(one["id"], two["id"]);
+    let first = client.ask(answer(&one, json!({"action": "decline"}))).await;
+    check_refused(&first, "permission_denied");
+    let second = client.ask(answer(&two, accept("once"))).await;
+    assert_eq!((text_of(&second), house.ran()), ("written", 1));
+}
+
+#[tokio::test]
+async fn a_tool_may_ask_its_caller_too_as_far_as_that_was_declared() {
+    let house = House::new(LONG).await;
+    let mut client = house.asked_on_pipes().await;
+    let question = client.ask(legacy(1, "tools/call", call("curious", json!({})))).await;
+    assert_eq!((&question["method"], question.get("params")), (&json!("roots/list"), None));
+    let answered = client.ask(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})).await;
+    assert_eq!(text_of(&answered), r#"{"roots":[]}"#);
+    let mut other = StdioClient::legacy(&house.app).await;
+    let told = other.ask(legacy(1, "tools/call", call("curious", json!({})))).await;
+    assert!(text_of(&told).contains("cannot answer questions of this kind"), "{told}");
+}
+
+/// Opens a session of a client that fills in forms.
+async fn open_session(front: &HttpFront) -> String {
+    let response = soon(front.post(&opening()).send()).await.unwrap();
+    let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    soon(front.in_session(&session, &initialized).send()).await.unwrap();
+    session
+}
+
+async fn events(front: &HttpFront, session: &str, request: &Value) -> Events {
+    let response = soon(front.in_session(session, request).send()).await.unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    Events::of(response)
+}
+
+#[tokio::test]
+async fn an_old_client_over_http_is_asked_on_the_stream_of_its_call() {
+    let house = House::new(LONG).await;
+    let front = HttpFront::start(&house.app).await;
+    let (session, stranger) = (open_session(&front).await, open_session(&front).await);
+    let mut stream = events(&front, &session, &write(1)).await;
+    let question = stream.next().await;
+    // Who calls over the network has nothing kept for everybody.
+    let choices = &question["params"]["requestedSchema"]["properties"]["part_1"]["enum"];
+    assert_eq!(*choices, json!(["deny", "once", "session"]));
+    let yes = answer(&question, accept("session"));
+    let posted = soon(front.in_session(&stranger, &yes).send()).await.unwrap();
+    assert_eq!((posted.status().as_u16(), house.ran()), (202, 0), "another session answers nothing");
+    assert_eq!(soon(front.in_session(&session, &yes).send()).await.unwrap().status(), 202);
+    assert_eq!(text_of(&stream.next().await), "written");
+    assert_eq!(stream.try_next().await, None);
+    // No question, no stream.
+    let (_, told) = front.ask_in_session(&session, &write(2)).await;
+    assert_eq!(text_of(&told), "written");
+    let mut stream = events(&front, &stranger, &write(3)).await;
+    let question = stream.next().await;
+    let no = answer(&question, json!({"action": "decline"}));
+    soon(front.in_session(&stranger, &no).send()).await.unwrap();
+    check_refused(&stream.next().await, "permission_denied");
+
+    // What was approved is gone with its session.
+    let end = front.request(reqwest::Method::DELETE).header("mcp-session-id", &session);
+    assert_eq!(soon(end.send()).await.unwrap().status(), 204);
+    let again = open_session(&front).await;
+    let mut stream = events(&front, &again, &write(4)).await;
+    assert_eq!(stream.next().await["method"], "elicitation/create");
+}
+
+#[tokio::test]
+async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
+    let house = House::new(LONG).await;
+    let front = HttpFront::start(&house.app).await;
+    let request = modern_call(1, "write", json!({"n": 1}));
+    let (status, asked) = front.ask_modern(&request).await;
+    assert_eq!((status, &asked["result"]["resultType"]), (200, &json!("input_required")), "{asked}");
+    let question = &asked["result"]["inputRequests"]["toolstead/approval"];
+    assert_eq!(question["method"], "elicitation/create", "{asked}");
+    assert_eq!(house.ran(), 0);
+
+    let changed = retried(2, modern_call(1, "write", json!({"n": 2})), &asked, accept("once"));
+    let (_, told) = front.ask_modern(&changed).await;
+    assert_eq!((&told["error"]["code"], &told["error"]["data"]["kind"]), (&json!(-32602), &json!("invalid_input")));
+    // That used the state up.
+    let (_, told) = front.ask_modern(&retried(3, request.clone(), &asked, accept("once"))).await;
+    assert_eq!(told["error"]["code"], -32602, "{told}");
+
+    let (_, asked) = front.ask_modern(&request).await;
+    let retry = retried(4, request.clone(), &asked, accept("once"));
+    assert_eq!(text_of(&front.ask_modern(&retry).await.1), "written");
+    let (_, replayed) = front.ask_modern(&retry).await;
+    assert_eq!(replayed["error"]["code"], -32602, "{replayed}");
+    assert_eq!(house.ran(), 1);
+
+    let (_, asked) = front.ask_modern(&request).await;
+    for hostile in [json!({"action": "decline"}), accept("always"), json!(null), json!(7)] {
+        let (_, asked) = front.ask_modern(&request).await;
+        check_refused(&front.ask_modern(&retried(5, request.clone(), &asked, hostile)).await.1, "permission_denied");
+    }
+    let (_, told) = front.ask_modern(&retried(6, request.clone(), &asked, accept("session"))).await;
+    assert_eq!(text_of(&told), "written", "other questions leave this one open");
+    assert_eq!(text_of(&front.ask_modern(&modern_call(7, "write", json!({"n": 3}))).await.1), "written");
+}
+
+#[tokio::test]
+async fn a_modern_client_on_pipes_answers_in_the_same_way() {
+    let house = House::new(LONG).await;
+    let mut client = StdioClient::start(&house.app, StdioSettings::default());
+    let send = |id: i64, text: &str| modern_call(id, "send", json!({"text": text}));
+    let asked = client.ask(send(1, "hi")).await;
+    let choices = &asked["result"]["inputRequests"]["toolstead/approval"]["params"]["requestedSchema"]["properties"];
+    assert_eq!(choices["part_1"]["enum"], json!(["deny", "once", "session"]), "no rule covers sending");
+    let told = client.ask(retried(2, send(1, "hi"), &asked, accept("session"))).await;
+    assert_eq!(text_of(&told), "sent");
+    assert_eq!(text_of(&client.ask(send(3, "hi")).await), "sent");
+    assert_eq!(client.ask(send(4, "other")).await["result"]["resultType"], "input_required");
+}
+
+#[tokio::test]
+async fn what_is_approved_for_good_is_kept_and_holds_at_once() {
+    let house = House::new(LONG).await;
+    let mut client = house.asked_on_pipes().await;
+    let question = client.ask(write(1)).await;
+    assert_eq!(text_of(&client.ask(answer(&question, accept("always"))).await), "written");
+    assert_eq!(house.store.kept(), [(ApprovalScope::Always, "Write(//w/a)".to_owned())]);
+    let front = HttpFront::start(&house.app).await;
+    let response = soon(front.post_modern(&modern(1, "tools/call", call("write", json!({})))).send()).await.unwrap();
+    assert_eq!(text_of(&only(messages(response).await)), "written");
+}
+
+/// `toolstead mcp` with a client that fills in forms.
+struct Mcp {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Mcp {
+    fn start(home: &Home) -> Self {
+        let mut child = home.toolstead(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut mcp = Self { child, input, output };
+        mcp.ask(&opening());
+        writeln!(mcp.input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).unwrap();
+        mcp
+    }
+
+    fn ask(&mut self, message: &Value) -> Value {
+        writeln!(self.input, "{message}").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    fn end(mut self) {
+        drop(self.input);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn what_is_approved_for_the_project_or_always_holds_for_later_starts() {
+    let home = Home::new();
+    let write =
+        |id: i64, path: &str| legacy(id, "tools/call", call("write_file", json!({"path": path, "content": "x"})));
+    let mut mcp = Mcp::start(&home);
+    for (path, scope) in [("p.txt", "project"), ("a.txt", "always"), ("s.txt", "session")] {
+        let question = mcp.ask(&write(1, path));
+        let told = mcp.ask(&answer(&question, accept(scope)));
+        assert_eq!(told["result"]["isError"], Value::Null, "{told}");
+        assert!(home.work().join(path).exists());
+    }
+    mcp.end();
+    let rule = |path: &str| format!("Write(/{})", home.work().join(path).display());
+    let local = std::fs::read_to_string(home.work().join("toolstead.local.toml")).unwrap();
+    assert!(local.contains(&rule("p.txt")) && !local.contains("a.txt") && !local.contains("s.txt"), "{local}");
+
+    let mut mcp = Mcp::start(&home);
+    for path in ["p.txt", "a.txt"] {
+        let told = mcp.ask(&write(1, path));
+        assert_eq!((&told["id"], &told["result"]["isError"]), (&json!(1), &Value::Null), "{told}");
+    }
+    assert_eq!(mcp.ask(&write(2, "s.txt"))["method"], "elicitation/create");
+    mcp.end();
+}
+
+#[test]
+fn the_python_sdk_asks_its_person_in_both_generations() {
+    let home = Home::new();
+    let server = Server::start(&home, "");
+    for (way, mode) in [("stdio", "legacy"), ("stdio", "2026-07-28"), ("http", "legacy"), ("http", "2026-07-28")] {
+        for (scope, expected) in [("once", None), ("deny", Some("permission_denied"))] {
+            let mut command = home.command(python_program("python"), &[]);
+            command.arg(peer("client.py")).env("PATH", node_path()).env("MODE", mode).stdin(Stdio::null());
+            match way {
+                "http" => command.arg(server.url()).env("TOKEN", SERVER_TOKEN),
+                _ => command.arg(env!("CARGO_BIN_EXE_toolstead")).arg("mcp"),
+            };
+            command.env("TOOL", "write_file").env("ARGS", r#"{"path": "sdk.txt", "content": "x"}"#);
+            command.env("ANSWER", json!({"part_1": scope}).to_string());
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{way} {mode}: {}", stderr(&output));
+            let said: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
+            let kind = said["result"]["_meta"]["toolstead/errorKind"].as_str();
+            assert_eq!(kind, expected, "{way} {mode}: {said}");
+        }
+    }
+}
+
+/// A terminal of its own for `toolstead call write_file -`, whose arguments come from a file, and what is typed there.
+fn at_terminal(home: &Home, keys: &[u8]) -> (Option<i32>, String) {
+    std::fs::write(home.work().join("arguments.json"), r#"{"path":"t.txt","content":"x"}"#).unwrap();
+    let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&hands).unwrap();
+    unlockpt(&hands).unwrap();
+    let name = ptsname(&hands, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).unwrap();
+    let script = "exec \"$0\" call write_file - <arguments.json";
+    let mut command = home.command("/usr/bin/setsid", &["--ctty", "sh", "-c", script]);
+    // Held open here: a terminal that nobody has open cannot be read from its other end.
+    let held = terminal.try_clone().unwrap();
+    command.arg(env!("CARGO_BIN_EXE_toolstead")).stdin(terminal).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    drop(command);
+    let mut hands = File::from(hands);
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"? ") {
+        let mut byte = [0];
+        hands.read_exact(&mut byte).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&seen)));
+        seen.extend(byte);
+    }
+    hands.write_all(keys).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(held);
+    (output.status.code(), format!("{}{}", String::from_utf8_lossy(&seen), stderr(&output)))
+}
+
+/// The same in the background of a shell with job control, where a question would stop the process.
+fn in_background(home: &Home) -> (Option<i32>, String) {
+    let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&hands).unwrap();
+    unlockpt(&hands).unwrap();
+    let name = ptsname(&hands, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).unwrap();
+    let script = r#"set -m; "$0" call write_file '{"path":"u.txt","content":"x"}' & wait $!"#;
+    let mut command = home.command("/usr/bin/setsid", &["--ctty", "sh", "-c", script]);
+    command.arg(env!("CARGO_BIN_EXE_toolstead")).stdin(terminal).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    drop(hands);
+    (output.status.code(), stderr(&output))
+}
+
+#[test]
+fn the_command_line_asks_on_its_terminal_and_never_on_standard_input() {
+    let home = Home::new();
+    let file = home.work().join("t.txt");
+    for keys in [&b"n"[..], b"\x03", b"\r"] {
+        let (code, seen) = at_terminal(&home, keys);
+        assert_eq!((code, file.exists()), (Some(3), false), "{seen}");
+        assert!(seen.contains("May the tool `write_file` run?") && seen.contains("refused by the person"), "{seen}");
+    }
+    let (code, seen) = at_terminal(&home, b"o");
+    assert_eq!((code, file.exists()), (Some(0), true), "{seen}");
+    let (code, _) = at_terminal(&home, b"p");
+    assert_eq!(code, Some(0));
+    let (code, told) = in_background(&home);
+    assert!(code == Some(3) && told.contains("Nobody can be asked here"), "{told}");
+    let output = home.run(&["call", "write_file", r#"{"path":"t.txt","content":"y"}"#]);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "what was approved for the project runs where nobody is: {}",
+        stderr(&output)
+    );
+}
