@@ -4,7 +4,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Recording},
+        change_set::{ChangeSet, recording::Recording},
         run::Run,
         schema::output_schema,
         snippet::surroundings,
@@ -122,7 +122,7 @@ fn append(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
         (false, false) => format!("Added {amount} to the end of `{path}`."),
         (false, true) => format!("Would add {amount} to the end of `{path}`; nothing was changed."),
     };
-    for note in changed.written.iter().flat_map(notes).chain(appended.notes) {
+    for note in notes(&changed).into_iter().chain(appended.notes) {
         text.push(' ');
         text.push_str(&note);
     }

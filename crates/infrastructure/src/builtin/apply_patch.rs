@@ -13,7 +13,7 @@ use crate::builtin::{
         patching::{PatchedFile, Patching},
     },
     built_in_tool::BuiltInTool,
-    change_set::Recording,
+    change_set::recording::Recording,
     run::Run,
     schema::output_schema,
     unified_diff::unified_diff,

@@ -1,33 +1,32 @@
 //! Changes of one or several files that happen together or not at all.
 
+mod drafts;
+pub(super) mod recording;
+
 use crate::{
     builtin::{
-        answer::counted,
+        change_set::{
+            drafts::{Drafts, NotPut},
+            recording::Recording,
+        },
         etag::digest_of,
-        run::Run,
-        seen_files::{SeenFiles, Viewer},
     },
     sandbox::workspace::{
         draft::Draft,
         granted::GrantedWorkspace,
         path_error::PathError,
+        rights::Rights,
         write::{WriteOptions, WriteTarget, Written},
     },
 };
-use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, sync::Arc};
-use tokio::runtime::Handle;
+use std::{borrow::Cow, collections::BTreeMap, io, path::PathBuf};
 use toolstead_domain::{
     access::PathAccess,
     content_digest::ContentDigest,
     error_kind::ErrorKind,
-    ports::{
-        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
-        clock::Timestamp,
-    },
-    tool_call::CallId,
+    ports::change_journal::{FileChange, FileState, KeptContent},
     tool_failure::ToolFailure,
 };
-use uuid::Uuid;
 
 /// As many files are changed together: each is held by some handles, and a process has a thousand of them.
 pub(super) const MAX_FILES: usize = 100;
@@ -66,21 +65,6 @@ enum Plan {
     Delete,
 }
 
-/// Where a change set records itself. It borrows nothing, so that it can go to the blocking thread.
-#[derive(Clone)]
-pub(super) struct Recording {
-    journal: Arc<dyn ChangeJournal>,
-    seen: Arc<SeenFiles>,
-    viewer: Viewer,
-    call: CallId,
-    tool: String,
-    at: Timestamp,
-    reverts: Option<CallId>,
-    /// Bytes that are kept of all files as they were, and as they will be.
-    limit: u64,
-    runtime: Handle,
-}
-
 /// One file after its change, or as it would be.
 #[derive(Debug)]
 pub(super) struct Changed {
@@ -96,6 +80,8 @@ pub(super) struct Changed {
     pub(super) old: Option<Vec<u8>>,
     /// The new content.
     pub(super) new: Option<Vec<u8>>,
+    /// Why a power failure may still take the change back; `None` where it is safe on disk.
+    pub(super) unsafe_because: Option<String>,
 }
 
 impl<'a> ChangeSet<'a> {
@@ -209,7 +195,7 @@ impl<'a> ChangeSet<'a> {
     /// Whether the session of this call knows another content of the file than this one, which is on disk.
     pub(super) fn is_stale(&self, index: usize, digest: ContentDigest, recording: &Recording) -> bool {
         let real = &self.places[self.names[index].place].target.path().real;
-        recording.seen.known(&recording.viewer, real).is_some_and(|known| known != digest)
+        recording.known(real).is_some_and(|known| known != digest)
     }
 
     /// Whether something is planned for the file already, so that its content is not the one on disk.
@@ -242,7 +228,7 @@ impl<'a> ChangeSet<'a> {
         let mut steps = Vec::new();
         for Place { target, shown, plan } in self.places {
             if let Some(plan) = plan {
-                steps.push(Step::of(self.files, target, shown, plan, recording.limit)?);
+                steps.push(Step::of(self.files, target, shown, plan, recording.limit())?);
             }
         }
         let total = |bytes: fn(&Step<'_>) -> usize| steps.iter().map(|step| bytes(step) as u64).sum::<u64>();
@@ -250,9 +236,9 @@ impl<'a> ChangeSet<'a> {
             (total(|step| step.old.as_ref().map_or(0, Vec::len)), "have"),
             (total(|step| step.new.as_ref().map_or(0, Vec::len)), "would have"),
         ] {
-            if bytes > recording.limit {
+            if bytes > recording.limit() {
                 let message =
-                    format!("the files {what} {bytes} bytes, and at most {} are changed at once", recording.limit);
+                    format!("the files {what} {bytes} bytes, and at most {} are changed at once", recording.limit());
                 return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Make several calls of it."));
             }
         }
@@ -275,6 +261,7 @@ struct Step<'a> {
     /// `None`: it is to be deleted.
     new: Option<Vec<u8>>,
     written: Option<Written>,
+    unsafe_because: Option<String>,
     may_read: bool,
 }
 
@@ -310,10 +297,11 @@ impl<'a> Step<'a> {
             created: !target.exists(),
             bytes: new.len() as u64,
             other_links: target.facts().map_or(0, |facts| facts.links.saturating_sub(1)),
-            owner_changed: false,
+            rights: Rights::default(),
         });
         let may_read = files.permit_reading(target.path()).is_ok();
-        Ok(Self { target, shown, options, before, after, old, new, written, may_read })
+        let unsafe_because = None;
+        Ok(Self { target, shown, options, before, after, old, new, written, unsafe_because, may_read })
     }
 
     /// Whether there is anything to do.
@@ -336,28 +324,38 @@ impl<'a> Step<'a> {
             written: self.written,
             old: self.old.filter(|_| self.may_read),
             new: self.new,
+            unsafe_because: self.unsafe_because,
         }
     }
 }
 
+/// What came of a step.
+struct Done {
+    step: usize,
+    after: Option<FileState>,
+    written: Written,
+    unsynced: Option<io::Error>,
+}
+
 /// Does what is to be done, and notes how it went.
 fn perform(steps: &mut [Step<'_>], recording: &Recording) -> Result<(), ToolFailure> {
-    for (index, after, written) in done(steps, recording)? {
-        let step = &mut steps[index];
+    for Done { step, after, written, unsynced } in done(steps, recording)? {
+        let step = &mut steps[step];
         step.after = after;
         step.written = step.written.map(|_| written);
+        step.unsafe_because = unsynced.map(|error| error.to_string());
     }
-    steps.iter().for_each(|step| recording.seen(step));
+    steps.iter().for_each(|step| recording.wrote(&step.target.path().real, step.after));
     Ok(())
 }
 
-/// Prepares all, records all, does all: the index of each step that changed something, and what came of it.
-fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<(usize, Option<FileState>, Written)>, ToolFailure> {
+/// Prepares all, records all, does all that changes something.
+fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFailure> {
     let steps: Vec<_> = steps.iter().enumerate().filter(|(_, step)| step.is_change()).collect();
     if steps.is_empty() {
         return Ok(Vec::new());
     }
-    let mut drafts = Drafts(Vec::new());
+    let mut drafts = Drafts::new();
     let mut changes = Vec::new();
     for (_, step) in &steps {
         let draft = step.prepare()?;
@@ -365,7 +363,7 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<(usize, Option<
         let mode = draft.mode();
         let after = step.after.map(|state| FileState { mode: mode.unwrap_or(state.mode), ..state });
         changes.push(FileChange { path: step.target.path().real.clone(), before: step.before, after });
-        drafts.0.push(draft);
+        drafts.push(draft);
     }
     let states: Vec<Option<FileState>> = changes.iter().map(|change| change.after).collect();
     recording.record(changes.clone(), contents(steps.iter().map(|(_, step)| *step)))?;
@@ -375,8 +373,9 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<(usize, Option<
         }
         failure
     })?;
-    drafts.keep()?;
-    Ok(steps.iter().zip(states).zip(written).map(|(((index, _), state), written)| (*index, state, written)).collect())
+    // From here on the change is made, whatever comes: the journal says so, and so does the answer.
+    let done = steps.iter().zip(states).zip(written).zip(drafts.keep());
+    Ok(done.map(|((((step, _), after), written), unsynced)| Done { step: *step, after, written, unsynced }).collect())
 }
 
 /// All contents that the steps speak of, each once.
@@ -390,163 +389,6 @@ fn contents<'s>(steps: impl Iterator<Item = &'s Step<'s>>) -> Vec<KeptContent> {
         }
     }
     kept.into_iter().map(|(digest, bytes)| KeptContent { digest, bytes: bytes.clone() }).collect()
-}
-
-/// Changes that were not made.
-struct NotPut {
-    failure: ToolFailure,
-    /// Whether all files are as they were before.
-    is_as_before: bool,
-}
-
-/// Changes that are ready.
-struct Drafts<'t>(Vec<Draft<'t>>);
-
-impl Drafts<'_> {
-    fn put_in_place(&mut self) -> Result<Vec<Written>, NotPut> {
-        let mut written = Vec::new();
-        let mut failed = None;
-        for draft in &mut self.0 {
-            match draft.put_in_place() {
-                Ok(done) => written.push(done),
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            }
-        }
-        match failed {
-            None => Ok(written),
-            Some(error) => Err(self.put_back(written.len(), error)),
-        }
-    }
-
-    /// Takes the first so many back, the last of them first.
-    fn put_back(&mut self, done: usize, cause: PathError) -> NotPut {
-        let mut stuck = Vec::new();
-        // Those that were not put in place go first: they may stand in folders that earlier ones made.
-        self.0.truncate(done);
-        while let Some(draft) = self.0.pop() {
-            if let Err(error) = draft.put_back() {
-                stuck.push(error);
-            }
-        }
-        let is_as_before = stuck.is_empty() && !matches!(cause, PathError::Misplaced { .. });
-        let mut failure = ToolFailure::from(cause);
-        if done > 0 {
-            let were = counted(done, "file");
-            let note = match stuck.len() {
-                0 => format!(" {were} that had been changed before it got back what they held."),
-                _ => {
-                    let which: Vec<String> = stuck.iter().map(ToString::to_string).collect();
-                    format!(
-                        " Of {were} that had been changed before it some could not be put back: {}.",
-                        which.join("; ")
-                    )
-                }
-            };
-            failure.message = format!("{}.{note}", failure.message);
-        }
-        NotPut { failure, is_as_before }
-    }
-
-    fn keep(&mut self) -> Result<(), PathError> {
-        let kept: Vec<Result<(), PathError>> = std::mem::take(&mut self.0).into_iter().map(Draft::keep).collect();
-        kept.into_iter().collect()
-    }
-}
-
-impl Drop for Drafts<'_> {
-    fn drop(&mut self) {
-        // The last ones first: they may stand in folders that earlier ones made.
-        while self.0.pop().is_some() {}
-    }
-}
-
-impl Recording {
-    pub(super) fn of(run: &Run<'_>) -> Self {
-        Self {
-            journal: run.world.journal.clone(),
-            seen: run.world.seen.clone(),
-            viewer: run.viewer(),
-            call: run.context.id,
-            tool: run.call.tool.name().to_string(),
-            at: run.world.clock.now(),
-            reverts: None,
-            limit: run.world.limits.result_bytes,
-            runtime: Handle::current(),
-        }
-    }
-
-    /// Bytes that a file may have, before and after.
-    pub(super) fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// The call's id, which `undo` takes; none for a dry run, which it knows nothing of.
-    pub(super) fn undo_id(&self, dry_run: bool) -> Option<String> {
-        (!dry_run).then(|| self.call.to_string())
-    }
-
-    /// The same for a change that takes back what that call did.
-    #[must_use]
-    pub(super) fn reverting(self, call: CallId) -> Self {
-        Self { reverts: Some(call), ..self }
-    }
-
-    /// Whether what is changed can be taken back.
-    pub(super) fn keeps(&self) -> bool {
-        self.journal.keeps()
-    }
-
-    /// What to say of a call that changed files, so that it can be taken back; `None` if it cannot.
-    pub(super) fn how_to_undo(&self) -> Option<String> {
-        self.keeps().then(|| format!("To take it back: `undo` with the call {}.", self.call))
-    }
-
-    fn record(&self, changes: Vec<FileChange>, contents: Vec<KeptContent>) -> Result<(), ToolFailure> {
-        let entry = self.entry(self.call, changes, self.reverts);
-        self.runtime.block_on(self.journal.record(entry, contents)).map_err(|error| {
-            let message = "nothing was changed, because the change could not be recorded for an undo";
-            ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
-        })
-    }
-
-    /// Takes back what was recorded of a change that was not made after all, so that an undo passes over it. Otherwise
-    /// it would take somebody else's file for ours where that happens to hold the same.
-    fn record_that_it_was_not_done(&self, changes: Vec<FileChange>) {
-        let taken_back = |change: FileChange| match self.reverts {
-            None => FileChange { after: change.before, ..change },
-            // An undo that failed leaves a change that can be undone, as if it had been undone and done again.
-            Some(_) => FileChange { before: change.after, after: change.before, ..change },
-        };
-        let changes = changes.into_iter().map(taken_back).collect();
-        let entry = self.entry(CallId(Uuid::now_v7()), changes, Some(self.call));
-        if let Err(error) = self.runtime.block_on(self.journal.record(entry, Vec::new())) {
-            tracing::warn!(call = %self.call, %error, "the journal speaks of a change that was not made");
-        }
-    }
-
-    fn entry(&self, call: CallId, changes: Vec<FileChange>, reverts: Option<CallId>) -> JournalEntry {
-        JournalEntry {
-            call,
-            principal: self.viewer.principal.clone(),
-            session: self.viewer.session.clone(),
-            tool: self.tool.clone(),
-            at: self.at,
-            changes,
-            reverts,
-        }
-    }
-
-    /// The session knows what it wrote.
-    fn seen(&self, step: &Step<'_>) {
-        let real = &step.target.path().real;
-        match step.after {
-            Some(state) => self.seen.saw(&self.viewer, real, state.digest),
-            None => self.seen.forget(&self.viewer, real),
-        }
-    }
 }
 
 #[cfg(test)]

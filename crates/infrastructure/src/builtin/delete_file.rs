@@ -4,11 +4,11 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Recording},
+        change_set::{ChangeSet, recording::Recording},
         run::Run,
         schema::output_schema,
         world::World,
-        written_file::{missing, only},
+        written_file::{missing, notes, only},
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
@@ -82,13 +82,17 @@ fn delete(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let Some(bytes) = set.size(0) else { return Err(missing(files, &input.path)) };
     set.delete(0);
-    let path = only(set.commit(recording, input.dry_run)?)?.shown;
+    let changed = only(set.commit(recording, input.dry_run)?)?;
+    let path = changed.shown.clone();
     let size = counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
-    let text = match input.dry_run {
+    let mut text = match input.dry_run {
         false if recording.keeps() => format!("Deleted `{path}` ({size}). `undo` brings it back."),
         false => format!("Deleted `{path}` ({size})."),
         true => format!("Would delete `{path}` ({size}); nothing was changed."),
     };
+    for note in notes(&changed) {
+        text.push_str(&format!(" {note}"));
+    }
     answer(text, &Output { path, bytes, dry_run: input.dry_run, call: recording.undo_id(input.dry_run) })
 }
 

@@ -4,7 +4,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Recording},
+        change_set::{ChangeSet, recording::Recording},
         etag::digest_of,
         run::Run,
         schema::output_schema,
@@ -167,7 +167,7 @@ fn edit(
         text.push(' ');
         text.push_str(&changed_elsewhere(&path));
     }
-    for note in changed.written.iter().flat_map(notes) {
+    for note in notes(&changed) {
         text.push_str(&format!(" {note}"));
     }
     if !created {

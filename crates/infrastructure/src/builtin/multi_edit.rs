@@ -4,7 +4,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Changed, Recording},
+        change_set::{ChangeSet, Changed, recording::Recording},
         etag::digest_of,
         run::Run,
         schema::output_schema,
@@ -274,7 +274,7 @@ fn told(
         if tally.is_stale {
             text.push_str(&format!(" {}", changed_elsewhere(path)));
         }
-        for note in one.written.iter().flat_map(notes) {
+        for note in notes(&one) {
             text.push_str(&format!(" {note}"));
         }
         let view = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(text_of).map(|text| text.replace("\r\n", "\n"));

@@ -9,7 +9,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Recording},
+        change_set::{ChangeSet, recording::Recording},
         etag::{digest_of, etag},
         notebook_edit::edit::{EditedNotebook, edited},
         run::Run,
@@ -180,7 +180,7 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
     set.put(0, bytes, WriteOptions { create_folders: false, overwrite: true, mode: None });
     let changed = only(set.commit(recording, input.dry_run)?)?;
     let mut edited = edited;
-    edited.notes.extend(changed.written.iter().flat_map(notes));
+    edited.notes.extend(notes(&changed));
 
     let text = told(&edited, &path, input, recording);
     let output = Output {

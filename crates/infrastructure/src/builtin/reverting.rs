@@ -9,7 +9,7 @@ mod restoring;
 use crate::{
     builtin::{
         answer::{answer, counted},
-        change_set::{Changed, Recording},
+        change_set::{Changed, recording::Recording},
         reverting::{
             history::{CallName, History, is_note},
             restoring::{Restored, Restoring, files_of, path_text, restore},
@@ -336,7 +336,7 @@ fn told(
         };
         if changes > 0 {
             text.push_str(&format!("\n`{path}` {what}"));
-            for note in changed.iter().filter_map(|changed| changed.written.as_ref()).flat_map(notes) {
+            for note in changed.iter().flat_map(notes) {
                 text.push_str(&format!(". {}", note.trim_end_matches('.')));
             }
         }

@@ -4,7 +4,8 @@
 use super::*;
 use crate::{
     builtin::{
-        change_set::Recording, etag::digest_of, provider::BuiltInTools, run::Run, seen_files::Viewer, world::World,
+        change_set::recording::Recording, etag::digest_of, provider::BuiltInTools, run::Run, seen_files::Viewer,
+        world::World,
     },
     sandbox::workspace::{FolderNames, Workspace, granted::GrantedWorkspace, stop::Stop},
 };

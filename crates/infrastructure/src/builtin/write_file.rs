@@ -5,7 +5,7 @@ use crate::{
         answer::{answer, counted},
         append_file,
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Changed, Recording},
+        change_set::{ChangeSet, Changed, recording::Recording},
         etag::etag,
         run::Run,
         schema::output_schema,
@@ -228,7 +228,7 @@ fn told(
     };
     let size = counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
     text.push_str(&format!(": {}, {size}.", counted(lines, "line")));
-    let notes = changed.written.iter().flat_map(notes).chain(appended.into_iter().flatten().cloned());
+    let notes = notes(&changed).into_iter().chain(appended.into_iter().flatten().cloned());
     for note in notes {
         text.push(' ');
         text.push_str(&note);

@@ -12,6 +12,7 @@ mod lock;
 pub mod lock_folder;
 pub mod path_error;
 mod resolve;
+pub mod rights;
 pub mod stop;
 pub mod walk;
 pub mod write;

@@ -10,7 +10,7 @@ use crate::{
             parser::{Action, FilePatch, Hunk},
             text_lines::{lines_of, patched},
         },
-        change_set::{ChangeSet, Changed, Recording},
+        change_set::{ChangeSet, Changed, recording::Recording},
         etag::{digest_of, etag},
         file_limits::FileLimits,
         snippet::surroundings,
@@ -351,7 +351,7 @@ impl PatchedFile {
             Some(changed) => {
                 self.etag = changed.after.map(|state| etag(&state.digest));
                 if changed.before != changed.after {
-                    self.notes.extend(changed.written.iter().flat_map(notes));
+                    self.notes.extend(notes(changed));
                 }
             }
             // What the patch made and deleted again is not there.

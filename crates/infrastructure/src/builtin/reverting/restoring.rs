@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        change_set::{ChangeSet, Changed, Recording},
+        change_set::{ChangeSet, Changed, recording::Recording},
         etag::digest_of,
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
