@@ -19,7 +19,7 @@ pub mod line_index;
 mod line_unit;
 pub mod provider;
 mod report;
-mod reverting;
+pub mod reverting;
 pub mod run;
 pub mod schema;
 pub mod seen_files;

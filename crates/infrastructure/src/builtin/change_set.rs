@@ -16,10 +16,11 @@ use crate::{
         granted::GrantedWorkspace,
         path_error::PathError,
         rights::Rights,
+        seats::Seats,
         write::{WriteOptions, WriteTarget, Written},
     },
 };
-use std::{borrow::Cow, collections::BTreeMap, io, path::PathBuf};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, io, path::PathBuf};
 use toolstead_domain::{
     access::PathAccess,
     content_digest::ContentDigest,
@@ -28,7 +29,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// As many files are changed together: each is held by some handles, and a process has a thousand of them.
+/// As many files are changed together.
 pub(super) const MAX_FILES: usize = 100;
 /// As often it is tried to take hold of places that move meanwhile.
 const ATTEMPTS: usize = 8;
@@ -41,6 +42,8 @@ pub(super) struct ChangeSet<'a> {
     files: &'a GrantedWorkspace,
     names: Vec<Name>,
     places: Vec<Place<'a>>,
+    /// Last, so that they are given back when nothing is held any more.
+    seats: Seats,
 }
 
 /// One path as it was given.
@@ -62,7 +65,20 @@ struct Place<'a> {
 #[derive(Debug)]
 enum Plan {
     Put(Vec<u8>, WriteOptions),
-    Delete,
+    /// It is to be gone, and so many folders above it, as far as they are empty then.
+    Delete {
+        folders: usize,
+    },
+}
+
+impl Plan {
+    /// The permission bits that it sets.
+    fn mode(&self) -> Option<u32> {
+        match self {
+            Self::Put(_, options) => options.mode,
+            Self::Delete { .. } => None,
+        }
+    }
 }
 
 /// One file after its change, or as it would be.
@@ -120,6 +136,7 @@ impl<'a> ChangeSet<'a> {
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
                 .next("Nothing was changed; name files only, or make two calls of it."));
         }
+        let seats = files.seats(order.len())?;
         let mut held: BTreeMap<PathBuf, WriteTarget<'a>> = BTreeMap::new();
         for (real, path) in order {
             let target = files.write_target(path)?;
@@ -128,7 +145,7 @@ impl<'a> ChangeSet<'a> {
             }
             held.insert(real, target);
         }
-        let mut set = Self { files, names: Vec::new(), places: Vec::new() };
+        let mut set = Self { files, names: Vec::new(), places: Vec::new(), seats };
         let mut known: BTreeMap<PathBuf, usize> = BTreeMap::new();
         for path in accesses {
             files.permit_writing(&path)?;
@@ -168,7 +185,7 @@ impl<'a> ChangeSet<'a> {
         let place = &self.places[name.place];
         match &place.plan {
             Some(Plan::Put(content, _)) => Ok(Some(Cow::Borrowed(content))),
-            Some(Plan::Delete) => Ok(None),
+            Some(Plan::Delete { .. }) => Ok(None),
             None => {
                 if place.target.exists() {
                     self.files.permit_reading(&name.path)?;
@@ -181,6 +198,13 @@ impl<'a> ChangeSet<'a> {
     /// The size of the file on disk, in bytes; `None`: no file.
     pub(super) fn size(&self, index: usize) -> Option<u64> {
         self.places[self.names[index].place].target.facts().map(|facts| facts.bytes)
+    }
+
+    /// The permission bits as they will be: what an earlier step of this set planned, else those on disk.
+    pub(super) fn mode(&self, index: usize) -> Option<u32> {
+        let place = &self.places[self.names[index].place];
+        let on_disk = || place.target.facts().map(|facts| facts.mode & 0o777);
+        place.plan.as_ref().and_then(Plan::mode).or_else(on_disk)
     }
 
     /// What stands for the content on disk, whatever the call may read; `None`: no file.
@@ -208,14 +232,21 @@ impl<'a> ChangeSet<'a> {
         let place = &mut self.places[self.names[index].place];
         // What this set deleted, or made itself, does not stand in the way.
         let overwrite = options.overwrite || place.plan.is_some();
-        place.plan = Some(Plan::Put(content, WriteOptions { overwrite, ..options }));
+        // What an earlier step said of the permission bits holds until a later one says otherwise.
+        let mode = options.mode.or(place.plan.as_ref().and_then(Plan::mode));
+        place.plan = Some(Plan::Put(content, WriteOptions { overwrite, mode, ..options }));
     }
 
     /// Plans that the file is gone.
     pub(super) fn delete(&mut self, index: usize) {
+        self.delete_with_folders(index, 0);
+    }
+
+    /// Plans that the file is gone, and so many folders above it, as far as they are empty then.
+    pub(super) fn delete_with_folders(&mut self, index: usize, folders: usize) {
         let place = &mut self.places[self.names[index].place];
         let was_new = matches!(place.plan, Some(Plan::Put(..))) && !place.target.exists();
-        place.plan = if was_new { None } else { Some(Plan::Delete) };
+        place.plan = if was_new { None } else { Some(Plan::Delete { folders }) };
     }
 
     /// Records in the journal what will be, then does all of it; or puts back what was done and says why. With
@@ -225,6 +256,7 @@ impl<'a> ChangeSet<'a> {
     /// # Errors
     /// The first thing that failed. Nothing is changed then, unless the message says otherwise.
     pub(super) fn commit(self, recording: &Recording, dry_run: bool) -> Result<Vec<Changed>, ToolFailure> {
+        let _seats = self.seats;
         let mut steps = Vec::new();
         for Place { target, shown, plan } in self.places {
             if let Some(plan) = plan {
@@ -263,6 +295,8 @@ struct Step<'a> {
     written: Option<Written>,
     unsafe_because: Option<String>,
     may_read: bool,
+    /// As many folders above it go with it.
+    removed_folders: usize,
 }
 
 impl<'a> Step<'a> {
@@ -273,13 +307,15 @@ impl<'a> Step<'a> {
         plan: Plan,
         limit: u64,
     ) -> Result<Self, ToolFailure> {
+        let mut removed_folders = 0;
         let (new, options) = match plan {
             Plan::Put(content, options) => {
                 target.check(options)?;
                 (Some(content), options)
             }
-            Plan::Delete => {
+            Plan::Delete { folders } => {
                 target.check_removal()?;
+                removed_folders = folders;
                 (None, WriteOptions { create_folders: false, overwrite: true, mode: None })
             }
         };
@@ -301,7 +337,7 @@ impl<'a> Step<'a> {
         });
         let may_read = files.permit_reading(target.path()).is_ok();
         let unsafe_because = None;
-        Ok(Self { target, shown, options, before, after, old, new, written, unsafe_because, may_read })
+        Ok(Self { target, shown, options, before, after, old, new, written, unsafe_because, may_read, removed_folders })
     }
 
     /// Whether there is anything to do.
@@ -362,7 +398,8 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFail
         // Which mode a new file gets shows when it is there.
         let mode = draft.mode();
         let after = step.after.map(|state| FileState { mode: mode.unwrap_or(state.mode), ..state });
-        changes.push(FileChange { path: step.target.path().real.clone(), before: step.before, after });
+        let (path, before, made_folders) = (step.target.path().real.clone(), step.before, draft.made_folders());
+        changes.push(FileChange { path, before, after, made_folders });
         drafts.push(draft);
     }
     let states: Vec<Option<FileState>> = changes.iter().map(|change| change.after).collect();
@@ -374,7 +411,12 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFail
         failure
     })?;
     // From here on the change is made, whatever comes: the journal says so, and so does the answer.
-    let done = steps.iter().zip(states).zip(written).zip(drafts.keep());
+    let unsynced = drafts.keep();
+    // The deepest first: one may stand in another.
+    let mut emptied: Vec<&Step<'_>> = steps.iter().map(|(_, step)| *step).collect();
+    emptied.sort_by_key(|step| Reverse(step.target.path().real.components().count()));
+    emptied.iter().for_each(|step| step.target.remove_folders(step.removed_folders));
+    let done = steps.iter().zip(states).zip(written).zip(unsynced);
     Ok(done.map(|((((step, _), after), written), unsynced)| Done { step: *step, after, written, unsynced }).collect())
 }
 

@@ -293,6 +293,26 @@ impl Bench {
     }
 
     async fn called(&self, tool: &str, arguments: Value, time: Duration) -> Result<ToolResult, ToolFailure> {
+        self.called_with(tool, arguments, time, || ()).await
+    }
+
+    /// One call, with something that happens between judging and running it.
+    pub(super) fn call_after(
+        &self,
+        tool: &str,
+        arguments: Value,
+        between: impl FnOnce(),
+    ) -> Result<ToolResult, ToolFailure> {
+        self.runtime.block_on(self.called_with(tool, arguments, Duration::from_secs(600), between))
+    }
+
+    async fn called_with(
+        &self,
+        tool: &str,
+        arguments: Value,
+        time: Duration,
+        between: impl FnOnce(),
+    ) -> Result<ToolResult, ToolFailure> {
         let tool = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).unwrap();
         let mut arguments = arguments.as_object().unwrap().clone();
         coerce(tool.input_schema(), &mut arguments);
@@ -309,6 +329,7 @@ impl Bench {
             Verdict::Ask => accesses,
             Verdict::Deny => return Err(ToolFailure::new(ErrorKind::PermissionDenied, decision.reason())),
         };
+        between();
         let grant = Grant::new(self.policy.clone(), tool.clone(), approved);
         let context = CallContext {
             id: call.id,

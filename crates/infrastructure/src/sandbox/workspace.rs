@@ -13,6 +13,7 @@ pub mod lock_folder;
 pub mod path_error;
 mod resolve;
 pub mod rights;
+pub mod seats;
 pub mod stop;
 pub mod walk;
 pub mod write;

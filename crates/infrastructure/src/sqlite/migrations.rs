@@ -28,6 +28,7 @@ fn migrations() -> Vec<Migration> {
         migration!(2, "0002_create_tool_executions.sql"),
         migration!(3, "0003_create_outputs_and_changes.sql"),
         migration!(4, "0004_total_contents.sql"),
+        migration!(5, "0005_made_folders.sql"),
     ]
 }
 

@@ -91,9 +91,9 @@ impl Recording {
     /// it would take somebody else's file for ours where that happens to hold the same.
     pub(in crate::builtin) fn record_that_it_was_not_done(&self, changes: Vec<FileChange>) {
         let taken_back = |change: FileChange| match self.reverts {
-            None => FileChange { after: change.before, ..change },
+            None => FileChange { after: change.before, made_folders: 0, ..change },
             // An undo that failed leaves a change that can be undone, as if it had been undone and done again.
-            Some(_) => FileChange { before: change.after, after: change.before, ..change },
+            Some(_) => FileChange { before: change.after, after: change.before, made_folders: 0, ..change },
         };
         let changes = changes.into_iter().map(taken_back).collect();
         let entry = self.entry(CallId(Uuid::now_v7()), changes, Some(self.call));
