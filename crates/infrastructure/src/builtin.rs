@@ -21,6 +21,7 @@ pub mod provider;
 mod report;
 pub mod reverting;
 pub mod run;
+mod sampled;
 pub mod schema;
 pub mod seen_files;
 mod sniff;

@@ -86,7 +86,7 @@ struct Output {
     changed_elsewhere: bool,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
     /// What changed, as a unified diff; absent where it would be too large.
@@ -103,12 +103,7 @@ impl BuiltInTool for EditFile {
          new file is created.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "old_text": "let x = 1;", "new_text": "let x = 2;"}"#;
     type Input = Input;
 

@@ -120,12 +120,7 @@ impl BuiltInTool for NotebookEdit {
          cell clears its outputs.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "jupyter", "notebook", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "study.ipynb", "cell_id": "8f2c11ab", "new_source": "print(sum(values))"}"#;
     type Input = Input;
 
