@@ -213,13 +213,18 @@ impl<'a> ChangeSet<'a> {
     /// When the file is larger than `limit`.
     pub(super) fn digest(&self, index: usize, limit: u64) -> Result<Option<ContentDigest>, ToolFailure> {
         let target = &self.places[self.names[index].place].target;
-        Ok(target.replaced(limit)?.map(|content| digest_of(&content)))
+        Ok(target.replaced(limit).map_err(cannot_be_undone)?.map(|content| digest_of(&content)))
     }
 
     /// Whether the session of this call knows another content of the file than this one, which is on disk.
     pub(super) fn is_stale(&self, index: usize, digest: ContentDigest, recording: &Recording) -> bool {
         let real = &self.places[self.names[index].place].target.path().real;
         recording.known(real).is_some_and(|known| known != digest)
+    }
+
+    /// Whether the session of this call has read or written the file.
+    pub(super) fn is_known(&self, index: usize, recording: &Recording) -> bool {
+        recording.known(&self.places[self.names[index].place].target.path().real).is_some()
     }
 
     /// Whether something is planned for the file already, so that its content is not the one on disk.
@@ -319,12 +324,7 @@ impl<'a> Step<'a> {
                 (None, WriteOptions { create_folders: false, overwrite: true, mode: None })
             }
         };
-        let old = target.replaced(limit).map_err(|error| match error {
-            PathError::TooLarge { .. } => {
-                ToolFailure::from(error).next("A change of so large a file could not be undone, so none is made.")
-            }
-            other => other.into(),
-        })?;
+        let old = target.replaced(limit).map_err(cannot_be_undone)?;
         let mode = target.facts().map(|facts| facts.mode & 0o777);
         let before = old.as_ref().zip(mode).map(|(old, mode)| FileState { digest: digest_of(old), mode });
         let after =
@@ -362,6 +362,17 @@ impl<'a> Step<'a> {
             new: self.new,
             unsafe_because: self.unsafe_because,
         }
+    }
+}
+
+/// A file that is too large to be kept is not changed at all: what an agent overwrites by mistake is to come back.
+fn cannot_be_undone(error: PathError) -> ToolFailure {
+    match error {
+        PathError::TooLarge { .. } => ToolFailure::from(error).next(
+            "A change of so large a file could not be undone, so none is made. Write to another path, or let the user \
+             move the file away or raise `files.result_bytes`.",
+        ),
+        other => other.into(),
     }
 }
 

@@ -42,7 +42,7 @@ struct Output {
     bytes: u64,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
 }
@@ -52,15 +52,12 @@ impl BuiltInTool for DeleteFile {
     const NAME: &str = "delete_file";
     const TITLE: &str = "Delete file";
     const DESCRIPTION: &str =
-        "Deletes one file; not a folder, and not a symbolic link. Its content is kept, so that `undo` brings it back.";
+        "Deletes one file; not a folder, and not a symbolic link. Where changes are kept, `undo` brings it back; the \
+         answer says so.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["delete", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(true),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/old.md"}"#;
     type Input = Input;
 

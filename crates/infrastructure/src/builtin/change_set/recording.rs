@@ -53,9 +53,9 @@ impl Recording {
         self.limit
     }
 
-    /// The call's id, which `undo` takes; none for a dry run, which it knows nothing of.
+    /// The call's id, which `undo` takes; none for a dry run and where nothing is kept, of which it knows nothing.
     pub(in crate::builtin) fn undo_id(&self, dry_run: bool) -> Option<String> {
-        (!dry_run).then(|| self.call.to_string())
+        (!dry_run && self.keeps()).then(|| self.call.to_string())
     }
 
     /// The same for a change that takes back what that call did.

@@ -207,7 +207,10 @@ fn more_than_can_be_undone_is_not_changed() {
     })
     .unwrap_err();
     assert_eq!(failure.kind, ErrorKind::TooLarge);
-    assert!(failure.text().contains("could not be undone"), "{}", failure.text());
+    let next = "could not be undone, so none is made. Write to another path, or let the user move the file away";
+    assert!(failure.text().contains(next), "{}", failure.text());
+    let failure = bench.call("write_file", json!({"path": "a", "content": "new"})).unwrap_err();
+    assert!(failure.text().contains(next), "{}", failure.text());
 }
 
 #[test]
