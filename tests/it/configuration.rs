@@ -352,6 +352,15 @@ fn without_any_configuration_the_defaults_hold() {
 }
 
 #[test]
+fn no_tool_reaches_the_locks_of_files_wherever_a_root_is() {
+    let roots = Machine::with(&[]).config().roots;
+    let user = rustix::process::geteuid().as_raw();
+    for folder in [format!("/tmp/toolstead-{user}"), format!("/run/user/{user}/toolstead")] {
+        assert!(roots.is_forbidden(&Path::new(&folder).join("0123.lock")), "{folder}");
+    }
+}
+
+#[test]
 fn no_tool_reaches_what_lies_beside_a_database_that_lies_elsewhere() {
     let machine = Machine::with(&[(USER, "[database]\nurl = \"sqlite://~/project/db/link.db\"")]);
     for folder in ["home/project/db", "home/project/real"] {

@@ -3,40 +3,16 @@
 //! A test that needs a second process starts this test binary again, for that one test alone; the environment tells the
 //! copy that it is the other process.
 
-use crate::binaries::kill;
-use rustix::process::Signal;
-use serde_json::{Map, Value, json};
+use crate::{binaries::kill, editor::Editor};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use serde_json::{Value, json};
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Arc,
     time::{Duration, Instant},
 };
-use toolstead_domain::{
-    client_profile::ClientProfile,
-    permission::{
-        grant::Grant,
-        policy::{Mode, PermissionPolicy},
-    },
-    ports::{
-        caller::SilentCaller,
-        clock::Timestamp,
-        output_store::NoOutputs,
-        tool_provider::{CallContext, ToolProvider},
-    },
-    principal::Principal,
-    testing::fixed_clock::FixedClock,
-    tool_call::{CallId, ToolCall},
-    tool_failure::ToolFailure,
-    workspace_roots::WorkspaceRoots,
-};
-use toolstead_infrastructure::{
-    builtin::{self, provider::BuiltInTools, world::World},
-    sandbox::workspace::{FolderNames, Workspace},
-};
-use uuid::Uuid;
 
 /// Tells a copy of this binary which folder to work in, and which of several it is.
 const OTHER_PROCESS: &str = "TOOLSTEAD_TEST_EDITING";
@@ -46,47 +22,6 @@ const EDITS: usize = 25;
 const FILE_BYTES: usize = 2 << 20;
 /// As often a process is killed.
 const KILLS: usize = 12;
-
-/// The built-in tools in one folder.
-struct Editor {
-    tools: BuiltInTools,
-    policy: Arc<PermissionPolicy>,
-}
-
-impl Editor {
-    fn in_folder(folder: &Path) -> Self {
-        let roots = WorkspaceRoots { write: vec![folder.canonicalize().unwrap()], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
-        let clock = Arc::new(FixedClock::at(Timestamp(0)));
-        let world = World::new(Arc::new(workspace), clock, "test".into());
-        let policy = PermissionPolicy { roots, mode: Mode::AcceptEdits, ..Default::default() };
-        Self { tools: BuiltInTools::new(builtin::all(), world).unwrap(), policy: Arc::new(policy) }
-    }
-
-    async fn call(&self, tool: &str, arguments: Value) -> Result<(), ToolFailure> {
-        let tool = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).unwrap();
-        let tool = Arc::new(tool.clone());
-        let grant = Grant::new(self.policy.clone(), tool.clone(), Vec::new());
-        let called_as = tool.name().to_string();
-        let arguments = arguments.as_object().unwrap().clone();
-        let (principal, session) = (Principal::local(), "test".into());
-        let id = CallId(Uuid::now_v7());
-        let call = ToolCall { id, tool, called_as, principal, session, arguments, meta: Map::new() };
-        let context = CallContext {
-            id: call.id,
-            principal: &Principal::local(),
-            session: "test",
-            deadline: Instant::now() + Duration::from_secs(60),
-            grant: &grant,
-            client: &ClientProfile::without_protocol("test"),
-            answers: None,
-            caller: &SilentCaller,
-            outputs: &NoOutputs,
-            output_characters: 30_000,
-        };
-        self.tools.call(&call, &context).await.map(drop)
-    }
-}
 
 /// A copy of this binary that runs one test as the other process.
 struct OtherProcess(Child);
@@ -179,6 +114,40 @@ async fn a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new() {
     Editor::in_folder(folder.path()).call("write_file", json!({"path": "f", "content": "new"})).await.unwrap();
     assert_eq!(names_in(folder.path()), ["f"]);
     assert_eq!(fs::read(&file).unwrap(), b"new");
+}
+
+/// As many descriptors a process has here.
+const DESCRIPTORS: u64 = 640;
+/// Sets of files that are changed at once, and files of each.
+const SETS: usize = 8;
+const FILES: usize = 100;
+
+#[tokio::test]
+async fn large_changes_at_once_do_not_use_up_the_descriptors_of_the_process() {
+    if let Some((_, folder)) = other_process() {
+        let limit = Rlimit { current: Some(DESCRIPTORS), maximum: Some(DESCRIPTORS) };
+        setrlimit(Resource::Nofile, limit).unwrap();
+        let editor = Editor::in_folder(&folder);
+        let edit = |set: usize| {
+            let edits: Vec<Value> = (0..FILES)
+                .map(|file| json!({"path": format!("{set}/{file}/new"), "old_text": "", "new_text": "x"}))
+                .collect();
+            editor.call("multi_edit", json!({"edits": edits}))
+        };
+        for result in futures::future::join_all((0..SETS).map(edit)).await {
+            result.unwrap();
+        }
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let test = "editing::large_changes_at_once_do_not_use_up_the_descriptors_of_the_process";
+    let mut other = OtherProcess::start(test, folder.path(), 0);
+    assert!(other.0.wait().unwrap().success());
+    for set in 0..SETS {
+        for file in 0..FILES {
+            assert_eq!(fs::read(folder.path().join(format!("{set}/{file}/new"))).unwrap(), b"x");
+        }
+    }
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

@@ -13,6 +13,8 @@ mod architecture;
 mod configuration;
 /// Changes of files by several processes, and across kills.
 mod editing;
+/// The built-in tools in one folder, for tests of these.
+mod editor;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
 mod mcp_client;
 /// The MCP server over HTTP.
@@ -29,6 +31,8 @@ mod search;
 mod sqlite;
 /// What the tests of the MCP server need.
 mod support;
+/// No race with renames leads a file tool out of the workspace.
+mod swap_race;
 /// The pages of the built-in tools are those of their definitions.
 mod tool_docs;
 

@@ -9,6 +9,8 @@ use std::fs;
 struct Row {
     name: &'static str,
     arguments: Value,
+    /// Whether the session reads the poem before.
+    after_reading: bool,
     expected: Expected,
 }
 
@@ -19,12 +21,18 @@ enum Expected {
     Is(&'static str),
     /// The file then holds this; `None`: it is gone.
     Leaves(&'static str, Option<&'static str>),
+    /// It is an error whose text holds this, and the poem is as it was.
+    Refuses(&'static str),
 }
 
-use Expected::{Is, Leaves, Tells};
+use Expected::{Is, Leaves, Refuses, Tells};
 
 fn row(name: &'static str, arguments: Value, expected: Expected) -> Row {
-    Row { name, arguments, expected }
+    Row { name, arguments, after_reading: false, expected }
+}
+
+fn after_reading(name: &'static str, arguments: Value, expected: Expected) -> Row {
+    Row { after_reading: true, ..row(name, arguments, expected) }
 }
 
 /// Each row begins with these files.
@@ -62,7 +70,11 @@ fn rows() -> Vec<Row> {
         row("file_type", json!({"file_path": "poem.txt"}), Tells(&["text"], &[])),
         row("write_file", json!({"path": "new/a.txt", "content": "x\n"}), Leaves("new/a.txt", Some("x\n"))),
         row("Write", json!({"file_path": "new/a.txt", "content": ""}), Leaves("new/a.txt", Some(""))),
-        row("file_write", json!({"file_path": "poem.txt", "text": "x"}), Leaves("poem.txt", Some("x"))),
+        row("file_write", json!({"file_path": "new/a.txt", "text": "x"}), Leaves("new/a.txt", Some("x"))),
+        row("file_write", json!({"file_path": "poem.txt", "text": "x"}), Refuses("has not read it")),
+        row("Write", json!({"file_path": "poem.txt", "content": "x"}), Refuses("has not read it")),
+        after_reading("file_write", json!({"file_path": "poem.txt", "text": "x"}), Leaves("poem.txt", Some("x"))),
+        after_reading("Write", json!({"file_path": "poem.txt", "content": "x"}), Leaves("poem.txt", Some("x"))),
         row("write_file", json!({"file_path": "poem.txt", "content": "x"}), Leaves("poem.txt", Some("x"))),
         row(
             "write_file",
@@ -191,7 +203,7 @@ fn every_spelling_of_the_file_tools_works_with_its_own_parameters() {
 }
 
 /// What is wrong with the answer, if anything is. Each call has a session and files of its own.
-fn fault(Row { name, arguments, expected }: &Row) -> Option<String> {
+fn fault(Row { name, arguments, after_reading, expected }: &Row) -> Option<String> {
     let home = Home::new();
     for (path, content) in FILES {
         let path = home.work().join(path);
@@ -202,6 +214,11 @@ fn fault(Row { name, arguments, expected }: &Row) -> Option<String> {
     command.arg(home.config("[permissions]\nallow = [\"Read\", \"Write\"]\n"));
     let mut pipe = Pipe::start(command);
     pipe.initialize();
+    if *after_reading {
+        let read = json!({"name": "read_file", "arguments": {"path": "poem.txt"}});
+        pipe.send(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": read}).to_string());
+        assert_ne!(pipe.answer(2)["result"]["isError"], true);
+    }
     let call = json!({"name": name, "arguments": arguments});
     pipe.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).to_string());
     let answer = pipe.answer(1);
@@ -212,7 +229,11 @@ fn fault(Row { name, arguments, expected }: &Row) -> Option<String> {
             these.iter().all(|part| text.contains(part)) && !those.iter().any(|part| text.contains(part))
         }
         Is(whole) => text == *whole,
+        Refuses(part) => {
+            is_error && text.contains(part) && home.work().join("poem.txt").metadata().unwrap().len() == 21
+        }
         Leaves(path, content) => fs::read_to_string(home.work().join(path)).ok().as_deref() == *content,
     };
-    (is_error || !fits).then(|| format!("{call} answered {answer}"))
+    let refuses = matches!(expected, Refuses(_));
+    (is_error != refuses || !fits).then(|| format!("{call} answered {answer}"))
 }

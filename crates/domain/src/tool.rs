@@ -160,6 +160,14 @@ impl ToolAnnotations {
         open_world_hint: Some(false),
     };
 
+    /// The hints of a tool that may replace or remove what is there.
+    pub const WRITING: Self = Self {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(false),
+    };
+
     /// The members that are set, with MCP's names.
     pub fn to_json(self) -> Value {
         let hints = [

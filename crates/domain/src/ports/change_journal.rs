@@ -25,6 +25,8 @@ pub struct FileChange {
     pub before: Option<FileState>,
     /// What the call left there; `None`: no file.
     pub after: Option<FileState>,
+    /// As many folders right above it were made for it.
+    pub made_folders: usize,
 }
 
 /// All that one call changed, in the order in which it was done.

@@ -37,7 +37,12 @@ pub fn entry(number: u32) -> JournalEntry {
         session: "session-1".into(),
         tool: "write_file".into(),
         at: samples::START,
-        changes: vec![FileChange { path: format!("/w/{number}").into(), before: state(0), after: state(1) }],
+        changes: vec![FileChange {
+            path: format!("/w/{number}").into(),
+            before: state(0),
+            after: state(1),
+            made_folders: 0,
+        }],
         reverts: None,
     }
 }
@@ -67,8 +72,13 @@ async fn an_entry_comes_back_as_it_was_with_its_contents(journal: &dyn ChangeJou
     let hostile = OsString::from_vec(b"/w/\xff '; DROP TABLE x; -- \n \xc3\xa4".to_vec());
     let mut created = entry(2);
     created.changes = vec![
-        FileChange { path: hostile.into(), before: None, after: Some(empty) },
-        FileChange { path: "/w/gone".into(), before: Some(FileState { digest: digest(1), mode: 0 }), after: None },
+        FileChange { path: hostile.into(), before: None, after: Some(empty), made_folders: 3 },
+        FileChange {
+            path: "/w/gone".into(),
+            before: Some(FileState { digest: digest(1), mode: 0 }),
+            after: None,
+            made_folders: 0,
+        },
     ];
     created.reverts = Some(samples::call_id(1));
     let empty = KeptContent { digest: digest(2), bytes: Vec::new() };

@@ -194,8 +194,13 @@ const TABLE: &[Row] = &[
     ),
     ("system_info", "system-info__system_info", MicroX, &[]),
     ("working_directory", "pwd", Clai, &[]),
-    ("write_file", "Write", ClaudeCode, &[Rename("file_path", "path")]),
-    ("write_file", "file_write", Kodelet, &[Rename("file_path", "path"), Rename("text", "content")]),
+    ("write_file", "Write", ClaudeCode, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
+    (
+        "write_file",
+        "file_write",
+        Kodelet,
+        &[Rename("file_path", "path"), Rename("text", "content"), Default("if_match", r#""read""#)],
+    ),
     ("write_file", "write_file", Clai, &[Rename("file_path", "path")]),
 ];
 
@@ -244,8 +249,18 @@ mod tests {
             "read_file",
             json!({"path": "a", "offset": 3, "limit": 3, "number_style": "colon"}),
         );
-        check("Write", json!({"file_path": "a", "content": ""}), "write_file", json!({"path": "a", "content": ""}));
-        check("file_write", json!({"file_path": "a", "text": "b"}), "write_file", json!({"path": "a", "content": "b"}));
+        check(
+            "Write",
+            json!({"file_path": "a", "content": ""}),
+            "write_file",
+            json!({"path": "a", "content": "", "if_match": "read"}),
+        );
+        check(
+            "file_write",
+            json!({"file_path": "a", "text": "b"}),
+            "write_file",
+            json!({"path": "a", "content": "b", "if_match": "read"}),
+        );
         check(
             "write_file",
             json!({"file_path": "a", "content": "b", "append": true}),

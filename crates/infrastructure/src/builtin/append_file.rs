@@ -4,7 +4,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Recording},
+        change_set::{ChangeSet, recording::Recording},
         run::Run,
         schema::output_schema,
         snippet::surroundings,
@@ -60,7 +60,7 @@ struct Output {
     etag: String,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
     /// What changed, as a unified diff; absent where it would be too large.
@@ -76,12 +76,8 @@ impl BuiltInTool for AppendFile {
          none. The file must exist, unless `create` is set.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(false),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { destructive_hint: Some(false), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/today.md", "content": "Water the plants.\n"}"#;
     type Input = Input;
 
@@ -122,7 +118,7 @@ fn append(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
         (false, false) => format!("Added {amount} to the end of `{path}`."),
         (false, true) => format!("Would add {amount} to the end of `{path}`; nothing was changed."),
     };
-    for note in changed.written.iter().flat_map(notes).chain(appended.notes) {
+    for note in notes(&changed).into_iter().chain(appended.notes) {
         text.push(' ');
         text.push_str(&note);
     }

@@ -13,7 +13,7 @@ use crate::builtin::{
         patching::{PatchedFile, Patching},
     },
     built_in_tool::BuiltInTool,
-    change_set::Recording,
+    change_set::recording::Recording,
     run::Run,
     schema::output_schema,
     unified_diff::unified_diff,
@@ -71,6 +71,8 @@ struct OutputFile {
     etag: Option<String>,
     added_lines: usize,
     removed_lines: usize,
+    /// Whether somebody else changed other parts of the file since this session read it.
+    changed_elsewhere: bool,
 }
 
 /// What became of a file.
@@ -93,12 +95,7 @@ impl BuiltInTool for ApplyPatch {
          A hunk that stands in several places needs more lines or an `@@` line.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "patch", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"patch": "*** Begin Patch\n*** Update File: src/main.rs\n@@ fn main() {\n-    let x = 1;\n+    let x = 2;\n*** End Patch"}"#;
     type Input = Input;
 

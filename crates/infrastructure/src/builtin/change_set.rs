@@ -1,35 +1,35 @@
 //! Changes of one or several files that happen together or not at all.
 
+mod drafts;
+pub(super) mod recording;
+
 use crate::{
     builtin::{
-        answer::counted,
+        change_set::{
+            drafts::{Drafts, NotPut},
+            recording::Recording,
+        },
         etag::digest_of,
-        run::Run,
-        seen_files::{SeenFiles, Viewer},
     },
     sandbox::workspace::{
         draft::Draft,
         granted::GrantedWorkspace,
         path_error::PathError,
+        rights::Rights,
+        seats::Seats,
         write::{WriteOptions, WriteTarget, Written},
     },
 };
-use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, sync::Arc};
-use tokio::runtime::Handle;
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, io, path::PathBuf};
 use toolstead_domain::{
     access::PathAccess,
     content_digest::ContentDigest,
     error_kind::ErrorKind,
-    ports::{
-        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
-        clock::Timestamp,
-    },
-    tool_call::CallId,
+    ports::change_journal::{FileChange, FileState, KeptContent},
     tool_failure::ToolFailure,
 };
-use uuid::Uuid;
 
-/// As many files are changed together: each is held by some handles, and a process has a thousand of them.
+/// As many files are changed together.
 pub(super) const MAX_FILES: usize = 100;
 /// As often it is tried to take hold of places that move meanwhile.
 const ATTEMPTS: usize = 8;
@@ -42,6 +42,8 @@ pub(super) struct ChangeSet<'a> {
     files: &'a GrantedWorkspace,
     names: Vec<Name>,
     places: Vec<Place<'a>>,
+    /// Last, so that they are given back when nothing is held any more.
+    seats: Seats,
 }
 
 /// One path as it was given.
@@ -63,22 +65,20 @@ struct Place<'a> {
 #[derive(Debug)]
 enum Plan {
     Put(Vec<u8>, WriteOptions),
-    Delete,
+    /// It is to be gone, and so many folders above it, as far as they are empty then.
+    Delete {
+        folders: usize,
+    },
 }
 
-/// Where a change set records itself. It borrows nothing, so that it can go to the blocking thread.
-#[derive(Clone)]
-pub(super) struct Recording {
-    journal: Arc<dyn ChangeJournal>,
-    seen: Arc<SeenFiles>,
-    viewer: Viewer,
-    call: CallId,
-    tool: String,
-    at: Timestamp,
-    reverts: Option<CallId>,
-    /// Bytes that are kept of all files as they were, and as they will be.
-    limit: u64,
-    runtime: Handle,
+impl Plan {
+    /// The permission bits that it sets.
+    fn mode(&self) -> Option<u32> {
+        match self {
+            Self::Put(_, options) => options.mode,
+            Self::Delete { .. } => None,
+        }
+    }
 }
 
 /// One file after its change, or as it would be.
@@ -96,6 +96,8 @@ pub(super) struct Changed {
     pub(super) old: Option<Vec<u8>>,
     /// The new content.
     pub(super) new: Option<Vec<u8>>,
+    /// Why a power failure may still take the change back; `None` where it is safe on disk.
+    pub(super) unsafe_because: Option<String>,
 }
 
 impl<'a> ChangeSet<'a> {
@@ -134,6 +136,7 @@ impl<'a> ChangeSet<'a> {
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
                 .next("Nothing was changed; name files only, or make two calls of it."));
         }
+        let seats = files.seats(order.len())?;
         let mut held: BTreeMap<PathBuf, WriteTarget<'a>> = BTreeMap::new();
         for (real, path) in order {
             let target = files.write_target(path)?;
@@ -142,7 +145,7 @@ impl<'a> ChangeSet<'a> {
             }
             held.insert(real, target);
         }
-        let mut set = Self { files, names: Vec::new(), places: Vec::new() };
+        let mut set = Self { files, names: Vec::new(), places: Vec::new(), seats };
         let mut known: BTreeMap<PathBuf, usize> = BTreeMap::new();
         for path in accesses {
             files.permit_writing(&path)?;
@@ -182,7 +185,7 @@ impl<'a> ChangeSet<'a> {
         let place = &self.places[name.place];
         match &place.plan {
             Some(Plan::Put(content, _)) => Ok(Some(Cow::Borrowed(content))),
-            Some(Plan::Delete) => Ok(None),
+            Some(Plan::Delete { .. }) => Ok(None),
             None => {
                 if place.target.exists() {
                     self.files.permit_reading(&name.path)?;
@@ -197,19 +200,31 @@ impl<'a> ChangeSet<'a> {
         self.places[self.names[index].place].target.facts().map(|facts| facts.bytes)
     }
 
+    /// The permission bits as they will be: what an earlier step of this set planned, else those on disk.
+    pub(super) fn mode(&self, index: usize) -> Option<u32> {
+        let place = &self.places[self.names[index].place];
+        let on_disk = || place.target.facts().map(|facts| facts.mode & 0o777);
+        place.plan.as_ref().and_then(Plan::mode).or_else(on_disk)
+    }
+
     /// What stands for the content on disk, whatever the call may read; `None`: no file.
     ///
     /// # Errors
     /// When the file is larger than `limit`.
     pub(super) fn digest(&self, index: usize, limit: u64) -> Result<Option<ContentDigest>, ToolFailure> {
         let target = &self.places[self.names[index].place].target;
-        Ok(target.replaced(limit)?.map(|content| digest_of(&content)))
+        Ok(target.replaced(limit).map_err(cannot_be_undone)?.map(|content| digest_of(&content)))
     }
 
     /// Whether the session of this call knows another content of the file than this one, which is on disk.
     pub(super) fn is_stale(&self, index: usize, digest: ContentDigest, recording: &Recording) -> bool {
         let real = &self.places[self.names[index].place].target.path().real;
-        recording.seen.known(&recording.viewer, real).is_some_and(|known| known != digest)
+        recording.known(real).is_some_and(|known| known != digest)
+    }
+
+    /// Whether the session of this call has read or written the file.
+    pub(super) fn is_known(&self, index: usize, recording: &Recording) -> bool {
+        recording.known(&self.places[self.names[index].place].target.path().real).is_some()
     }
 
     /// Whether something is planned for the file already, so that its content is not the one on disk.
@@ -222,14 +237,21 @@ impl<'a> ChangeSet<'a> {
         let place = &mut self.places[self.names[index].place];
         // What this set deleted, or made itself, does not stand in the way.
         let overwrite = options.overwrite || place.plan.is_some();
-        place.plan = Some(Plan::Put(content, WriteOptions { overwrite, ..options }));
+        // What an earlier step said of the permission bits holds until a later one says otherwise.
+        let mode = options.mode.or(place.plan.as_ref().and_then(Plan::mode));
+        place.plan = Some(Plan::Put(content, WriteOptions { overwrite, mode, ..options }));
     }
 
     /// Plans that the file is gone.
     pub(super) fn delete(&mut self, index: usize) {
+        self.delete_with_folders(index, 0);
+    }
+
+    /// Plans that the file is gone, and so many folders above it, as far as they are empty then.
+    pub(super) fn delete_with_folders(&mut self, index: usize, folders: usize) {
         let place = &mut self.places[self.names[index].place];
         let was_new = matches!(place.plan, Some(Plan::Put(..))) && !place.target.exists();
-        place.plan = if was_new { None } else { Some(Plan::Delete) };
+        place.plan = if was_new { None } else { Some(Plan::Delete { folders }) };
     }
 
     /// Records in the journal what will be, then does all of it; or puts back what was done and says why. With
@@ -239,10 +261,11 @@ impl<'a> ChangeSet<'a> {
     /// # Errors
     /// The first thing that failed. Nothing is changed then, unless the message says otherwise.
     pub(super) fn commit(self, recording: &Recording, dry_run: bool) -> Result<Vec<Changed>, ToolFailure> {
+        let _seats = self.seats;
         let mut steps = Vec::new();
         for Place { target, shown, plan } in self.places {
             if let Some(plan) = plan {
-                steps.push(Step::of(self.files, target, shown, plan, recording.limit)?);
+                steps.push(Step::of(self.files, target, shown, plan, recording.limit())?);
             }
         }
         let total = |bytes: fn(&Step<'_>) -> usize| steps.iter().map(|step| bytes(step) as u64).sum::<u64>();
@@ -250,9 +273,9 @@ impl<'a> ChangeSet<'a> {
             (total(|step| step.old.as_ref().map_or(0, Vec::len)), "have"),
             (total(|step| step.new.as_ref().map_or(0, Vec::len)), "would have"),
         ] {
-            if bytes > recording.limit {
+            if bytes > recording.limit() {
                 let message =
-                    format!("the files {what} {bytes} bytes, and at most {} are changed at once", recording.limit);
+                    format!("the files {what} {bytes} bytes, and at most {} are changed at once", recording.limit());
                 return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Make several calls of it."));
             }
         }
@@ -275,7 +298,10 @@ struct Step<'a> {
     /// `None`: it is to be deleted.
     new: Option<Vec<u8>>,
     written: Option<Written>,
+    unsafe_because: Option<String>,
     may_read: bool,
+    /// As many folders above it go with it.
+    removed_folders: usize,
 }
 
 impl<'a> Step<'a> {
@@ -286,22 +312,19 @@ impl<'a> Step<'a> {
         plan: Plan,
         limit: u64,
     ) -> Result<Self, ToolFailure> {
+        let mut removed_folders = 0;
         let (new, options) = match plan {
             Plan::Put(content, options) => {
                 target.check(options)?;
                 (Some(content), options)
             }
-            Plan::Delete => {
+            Plan::Delete { folders } => {
                 target.check_removal()?;
+                removed_folders = folders;
                 (None, WriteOptions { create_folders: false, overwrite: true, mode: None })
             }
         };
-        let old = target.replaced(limit).map_err(|error| match error {
-            PathError::TooLarge { .. } => {
-                ToolFailure::from(error).next("A change of so large a file could not be undone, so none is made.")
-            }
-            other => other.into(),
-        })?;
+        let old = target.replaced(limit).map_err(cannot_be_undone)?;
         let mode = target.facts().map(|facts| facts.mode & 0o777);
         let before = old.as_ref().zip(mode).map(|(old, mode)| FileState { digest: digest_of(old), mode });
         let after =
@@ -310,10 +333,11 @@ impl<'a> Step<'a> {
             created: !target.exists(),
             bytes: new.len() as u64,
             other_links: target.facts().map_or(0, |facts| facts.links.saturating_sub(1)),
-            owner_changed: false,
+            rights: Rights::default(),
         });
         let may_read = files.permit_reading(target.path()).is_ok();
-        Ok(Self { target, shown, options, before, after, old, new, written, may_read })
+        let unsafe_because = None;
+        Ok(Self { target, shown, options, before, after, old, new, written, unsafe_because, may_read, removed_folders })
     }
 
     /// Whether there is anything to do.
@@ -336,36 +360,58 @@ impl<'a> Step<'a> {
             written: self.written,
             old: self.old.filter(|_| self.may_read),
             new: self.new,
+            unsafe_because: self.unsafe_because,
         }
     }
 }
 
+/// A file that is too large to be kept is not changed at all: what an agent overwrites by mistake is to come back.
+fn cannot_be_undone(error: PathError) -> ToolFailure {
+    match error {
+        PathError::TooLarge { .. } => ToolFailure::from(error).next(
+            "A change of so large a file could not be undone, so none is made. Write to another path, or let the user \
+             move the file away or raise `files.result_bytes`.",
+        ),
+        other => other.into(),
+    }
+}
+
+/// What came of a step.
+struct Done {
+    step: usize,
+    after: Option<FileState>,
+    written: Written,
+    unsynced: Option<io::Error>,
+}
+
 /// Does what is to be done, and notes how it went.
 fn perform(steps: &mut [Step<'_>], recording: &Recording) -> Result<(), ToolFailure> {
-    for (index, after, written) in done(steps, recording)? {
-        let step = &mut steps[index];
+    for Done { step, after, written, unsynced } in done(steps, recording)? {
+        let step = &mut steps[step];
         step.after = after;
         step.written = step.written.map(|_| written);
+        step.unsafe_because = unsynced.map(|error| error.to_string());
     }
-    steps.iter().for_each(|step| recording.seen(step));
+    steps.iter().for_each(|step| recording.wrote(&step.target.path().real, step.after));
     Ok(())
 }
 
-/// Prepares all, records all, does all: the index of each step that changed something, and what came of it.
-fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<(usize, Option<FileState>, Written)>, ToolFailure> {
+/// Prepares all, records all, does all that changes something.
+fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFailure> {
     let steps: Vec<_> = steps.iter().enumerate().filter(|(_, step)| step.is_change()).collect();
     if steps.is_empty() {
         return Ok(Vec::new());
     }
-    let mut drafts = Drafts(Vec::new());
+    let mut drafts = Drafts::new();
     let mut changes = Vec::new();
     for (_, step) in &steps {
         let draft = step.prepare()?;
         // Which mode a new file gets shows when it is there.
         let mode = draft.mode();
         let after = step.after.map(|state| FileState { mode: mode.unwrap_or(state.mode), ..state });
-        changes.push(FileChange { path: step.target.path().real.clone(), before: step.before, after });
-        drafts.0.push(draft);
+        let (path, before, made_folders) = (step.target.path().real.clone(), step.before, draft.made_folders());
+        changes.push(FileChange { path, before, after, made_folders });
+        drafts.push(draft);
     }
     let states: Vec<Option<FileState>> = changes.iter().map(|change| change.after).collect();
     recording.record(changes.clone(), contents(steps.iter().map(|(_, step)| *step)))?;
@@ -375,8 +421,14 @@ fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<(usize, Option<
         }
         failure
     })?;
-    drafts.keep()?;
-    Ok(steps.iter().zip(states).zip(written).map(|(((index, _), state), written)| (*index, state, written)).collect())
+    // From here on the change is made, whatever comes: the journal says so, and so does the answer.
+    let unsynced = drafts.keep();
+    // The deepest first: one may stand in another.
+    let mut emptied: Vec<&Step<'_>> = steps.iter().map(|(_, step)| *step).collect();
+    emptied.sort_by_key(|step| Reverse(step.target.path().real.components().count()));
+    emptied.iter().for_each(|step| step.target.remove_folders(step.removed_folders));
+    let done = steps.iter().zip(states).zip(written).zip(unsynced);
+    Ok(done.map(|((((step, _), after), written), unsynced)| Done { step: *step, after, written, unsynced }).collect())
 }
 
 /// All contents that the steps speak of, each once.
@@ -390,163 +442,6 @@ fn contents<'s>(steps: impl Iterator<Item = &'s Step<'s>>) -> Vec<KeptContent> {
         }
     }
     kept.into_iter().map(|(digest, bytes)| KeptContent { digest, bytes: bytes.clone() }).collect()
-}
-
-/// Changes that were not made.
-struct NotPut {
-    failure: ToolFailure,
-    /// Whether all files are as they were before.
-    is_as_before: bool,
-}
-
-/// Changes that are ready.
-struct Drafts<'t>(Vec<Draft<'t>>);
-
-impl Drafts<'_> {
-    fn put_in_place(&mut self) -> Result<Vec<Written>, NotPut> {
-        let mut written = Vec::new();
-        let mut failed = None;
-        for draft in &mut self.0 {
-            match draft.put_in_place() {
-                Ok(done) => written.push(done),
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            }
-        }
-        match failed {
-            None => Ok(written),
-            Some(error) => Err(self.put_back(written.len(), error)),
-        }
-    }
-
-    /// Takes the first so many back, the last of them first.
-    fn put_back(&mut self, done: usize, cause: PathError) -> NotPut {
-        let mut stuck = Vec::new();
-        // Those that were not put in place go first: they may stand in folders that earlier ones made.
-        self.0.truncate(done);
-        while let Some(draft) = self.0.pop() {
-            if let Err(error) = draft.put_back() {
-                stuck.push(error);
-            }
-        }
-        let is_as_before = stuck.is_empty() && !matches!(cause, PathError::Misplaced { .. });
-        let mut failure = ToolFailure::from(cause);
-        if done > 0 {
-            let were = counted(done, "file");
-            let note = match stuck.len() {
-                0 => format!(" {were} that had been changed before it got back what they held."),
-                _ => {
-                    let which: Vec<String> = stuck.iter().map(ToString::to_string).collect();
-                    format!(
-                        " Of {were} that had been changed before it some could not be put back: {}.",
-                        which.join("; ")
-                    )
-                }
-            };
-            failure.message = format!("{}.{note}", failure.message);
-        }
-        NotPut { failure, is_as_before }
-    }
-
-    fn keep(&mut self) -> Result<(), PathError> {
-        let kept: Vec<Result<(), PathError>> = std::mem::take(&mut self.0).into_iter().map(Draft::keep).collect();
-        kept.into_iter().collect()
-    }
-}
-
-impl Drop for Drafts<'_> {
-    fn drop(&mut self) {
-        // The last ones first: they may stand in folders that earlier ones made.
-        while self.0.pop().is_some() {}
-    }
-}
-
-impl Recording {
-    pub(super) fn of(run: &Run<'_>) -> Self {
-        Self {
-            journal: run.world.journal.clone(),
-            seen: run.world.seen.clone(),
-            viewer: run.viewer(),
-            call: run.context.id,
-            tool: run.call.tool.name().to_string(),
-            at: run.world.clock.now(),
-            reverts: None,
-            limit: run.world.limits.result_bytes,
-            runtime: Handle::current(),
-        }
-    }
-
-    /// Bytes that a file may have, before and after.
-    pub(super) fn limit(&self) -> u64 {
-        self.limit
-    }
-
-    /// The call's id, which `undo` takes; none for a dry run, which it knows nothing of.
-    pub(super) fn undo_id(&self, dry_run: bool) -> Option<String> {
-        (!dry_run).then(|| self.call.to_string())
-    }
-
-    /// The same for a change that takes back what that call did.
-    #[must_use]
-    pub(super) fn reverting(self, call: CallId) -> Self {
-        Self { reverts: Some(call), ..self }
-    }
-
-    /// Whether what is changed can be taken back.
-    pub(super) fn keeps(&self) -> bool {
-        self.journal.keeps()
-    }
-
-    /// What to say of a call that changed files, so that it can be taken back; `None` if it cannot.
-    pub(super) fn how_to_undo(&self) -> Option<String> {
-        self.keeps().then(|| format!("To take it back: `undo` with the call {}.", self.call))
-    }
-
-    fn record(&self, changes: Vec<FileChange>, contents: Vec<KeptContent>) -> Result<(), ToolFailure> {
-        let entry = self.entry(self.call, changes, self.reverts);
-        self.runtime.block_on(self.journal.record(entry, contents)).map_err(|error| {
-            let message = "nothing was changed, because the change could not be recorded for an undo";
-            ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
-        })
-    }
-
-    /// Takes back what was recorded of a change that was not made after all, so that an undo passes over it. Otherwise
-    /// it would take somebody else's file for ours where that happens to hold the same.
-    fn record_that_it_was_not_done(&self, changes: Vec<FileChange>) {
-        let taken_back = |change: FileChange| match self.reverts {
-            None => FileChange { after: change.before, ..change },
-            // An undo that failed leaves a change that can be undone, as if it had been undone and done again.
-            Some(_) => FileChange { before: change.after, after: change.before, ..change },
-        };
-        let changes = changes.into_iter().map(taken_back).collect();
-        let entry = self.entry(CallId(Uuid::now_v7()), changes, Some(self.call));
-        if let Err(error) = self.runtime.block_on(self.journal.record(entry, Vec::new())) {
-            tracing::warn!(call = %self.call, %error, "the journal speaks of a change that was not made");
-        }
-    }
-
-    fn entry(&self, call: CallId, changes: Vec<FileChange>, reverts: Option<CallId>) -> JournalEntry {
-        JournalEntry {
-            call,
-            principal: self.viewer.principal.clone(),
-            session: self.viewer.session.clone(),
-            tool: self.tool.clone(),
-            at: self.at,
-            changes,
-            reverts,
-        }
-    }
-
-    /// The session knows what it wrote.
-    fn seen(&self, step: &Step<'_>) {
-        let real = &step.target.path().real;
-        match step.after {
-            Some(state) => self.seen.saw(&self.viewer, real, state.digest),
-            None => self.seen.forget(&self.viewer, real),
-        }
-    }
 }
 
 #[cfg(test)]

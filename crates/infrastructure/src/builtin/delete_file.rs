@@ -4,11 +4,11 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Recording},
+        change_set::{ChangeSet, recording::Recording},
         run::Run,
         schema::output_schema,
         world::World,
-        written_file::{missing, only},
+        written_file::{missing, notes, only},
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
@@ -42,7 +42,7 @@ struct Output {
     bytes: u64,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
 }
@@ -52,15 +52,12 @@ impl BuiltInTool for DeleteFile {
     const NAME: &str = "delete_file";
     const TITLE: &str = "Delete file";
     const DESCRIPTION: &str =
-        "Deletes one file; not a folder, and not a symbolic link. Its content is kept, so that `undo` brings it back.";
+        "Deletes one file; not a folder, and not a symbolic link. Where changes are kept, `undo` brings it back; the \
+         answer says so.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["delete", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(true),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/old.md"}"#;
     type Input = Input;
 
@@ -82,13 +79,17 @@ fn delete(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let Some(bytes) = set.size(0) else { return Err(missing(files, &input.path)) };
     set.delete(0);
-    let path = only(set.commit(recording, input.dry_run)?)?.shown;
+    let changed = only(set.commit(recording, input.dry_run)?)?;
+    let path = changed.shown.clone();
     let size = counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
-    let text = match input.dry_run {
+    let mut text = match input.dry_run {
         false if recording.keeps() => format!("Deleted `{path}` ({size}). `undo` brings it back."),
         false => format!("Deleted `{path}` ({size})."),
         true => format!("Would delete `{path}` ({size}); nothing was changed."),
     };
+    for note in notes(&changed) {
+        text.push_str(&format!(" {note}"));
+    }
     answer(text, &Output { path, bytes, dry_run: input.dry_run, call: recording.undo_id(input.dry_run) })
 }
 

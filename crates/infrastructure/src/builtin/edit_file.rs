@@ -4,7 +4,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Recording},
+        change_set::{ChangeSet, recording::Recording},
         etag::digest_of,
         run::Run,
         schema::output_schema,
@@ -86,7 +86,7 @@ struct Output {
     changed_elsewhere: bool,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
     /// What changed, as a unified diff; absent where it would be too large.
@@ -103,12 +103,7 @@ impl BuiltInTool for EditFile {
          new file is created.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "old_text": "let x = 1;", "new_text": "let x = 2;"}"#;
     type Input = Input;
 
@@ -167,7 +162,7 @@ fn edit(
         text.push(' ');
         text.push_str(&changed_elsewhere(&path));
     }
-    for note in changed.written.iter().flat_map(notes) {
+    for note in notes(&changed) {
         text.push_str(&format!(" {note}"));
     }
     if !created {

@@ -4,14 +4,14 @@ use crate::{
     builtin::{
         answer::{answer, rfc3339},
         built_in_tool::BuiltInTool,
-        content::Content,
         documents::DocumentKind,
-        etag::{digest_of, etag},
+        etag::etag,
         line_ending::LineEnding,
         line_unit::LineUnit,
         run::Run,
+        sampled::{Sampled, opened},
         schema::output_schema,
-        sniff::{FileKindByContent, media_type, sniff},
+        sniff::FileKindByContent,
         source::{self, Source, on_source},
         world::World,
     },
@@ -30,8 +30,6 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// As much of a file is looked at to tell what it is.
-const SAMPLE_BYTES: u64 = 1 << 20;
 /// As much of it for the line ending.
 const TELLING_BYTES: usize = 64 << 10;
 
@@ -194,18 +192,12 @@ fn look_inside(
     output: &mut Output,
     notes: &mut Vec<String>,
 ) -> Result<(), ToolFailure> {
-    let mut content = Content::open(source, files)?;
+    let (mut content, Sampled { sample, digest, kind, media_type, .. }) =
+        opened(source, files, world.limits.text_bytes)?;
     output.size = content.bytes;
-    let sample = content.read(0, SAMPLE_BYTES)?;
-    let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
-    let kind = sniff(&sample, is_whole, &content.name);
-    output.mime = Some(media_type(&kind, &sample, &content.name).to_owned());
+    output.mime = Some(media_type.to_owned());
     output.is_binary =
         Some(!matches!(kind, FileKindByContent::Text(_) | FileKindByContent::Document(DocumentKind::Notebook)));
-    let digest = match is_whole {
-        true => Some(digest_of(&sample)),
-        false => content.digest(world.limits.text_bytes, files.stop())?,
-    };
     output.etag = digest.filter(|_| content.is_unchanged()).as_ref().map(etag);
     let mut lines_in = Some((0, LineUnit::Byte));
     match &kind {

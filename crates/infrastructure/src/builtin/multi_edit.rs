@@ -4,7 +4,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Changed, Recording},
+        change_set::{ChangeSet, Changed, recording::Recording},
         etag::digest_of,
         run::Run,
         schema::output_schema,
@@ -91,7 +91,7 @@ struct Output {
     files: Vec<File>,
     /// Whether nothing was changed because only the answer was wanted.
     dry_run: bool,
-    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<String>,
 }
@@ -121,12 +121,7 @@ impl BuiltInTool for MultiEdit {
          on what the ones before it made of its file, and each by the rules of `edit_file`.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "edits": [{"old_text": "let x = 1;", "new_text": "let x = 2;"}]}"#;
     type Input = Input;
 
@@ -274,7 +269,7 @@ fn told(
         if tally.is_stale {
             text.push_str(&format!(" {}", changed_elsewhere(path)));
         }
-        for note in one.written.iter().flat_map(notes) {
+        for note in notes(&one) {
             text.push_str(&format!(" {note}"));
         }
         let view = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(text_of).map(|text| text.replace("\r\n", "\n"));

@@ -9,7 +9,7 @@ use crate::{
     builtin::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Recording},
+        change_set::{ChangeSet, recording::Recording},
         etag::{digest_of, etag},
         notebook_edit::edit::{EditedNotebook, edited},
         run::Run,
@@ -120,12 +120,7 @@ impl BuiltInTool for NotebookEdit {
          cell clears its outputs.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "jupyter", "notebook", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "study.ipynb", "cell_id": "8f2c11ab", "new_source": "print(sum(values))"}"#;
     type Input = Input;
 
@@ -180,7 +175,7 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
     set.put(0, bytes, WriteOptions { create_folders: false, overwrite: true, mode: None });
     let changed = only(set.commit(recording, input.dry_run)?)?;
     let mut edited = edited;
-    edited.notes.extend(changed.written.iter().flat_map(notes));
+    edited.notes.extend(notes(&changed));
 
     let text = told(&edited, &path, input, recording);
     let output = Output {

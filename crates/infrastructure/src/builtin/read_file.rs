@@ -15,7 +15,7 @@ use crate::{
             reading::{self, Wanted, is_document},
             rendering,
         },
-        etag::{digest_of, etag},
+        etag::etag,
         file_limits::FileLimits,
         hex_window::{SHOWN_BYTES, hex_window},
         image_view::Crop,
@@ -23,9 +23,10 @@ use crate::{
         line_index::LineIndexes,
         list_directory,
         run::Run,
+        sampled::{Sampled, opened},
         schema::output_schema,
         seen_files::{SeenFiles, Viewer},
-        sniff::{FileKindByContent, media_type, sniff},
+        sniff::FileKindByContent,
         source::{self, Source, on_source},
         world::World,
     },
@@ -45,9 +46,6 @@ use toolstead_domain::{
     access::Access, category::Category, content_digest::ContentDigest, error_kind::ErrorKind, tool::ToolAnnotations,
     tool_failure::ToolFailure, tool_result::ToolResult,
 };
-
-/// As much of a file is looked at to tell what it is; what is smaller is read once.
-const SAMPLE_BYTES: u64 = 1 << 20;
 
 /// Reads files of all kinds, and what was stored.
 pub(super) struct ReadFile;
@@ -309,38 +307,29 @@ impl Reading {
             };
             return answer(text, &output).map(Shown::Done);
         }
-        let mut content = Content::open(source, files)?;
-        let sample = content.read(0, SAMPLE_BYTES)?;
-        let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
-        let digest = match is_whole {
-            true => Some(digest_of(&sample)),
-            false => content.digest(self.limits.text_bytes, files.stop())?,
-        };
-        let kind = sniff(&sample, is_whole, &content.name);
-        let mime = media_type(&kind, &sample, &content.name);
-        let sampled = Sampled { sample, is_whole, digest };
+        let (mut content, sampled) = opened(source, files, self.limits.text_bytes)?;
         if input.byte_offset.is_some() {
-            return self.bytes(&mut content, &sampled, mime, "", input);
+            return self.bytes(&mut content, &sampled, "", input);
         }
         let is_document = input.encoding.is_none() && is_document(&sampled.sample, &content.name);
-        refuse_foreign(&kind, is_document, &content.name, input)?;
+        refuse_foreign(&sampled.kind, is_document, &content.name, input)?;
         if is_document {
-            return self.document(content, &sampled, mime, input);
+            return self.document(content, &sampled, input);
         }
         let named = |label: &str| text::encoding_named(label, &sampled.sample);
         // The one place where a kind of file is handed to whatever shows it.
-        let encoding = match (kind, &input.encoding) {
+        let encoding = match (sampled.kind.clone(), &input.encoding) {
             (_, Some(label)) => named(label)?,
             (FileKindByContent::Text(encoding), None) => encoding,
             (FileKindByContent::Document(kind), None) => {
-                return self.bytes(&mut content, &sampled, mime, kind.describe(), input);
+                return self.bytes(&mut content, &sampled, kind.describe(), input);
             }
             (FileKindByContent::Image(format), None) => {
                 let _seat = self.seat(files.stop())?;
                 let picture = picture::view(content, format, &self.limits, input.crop)?;
                 return Ok(Shown::Picture(Box::new(picture)));
             }
-            (FileKindByContent::Binary(what), None) => return self.bytes(&mut content, &sampled, mime, &what, input),
+            (FileKindByContent::Binary(what), None) => return self.bytes(&mut content, &sampled, &what, input),
         };
         self.text(&mut content, sampled, encoding, files, input)
     }
@@ -368,14 +357,13 @@ impl Reading {
         &self,
         mut content: Content,
         sampled: &Sampled,
-        mime: &str,
         input: &Input,
     ) -> Result<Shown, ToolFailure> {
         content.reader.rewind().map_err(|error| content.unreadable(error))?;
         let output = Output {
             path: content.name.clone(),
             size_bytes: Some(content.bytes),
-            mime: Some(mime.to_owned()),
+            mime: Some(sampled.media_type.to_owned()),
             etag: self.saw(&content, sampled.digest).as_ref().map(etag),
             ..Output::default()
         };
@@ -390,7 +378,6 @@ impl Reading {
         &self,
         content: &mut Content,
         sampled: &Sampled,
-        mime: &str,
         what: &str,
         input: &Input,
     ) -> Result<Shown, ToolFailure> {
@@ -422,21 +409,13 @@ impl Reading {
             path: name.clone(),
             kind: Kind::Binary,
             size_bytes: Some(content.bytes),
-            mime: Some(mime.to_owned()),
+            mime: Some(sampled.media_type.to_owned()),
             etag: digest.as_ref().map(etag),
             truncated: end < content.bytes || offset > 0,
             ..Output::default()
         };
         answer(text.trim_end_matches('\n'), &output).map(Shown::Done)
     }
-}
-
-/// What was read of a file to tell what it is.
-struct Sampled {
-    sample: Vec<u8>,
-    is_whole: bool,
-    /// Of the whole content, if it is not too large.
-    digest: Option<ContentDigest>,
 }
 
 /// Parameters of one kind of file mean nothing for another.

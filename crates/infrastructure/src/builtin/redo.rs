@@ -30,12 +30,7 @@ impl BuiltInTool for Redo {
          shows what would change.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["redo", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;
 

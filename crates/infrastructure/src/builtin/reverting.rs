@@ -4,12 +4,13 @@
 //! what `redo` does.
 
 mod history;
+pub(super) mod judged;
 mod restoring;
 
 use crate::{
     builtin::{
         answer::{answer, counted},
-        change_set::{Changed, Recording},
+        change_set::{Changed, recording::Recording},
         reverting::{
             history::{CallName, History, is_note},
             restoring::{Restored, Restoring, files_of, path_text, restore},
@@ -137,6 +138,7 @@ pub(super) async fn accesses(
     world: &World,
 ) -> Result<Vec<Access>, ToolFailure> {
     let (entry, _) = chosen(direction, input, call, world).await?;
+    world.judged.judged(call.id, entry.call);
     let mut accesses = Vec::new();
     for file in files_of(&entry) {
         let path = world.access(path_text(&file.path)?).await?;
@@ -148,7 +150,7 @@ pub(super) async fn accesses(
 /// Undoes or redoes.
 pub(super) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
     let world = run.world();
-    let (entry, history) = chosen(direction, input, run.call(), world).await?;
+    let (entry, history) = judged(run.call(), world).await?;
     let mut files = files_of(&entry);
     for file in &mut files {
         if let Some(before) = file.before {
@@ -169,6 +171,21 @@ pub(super) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> R
     }
 }
 
+/// The entry that the call was judged by, and the journal as it is now.
+async fn judged(call: &ToolCall, world: &World) -> Result<(JournalEntry, History), ToolFailure> {
+    let again =
+        |message: String| ToolFailure::new(ErrorKind::StaleFile, message).next("Nothing was changed; call again.");
+    let entry =
+        world.judged.take(call.id).ok_or_else(|| again("it is not known any more what was to be done".into()))?;
+    let entries = world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+    let history = History { entries, others: Vec::new() };
+    if let Some(by) = history.undone().get(&entry) {
+        return Err(again(format!("the call {entry} was taken back meanwhile, by the call {by}")));
+    }
+    let found = world.journal.find(&call.principal, entry).await.map_err(unreadable)?;
+    Ok((found.ok_or_else(|| unknown(&entry.to_string(), &history))?, history))
+}
+
 /// The entry that is to be taken back.
 async fn chosen(
     direction: Direction,
@@ -178,8 +195,8 @@ async fn chosen(
 ) -> Result<(JournalEntry, History), ToolFailure> {
     let mut entries =
         world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
-    // It is chosen once to be judged and once to be done. What a call that began later has changed in between is not
-    // what was approved. Ids sort as the calls began. That a change did not come about may be noted at any time.
+    // What a call that began later has changed is not what was meant. Ids sort as the calls began. That a change did not
+    // come about may be noted at any time.
     entries.retain(|entry| entry.call.0 < call.id.0 || is_note(entry));
     let mut history = History { entries, others: Vec::new() };
     let entry = match (&input.call, direction) {
@@ -294,7 +311,12 @@ fn described(entry: &JournalEntry) -> String {
 
 /// Notes an undo that had nothing to do, so that the next one goes on with the change before.
 async fn note_that_it_was_so(entry: &JournalEntry, files: &[Restored], run: &Run<'_>) -> Result<(), ToolFailure> {
-    let change = |file: &Restored| FileChange { path: file.path.clone(), before: file.before, after: file.before };
+    let change = |file: &Restored| FileChange {
+        path: file.path.clone(),
+        before: file.before,
+        after: file.before,
+        made_folders: 0,
+    };
     let note = JournalEntry {
         call: run.call().id,
         principal: run.call().principal.clone(),
@@ -336,7 +358,7 @@ fn told(
         };
         if changes > 0 {
             text.push_str(&format!("\n`{path}` {what}"));
-            for note in changed.iter().filter_map(|changed| changed.written.as_ref()).flat_map(notes) {
+            for note in changed.iter().flat_map(notes) {
                 text.push_str(&format!(". {}", note.trim_end_matches('.')));
             }
         }

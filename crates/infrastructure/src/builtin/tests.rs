@@ -4,7 +4,8 @@
 use super::*;
 use crate::{
     builtin::{
-        change_set::Recording, etag::digest_of, provider::BuiltInTools, run::Run, seen_files::Viewer, world::World,
+        change_set::recording::Recording, etag::digest_of, provider::BuiltInTools, run::Run, seen_files::Viewer,
+        world::World,
     },
     sandbox::workspace::{FolderNames, Workspace, granted::GrantedWorkspace, stop::Stop},
 };
@@ -292,6 +293,26 @@ impl Bench {
     }
 
     async fn called(&self, tool: &str, arguments: Value, time: Duration) -> Result<ToolResult, ToolFailure> {
+        self.called_with(tool, arguments, time, || ()).await
+    }
+
+    /// One call, with something that happens between judging and running it.
+    pub(super) fn call_after(
+        &self,
+        tool: &str,
+        arguments: Value,
+        between: impl FnOnce(),
+    ) -> Result<ToolResult, ToolFailure> {
+        self.runtime.block_on(self.called_with(tool, arguments, Duration::from_secs(600), between))
+    }
+
+    async fn called_with(
+        &self,
+        tool: &str,
+        arguments: Value,
+        time: Duration,
+        between: impl FnOnce(),
+    ) -> Result<ToolResult, ToolFailure> {
         let tool = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).unwrap();
         let mut arguments = arguments.as_object().unwrap().clone();
         coerce(tool.input_schema(), &mut arguments);
@@ -308,6 +329,7 @@ impl Bench {
             Verdict::Ask => accesses,
             Verdict::Deny => return Err(ToolFailure::new(ErrorKind::PermissionDenied, decision.reason())),
         };
+        between();
         let grant = Grant::new(self.policy.clone(), tool.clone(), approved);
         let context = CallContext {
             id: call.id,
@@ -439,7 +461,9 @@ fn nothing_is_said_of_an_undo_where_no_journal_is_kept() {
     }
     assert_eq!(of(&bench.tools, "delete_file"), Availability::Available);
     bench.put("a", "abc");
-    assert_eq!(bench.text("delete_file", json!({"path": "a"})), "Deleted `a` (3 bytes).");
+    let deleted = bench.call("delete_file", json!({"path": "a"})).unwrap();
+    assert_eq!(deleted.joined_text(), "Deleted `a` (3 bytes).");
+    assert!(deleted.structured_content().unwrap().get("call").is_none());
     let patch = "*** Begin Patch\n*** Add File: b\n+x\n*** End Patch";
     let told = bench.text("apply_patch", json!({"patch": patch}));
     assert!(!told.contains("undo"), "{told}");

@@ -31,12 +31,7 @@ impl BuiltInTool for Undo {
          owner, ACL and attributes are not restored.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["undo", "write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(false),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"dry_run": true}"#;
     type Input = Input;
 

@@ -1,7 +1,9 @@
 //! What built-in tools know of their surroundings.
 
 use crate::{
-    builtin::{file_limits::FileLimits, line_index::LineIndexes, seen_files::SeenFiles},
+    builtin::{
+        file_limits::FileLimits, line_index::LineIndexes, reverting::judged::JudgedEntries, seen_files::SeenFiles,
+    },
     sandbox::{helper::Helpers, workspace::Workspace},
 };
 use std::{fmt, sync::Arc};
@@ -31,6 +33,8 @@ pub struct World {
     pub journal: Arc<dyn ChangeJournal>,
     /// What each session has read.
     pub seen: Arc<SeenFiles>,
+    /// What calls that take something back were judged by.
+    pub judged: Arc<JudgedEntries>,
     /// Where the lines of large files lie, as far as they were read.
     pub lines: Arc<LineIndexes>,
     /// The child processes that read documents.
@@ -52,6 +56,7 @@ impl World {
             limits: FileLimits::default(),
             journal: Arc::new(NoJournal),
             seen: Arc::default(),
+            judged: Arc::default(),
             lines: Arc::default(),
             helpers: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),

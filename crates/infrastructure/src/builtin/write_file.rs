@@ -5,7 +5,7 @@ use crate::{
         answer::{answer, counted},
         append_file,
         built_in_tool::BuiltInTool,
-        change_set::{ChangeSet, Changed, Recording},
+        change_set::{ChangeSet, Changed, recording::Recording},
         etag::etag,
         run::Run,
         schema::output_schema,
@@ -26,6 +26,8 @@ use toolstead_domain::{
 
 /// What `if_match` says of a file that must not be there.
 const ABSENT: &str = "absent";
+/// What `if_match` says of a file that this session must have read, if it is there.
+const READ: &str = "read";
 
 /// Writes a whole file.
 pub(super) struct WriteFile;
@@ -44,8 +46,9 @@ pub(super) struct Input {
     /// What to do when the file exists.
     #[serde(default)]
     if_exists: IfExists,
-    /// Write only if the file still is what this etag stands for, or "absent": only if it does not exist.
-    #[schemars(regex(pattern = r"^(absent|[0-9a-f]{16,64})$"))]
+    /// Write only if the file still is what this etag stands for; "absent": only if it does not exist; "read": only if
+    /// this session has read it as it is, or it does not exist.
+    #[schemars(regex(pattern = r"^(absent|read|[0-9a-f]{16,64})$"))]
     if_match: Option<String>,
     /// Keep the encoding, the byte order mark and the line endings of the file that is there.
     #[serde(default)]
@@ -87,7 +90,7 @@ pub(super) struct Output {
     pub(super) etag: String,
     /// Whether nothing was changed because only the answer was wanted.
     pub(super) dry_run: bool,
-    /// The call's id, which `undo` takes; absent where nothing was changed because only the answer was wanted.
+    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) call: Option<String>,
     /// What changed, as a unified diff; absent for new and for large files.
@@ -103,12 +106,8 @@ impl BuiltInTool for WriteFile {
          change a part of a file that exists; read a file before you replace it.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["write"];
-    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
-        read_only_hint: Some(false),
-        destructive_hint: Some(true),
-        idempotent_hint: Some(true),
-        open_world_hint: Some(false),
-    };
+    const ANNOTATIONS: ToolAnnotations =
+        ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/today.md", "content": "Buy milk.\n"}"#;
     type Input = Input;
 
@@ -160,7 +159,7 @@ fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &Reco
     let path = set.shown(0);
     let Some(now) = set.digest(0, recording.limit())? else {
         return match if_match {
-            None | Some(ABSENT) => Ok(()),
+            None | Some(ABSENT | READ) => Ok(()),
             Some(_) => Err(stale(format!("`{path}` does not exist any more"))
                 .next("Nothing was written; leave `if_match` out, or give \"absent\", to create it.")),
         };
@@ -168,13 +167,18 @@ fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &Reco
     let read_again = "Nothing was written; read it again, and decide anew what it is to hold.";
     match if_match {
         Some(ABSENT) => Err(stale(format!("`{path}` exists, and `if_match` is \"absent\"")).next(read_again)),
+        None | Some(READ) if set.is_stale(0, now, recording) => {
+            Err(stale(format!("`{path}` was changed by somebody else since you read it")).next(read_again))
+        }
+        Some(READ) if !set.is_known(0, recording) => {
+            Err(stale(format!("`{path}` exists, and this session has not read it"))
+                .next("Nothing was written; read it first, then decide what it is to hold."))
+        }
+        Some(READ) | None => Ok(()),
         Some(wanted) if !stands_for(wanted, &now) => {
             Err(stale(format!("`{path}` has the etag {}, and `if_match` is {wanted}", etag(&now))).next(read_again))
         }
-        None if set.is_stale(0, now, recording) => {
-            Err(stale(format!("`{path}` was changed by somebody else since you read it")).next(read_again))
-        }
-        Some(_) | None => Ok(()),
+        Some(_) => Ok(()),
     }
 }
 
@@ -228,7 +232,7 @@ fn told(
     };
     let size = counted(usize::try_from(bytes).unwrap_or(usize::MAX), "byte");
     text.push_str(&format!(": {}, {size}.", counted(lines, "line")));
-    let notes = changed.written.iter().flat_map(notes).chain(appended.into_iter().flatten().cloned());
+    let notes = notes(&changed).into_iter().chain(appended.into_iter().flatten().cloned());
     for note in notes {
         text.push(' ');
         text.push_str(&note);
@@ -359,6 +363,24 @@ mod tests {
         write("f", &now).unwrap();
         write("g", "absent").unwrap();
         assert_eq!((bench.get("f"), bench.get("g")), (b"new".to_vec(), b"new".to_vec()));
+    }
+
+    #[test]
+    fn only_what_this_session_has_read_is_replaced_where_that_is_demanded() {
+        let bench = Bench::new();
+        let write = |path: &str| {
+            let result = bench.call("write_file", json!({"path": path, "content": "new", "if_match": "read"}));
+            result.map(|_| ()).map_err(|failure| (failure.kind, failure.text()))
+        };
+        bench.put("f", "old");
+        let next = "Nothing was written; read it first, then decide what it is to hold.";
+        let expected = format!("`f` exists, and this session has not read it. {next}");
+        assert_eq!(write("f"), Err((ErrorKind::StaleFile, expected)));
+        bench.text("read_file", json!({"path": "f"}));
+        bench.put("f", "newer");
+        assert!(write("f").unwrap_err().1.starts_with("`f` was changed by somebody else since you read it."));
+        bench.text("read_file", json!({"path": "f"}));
+        assert_eq!((write("f"), write("f"), write("fresh")), (Ok(()), Ok(()), Ok(())));
     }
 
     #[test]

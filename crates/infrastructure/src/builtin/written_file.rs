@@ -7,10 +7,7 @@ use crate::{
         text_encoding::{Detected, detect},
         unified_diff::unified_diff,
     },
-    sandbox::workspace::{
-        granted::GrantedWorkspace,
-        write::{WriteOptions, Written},
-    },
+    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
 };
 use std::borrow::Cow;
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
@@ -59,18 +56,28 @@ pub(super) fn text_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// What is not as one might expect after a file was replaced.
-pub(super) fn notes(written: &Written) -> Vec<String> {
+/// What is not as one might expect of a change.
+pub(super) fn notes(changed: &Changed) -> Vec<String> {
     let mut notes = Vec::new();
-    if written.other_links > 0 {
-        let names = match written.other_links {
-            1 => "1 other name (hard link), which still holds the old content".to_owned(),
-            more => format!("{more} other names (hard links), which still hold the old content"),
-        };
-        notes.push(format!("The file had {names}."));
+    if let Some(written) = &changed.written {
+        if written.other_links > 0 {
+            let names = match written.other_links {
+                1 => "1 other name (hard link), which still holds the old content".to_owned(),
+                more => format!("{more} other names (hard links), which still hold the old content"),
+            };
+            notes.push(format!("The file had {names}."));
+        }
+        if written.rights.owner_changed {
+            notes.push("The file belonged to somebody else, and belongs to this user now.".into());
+        }
+        if written.rights.group_changed {
+            let note = "Its group or access list could not be kept: what they allowed is not allowed any more.";
+            notes.push(note.into());
+        }
     }
-    if written.owner_changed {
-        notes.push("The file belonged to somebody else, and belongs to this user now.".into());
+    if let Some(error) = &changed.unsafe_because {
+        notes
+            .push(format!("The change is made; that a power failure cannot undo it could not be made sure ({error})."));
     }
     notes
 }

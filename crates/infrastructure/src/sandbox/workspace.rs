@@ -9,13 +9,16 @@ pub mod facts;
 pub mod found;
 pub mod granted;
 mod lock;
+pub mod lock_folder;
 pub mod path_error;
 mod resolve;
+pub mod rights;
+pub mod seats;
 pub mod stop;
 pub mod walk;
 pub mod write;
 
-use crate::sandbox::workspace::{lock::PathLocks, path_error::PathError};
+use crate::sandbox::workspace::{lock::PathLocks, lock_folder::lock_folders, path_error::PathError};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::{
     io,
@@ -75,13 +78,13 @@ impl Workspace {
             roots: roots.all().map(open).collect::<Result<_, _>>()?,
             start: roots.start().map(Path::to_path_buf),
             names,
-            locks: PathLocks::default(),
+            locks: PathLocks::new(lock_folders()),
         })
     }
 
     /// A workspace without any root: every path is refused.
     pub fn closed() -> Self {
-        Self { roots: Vec::new(), start: None, names: FolderNames::default(), locks: PathLocks::default() }
+        Self { roots: Vec::new(), start: None, names: FolderNames::default(), locks: PathLocks::new(lock_folders()) }
     }
 
     /// Where relative paths start; `None` without roots.

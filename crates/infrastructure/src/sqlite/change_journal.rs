@@ -63,7 +63,8 @@ impl SqliteChangeJournal {
 
     async fn of_call(&self, principal: &Principal, call: CallId) -> Result<Option<JournalEntry>, Fault> {
         let rows = sqlx::query(
-            "SELECT entry, call, session, tool, at, reverts, path, before_digest, before_mode, after_digest, after_mode
+            "SELECT entry, call, session, tool, at, reverts, path, before_digest, before_mode, after_digest, after_mode,
+                    made_folders
              FROM journal_entries CROSS JOIN file_changes INDEXED BY file_changes_by_entry ON entry = journal_entries.seq
              WHERE principal = $1 AND call = $2 ORDER BY file_changes.seq",
         )
@@ -76,7 +77,8 @@ impl SqliteChangeJournal {
 
     async fn newest(&self, principal: &Principal, session: &str, limit: usize) -> Result<Vec<JournalEntry>, Fault> {
         let rows = sqlx::query(
-            "SELECT entry, call, session, tool, at, reverts, path, before_digest, before_mode, after_digest, after_mode
+            "SELECT entry, call, session, tool, at, reverts, path, before_digest, before_mode, after_digest, after_mode,
+                    made_folders
              FROM (SELECT * FROM journal_entries INDEXED BY journal_entries_by_session
                    WHERE principal = $1 AND session = $2 ORDER BY seq DESC LIMIT $3) AS newest
              CROSS JOIN file_changes INDEXED BY file_changes_by_entry ON entry = newest.seq
@@ -165,8 +167,8 @@ async fn insert(
         .await?;
     for change in &entry.changes {
         sqlx::query(
-            "INSERT INTO file_changes (entry, path, before_digest, before_mode, after_digest, after_mode)
-             VALUES ($1, $2, $3, $4, $5, $6)",
+            "INSERT INTO file_changes (entry, path, before_digest, before_mode, after_digest, after_mode, made_folders)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
         )
         .bind(seq)
         .bind(change.path.as_os_str().as_bytes())
@@ -174,6 +176,7 @@ async fn insert(
         .bind(change.before.map(|state| state.mode))
         .bind(change.after.map(|state| state.digest.0.to_vec()))
         .bind(change.after.map(|state| state.mode))
+        .bind(i64::try_from(change.made_folders).unwrap_or(i64::MAX))
         .execute(&mut *transaction)
         .await?;
     }
@@ -216,5 +219,6 @@ fn change(row: &SqliteRow) -> Result<FileChange, Fault> {
         state.transpose()
     };
     let path = PathBuf::from(OsString::from_vec(row.try_get(6)?));
-    Ok(FileChange { path, before: state(7, 8)?, after: state(9, 10)? })
+    let made_folders = usize::try_from(row.try_get::<i64, _>(11)?).unwrap_or(0);
+    Ok(FileChange { path, before: state(7, 8)?, after: state(9, 10)?, made_folders })
 }

@@ -29,6 +29,7 @@ fn migrations() -> Vec<Migration> {
         migration!(3, "0003_create_outputs_and_changes.sql"),
         migration!(4, "0004_total_contents.sql"),
         migration!(5, "0005_trace_decisions.sql"),
+        migration!(6, "0006_made_folders.sql"),
     ]
 }
 

@@ -11,6 +11,7 @@ use crate::config::{
 };
 use std::path::{Path, PathBuf};
 use toolstead_domain::workspace_roots::WorkspaceRoots;
+use toolstead_infrastructure::sandbox::workspace::lock_folder::lock_folders;
 
 /// The roots in force. Roots of an untrusted file count as far as they lie within those that hold without it; the
 /// settings are put back as they came out.
@@ -57,7 +58,7 @@ pub(super) fn roots(folders: &Folders, resolved: &mut Resolved, problems: &mut V
     roots
 }
 
-/// What no tool may touch: data, configuration and the files of secrets that it names.
+/// What no tool may touch: data, configuration, the files of secrets that it names, and the locks of files.
 pub(super) fn forbidden(
     folders: &Folders,
     chosen: Option<&Path>,
@@ -72,6 +73,7 @@ pub(super) fn forbidden(
     named.extend(of_database(&real(database)));
     named.extend(chosen.into_iter().chain(token).map(Path::to_path_buf));
     named.extend(servers.iter().filter_map(|server| server.env_file.clone()));
+    named.extend(lock_folders());
     // Calls are judged by the path as asked for and by where it leads.
     let mut forbidden: Vec<PathBuf> = named.iter().map(|path| real(path)).chain(named.iter().cloned()).collect();
     without_twins(&mut forbidden);

@@ -10,7 +10,7 @@ use crate::{
             parser::{Action, FilePatch, Hunk},
             text_lines::{lines_of, patched},
         },
-        change_set::{ChangeSet, Changed, Recording},
+        change_set::{ChangeSet, Changed, recording::Recording},
         etag::{digest_of, etag},
         file_limits::FileLimits,
         snippet::surroundings,
@@ -53,6 +53,7 @@ pub(super) struct PatchedFile {
     looseness: BTreeSet<Looseness>,
     /// Its place in the change set.
     place: usize,
+    changed_elsewhere: bool,
     /// What is not as one might expect, in sentences.
     notes: Vec<String>,
 }
@@ -175,8 +176,9 @@ impl Patching<'_> {
                         false => changed_elsewhere(&path),
                     });
                 }
-                let mode = || self.files.find(&file.path).ok().map(|found| found.facts().mode & 0o777);
-                let new_mode = file.executable.map(|executable| with_execution(mode().unwrap_or(0o644), executable));
+                updated.file.changed_elsewhere = is_stale;
+                let mode = set.mode(index);
+                let new_mode = file.executable.map(|executable| with_execution(mode.unwrap_or(0o644), executable));
                 updated.file.notes.extend(file.executable.map(|executable| match executable {
                     true => "It is executable now.".to_owned(),
                     false => "It is not executable any more.".to_owned(),
@@ -202,7 +204,7 @@ impl Patching<'_> {
                     let text = format!("`{path}` cannot be moved to `{shown}`, which exists already.");
                     return wrong(ErrorKind::InvalidInput, text);
                 }
-                set.put(index + 1, updated.bytes, WriteOptions { mode: new_mode.or_else(mode), ..WRITE_NEW });
+                set.put(index + 1, updated.bytes, WriteOptions { mode: new_mode.or(mode), ..WRITE_NEW });
                 set.delete(index);
                 let (action, place) = (FileAction::Moved, set.file(index + 1));
                 Ok(Ok(PatchedFile { path: shown, place, action, moved_from: Some(path), ..updated.file }))
@@ -332,6 +334,7 @@ impl PatchedFile {
         Self {
             path,
             place,
+            changed_elsewhere: false,
             notes: Vec::new(),
             action,
             moved_from: None,
@@ -351,7 +354,7 @@ impl PatchedFile {
             Some(changed) => {
                 self.etag = changed.after.map(|state| etag(&state.digest));
                 if changed.before != changed.after {
-                    self.notes.extend(changed.written.iter().flat_map(notes));
+                    self.notes.extend(notes(changed));
                 }
             }
             // What the patch made and deleted again is not there.
@@ -399,6 +402,7 @@ impl PatchedFile {
             etag: self.etag,
             added_lines: self.added,
             removed_lines: self.removed,
+            changed_elsewhere: self.changed_elsewhere,
         }
     }
 }

@@ -56,7 +56,7 @@ fn a_patch_changes_several_files_at_once() {
     let found = result.structured_content().unwrap();
     assert_eq!(found["files"][1]["action"], "moved");
     assert_eq!(found["files"][1]["moved_from"], "run.sh");
-    assert_eq!(found["files"][2], json!({"path": "old", "action": "deleted", "added_lines": 0, "removed_lines": 2}));
+    assert_eq!(found["files"][2], json!({"path": "old", "action": "deleted", "added_lines": 0, "removed_lines": 2, "changed_elsewhere": false}));
     assert!(found["diff"].as_str().unwrap().contains("-four\n+vier\n+4\n"));
     assert_eq!(bench.journal().entries().len(), 1);
 }
@@ -142,6 +142,22 @@ fn a_git_diff_makes_and_deletes_empty_files_and_changes_modes() {
     assert_eq!((bench.mode("run"), bench.mode("go"), bench.mode("s")), (0o750, 0o644, 0o755));
     let failure = bench.call("apply_patch", json!({"patch": empty("run")})).unwrap_err();
     assert!(failure.text().contains("has 1 line that the diff does not remove"), "{}", failure.text());
+}
+
+#[test]
+fn permission_bits_of_an_earlier_section_hold_in_later_ones() {
+    let bench = Bench::new();
+    for name in ["a", "b"] {
+        bench.put(name, "1\n");
+        bench.set_mode(name, 0o640);
+    }
+    let modes = |name: &str| format!("diff --git a/{name} b/{name}\nold mode 100644\nnew mode 100755\n");
+    let change = |name: &str| format!("diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-1\n+2\n");
+    let moved = "diff --git a/b b/c\nsimilarity index 100%\nrename from b\nrename to c\n";
+    let patch = [modes("a"), change("a"), modes("b"), moved.to_owned()].concat();
+    bench.call("apply_patch", json!({"patch": patch})).unwrap();
+    assert_eq!((bench.get("a"), bench.mode("a")), (b"2\n".to_vec(), 0o750));
+    assert_eq!((bench.get("c"), bench.mode("c")), (b"1\n".to_vec(), 0o750));
 }
 
 #[test]
@@ -310,7 +326,9 @@ fn a_file_that_changed_since_it_was_read_is_not_deleted() {
     let failure = bench.call("apply_patch", envelope("*** Delete File: a")).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::StaleFile);
     assert!(failure.text().contains("line 2: `a` was changed since it was read. Read it again before it is deleted."));
-    let text = bench.text("apply_patch", envelope("*** Update File: a\n-2\n+2b"));
+    let result = bench.call("apply_patch", envelope("*** Update File: a\n-2\n+2b")).unwrap();
+    assert_eq!(result.structured_content().unwrap()["files"][0]["changed_elsewhere"], true);
+    let text = result.joined_text();
     assert!(text.contains("(+1 -1). `a` was changed by somebody else since you read it; the text to"), "{text}");
     bench.put("a", "2\n");
     let text = bench.text("apply_patch", envelope("*** Update File: a\n*** Move to: b"));

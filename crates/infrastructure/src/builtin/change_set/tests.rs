@@ -3,10 +3,16 @@
 
 use super::*;
 use crate::{
-    builtin::{etag::etag, tests::Bench},
+    builtin::{etag::etag, tests::Bench, written_file::notes},
     sandbox::workspace::write::WriteOptions,
 };
+use rustix::{fs::OFlags, io::Errno};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 use serde_json::json;
+use toolstead_domain::tool_call::CallId;
+use uuid::Uuid;
 
 const WRITE: WriteOptions = WriteOptions { create_folders: true, overwrite: true, mode: None };
 
@@ -81,6 +87,43 @@ fn what_was_done_is_put_back_when_a_later_file_fails() {
     assert_eq!((bench.get("a"), bench.get("b"), bench.mode("a")), (b"old a".to_vec(), b"old b".to_vec(), 0o640));
     assert_eq!(bench.get("c"), b"theirs, and longer");
     assert_eq!(bench.names("."), ["a", "b", "c"], "no draft and no folder is left");
+}
+
+/// From now on this thread cannot open a folder to read it, as if the disk failed. Nothing but making sure that names
+/// are on disk does that here.
+fn let_syncing_fail() {
+    let (mask, flags) = ((OFlags::DIRECTORY | OFlags::PATH).bits(), OFlags::DIRECTORY.bits());
+    let equal = SeccompCmpOp::MaskedEq(mask.into());
+    let is_folder = SeccompCondition::new(2, SeccompCmpArgLen::Dword, equal, flags.into()).unwrap();
+    let rules = [(libc::SYS_openat, vec![SeccompRule::new(vec![is_folder]).unwrap()])].into();
+    let fails = SeccompAction::Errno(Errno::IO.raw_os_error().unsigned_abs());
+    let machine = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, fails, machine).unwrap();
+    let program: BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&program).unwrap();
+}
+
+#[test]
+fn a_change_that_was_made_is_told_as_made_even_if_it_is_not_safe_on_disk() {
+    let bench = Bench::new();
+    bench.put("a", "old");
+    bench.put("gone", "old");
+    let changed = with_set(&bench, &["a", "gone"], |mut set, recording| {
+        set.put(0, b"new".to_vec(), WRITE);
+        set.delete(1);
+        let_syncing_fail();
+        set.commit(recording, false)
+    })
+    .unwrap();
+    for one in &changed {
+        let notes = notes(one);
+        let [note] = &notes[..] else { panic!("{notes:?}") };
+        assert!(note.starts_with("The change is made; that a power failure cannot undo it"), "{note}");
+    }
+    assert_eq!((bench.get("a"), bench.names(".")), (b"new".to_vec(), vec!["a".to_owned()]));
+    assert_eq!(bench.known("a"), Some(digest_of(b"new")));
+    bench.call("undo", json!({})).unwrap();
+    assert_eq!((bench.get("a"), bench.get("gone")), (b"old".to_vec(), b"old".to_vec()));
 }
 
 #[test]
@@ -164,7 +207,10 @@ fn more_than_can_be_undone_is_not_changed() {
     })
     .unwrap_err();
     assert_eq!(failure.kind, ErrorKind::TooLarge);
-    assert!(failure.text().contains("could not be undone"), "{}", failure.text());
+    let next = "could not be undone, so none is made. Write to another path, or let the user move the file away";
+    assert!(failure.text().contains(next), "{}", failure.text());
+    let failure = bench.call("write_file", json!({"path": "a", "content": "new"})).unwrap_err();
+    assert!(failure.text().contains(next), "{}", failure.text());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What `file_info` promises.
 
 use super::*;
-use crate::builtin::tests::Bench;
+use crate::builtin::{etag::digest_of, tests::Bench};
 use serde_json::json;
 
 #[test]

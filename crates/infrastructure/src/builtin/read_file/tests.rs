@@ -1,7 +1,7 @@
 //! What `read_file` promises.
 
 use super::*;
-use crate::builtin::{tests::Bench, text_encoding::TextEncoding};
+use crate::builtin::{etag::digest_of, tests::Bench, text_encoding::TextEncoding};
 use proptest::prelude::*;
 use serde_json::json;
 

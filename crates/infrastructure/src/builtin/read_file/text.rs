@@ -1,7 +1,7 @@
 //! Lines of a text, whatever its encoding and however large.
 
 use super::{
-    Input, Kind, Output, Reading, Sampled, Shown,
+    Input, Kind, Output, Reading, Shown,
     page::{LineStyle, Page, page},
 };
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
         line_ending::LineEnding,
         line_index::LineIndex,
         line_unit::LineUnit,
+        sampled::Sampled,
         text_encoding::TextEncoding,
         text_window::{LinedText, TextWindow, Wanted},
     },

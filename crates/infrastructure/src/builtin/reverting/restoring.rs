@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        change_set::{ChangeSet, Changed, Recording},
+        change_set::{ChangeSet, Changed, recording::Recording},
         etag::digest_of,
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
@@ -27,6 +27,8 @@ pub(super) struct Restored {
     /// Every content that it had on the way, both ends included; `None`: no file. In one of them a crash may have left
     /// it.
     on_the_way: HashSet<Option<ContentDigest>>,
+    /// As many folders right above it the call made.
+    made_folders: usize,
     /// What the call found, if it is kept.
     pub(super) content: Option<Vec<u8>>,
 }
@@ -49,6 +51,7 @@ pub(super) fn files_of(entry: &JournalEntry) -> Vec<Restored> {
         match files.iter_mut().find(|file| file.path == change.path) {
             Some(file) => {
                 file.after = change.after;
+                file.made_folders = file.made_folders.max(change.made_folders);
                 file.on_the_way.extend(states);
             }
             None => files.push(Restored {
@@ -56,6 +59,7 @@ pub(super) fn files_of(entry: &JournalEntry) -> Vec<Restored> {
                 before: change.before,
                 after: change.after,
                 on_the_way: states.into(),
+                made_folders: change.made_folders,
                 content: None,
             }),
         }
@@ -109,7 +113,7 @@ pub(super) fn restore(
 fn plan(set: &mut ChangeSet<'_>, index: usize, file: Restored, now: Option<Vec<u8>>) -> Result<bool, ToolFailure> {
     let Some(before) = file.before else {
         if now.is_some() {
-            set.delete(index);
+            set.delete_with_folders(index, file.made_folders);
         }
         return Ok(now.is_some());
     };

@@ -1,6 +1,7 @@
 //! What `undo` and `redo` promise.
 
 use crate::builtin::tests::Bench;
+use futures::FutureExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -69,6 +70,61 @@ fn what_a_later_call_changed_is_not_taken_for_what_was_judged() {
         let result = bench.call(tool, json!({})).unwrap();
         assert_eq!(result.structured_content().unwrap()["call"], last.call.to_string(), "{tool}");
     }
+}
+
+#[test]
+fn what_an_earlier_call_records_late_is_not_taken_for_what_was_judged() {
+    for tool in ["undo", "redo"] {
+        let bench = Bench::new();
+        bench.call("working_directory", json!({})).unwrap();
+        write(&bench, "a", "1");
+        if tool == "redo" {
+            bench.call("undo", json!({})).unwrap();
+        }
+        // The first call began before all others, and takes its time.
+        let last = bench.journal().entries().pop().unwrap();
+        let late = JournalEntry { call: samples::call_id(1), ..last.clone() };
+        let record = || bench.journal().record(late, Vec::new()).now_or_never().unwrap().unwrap();
+        let result = bench.call_after(tool, json!({}), record).unwrap();
+        assert_eq!(result.structured_content().unwrap()["call"], last.call.to_string(), "{tool}");
+    }
+}
+
+#[test]
+fn what_was_taken_back_while_somebody_was_asked_is_not_taken_back_twice() {
+    let bench = Bench::new();
+    write(&bench, "a", "1");
+    write(&bench, "a", "2");
+    let failure = bench.call_after("undo", json!({}), || {
+        let last = bench.journal().entries().pop().unwrap();
+        let undo = JournalEntry { call: samples::call_id(29), reverts: Some(last.call), ..last };
+        bench.journal().record(undo, Vec::new()).now_or_never().unwrap().unwrap();
+    });
+    let told = numbered(&failure.unwrap_err().text());
+    assert_eq!(told, "the call #2 was taken back meanwhile, by the call #29. Nothing was changed; call again.");
+    assert_eq!(bench.get("a"), b"2");
+}
+
+#[test]
+fn folders_that_a_call_made_go_with_its_files_if_they_are_empty() {
+    let bench = Bench::new();
+    bench.put("old/x", "");
+    let patch =
+        "*** Begin Patch\n*** Add File: new/a/1\n+1\n*** Add File: new/2\n+2\n*** Add File: old/b/3\n+3\n*** End Patch";
+    bench.call("apply_patch", json!({"patch": patch})).unwrap();
+    bench.call("undo", json!({})).unwrap();
+    assert_eq!((bench.names("."), bench.names("old")), (vec!["old".to_owned()], vec!["x".to_owned()]));
+    bench.call("redo", json!({})).unwrap();
+    assert_eq!((bench.get("new/a/1"), bench.get("old/b/3")), (b"1\n".to_vec(), b"3\n".to_vec()));
+    // What somebody else put there stays, with its folders.
+    bench.put("new/a/mine", "");
+    bench.call("undo", json!({})).unwrap();
+    assert_eq!((bench.names("new"), bench.names("old")), (vec!["a".to_owned()], vec!["x".to_owned()]));
+    // A folder that was there before stays, empty as it was.
+    bench.call("delete_file", json!({"path": "old/x"})).unwrap();
+    write(&bench, "old/y", "1");
+    bench.call("undo", json!({})).unwrap();
+    assert_eq!(bench.names("old"), Vec::<String>::new());
 }
 
 #[test]

@@ -4,52 +4,44 @@ use crate::sandbox::workspace::{
     facts::FileFacts,
     found::Found,
     path_error::PathError,
-    resolve::{WITHOUT_LINKS, open_beneath, proc_link},
+    resolve::{WITHOUT_LINKS, open_beneath},
+    rights::{self, Rights},
     write::{WriteTarget, Written},
 };
 use rustix::{
     fs::{
-        AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags, fchmod, fchown, fsetxattr, fstat, fsync, getxattr,
-        linkat, listxattr, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+        AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, fsync, linkat, mkdirat, openat, renameat, renameat_with,
+        statat, unlinkat,
     },
     io::Errno,
 };
 use std::{
-    ffi::OsString,
+    ffi::OsStr,
     fs::File,
-    io::Write,
+    io::{self, Write},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 use uuid::Uuid;
 
-/// Extended attributes that grant the file itself rights. A change of the content takes them away, as the kernel does.
-const RIGHTS_OF_THE_CONTENT: &[u8] = b"security.capability";
-/// The largest extended attribute that is kept, Linux's own limit.
-const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
-
-/// As many folders are made for one file: each is held by a handle, and a process has a thousand of them.
+/// As many folders are made for one file.
 const MAX_MADE_FOLDERS: usize = 32;
-
-/// A folder that was made: the one above, and its name.
-type Made = (OwnedFd, OsString);
 
 /// A change of one file. First it is ready: the new content is on disk under a name of its own beside the file. Then it
 /// is put in place: the names are exchanged, so that the old file bears the other name. Then it is kept, and the old
 /// file goes, or it is put back.
 ///
-/// Dropped while it is ready it leaves nothing behind; dropped later it is kept.
+/// Dropped while it is ready it leaves nothing behind; dropped later it is kept. It holds one descriptor at most, so
+/// that many can be held.
 #[derive(Debug)]
 pub struct Draft<'t> {
     target: &'t WriteTarget<'t>,
-    folder: OwnedFd,
-    made: Vec<Made>,
+    folder: Folder<'t>,
     /// The other name; free when there is nothing under it.
     name: PathBuf,
     /// The new file; `None` for a removal.
-    file: Option<File>,
-    bytes: u64,
-    owner_changed: bool,
+    file: Option<FileFacts>,
+    rights: Rights,
     state: State,
 }
 
@@ -63,50 +55,68 @@ enum State {
     Over,
 }
 
+/// The folder of the file.
+#[derive(Debug)]
+pub(super) struct Folder<'t> {
+    /// The deepest that existed.
+    above: BorrowedFd<'t>,
+    /// The file's own, if that is another one.
+    own: Option<OwnedFd>,
+    /// Those that were made, by their paths from `above`.
+    made: Vec<PathBuf>,
+}
+
 impl<'t> Draft<'t> {
-    pub(super) fn create(
+    pub(super) fn with_content(
         target: &'t WriteTarget<'t>,
-        folder: OwnedFd,
-        made: Vec<Made>,
-        mode: u32,
+        folder: Folder<'t>,
+        content: &[u8],
+        mode: Option<u32>,
     ) -> Result<Self, PathError> {
-        let mut draft = Self::named(target, folder, made);
+        let mut draft = Self::named(target, folder);
+        // Nobody else is to read a file that others may not read, not even while it is being written.
+        let first_mode = if target.existing.is_some() || mode.is_some() { 0o600 } else { 0o666 };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&draft.folder, &draft.name, flags, Mode::from_raw_mode(mode));
-        draft.file = Some(file.map_err(|errno| target.failed(errno))?.into());
+        let file = openat(draft.folder.own(), &draft.name, flags, Mode::from_raw_mode(first_mode));
+        let file = File::from(file.map_err(|errno| target.failed(errno))?);
+        (&file).write_all(content).map_err(|error| target.failed(error))?;
+        draft.fit(&file, mode).map_err(|errno| target.failed(errno))?;
         Ok(draft)
     }
 
-    pub(super) fn without_content(target: &'t WriteTarget<'t>) -> Result<Self, PathError> {
-        let folder = target.folder.try_clone().map_err(|error| target.failed(error))?;
-        Ok(Self::named(target, folder, Vec::new()))
+    pub(super) fn without_content(target: &'t WriteTarget<'t>) -> Self {
+        Self::named(target, Folder { above: target.folder.as_fd(), own: None, made: Vec::new() })
     }
 
-    fn named(target: &'t WriteTarget<'t>, folder: OwnedFd, made: Vec<Made>) -> Self {
+    fn named(target: &'t WriteTarget<'t>, folder: Folder<'t>) -> Self {
         let name = other_name();
         target.lock.note(&name);
-        Self { target, folder, made, name, file: None, bytes: 0, owner_changed: false, state: State::Ready }
+        Self { target, folder, name, file: None, rights: Rights::default(), state: State::Ready }
     }
 
-    pub(super) fn fill(&mut self, content: &[u8], mode: Option<u32>) -> Result<(), PathError> {
-        let target = self.target;
-        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
-        file.write_all(content).map_err(|error| target.failed(error))?;
-        self.bytes = content.len() as u64;
-        if let Some(existing) = &target.existing {
-            self.owner_changed = !keep_owner(file, existing).map_err(|errno| target.failed(errno))?;
-            keep_attributes(file, existing);
+    /// Makes the new file like the old one in all but the content, and safe on disk.
+    fn fit(&mut self, file: &File, mode: Option<u32>) -> rustix::io::Result<()> {
+        let mut wanted = mode;
+        if let Some(existing) = &self.target.existing {
+            self.rights = rights::keep(file, existing)?;
+            wanted = wanted.or_else(|| Some(self.rights.mode(existing.facts().mode)));
         }
-        if let Some(mode) = mode {
-            fchmod(file, Mode::from_raw_mode(mode & 0o777)).map_err(|errno| target.failed(errno))?;
+        if let Some(mode) = wanted {
+            fchmod(file, Mode::from_raw_mode(mode & 0o777))?;
         }
-        fsync(file).map_err(|errno| target.failed(errno))
+        fsync(file)?;
+        self.file = Some(FileFacts::of(&fstat(file)?));
+        Ok(())
     }
 
     /// The permission bits of the new file; `None` for a removal.
     pub fn mode(&self) -> Option<u32> {
-        let stat = fstat(self.file.as_ref()?).ok()?;
-        Some(FileFacts::of(&stat).mode)
+        self.file.map(|facts| facts.mode)
+    }
+
+    /// How many folders were made for it, all of them right above it.
+    pub fn made_folders(&self) -> usize {
+        self.folder.made.len()
     }
 
     /// Does it, in one step: whoever looks sees the old or the new.
@@ -116,14 +126,14 @@ impl<'t> Draft<'t> {
     /// [`PathError::OutOfTime`]. The file is as it was then.
     pub fn put_in_place(&mut self) -> Result<Written, PathError> {
         let target = self.target;
-        if !target.is_where_it_was(self.folder.as_fd(), 0) {
+        if !target.is_where_it_was(self.folder.own(), 0) {
             return Err(self.changed());
         }
         // Whoever gave up on this call must not find its change later.
         if target.stop_is_due() {
             return Err(PathError::OutOfTime { path: target.path.lexical.clone() });
         }
-        let now = statat(&self.folder, &target.name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileFacts::of(&stat));
+        let now = statat(self.folder.own(), &target.name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| FileFacts::of(&stat));
         let old_is_kept = match (&target.existing, now) {
             (Some(before), Ok(now)) if before.facts().identity == now.identity => self.replace(before)?,
             (None, Err(Errno::NOENT)) => self.appear()?,
@@ -132,19 +142,19 @@ impl<'t> Draft<'t> {
         self.state = State::InPlace { old_is_kept };
         Ok(Written {
             created: target.existing.is_none(),
-            bytes: self.bytes,
+            bytes: self.file.map_or(0, |facts| facts.bytes),
             other_links: target.facts().map_or(0, |facts| facts.links.saturating_sub(1)),
-            owner_changed: self.owner_changed,
+            rights: self.rights,
         })
     }
 
     /// Ends it for good: the old file goes, and the names are on disk when this returns.
     ///
     /// # Errors
-    /// The system's; the change is made all the same.
-    pub fn keep(mut self) -> Result<(), PathError> {
+    /// The system's, if it could not make sure of that. The change is made all the same.
+    pub fn keep(mut self) -> Result<(), io::Error> {
         self.tidy();
-        sync_folder(self.folder.as_fd()).map_err(|errno| self.target.failed(errno))
+        Ok(sync_folder(self.folder.own())?)
     }
 
     /// Takes it back: the old file bears its name again.
@@ -161,13 +171,15 @@ impl<'t> Draft<'t> {
         }
         let result = match (&target.existing, &self.file) {
             (Some(_), _) if !old_is_kept => return Err(self.changed()),
-            (Some(_), Some(_)) => renameat(&self.folder, &self.name, &self.folder, &target.name),
-            (Some(_), None) => rename_to_free(self.folder.as_fd(), &self.name, target.name.as_ref()),
-            (None, _) => unlinkat(&self.folder, &target.name, AtFlags::empty()),
+            (Some(_), Some(_)) => renameat(self.folder.own(), &self.name, self.folder.own(), &target.name),
+            (Some(_), None) => rename_to_free(self.folder.own(), &self.name, target.name.as_ref()),
+            (None, _) => unlinkat(self.folder.own(), &target.name, AtFlags::empty()),
         };
         result.map_err(|errno| target.failed(errno))?;
-        remove_made(&self.made);
-        sync_folder(self.folder.as_fd()).map_err(|errno| target.failed(errno))
+        // It is as it was; what a power failure may still bring back is no worse than the change.
+        let _ = sync_folder(self.folder.own());
+        self.folder.remove_made();
+        Ok(())
     }
 
     fn changed(&self) -> PathError {
@@ -177,7 +189,8 @@ impl<'t> Draft<'t> {
     /// Puts the new file, or none, where the old one is; whether the old one bears the other name now.
     fn replace(&mut self, before: &Found) -> Result<bool, PathError> {
         let target = self.target;
-        let (folder, name) = (self.folder.as_fd(), Path::new(&target.name));
+        let name = Path::new(&target.name);
+        let folder = self.folder.own();
         if self.file.is_none() {
             rename_to_free(folder, name, &self.name).map_err(|errno| target.failed(errno))?;
         } else {
@@ -229,7 +242,7 @@ impl<'t> Draft<'t> {
         if self.file.is_none() {
             return Err(self.changed());
         }
-        match rename_to_free(self.folder.as_fd(), &self.name, target.name.as_ref()) {
+        match rename_to_free(self.folder.own(), &self.name, target.name.as_ref()) {
             Err(Errno::EXIST) => Err(self.changed()),
             other => other.map(|()| false).map_err(|errno| target.failed(errno)),
         }
@@ -237,9 +250,9 @@ impl<'t> Draft<'t> {
 
     /// Whether what bears the file's name is the new file.
     fn is_ours(&self) -> bool {
-        let Some(ours) = self.file.as_ref().and_then(|file| fstat(file).ok()) else { return false };
-        let named = statat(&self.folder, &self.target.name, AtFlags::SYMLINK_NOFOLLOW);
-        named.is_ok_and(|named| FileFacts::of(&named).identity.is_same_content(&FileFacts::of(&ours).identity))
+        let Some(ours) = self.file else { return false };
+        let named = statat(self.folder.own(), &self.target.name, AtFlags::SYMLINK_NOFOLLOW);
+        named.is_ok_and(|named| FileFacts::of(&named).identity.is_same_content(&ours.identity))
     }
 
     /// Removes what bears the other name.
@@ -247,11 +260,11 @@ impl<'t> Draft<'t> {
         // Nothing better can be done with a failure here: the cause was told already.
         match self.state {
             State::Ready => {
-                let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
-                remove_made(&self.made);
+                let _ = unlinkat(self.folder.own(), &self.name, AtFlags::empty());
+                self.folder.remove_made();
             }
             State::InPlace { old_is_kept: true } => {
-                let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
+                let _ = unlinkat(self.folder.own(), &self.name, AtFlags::empty());
             }
             State::InPlace { old_is_kept: false } | State::Over => {}
         }
@@ -294,81 +307,63 @@ fn rename_to_free(folder: BorrowedFd<'_>, from: &Path, to: &Path) -> rustix::io:
     }
 }
 
-/// Makes the missing folders of a target, one by one beneath the handle of the one before. The deepest of them, and
-/// those that were really made.
-///
-/// # Errors
-/// [`PathError::TooManyFolders`], and the system's; none is left then.
-pub(super) fn make_folders(target: &WriteTarget<'_>) -> Result<(OwnedFd, Vec<Made>), PathError> {
-    if target.missing.len() > MAX_MADE_FOLDERS {
-        let (path, count) = (target.path.lexical.clone(), target.missing.len());
-        return Err(PathError::TooManyFolders { path, count, limit: MAX_MADE_FOLDERS });
-    }
-    let mut deepest = target.folder.try_clone().map_err(|error| target.failed(error))?;
-    let mut made: Vec<Made> = Vec::new();
-    for name in &target.missing {
-        let next = match mkdirat(&deepest, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => sync_folder(deepest.as_fd()).map(|()| true),
-            Err(Errno::EXIST) => Ok(false),
-            Err(errno) => Err(errno),
-        };
-        let next = next.and_then(|is_new| {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-            open_beneath(deepest.as_fd(), Path::new(name), flags, WITHOUT_LINKS).map(|handle| (is_new, handle))
-        });
-        match next {
-            Ok((is_new, handle)) => {
-                let above = std::mem::replace(&mut deepest, handle);
-                if is_new {
-                    made.push((above, name.clone()));
-                }
-            }
-            Err(errno) => {
-                remove_made(&made);
+impl<'t> Folder<'t> {
+    /// Makes the missing folders of a target, one by one beneath the handle of the one before.
+    ///
+    /// # Errors
+    /// [`PathError::TooManyFolders`], and the system's; none is left then.
+    pub(super) fn of(target: &'t WriteTarget<'t>) -> Result<Self, PathError> {
+        if target.missing.len() > MAX_MADE_FOLDERS {
+            let (path, count) = (target.path.lexical.clone(), target.missing.len());
+            return Err(PathError::TooManyFolders { path, count, limit: MAX_MADE_FOLDERS });
+        }
+        let mut folder = Self { above: target.folder.as_fd(), own: None, made: Vec::new() };
+        let mut path = PathBuf::new();
+        for name in &target.missing {
+            path.push(name);
+            if let Err(errno) = folder.descend(name, &path) {
+                folder.remove_made();
                 return Err(PathError::io("make the folder for", &target.path.lexical, errno));
             }
         }
+        Ok(folder)
     }
-    Ok((deepest, made))
-}
 
-/// Removes folders that were made in vain, unless somebody put something into them.
-fn remove_made(made: &[Made]) {
-    for (above, name) in made.iter().rev() {
-        if unlinkat(above, name, AtFlags::REMOVEDIR).is_err() {
-            break;
+    /// Makes the folder of that name in the one that is reached so far, and goes there.
+    fn descend(&mut self, name: &OsStr, path: &Path) -> rustix::io::Result<()> {
+        match mkdirat(self.own(), name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => {
+                self.made.push(path.to_path_buf());
+                sync_folder(self.own())?;
+            }
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        self.own = Some(open_beneath(self.own(), Path::new(name), flags, WITHOUT_LINKS)?);
+        Ok(())
+    }
+
+    fn own(&self) -> BorrowedFd<'_> {
+        self.own.as_ref().map_or(self.above, AsFd::as_fd)
+    }
+
+    /// Removes folders that were made in vain, unless somebody put something into them.
+    fn remove_made(&mut self) {
+        while let Some(path) = self.made.pop() {
+            if remove_folder(self.above, &path).is_err() {
+                self.made.clear();
+            }
         }
     }
 }
 
-/// Gives the file to the owner of the one it replaces; false if the system does not let us.
-fn keep_owner(file: &File, existing: &Found) -> rustix::io::Result<bool> {
-    let (ours, theirs) = (fstat(file)?, fstat(existing.handle())?);
-    if (ours.st_uid, ours.st_gid) == (theirs.st_uid, theirs.st_gid) {
-        return Ok(true);
-    }
-    let group = Some(Gid::from_raw(theirs.st_gid));
-    if fchown(file, Some(Uid::from_raw(theirs.st_uid)), group).is_ok() {
-        return Ok(true);
-    }
-    Ok(fchown(file, None, group).is_ok() && ours.st_uid == theirs.st_uid)
-}
-
-/// Copies extended attributes, access lists among them, as far as the system lets us.
-fn keep_attributes(file: &File, existing: &Found) {
-    let source = proc_link(existing.handle());
-    let mut names = vec![0; MAX_ATTRIBUTE_BYTES];
-    let Ok(length) = listxattr(&source, &mut names) else { return };
-    let mut value = vec![0; MAX_ATTRIBUTE_BYTES];
-    for name in names[..length].split(|byte| *byte == 0) {
-        if name.is_empty() || name == RIGHTS_OF_THE_CONTENT {
-            continue;
-        }
-        if let Ok(length) = getxattr(&source, name, &mut value) {
-            // Some belong to the system alone; the file is as good without.
-            let _ = fsetxattr(file, name, &value[..length], XattrFlags::empty());
-        }
-    }
+/// Removes an empty folder beneath another one; no link is followed on the way.
+pub(super) fn remove_folder(above: BorrowedFd<'_>, path: &Path) -> rustix::io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let parent = open_beneath(above, parent, flags, WITHOUT_LINKS)?;
+    unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
 /// Makes sure that the names in a folder are on disk.

@@ -6,6 +6,7 @@ use crate::sandbox::workspace::{
     found::Found,
     path_error::PathError,
     resolve::{self, ATTEMPTS},
+    seats::Seats,
     stop::Stop,
     walk::{self, Visitor, WalkLimits, WalkOrder, Walked},
     write::WriteTarget,
@@ -140,6 +141,14 @@ impl GrantedWorkspace {
     ) -> Result<(Walked, Vec<V::Worker>), PathError> {
         folder.expect_folder()?;
         walk::walk(self, folder, limits, above, visitor)
+    }
+
+    /// Waits for leave to take hold of so many places, which is asked for once and before the first of them.
+    ///
+    /// # Errors
+    /// [`PathError::Crowded`].
+    pub fn seats(&self, places: usize) -> Result<Seats, PathError> {
+        Seats::take(places, &self.stop).ok_or(PathError::Crowded)
     }
 
     /// Takes hold of the place that a path names, to write there. Other calls that want to write there wait.

@@ -1,21 +1,26 @@
 //! One change of a file at a time, among the threads of this process and among all processes of this user.
 //!
 //! Threads wait for each other in memory. Processes hold a lock file for each path, in a folder of the user's own that
-//! lies outside of every workspace; the kernel frees it when a process ends, in whatever way.
+//! no tool may touch ([`lock_folders`](super::lock_folder::lock_folders)); the kernel frees it when a process ends, in whatever way.
 
-use crate::sandbox::workspace::stop::Stop;
+use crate::sandbox::workspace::{lock_folder::LockFolder, stop::Stop};
 use rustix::{
-    fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, unlinkat},
+    fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat},
     io::{Errno, pread, pwrite},
-    process::geteuid,
 };
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashSet,
     ffi::OsStr,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     path::{Path, PathBuf},
-    sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -28,12 +33,18 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 /// The longest name that is noted in a lock file, in bytes.
 const MAX_NOTE_BYTES: usize = 255;
 
+/// As often the folder of the lock files is opened anew when somebody removes it.
+const ATTEMPTS: usize = 8;
+
 /// The files that are being changed, by real path.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PathLocks {
     held: Mutex<HashSet<PathBuf>>,
     freed: Condvar,
-    folder: OnceLock<Option<OwnedFd>>,
+    /// Where lock files may lie, best first.
+    places: Vec<PathBuf>,
+    folder: Mutex<Option<Arc<LockFolder>>>,
+    has_warned: AtomicBool,
 }
 
 /// Holds a file until it is dropped.
@@ -41,10 +52,21 @@ pub(super) struct PathLocks {
 pub(super) struct PathLock<'a> {
     locks: &'a PathLocks,
     path: PathBuf,
-    file: Option<LockFile<'a>>,
+    file: Option<LockFile>,
 }
 
 impl PathLocks {
+    /// Locks whose files lie in the first of these folders that can be used.
+    pub(super) fn new(places: Vec<PathBuf>) -> Self {
+        Self {
+            held: Mutex::default(),
+            freed: Condvar::new(),
+            places,
+            folder: Mutex::default(),
+            has_warned: AtomicBool::new(false),
+        }
+    }
+
     /// Waits for the file; `None` when the time is over first. Blocks.
     pub(super) fn lock(&self, path: &Path, stop: &Stop) -> Option<PathLock<'_>> {
         let mut held = self.held();
@@ -57,40 +79,51 @@ impl PathLocks {
         }
         drop(held);
         let mut lock = PathLock { locks: self, path: path.to_path_buf(), file: None };
-        if let Some(folder) = self.folder() {
-            match LockFile::take(folder, path, stop) {
-                Ok(Some(file)) => lock.file = Some(file),
-                Ok(None) => return None,
-                // The threads of this process still wait for each other.
-                Err(error) => tracing::warn!(%error, "other processes are not kept from changing the same file"),
+        match self.lock_file(path, stop) {
+            Ok(Some(file)) => lock.file = Some(file),
+            Ok(None) => return None,
+            // The threads of this process still wait for each other.
+            Err(told) => {
+                if !self.has_warned.swap(true, Ordering::Relaxed) {
+                    tracing::warn!("other processes are not kept from changing the same files: {told}");
+                }
             }
         }
         Some(lock)
     }
 
-    /// The folder of the lock files: the same for all processes of this user, and nobody else's.
-    fn folder(&self) -> Option<&OwnedFd> {
-        let open = || {
-            let name = format!("/tmp/toolstead-{}", geteuid().as_raw());
-            match mkdirat(CWD, &name, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno),
+    /// Waits for the lock file; `None` when the time is over first, and else why there is none, with what to do.
+    fn lock_file(&self, path: &Path, stop: &Stop) -> Result<Option<LockFile>, String> {
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS {
+            let folder = self.folder()?;
+            match LockFile::take(&folder, path, stop) {
+                Err(Errno::NOENT) => last = format!("`{}` is removed again and again", folder.path().display()),
+                Err(error) => {
+                    return Err(format!("no lock file can be made in `{}`: {error}", folder.path().display()));
+                }
+                Ok(taken) => return Ok(taken),
             }
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let folder = openat(CWD, &name, flags, Mode::empty())?;
-            let stat = fstat(&folder)?;
-            // Somebody else may have made a folder of that name.
-            let is_ours = stat.st_uid == geteuid().as_raw() && stat.st_mode & 0o077 == 0;
-            if is_ours { Ok(folder) } else { Err(Errno::PERM) }
-        };
-        let folder = self.folder.get_or_init(|| match open() {
-            Ok(folder) => Some(folder),
-            Err(error) => {
-                tracing::warn!(%error, "other processes are not kept from changing the same files");
-                None
+        }
+        Err(last)
+    }
+
+    /// The folder of the lock files: the same for all processes of this user, and nobody else's. Whoever removes it, or
+    /// moves it away, makes us and all others take a new one.
+    fn folder(&self) -> Result<Arc<LockFolder>, String> {
+        let mut open = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = open.as_ref().filter(|folder| folder.has_its_name()) {
+            return Ok(folder.clone());
+        }
+        *open = None;
+        let mut why = String::new();
+        for place in &self.places {
+            match LockFolder::open(place) {
+                Ok(folder) => return Ok(open.insert(Arc::new(folder)).clone()),
+                Err(error) => why = error.to_string(),
             }
-        });
-        folder.as_ref()
+        }
+        Err(why)
     }
 
     /// The set is whole at any time, so that a panic elsewhere while it was held does no harm.
@@ -128,23 +161,23 @@ impl Drop for PathLock<'_> {
 
 /// A lock file, held. It is removed when it is dropped.
 #[derive(Debug)]
-struct LockFile<'a> {
-    folder: &'a OwnedFd,
+struct LockFile {
+    folder: Arc<LockFolder>,
     name: String,
     file: OwnedFd,
 }
 
-impl<'a> LockFile<'a> {
-    /// Waits for the lock; `None` when the time is over first.
-    fn take(folder: &'a OwnedFd, path: &Path, stop: &Stop) -> rustix::io::Result<Option<Self>> {
+impl LockFile {
+    /// Waits for the lock; `None` when the time is over first. `ENOENT`: the folder is gone.
+    fn take(folder: &Arc<LockFolder>, path: &Path, stop: &Stop) -> rustix::io::Result<Option<Self>> {
         let digest = Sha256::digest(path.as_os_str().as_bytes());
         let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).chain([".lock".into()]).collect();
         let mut pause = FIRST_PAUSE;
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = openat(folder, &name, flags, Mode::RUSR | Mode::WUSR)?;
+            let file = openat(folder.as_fd(), &name, flags, Mode::RUSR | Mode::WUSR)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) if fstat(&file)?.st_nlink > 0 => return Ok(Some(Self { folder, name, file })),
+                Ok(()) if fstat(&file)?.st_nlink > 0 => return Ok(Some(Self { folder: folder.clone(), name, file })),
                 // Whoever held it has removed it: the next one has the name now.
                 Ok(()) | Err(Errno::INTR) => continue,
                 Err(Errno::WOULDBLOCK) => {}
@@ -160,49 +193,14 @@ impl<'a> LockFile<'a> {
     }
 }
 
-impl Drop for LockFile<'_> {
+impl Drop for LockFile {
     fn drop(&mut self) {
-        // While it is still locked, so that nobody else's is removed.
-        let _ = unlinkat(self.folder, &self.name, AtFlags::empty());
+        // While it is still locked, so that nobody else's is removed; if somebody removed it, the name is another's.
+        if fstat(&self.file).is_ok_and(|stat| stat.st_nlink > 0) {
+            let _ = unlinkat(self.folder.as_fd(), &self.name, AtFlags::empty());
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Instant;
-
-    #[test]
-    fn a_file_is_held_once_and_waited_for_no_longer_than_the_deadline() {
-        let locks = PathLocks::default();
-        let now = Stop::at(Instant::now());
-        let later = Stop::at(Instant::now() + Duration::from_secs(60));
-        let held = locks.lock(Path::new("/a"), &now).unwrap();
-        assert!(locks.lock(Path::new("/b"), &now).is_some());
-        assert!(locks.lock(Path::new("/a"), &now).is_none());
-        thread::scope(|scope| {
-            let waiting = scope.spawn(|| locks.lock(Path::new("/a"), &later).is_some());
-            drop(held);
-            assert!(waiting.join().unwrap());
-        });
-    }
-
-    #[test]
-    fn another_process_is_waited_for_and_what_it_left_is_known() {
-        let (ours, theirs) = (PathLocks::default(), PathLocks::default());
-        let now = Stop::at(Instant::now());
-        let later = Stop::at(Instant::now() + Duration::from_secs(60));
-        let path = PathBuf::from(format!("/nowhere/{}", uuid::Uuid::new_v4()));
-        let held = theirs.lock(&path, &later).unwrap();
-        held.note(Path::new("left"));
-        assert!(ours.lock(&path, &now).is_none());
-        thread::scope(|scope| {
-            let waiting = scope.spawn(|| ours.lock(&path, &later).map(|lock| lock.noted()));
-            // As the kernel does it when a process ends: the lock goes, and the file stays.
-            flock(&held.file.as_ref().unwrap().file, FlockOperation::Unlock).unwrap();
-            assert_eq!(waiting.join().unwrap(), Some(Some(PathBuf::from("left"))));
-        });
-        drop(held);
-        assert_eq!(ours.lock(&path, &later).unwrap().noted(), None);
-    }
-}
+mod tests;

@@ -131,6 +131,9 @@ pub enum PathError {
         /// The path as asked for.
         path: PathBuf,
     },
+    /// Too many files are being changed at once, until the time is over.
+    #[error("too many files are being changed at once")]
+    Crowded,
     /// The time was over, or nobody waits any more. Nothing was written.
     #[error("the time was over before `{}` was written, and it was left as it is", path.display())]
     OutOfTime {
@@ -169,7 +172,7 @@ impl PathError {
             Self::NotAFile { .. } | Self::NotAFolder { .. } | Self::ThroughLink { .. } => ErrorKind::UnsupportedType,
             Self::TooLarge { .. } | Self::TooManyFolders { .. } => ErrorKind::TooLarge,
             Self::Changed { .. } => ErrorKind::StaleFile,
-            Self::Busy { .. } | Self::OutOfTime { .. } => ErrorKind::Timeout,
+            Self::Busy { .. } | Self::Crowded | Self::OutOfTime { .. } => ErrorKind::Timeout,
             Self::WriteProtected { .. } | Self::Misplaced { .. } | Self::Io { .. } => ErrorKind::Io,
         }
     }
@@ -192,7 +195,7 @@ impl PathError {
             Self::Exists { .. } => "Leave `if_exists` at \"overwrite\" to replace it, or use `edit_file` to change it.",
             Self::Changed { .. } => "Read it again, then repeat the change.",
             Self::Misplaced { .. } => "Look at both files, and tell the user.",
-            Self::Busy { .. } => "Try again.",
+            Self::Busy { .. } | Self::Crowded => "Try again.",
             _ => return None,
         };
         Some(next.into())

@@ -5,15 +5,19 @@ use super::*;
 use crate::sandbox::workspace::{
     facts::FileKind,
     granted::GrantedWorkspace,
+    rights::Rights,
     stop::Stop,
     walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
-    write::{WriteOptions, Written},
+    write::{WriteOptions, WriteTarget, Written},
 };
 use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
 use serde_json::Map;
 use std::{
     fs,
-    os::unix::{fs::PermissionsExt, fs::symlink, net::UnixListener},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt, symlink},
+        net::UnixListener,
+    },
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -90,7 +94,7 @@ impl Place {
     fn write(&self, path: &str, content: &str) -> Result<Written, String> {
         self.granted
             .write_target(path)
-            .and_then(|target| target.write(content.as_bytes(), WRITE))
+            .and_then(|target| write(target, content.as_bytes(), WRITE))
             .map_err(|error| told(self, error))
     }
 
@@ -105,6 +109,14 @@ impl Place {
         names.sort();
         names
     }
+}
+
+/// Writes in one step.
+fn write(target: WriteTarget<'_>, content: &[u8], options: WriteOptions) -> Result<Written, PathError> {
+    let mut draft = target.prepare(content, options)?;
+    let written = draft.put_in_place()?;
+    draft.keep().unwrap();
+    Ok(written)
 }
 
 /// What a model reads, with the place's own folder as `@`.
@@ -256,7 +268,7 @@ fn a_replaced_file_keeps_its_mode_and_its_twin_keeps_its_content() {
     fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o4751)).unwrap();
     fs::hard_link(place.at("w/a.txt"), place.at("out/twin")).unwrap();
     let written = place.write("a.txt", "changed").unwrap();
-    assert_eq!(written, Written { created: false, bytes: 7, other_links: 1, owner_changed: false });
+    assert_eq!(written, Written { created: false, bytes: 7, other_links: 1, rights: Rights::default() });
     assert_eq!((place.on_disk("w/a.txt").as_str(), place.on_disk("out/twin").as_str()), ("changed", "inside"));
     let mode = fs::metadata(place.at("w/a.txt")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o751, "set-user-id goes away with the content");
@@ -287,17 +299,84 @@ fn extended_attributes_stay_where_the_file_system_has_them() {
     }
 }
 
+/// A POSIX access list as the kernel takes it (`posix_acl_xattr.h`): the owner, a user by name, the group, the mask,
+/// all others.
+fn access_list(permissions: [u16; 5]) -> Vec<u8> {
+    let tags = [(0x01, u32::MAX), (0x02, 12345), (0x04, u32::MAX), (0x10, u32::MAX), (0x20, u32::MAX)];
+    let entry = |((tag, id), permission): ((u16, u32), u16)| {
+        [&tag.to_le_bytes()[..], &permission.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let entries = tags.into_iter().zip(permissions).flat_map(entry);
+    2_u32.to_le_bytes().into_iter().chain(entries).collect()
+}
+
+#[test]
+fn a_replaced_file_keeps_its_access_list_and_takes_none_from_its_folder() {
+    let place = Place::new(&[]);
+    let set = |path: &str, kind: &str, list: [u16; 5]| {
+        let name = format!("system.posix_acl_{kind}");
+        rustix::fs::setxattr(place.at(path), name, &access_list(list), rustix::fs::XattrFlags::empty())
+    };
+    let list_of = |path: &str| {
+        let mut value = [0; 200];
+        let length = rustix::fs::getxattr(place.at(path), "system.posix_acl_access", &mut value).ok()?;
+        Some(value[..length].to_vec())
+    };
+    fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o660)).unwrap();
+    if set("w", "default", [7, 7, 7, 7, 0]).is_err() {
+        println!("this file system has no access lists");
+        return;
+    }
+    set("w/sub/b.txt", "access", [6, 4, 0, 6, 0]).unwrap();
+    set("w/sub", "default", [7, 7, 7, 7, 7]).unwrap();
+    let (plain, listed) = (place.write("a.txt", "changed").unwrap(), place.write("sub/b.txt", "changed").unwrap());
+    assert_eq!((plain.rights, listed.rights), (Rights::default(), Rights::default()));
+    assert_eq!((list_of("w/a.txt"), list_of("w/sub/b.txt")), (None, Some(access_list([6, 4, 0, 6, 0]))));
+    let mode = |path: &str| fs::metadata(place.at(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("w/a.txt"), mode("w/sub/b.txt")), (0o660, 0o660));
+}
+
+#[test]
+fn the_rights_of_a_group_that_cannot_be_kept_go_to_no_other_group() {
+    if !rustix::process::geteuid().is_root() {
+        println!("only the superuser can make a file of a group that is not his");
+        return;
+    }
+    let place = Place::new(&[]);
+    for (path, mode) in [("", 0o755), ("w", 0o777), ("w/a.txt", 0o666)] {
+        fs::set_permissions(place.at(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let ordinary = 65534;
+    let before = fs::metadata(place.at("w/a.txt")).unwrap();
+    std::os::unix::fs::chown(place.at("w/a.txt"), Some(ordinary), Some(before.gid() + 1)).unwrap();
+    fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o664)).unwrap();
+    let written = std::thread::scope(|scope| {
+        let as_ordinary_user = || {
+            // These change the thread alone.
+            let (user, group) = (rustix::fs::Uid::from_raw(ordinary), rustix::fs::Gid::from_raw(ordinary));
+            rustix::thread::set_thread_groups(&[]).unwrap();
+            rustix::thread::set_thread_res_gid(group, group, group).unwrap();
+            rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+            place.write("a.txt", "changed")
+        };
+        scope.spawn(as_ordinary_user).join().unwrap().unwrap()
+    });
+    assert_eq!(written.rights, Rights { owner_changed: false, group_changed: true });
+    let after = fs::metadata(place.at("w/a.txt")).unwrap();
+    assert_eq!((after.uid(), after.gid(), after.permissions().mode() & 0o777), (ordinary, ordinary, 0o604));
+}
+
 #[test]
 fn folders_are_made_only_when_asked_for() {
     let place = Place::new(&[]);
     let refused = place.granted.write_target("new/deep/x").unwrap();
-    let refused = refused.write(b"x", WriteOptions { create_folders: false, ..WRITE }).unwrap_err();
+    let refused = write(refused, b"x", WriteOptions { create_folders: false, ..WRITE }).unwrap_err();
     assert!(matches!(refused, PathError::FolderMissing { .. }));
     assert!(place.write("new/deep/x", "x").unwrap().created);
     assert_eq!(place.on_disk("w/new/deep/x"), "x");
     assert!(place.write("a.txt/x", "x").is_err());
     let kept = place.granted.write_target("a.txt").unwrap();
-    let kept = kept.write(b"x", WriteOptions { overwrite: false, ..WRITE }).unwrap_err();
+    let kept = write(kept, b"x", WriteOptions { overwrite: false, ..WRITE }).unwrap_err();
     assert!(matches!(kept, PathError::Exists { .. }));
 }
 
@@ -307,10 +386,10 @@ fn a_file_that_somebody_else_changed_in_between_is_left_alone() {
     let target = place.granted.write_target("a.txt").unwrap();
     assert_eq!(target.read(100).unwrap().unwrap(), b"inside");
     fs::write(place.at("w/a.txt"), "theirs, newer").unwrap();
-    assert!(matches!(target.write(b"ours", WRITE), Err(PathError::Changed { .. })));
+    assert!(matches!(write(target, b"ours", WRITE), Err(PathError::Changed { .. })));
     let target = place.granted.write_target("new.txt").unwrap();
     fs::write(place.at("w/new.txt"), "theirs").unwrap();
-    assert!(matches!(target.write(b"ours", WRITE), Err(PathError::Changed { .. })));
+    assert!(matches!(write(target, b"ours", WRITE), Err(PathError::Changed { .. })));
     assert_eq!(place.on_disk("w/a.txt"), "theirs, newer");
     assert_eq!(place.names_in("w"), ["a.txt", "new.txt", "sub"], "no draft is left");
 }
@@ -320,7 +399,7 @@ fn a_call_that_nobody_waits_for_changes_nothing_any_more() {
     let place = Place::new(&[]);
     let target = place.granted.write_target("a.txt").unwrap();
     drop(place.granted.stop().when_dropped());
-    assert!(matches!(target.write(b"late", WRITE), Err(PathError::OutOfTime { .. })));
+    assert!(matches!(write(target, b"late", WRITE), Err(PathError::OutOfTime { .. })));
     assert_eq!(place.on_disk("w/a.txt"), "inside");
     assert_eq!(place.names_in("w"), ["a.txt", "sub"], "no draft is left");
 }

@@ -1,13 +1,14 @@
 //! Writes a file in one step: whoever reads it sees the old content or the new one, also after a crash.
 
 use crate::sandbox::workspace::{
-    draft::{Draft, is_other_name, make_folders},
+    draft::{Draft, Folder, is_other_name, remove_folder},
     facts::{FileFacts, FileKind},
     found::Found,
     granted::GrantedWorkspace,
     lock::PathLock,
     path_error::PathError,
     resolve::{Resolved, WITHOUT_LINKS, open_beneath, proc_link, real_path},
+    rights::Rights,
 };
 use rustix::{
     fs::{self, AtFlags, CWD, Mode, OFlags, accessat, openat, unlinkat},
@@ -55,8 +56,8 @@ pub struct Written {
     pub bytes: u64,
     /// How many other names (hard links) the replaced file had. They keep the old content.
     pub other_links: u64,
-    /// Whether the file belonged to somebody else before, and could not be given back.
-    pub owner_changed: bool,
+    /// What it lost by that.
+    pub rights: Rights,
 }
 
 impl<'a> WriteTarget<'a> {
@@ -180,17 +181,6 @@ impl<'a> WriteTarget<'a> {
         self.check_protection()
     }
 
-    /// Writes the content in one step. See [`prepare`](Self::prepare) and [`Draft::put_in_place`].
-    ///
-    /// # Errors
-    /// As both. Nothing changed then.
-    pub fn write(self, content: &[u8], options: WriteOptions) -> Result<Written, PathError> {
-        let mut draft = self.prepare(content, options)?;
-        let written = draft.put_in_place()?;
-        draft.keep()?;
-        Ok(written)
-    }
-
     /// Writes the content into a new file beside the old one. It is on disk when this returns, and bears another name.
     /// The permission bits are those of the old one (without set-user-id and its like), as are owner and extended
     /// attributes where the system lets them.
@@ -199,12 +189,7 @@ impl<'a> WriteTarget<'a> {
     /// As [`check`](Self::check), and the system's.
     pub fn prepare(&self, content: &[u8], options: WriteOptions) -> Result<Draft<'_>, PathError> {
         self.check(options)?;
-        let (folder, made) = make_folders(self)?;
-        // Nobody else is to read a file that others may not read, not even while it is being written.
-        let first_mode = if self.existing.is_some() || options.mode.is_some() { 0o600 } else { 0o666 };
-        let mut draft = Draft::create(self, folder, made, first_mode)?;
-        draft.fill(content, options.mode.or(self.facts().map(|facts| facts.mode)))?;
-        Ok(draft)
+        Draft::with_content(self, Folder::of(self)?, content, options.mode)
     }
 
     /// Prepares to remove the file.
@@ -213,7 +198,17 @@ impl<'a> WriteTarget<'a> {
     /// As [`check_removal`](Self::check_removal).
     pub fn prepare_removal(&self) -> Result<Draft<'_>, PathError> {
         self.check_removal()?;
-        Draft::without_content(self)
+        Ok(Draft::without_content(self))
+    }
+
+    /// Removes so many folders above the file, the nearest first, as far as they are empty. A root stays.
+    pub fn remove_folders(&self, count: usize) {
+        let Some(root) = self.granted.workspace.root_of(&self.path.real) else { return };
+        for folder in self.path.real.ancestors().skip(1).take(count) {
+            if remove_folder(root.handle.as_fd(), root.rest(folder)).is_err() {
+                break;
+            }
+        }
     }
 
     pub(super) fn stop_is_due(&self) -> bool {

@@ -1,0 +1,88 @@
+//! Changes of several files between their preparation and their end.
+
+use crate::{
+    builtin::answer::counted,
+    sandbox::workspace::{draft::Draft, path_error::PathError, write::Written},
+};
+use std::io;
+use toolstead_domain::tool_failure::ToolFailure;
+
+/// Changes that were not made.
+pub(super) struct NotPut {
+    pub(super) failure: ToolFailure,
+    /// Whether all files are as they were before.
+    pub(super) is_as_before: bool,
+}
+
+/// Changes that are ready.
+pub(super) struct Drafts<'t>(Vec<Draft<'t>>);
+
+impl<'t> Drafts<'t> {
+    pub(super) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(super) fn push(&mut self, draft: Draft<'t>) {
+        self.0.push(draft);
+    }
+
+    /// Does all of them, or none.
+    pub(super) fn put_in_place(&mut self) -> Result<Vec<Written>, NotPut> {
+        let mut written = Vec::new();
+        let mut failed = None;
+        for draft in &mut self.0 {
+            match draft.put_in_place() {
+                Ok(done) => written.push(done),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        match failed {
+            None => Ok(written),
+            Some(error) => Err(self.put_back(written.len(), error)),
+        }
+    }
+
+    /// Takes the first so many back, the last of them first.
+    fn put_back(&mut self, done: usize, cause: PathError) -> NotPut {
+        let mut stuck = Vec::new();
+        // Those that were not put in place go first: they may stand in folders that earlier ones made.
+        self.0.truncate(done);
+        while let Some(draft) = self.0.pop() {
+            if let Err(error) = draft.put_back() {
+                stuck.push(error);
+            }
+        }
+        let is_as_before = stuck.is_empty() && !matches!(cause, PathError::Misplaced { .. });
+        let mut failure = ToolFailure::from(cause);
+        if done > 0 {
+            let were = counted(done, "file");
+            let note = match stuck.len() {
+                0 => format!(" {were} that had been changed before it got back what they held."),
+                _ => {
+                    let which: Vec<String> = stuck.iter().map(ToString::to_string).collect();
+                    format!(
+                        " Of {were} that had been changed before it some could not be put back: {}.",
+                        which.join("; ")
+                    )
+                }
+            };
+            failure.message = format!("{}.{note}", failure.message);
+        }
+        NotPut { failure, is_as_before }
+    }
+
+    /// Ends all of them for good. What is not safe on disk is made all the same, and has a cause.
+    pub(super) fn keep(mut self) -> Vec<Option<io::Error>> {
+        std::mem::take(&mut self.0).into_iter().map(|draft| draft.keep().err()).collect()
+    }
+}
+
+impl Drop for Drafts<'_> {
+    fn drop(&mut self) {
+        // The last ones first: they may stand in folders that earlier ones made.
+        while self.0.pop().is_some() {}
+    }
+}

@@ -1,0 +1,129 @@
+//! The journal's part of a change: what is kept of it, so that it can be taken back.
+
+use crate::builtin::{
+    run::Run,
+    seen_files::{SeenFiles, Viewer},
+};
+use std::{path::Path, sync::Arc};
+use tokio::runtime::Handle;
+use toolstead_domain::{
+    content_digest::ContentDigest,
+    error_kind::ErrorKind,
+    ports::{
+        change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
+        clock::Timestamp,
+    },
+    tool_call::CallId,
+    tool_failure::ToolFailure,
+};
+use uuid::Uuid;
+
+/// Where a change set records itself. It borrows nothing, so that it can go to the blocking thread.
+#[derive(Clone)]
+pub(in crate::builtin) struct Recording {
+    journal: Arc<dyn ChangeJournal>,
+    seen: Arc<SeenFiles>,
+    viewer: Viewer,
+    call: CallId,
+    tool: String,
+    at: Timestamp,
+    reverts: Option<CallId>,
+    /// Bytes that are kept of all files as they were, and as they will be.
+    limit: u64,
+    runtime: Handle,
+}
+
+impl Recording {
+    pub(in crate::builtin) fn of(run: &Run<'_>) -> Self {
+        Self {
+            journal: run.world.journal.clone(),
+            seen: run.world.seen.clone(),
+            viewer: run.viewer(),
+            call: run.context.id,
+            tool: run.call.tool.name().to_string(),
+            at: run.world.clock.now(),
+            reverts: None,
+            limit: run.world.limits.result_bytes,
+            runtime: Handle::current(),
+        }
+    }
+
+    /// Bytes that a file may have, before and after.
+    pub(in crate::builtin) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The call's id, which `undo` takes; none for a dry run and where nothing is kept, of which it knows nothing.
+    pub(in crate::builtin) fn undo_id(&self, dry_run: bool) -> Option<String> {
+        (!dry_run && self.keeps()).then(|| self.call.to_string())
+    }
+
+    /// The same for a change that takes back what that call did.
+    #[must_use]
+    pub(in crate::builtin) fn reverting(self, call: CallId) -> Self {
+        Self { reverts: Some(call), ..self }
+    }
+
+    /// Whether what is changed can be taken back.
+    pub(in crate::builtin) fn keeps(&self) -> bool {
+        self.journal.keeps()
+    }
+
+    /// What to say of a call that changed files, so that it can be taken back; `None` if it cannot.
+    pub(in crate::builtin) fn how_to_undo(&self) -> Option<String> {
+        self.keeps().then(|| format!("To take it back: `undo` with the call {}.", self.call))
+    }
+
+    /// Records what will be.
+    pub(in crate::builtin) fn record(
+        &self,
+        changes: Vec<FileChange>,
+        contents: Vec<KeptContent>,
+    ) -> Result<(), ToolFailure> {
+        let entry = self.entry(self.call, changes, self.reverts);
+        self.runtime.block_on(self.journal.record(entry, contents)).map_err(|error| {
+            let message = "nothing was changed, because the change could not be recorded for an undo";
+            ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
+        })
+    }
+
+    /// Takes back what was recorded of a change that was not made after all, so that an undo passes over it. Otherwise
+    /// it would take somebody else's file for ours where that happens to hold the same.
+    pub(in crate::builtin) fn record_that_it_was_not_done(&self, changes: Vec<FileChange>) {
+        let taken_back = |change: FileChange| match self.reverts {
+            None => FileChange { after: change.before, made_folders: 0, ..change },
+            // An undo that failed leaves a change that can be undone, as if it had been undone and done again.
+            Some(_) => FileChange { before: change.after, after: change.before, made_folders: 0, ..change },
+        };
+        let changes = changes.into_iter().map(taken_back).collect();
+        let entry = self.entry(CallId(Uuid::now_v7()), changes, Some(self.call));
+        if let Err(error) = self.runtime.block_on(self.journal.record(entry, Vec::new())) {
+            tracing::warn!(call = %self.call, %error, "the journal speaks of a change that was not made");
+        }
+    }
+
+    fn entry(&self, call: CallId, changes: Vec<FileChange>, reverts: Option<CallId>) -> JournalEntry {
+        JournalEntry {
+            call,
+            principal: self.viewer.principal.clone(),
+            session: self.viewer.session.clone(),
+            tool: self.tool.clone(),
+            at: self.at,
+            changes,
+            reverts,
+        }
+    }
+
+    /// The session knows what it wrote.
+    pub(in crate::builtin) fn wrote(&self, real: &Path, after: Option<FileState>) {
+        match after {
+            Some(state) => self.seen.saw(&self.viewer, real, state.digest),
+            None => self.seen.forget(&self.viewer, real),
+        }
+    }
+
+    /// The content of a file that the session knows.
+    pub(in crate::builtin) fn known(&self, real: &Path) -> Option<ContentDigest> {
+        self.seen.known(&self.viewer, real)
+    }
+}

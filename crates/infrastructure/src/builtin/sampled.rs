@@ -1,0 +1,48 @@
+//! The beginning of a content, by which it shows what it is.
+
+use crate::{
+    builtin::{
+        content::Content,
+        etag::digest_of,
+        sniff::{FileKindByContent, media_type, sniff},
+        source::Source,
+    },
+    sandbox::workspace::granted::GrantedWorkspace,
+};
+use toolstead_domain::{content_digest::ContentDigest, tool_failure::ToolFailure};
+
+/// As much of a file is looked at to tell what it is.
+const SAMPLE_BYTES: u64 = 1 << 20;
+
+/// What was read of a content to tell what it is.
+pub(super) struct Sampled {
+    pub(super) sample: Vec<u8>,
+    /// Whether that is all there is.
+    pub(super) is_whole: bool,
+    /// Of the whole content, if it is not too large.
+    pub(super) digest: Option<ContentDigest>,
+    pub(super) kind: FileKindByContent,
+    pub(super) media_type: &'static str,
+}
+
+/// Opens a content and looks at its beginning. It is taken in whole for its digest, if it has no more than so many
+/// bytes. Blocks.
+///
+/// # Errors
+/// As [`Content::open`], and the system's.
+pub(super) fn opened(
+    source: Source,
+    files: &GrantedWorkspace,
+    digested: u64,
+) -> Result<(Content, Sampled), ToolFailure> {
+    let mut content = Content::open(source, files)?;
+    let sample = content.read(0, SAMPLE_BYTES)?;
+    let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
+    let digest = match is_whole {
+        true => Some(digest_of(&sample)),
+        false => content.digest(digested, files.stop())?,
+    };
+    let kind = sniff(&sample, is_whole, &content.name);
+    let media_type = media_type(&kind, &sample, &content.name);
+    Ok((content, Sampled { sample, is_whole, digest, kind, media_type }))
+}

@@ -1,0 +1,94 @@
+//! The folder of the lock files.
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, statat},
+    io::Errno,
+    process::geteuid,
+};
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+/// Where lock files may lie, best first: where the system keeps what runs for this user, else where everybody may make
+/// folders. No tool may touch what lies there.
+pub fn lock_folders() -> Vec<PathBuf> {
+    let user = geteuid().as_raw();
+    vec![format!("/run/user/{user}/toolstead").into(), format!("/tmp/toolstead-{user}").into()]
+}
+
+/// The folder, open.
+#[derive(Debug)]
+pub(super) struct LockFolder {
+    path: PathBuf,
+    handle: OwnedFd,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+/// A folder that cannot hold lock files, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LockFolderError {
+    /// Somebody else made it.
+    #[error("`{}` belongs to the user {owner}: have it removed", path.display())]
+    NotOurs { path: PathBuf, owner: u32 },
+    /// Others may look into it, or more.
+    #[error("`{}` is open to others (mode {mode:04o}): `chmod 700` it, or remove it", path.display())]
+    Open { path: PathBuf, mode: u32 },
+    /// The system said no.
+    #[error("`{}` cannot be used as a folder of locks ({source}): remove it, or make it a folder with mode 0700", path.display())]
+    Io { path: PathBuf, source: Errno },
+}
+
+impl LockFolder {
+    /// Opens it, or makes it.
+    pub(super) fn open(path: &Path) -> Result<Self, LockFolderError> {
+        let failed = |source| LockFolderError::Io { path: path.to_path_buf(), source };
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(failed(Errno::INVAL)) };
+        let parent = parent_of_ours(parent).map_err(failed)?;
+        match mkdirat(&parent, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = openat(&parent, name, flags, Mode::empty()).map_err(failed)?;
+        let stat = fstat(&handle).map_err(failed)?;
+        if stat.st_uid != geteuid().as_raw() {
+            return Err(LockFolderError::NotOurs { path: path.to_path_buf(), owner: stat.st_uid });
+        }
+        let mode = stat.st_mode & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(LockFolderError::Open { path: path.to_path_buf(), mode });
+        }
+        Ok(Self { path: path.to_path_buf(), handle, identity: (stat.st_dev, stat.st_ino) })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is still what others find under its name.
+    pub(super) fn has_its_name(&self) -> bool {
+        let named = statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW);
+        named.is_ok_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode).is_dir() && (stat.st_dev, stat.st_ino) == self.identity
+        })
+    }
+}
+
+/// Opens the folder above: one in which nobody else can put something in the place of what is ours.
+fn parent_of_ours(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let parent = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let (stat, named) = (fstat(&parent)?, statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?);
+    let is_sticky = stat.st_mode & 0o1000 != 0;
+    let is_ours = stat.st_uid == geteuid().as_raw() && stat.st_mode & 0o022 == 0;
+    let is_link = FileType::from_raw_mode(named.st_mode).is_symlink();
+    if is_sticky || (is_ours && !is_link) { Ok(parent) } else { Err(Errno::PERM) }
+}
+
+impl AsFd for LockFolder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
