@@ -4,6 +4,7 @@
 
 mod approval;
 mod arguments;
+mod events;
 mod hooks;
 mod outliving;
 mod output;
@@ -15,11 +16,13 @@ pub mod tool_timeouts;
 
 use crate::{
     cancel_signal::CancelSignal,
+    event_bus::EventBus,
     open_calls::{OpenCallGuard, OpenCalls},
     tool_registry::ToolRegistry,
 };
 use arguments::Prepared;
 use futures::FutureExt;
+use hooks::Hooked;
 use outliving::Outliving;
 use output::keeper::Keeper;
 use record::Record;
@@ -30,6 +33,7 @@ use toolstead_domain::{
     access::{Access, AccessKind},
     client_profile::ClientProfile,
     error_kind::ErrorKind,
+    event::EventOrigin,
     permission::{grant::Grant, policy::PermissionPolicy},
     ports::{
         approver::Approver,
@@ -179,6 +183,8 @@ pub struct ExecuteToolPorts {
     pub outputs: Arc<dyn OutputStore>,
     /// Run before and after each call, in this order.
     pub hooks: Vec<Arc<dyn ToolHook>>,
+    /// Tells what happens to those who watch.
+    pub events: Arc<EventBus>,
 }
 
 impl std::fmt::Debug for ExecuteToolPorts {
@@ -231,13 +237,17 @@ impl ExecuteToolHandler {
         let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
         // Open until the row is written: who waits for the end of all calls waits for their rows.
         let mut open = None;
-        let work = AssertUnwindSafe(self.run(&command, &mut record, &mut open)).catch_unwind().await;
+        let mut hooked = Hooked::default();
+        let work = AssertUnwindSafe(self.run(&command, &mut record, &mut hooked, &mut open)).catch_unwind().await;
         let outcome = work
             .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
-        let execution = record.conclude(&outcome, self.ports.clock.as_ref());
-        hooks::after(&self.ports.hooks, &execution, &outcome).await;
-        self.ports.log.record(execution).await?;
+        let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
+        let budget = self.settings.output_characters;
+        let outcome = hooked.after(&self.ports.hooks, &command, &mut execution, outcome, budget).await;
+        self.ports.log.record(execution.clone()).await?;
+        let origin = EventOrigin::call(&command.principal, &command.session, execution.id);
+        events::ended(&self.ports.events, origin, &execution);
         outcome
     }
 
@@ -246,6 +256,7 @@ impl ExecuteToolHandler {
         &self,
         command: &ExecuteToolCommand,
         record: &mut Record,
+        hooked: &mut Hooked,
         open: &mut Option<OpenCallGuard>,
     ) -> Result<CallOutcome, ExecuteToolError> {
         let registered = resolution::find(&self.registry, command).await?;
@@ -256,14 +267,17 @@ impl ExecuteToolHandler {
         let Prepared { arguments, references, max_output } =
             arguments::prepare(&registered, command, outputs, record, time).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
-        hooks::before(&self.ports.hooks, &registered, &mut call, record, &command.cancel).await?;
+        hooked.before(&self.ports.hooks, &registered, &mut call, record, command).await?;
 
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
-        let decision = self.policy.decide(&call.tool, &call.arguments, &accesses);
+        let decision = hooked.judged(self.policy.decide(&call.tool, &call.arguments, &accesses), self.policy.mode);
         record.decided(&accesses, &decision);
+        events::permission_requested(&self.ports.events, &call, &accesses, &decision);
         let approved =
             approval::obtain(self.ports.approver.as_ref(), command, &call, &references, accesses, &decision, record)
-                .await?;
+                .await;
+        events::permission_resolved(&self.ports.events, &call, &decision, &approved);
+        let approved = approved?;
 
         // Whoever took the call back while it waited for its turn must not find that it ran.
         if let Some(reason) = command.cancel.reason() {
@@ -272,6 +286,7 @@ impl ExecuteToolHandler {
         if can_change(&call.tool, &approved.accesses) {
             self.ports.log.record(record.started()).await?;
         }
+        events::started(&self.ports.events, &call, || record.started());
         let grant = Grant::new(self.policy.clone(), call.tool.clone(), approved.by_person());
         let outcome =
             running::run(registered.provider.as_ref(), &call, command, &grant, &self.ports, &self.settings).await;

@@ -2,12 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 use toolstead_application::{
+    event_bus::{EventBus, EventSubscription},
     execute_tool::{CallSettings, ExecuteToolHandler, ExecuteToolPorts},
     get_tool::GetToolHandler,
     list_executions::ListExecutionsHandler,
     list_tools::ListToolsHandler,
     open_calls::OpenCalls,
     refresh_tools::RefreshToolsHandler,
+    registry_events,
     set_tool_enabled::SetToolEnabledHandler,
     tool_registry::ToolRegistry,
 };
@@ -38,6 +40,8 @@ pub struct App {
     pub open_calls: Arc<OpenCalls>,
     /// What decides on every call.
     pub policy: Arc<PermissionPolicy>,
+    /// What happens, for those who watch.
+    pub events: Arc<EventBus>,
 }
 
 /// What an application is assembled of.
@@ -63,6 +67,8 @@ impl App {
         let policy = Arc::new(policy);
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
         let open_calls = OpenCalls::new(max_open_calls);
+        let events = ports.events.clone();
+        tokio::spawn(registry_events::tell(&registry, events.clone()));
         Ok(Self {
             list_tools: Arc::new(ListToolsHandler::new(registry.clone(), policy.clone())),
             get_tool: Arc::new(GetToolHandler::new(registry.clone(), policy.clone())),
@@ -79,7 +85,13 @@ impl App {
             registry,
             open_calls,
             policy,
+            events,
         })
+    }
+
+    /// Watches everything that happens from now on.
+    pub fn events(&self) -> EventSubscription {
+        self.events.subscribe()
     }
 
     /// Ends everything: no new calls, `drain` for those that run, then they are cancelled and recorded, and the

@@ -7,6 +7,7 @@ pub mod app;
 pub mod cli;
 pub mod composition_root;
 pub mod config;
+pub mod event_file;
 pub mod mcp_server;
 pub mod runtime;
 pub mod shutdown;

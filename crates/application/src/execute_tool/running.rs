@@ -1,6 +1,6 @@
 //! The one place where providers are called: bounded in time, cancellable, and safe from panics.
 
-use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts};
+use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts, events::Watched};
 use crate::cancel_signal::CancelSignal;
 use futures::FutureExt;
 use std::{
@@ -42,6 +42,7 @@ pub(super) async fn run(
     settings: &CallSettings,
 ) -> Result<CallOutcome, ExecuteToolError> {
     let time = settings.time_for(&call.tool, command.timeout);
+    let caller = Watched { caller: command.caller.as_ref(), bus: &ports.events, call };
     let context = CallContext {
         id: call.id,
         principal: &command.principal,
@@ -50,7 +51,7 @@ pub(super) async fn run(
         grant,
         client: &command.client,
         answers: command.answers.as_ref(),
-        caller: command.caller.as_ref(),
+        caller: &caller,
         outputs: ports.outputs.as_ref(),
         output_characters: settings.output_characters,
     };

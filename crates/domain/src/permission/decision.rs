@@ -66,6 +66,8 @@ pub enum Cause {
     Forbidden,
     /// The root may only be read.
     ReadOnlyRoot,
+    /// A hook wants somebody to be asked; its name and its reason.
+    Hook(String),
 }
 
 impl Decision {
@@ -78,7 +80,7 @@ impl Decision {
     pub fn remedy(&self, tool: &str) -> Option<String> {
         let rule = suggested_rule(self.decisive.part.as_ref(), tool);
         match &self.decisive.cause {
-            Cause::Mode(_) => None,
+            Cause::Mode(_) | Cause::Hook(_) => None,
             Cause::Default(_) => Some(format!(
                 "To allow it, run with `--allow '{rule}'` or add `allow = [\"{rule}\"]` under `[permissions]` in the configuration."
             )),
@@ -125,6 +127,7 @@ impl fmt::Display for Cause {
             Self::NoRoots => f.write_str("the workspace has no root"),
             Self::Forbidden => f.write_str("no tool may touch Toolstead's own data"),
             Self::ReadOnlyRoot => f.write_str("the root may only be read"),
+            Self::Hook(words) => f.write_str(words),
         }
     }
 }

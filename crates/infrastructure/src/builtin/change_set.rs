@@ -6,6 +6,7 @@ use crate::{
         etag::digest_of,
         run::Run,
         seen_files::{SeenFiles, Viewer},
+        unified_diff::line_counts,
     },
     sandbox::workspace::{
         draft::Draft,
@@ -20,9 +21,11 @@ use toolstead_domain::{
     access::PathAccess,
     content_digest::ContentDigest,
     error_kind::ErrorKind,
+    event::{EventKind, EventOrigin, FileChangeKind},
     ports::{
         change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
         clock::Timestamp,
+        event_sink::EventSink,
     },
     tool_call::CallId,
     tool_failure::ToolFailure,
@@ -70,6 +73,7 @@ enum Plan {
 #[derive(Clone)]
 pub(super) struct Recording {
     journal: Arc<dyn ChangeJournal>,
+    events: Arc<dyn EventSink>,
     seen: Arc<SeenFiles>,
     viewer: Viewer,
     call: CallId,
@@ -346,6 +350,7 @@ fn perform(steps: &mut [Step<'_>], recording: &Recording) -> Result<(), ToolFail
         let step = &mut steps[index];
         step.after = after;
         step.written = step.written.map(|_| written);
+        recording.tell(step);
     }
     steps.iter().for_each(|step| recording.seen(step));
     Ok(())
@@ -467,6 +472,7 @@ impl Recording {
     pub(super) fn of(run: &Run<'_>) -> Self {
         Self {
             journal: run.world.journal.clone(),
+            events: run.world.events.clone(),
             seen: run.world.seen.clone(),
             viewer: run.viewer(),
             call: run.context.id,
@@ -537,6 +543,31 @@ impl Recording {
             changes,
             reverts,
         }
+    }
+
+    /// Tells those who watch what happened to a file.
+    fn tell(&self, step: &Step<'_>) {
+        if !self.events.is_watched() {
+            return;
+        }
+        let change = match (step.before, step.after) {
+            (None, _) => FileChangeKind::Created,
+            (Some(_), Some(_)) => FileChangeKind::Modified,
+            (Some(_), None) => FileChangeKind::Deleted,
+        };
+        let lines = line_counts(step.old.as_deref().unwrap_or_default(), step.new.as_deref().unwrap_or_default());
+        let origin = EventOrigin {
+            principal: Some(self.viewer.principal.clone()),
+            session: Some(self.viewer.session.as_str().into()),
+            call: Some(self.call),
+        };
+        let kind = EventKind::FileChanged {
+            path: step.target.path().real.clone(),
+            change,
+            lines_added: lines.map(|(added, _)| added),
+            lines_removed: lines.map(|(_, removed)| removed),
+        };
+        self.events.send(origin, kind);
     }
 
     /// The session knows what it wrote.

@@ -12,6 +12,7 @@ use toolstead_domain::{
     ports::{
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
+        event_sink::{EventSink, NoEvents},
     },
     tool_failure::ToolFailure,
 };
@@ -29,6 +30,8 @@ pub struct World {
     pub limits: FileLimits,
     /// Where file changes are kept, so that they can be undone.
     pub journal: Arc<dyn ChangeJournal>,
+    /// Tells what happens to those who watch.
+    pub events: Arc<dyn EventSink>,
     /// What each session has read.
     pub seen: Arc<SeenFiles>,
     /// Where the lines of large files lie, as far as they were read.
@@ -51,6 +54,7 @@ impl World {
             version,
             limits: FileLimits::default(),
             journal: Arc::new(NoJournal),
+            events: Arc::new(NoEvents),
             seen: Arc::default(),
             lines: Arc::default(),
             helpers: Arc::default(),

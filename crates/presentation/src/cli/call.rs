@@ -105,7 +105,7 @@ impl Call {
     }
 }
 
-fn read_arguments(given: &str) -> Result<Value, Failed> {
+pub(super) fn read_arguments(given: &str) -> Result<Value, Failed> {
     let read = |reader: &mut dyn Read, from: &str| {
         let mut text = String::new();
         let read = reader.take(MAX_MESSAGE_BYTES as u64 + 1).read_to_string(&mut text);

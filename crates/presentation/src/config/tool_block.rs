@@ -97,7 +97,7 @@ fn texts(tool: &str, key: &str, item: &Item) -> Vec<String> {
 }
 
 /// The path as a pattern that matches itself alone.
-fn without_globs(path: &str) -> String {
+pub(super) fn without_globs(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
     for c in path.chars() {
         if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
