@@ -14,7 +14,7 @@ use toolstead_domain::{
     },
     ports::{
         caller::LogMessage,
-        tool_hook::{AfterCall, BeforeCall, EndedCall, HookVerdict, ToolHook},
+        tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookVerdict, ToolHook},
         tool_provider::CallOutcome,
     },
     tool_call::ToolCall,
@@ -60,7 +60,7 @@ impl Hooked {
                 Ok(Err(_)) => BeforeCall::deny(format!("it did not answer within {} s", patience.as_secs())),
                 Err(_) => BeforeCall::deny("it failed inside"),
             };
-            self.context.extend(said.context.into_iter().map(|text| (hook.name().to_owned(), text)));
+            self.context.extend(named(hook.as_ref(), said.context));
             tell(command, hook.as_ref(), said.messages);
             let name = said.by.as_deref().unwrap_or(hook.name());
             if let Some(arguments) = said.arguments {
@@ -123,7 +123,7 @@ impl Hooked {
                     AfterCall::default()
                 }
             };
-            context.extend(said.context.into_iter().map(|text| (hook.name().to_owned(), text)));
+            context.extend(named(hook.as_ref(), said.context));
             tell(command, hook.as_ref(), said.messages);
             if let (Some(output), Ok(CallOutcome::Done(result))) = (said.output, &mut outcome) {
                 let name = said.by.as_deref().unwrap_or(hook.name());
@@ -175,6 +175,12 @@ fn with_context(
         Err(ExecuteToolError::Failed(failure)) => Err(ExecuteToolError::Failed(add(failure))),
         other => other,
     }
+}
+
+/// What hooks say, each with its name.
+fn named(hook: &dyn ToolHook, context: Vec<HookContext>) -> impl Iterator<Item = (String, String)> {
+    let name = hook.name().to_owned();
+    context.into_iter().map(move |one| (one.by.unwrap_or_else(|| name.clone()), one.text))
 }
 
 fn joined(context: &[(String, String)]) -> Option<String> {

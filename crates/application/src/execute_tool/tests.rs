@@ -588,7 +588,7 @@ impl ToolHook for Guard {
         match ended.call.and_then(|call| call.arguments.get("path")?.as_str()) {
             Some("hide") => AfterCall { output: Some(ToolResult::text("hidden")), ..Default::default() },
             Some("flood") => AfterCall { output: Some(ToolResult::text("x".repeat(40_000))), ..Default::default() },
-            Some("talk") => AfterCall { context: vec!["y".repeat(20_000)], ..Default::default() },
+            Some("talk") => AfterCall { context: vec!["y".repeat(20_000).into()], ..Default::default() },
             _ => AfterCall::default(),
         }
     }

@@ -19,6 +19,21 @@ pub enum HookVerdict {
     Deny(String),
 }
 
+/// What a hook wants the model to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookContext {
+    /// Who says it, where one hook speaks for several.
+    pub by: Option<String>,
+    /// What.
+    pub text: String,
+}
+
+impl<T: Into<String>> From<T> for HookContext {
+    fn from(text: T) -> Self {
+        Self { by: None, text: text.into() }
+    }
+}
+
 /// What a hook says before a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BeforeCall {
@@ -29,7 +44,7 @@ pub struct BeforeCall {
     /// Other arguments, under their canonical names. They are validated again, and judged in place of the first ones.
     pub arguments: Option<Map<String, Value>>,
     /// For the model, beside the result.
-    pub context: Vec<String>,
+    pub context: Vec<HookContext>,
     /// For the person at the client.
     pub messages: Vec<String>,
 }
@@ -81,7 +96,7 @@ pub struct AfterCall {
     /// Who changed it, where one hook speaks for several.
     pub by: Option<String>,
     /// For the model, beside the result.
-    pub context: Vec<String>,
+    pub context: Vec<HookContext>,
     /// For the person at the client.
     pub messages: Vec<String>,
 }

@@ -36,6 +36,18 @@ pub enum Decided {
     Else(HookVerdict),
 }
 
+impl std::fmt::Display for Decided {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Allow => f.write_str("allow"),
+            Self::Else(HookVerdict::Continue) => f.write_str("nothing"),
+            Self::Else(HookVerdict::Ask(reason)) => write!(f, "ask: {reason}"),
+            Self::Else(HookVerdict::Defer(reason)) => write!(f, "defer: {reason}"),
+            Self::Else(HookVerdict::Deny(reason)) => write!(f, "deny: {reason}"),
+        }
+    }
+}
+
 /// The JSON that a hook may print. Members that nobody here knows are passed over.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -21,7 +21,7 @@ use std::{
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{
     permission::policy::Mode,
-    ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookPatience, HookVerdict, ToolHook},
+    ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookPatience, HookVerdict, ToolHook},
     sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
     tool_call::ToolCall,
     tool_result::ToolResult,
@@ -334,7 +334,7 @@ fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCall {
                 }
             }
         }
-        whole.context.extend(answer.context.iter().map(|text| format!("{}: {text}", hook.name)));
+        whole.context.extend(answer.context.iter().map(|text| by(&hook.name, text)));
         whole.messages.extend(answer.message.iter().map(|text| format!("{}: {text}", hook.name)));
         if rank(&verdict) > rank(&whole.verdict) {
             whole.by = Some(hook.name.clone());
@@ -342,6 +342,10 @@ fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCall {
         }
     }
     whole
+}
+
+fn by(hook: &str, text: &str) -> HookContext {
+    HookContext { by: Some(hook.to_owned()), text: text.to_owned() }
 }
 
 fn rank(verdict: &HookVerdict) -> u8 {
@@ -363,8 +367,8 @@ fn after(reports: &[HookReport]) -> AfterCall {
             tracing::warn!(hook = name, fault, "the hook broke");
             whole.messages.push(format!("the hook `{name}` broke: {fault}"));
         }
-        whole.context.extend(answer.objection().iter().map(|text| format!("{name}: {text}")));
-        whole.context.extend(answer.context.iter().map(|text| format!("{name}: {text}")));
+        whole.context.extend(answer.objection().iter().map(|text| by(name, text)));
+        whole.context.extend(answer.context.iter().map(|text| by(name, text)));
         whole.messages.extend(answer.message.iter().map(|text| format!("{name}: {text}")));
         if let Some(output) = answer.updated_output.clone().map(as_result) {
             let agreed = whole.output.as_ref().is_none_or(|other| *other == output);
@@ -398,8 +402,8 @@ fn told_after(said: &AfterCall) -> String {
     told("nothing is changed".to_owned(), output, &said.context)
 }
 
-fn told(verdict: String, change: Option<String>, context: &[String]) -> String {
-    let context = context.iter().map(|text| format!("context: {text}"));
+fn told(verdict: String, change: Option<String>, context: &[HookContext]) -> String {
+    let context = context.iter().map(|one| format!("context: {}", one.text));
     std::iter::once(verdict).chain(change).chain(context).collect::<Vec<_>>().join("\n")
 }
 

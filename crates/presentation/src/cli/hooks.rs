@@ -219,7 +219,7 @@ fn report_lines(report: &HookReport) -> Vec<String> {
                 Some(fault) => lines.push(format!("broken: {fault}")),
                 None => lines.push(format!(
                     "answers: {}",
-                    answer.decision.as_ref().map_or("nothing".into(), |decision| format!("{decision:?}"))
+                    answer.decision.as_ref().map_or("nothing".into(), ToString::to_string)
                 )),
             }
             if let Some(updated) = &answer.updated_input {
@@ -242,7 +242,7 @@ fn report_json(report: &HookReport) -> Value {
             json!({
                 "end": end, "milliseconds": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
                 "stdout": stdout, "stderr": stderr, "fault": answer.fault,
-                "decision": answer.decision.as_ref().map(|decision| format!("{decision:?}")),
+                "decision": answer.decision.as_ref().map(ToString::to_string),
                 "updated_input": answer.updated_input, "context": answer.context,
             }),
         ),
