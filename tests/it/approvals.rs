@@ -71,6 +71,7 @@ impl House {
             clock: Arc::new(FixedClock::at(Timestamp(0))),
             outputs: Arc::new(NoOutputs),
             hooks: Vec::new(),
+            events: Arc::default(),
         };
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..WorkspaceRoots::default() };
         let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };

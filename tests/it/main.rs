@@ -48,6 +48,10 @@ mod conformance;
 mod crash;
 /// Documents are read in a child process that takes nothing down but itself.
 mod documents;
+/// What happens, for those who watch.
+mod events;
+/// Hooks of the user.
+mod hooks;
 /// Real servers stand behind us, and one may die.
 mod real_servers;
 /// The names and parameters that other systems know our file tools by.

@@ -8,7 +8,10 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
+use toolstead_application::{
+    event_bus::EventBus,
+    execute_tool::{CallSettings, ExecuteToolPorts},
+};
 use toolstead_domain::{
     permission::policy::PermissionPolicy,
     ports::{
@@ -77,12 +80,14 @@ impl TestApp {
 
     pub(crate) async fn with_settings(provider: Arc<ScriptedProvider>, settings: CallSettings) -> Self {
         let log = Arc::new(InMemoryExecutionLog::new());
+        let clock = Arc::new(FixedClock::at(Timestamp(0)));
         let ports = ExecuteToolPorts {
             approver: Arc::new(Unattended),
             log: log.clone(),
-            clock: Arc::new(FixedClock::at(Timestamp(0))),
+            clock: clock.clone(),
             outputs: Arc::new(NoOutputs),
             hooks: Vec::new(),
+            events: EventBus::new(clock),
         };
         let policy = PermissionPolicy::default();
         let parts = AppParts { policy, rule_store: Arc::new(NoRuleStore), ports, settings, max_open_calls: 10_000 };

@@ -4,6 +4,7 @@
 
 mod approval;
 mod arguments;
+mod events;
 pub mod explain;
 mod hooks;
 mod open_questions;
@@ -17,6 +18,7 @@ pub mod tool_timeouts;
 
 use crate::{
     cancel_signal::CancelSignal,
+    event_bus::EventBus,
     open_calls::{OpenCallGuard, OpenCalls},
     permission_book::PermissionBook,
     tool_registry::ToolRegistry,
@@ -24,6 +26,7 @@ use crate::{
 use approval::{Asking, Obtained};
 use arguments::Prepared;
 use futures::FutureExt;
+use hooks::Hooked;
 use open_questions::OpenQuestions;
 use outliving::Outliving;
 use output::keeper::Keeper;
@@ -35,6 +38,7 @@ use toolstead_domain::{
     access::{Access, AccessKind},
     client_profile::ClientProfile,
     error_kind::ErrorKind,
+    event::EventOrigin,
     permission::{grant::Grant, policy::PermissionPolicy},
     ports::{
         approver::Approver,
@@ -189,6 +193,8 @@ pub struct ExecuteToolPorts {
     pub outputs: Arc<dyn OutputStore>,
     /// Run before and after each call, in this order.
     pub hooks: Vec<Arc<dyn ToolHook>>,
+    /// Tells what happens to those who watch.
+    pub events: Arc<EventBus>,
 }
 
 impl std::fmt::Debug for ExecuteToolPorts {
@@ -242,13 +248,17 @@ impl ExecuteToolHandler {
         let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
         // Open until the row is written: who waits for the end of all calls waits for their rows.
         let mut open = None;
-        let work = AssertUnwindSafe(self.run(&command, &mut record, &mut open)).catch_unwind().await;
+        let mut hooked = Hooked::default();
+        let work = AssertUnwindSafe(self.run(&command, &mut record, &mut hooked, &mut open)).catch_unwind().await;
         let outcome = work
             .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
-        let execution = record.conclude(&outcome, self.ports.clock.as_ref());
-        hooks::after(&self.ports.hooks, &execution, &outcome).await;
-        self.ports.log.record(execution).await?;
+        let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
+        let budget = self.settings.output_characters;
+        let outcome = hooked.after(&self.ports.hooks, &command, &mut execution, outcome, budget).await;
+        self.ports.log.record(execution.clone()).await?;
+        let origin = EventOrigin::call(&command.principal, &command.session, execution.id);
+        events::ended(&self.ports.events, origin, &execution);
         outcome
     }
 
@@ -257,6 +267,7 @@ impl ExecuteToolHandler {
         &self,
         command: &ExecuteToolCommand,
         record: &mut Record,
+        hooked: &mut Hooked,
         open: &mut Option<OpenCallGuard>,
     ) -> Result<CallOutcome, ExecuteToolError> {
         let registered = resolution::find(&self.registry, command).await?;
@@ -267,17 +278,22 @@ impl ExecuteToolHandler {
         let Prepared { arguments, references, max_output } =
             arguments::prepare(&registered, command, outputs, record, time).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
-        hooks::before(&self.ports.hooks, &registered, &mut call, record, &command.cancel).await?;
+        hooked.before(&self.ports.hooks, &registered, &mut call, record, command).await?;
 
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
         let policy = self.permissions.policy_of(&command.principal, &command.session);
-        let decision = policy.decide(&call.tool, &call.arguments, &accesses);
+        let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.mode);
         record.decided(&accesses, &decision);
-        let approved =
-            match self.asking(&policy).obtain(command, &call, &references, accesses, &decision, record).await? {
-                Obtained::Approved(approved) => approved,
-                Obtained::AskedClient(question) => return Ok(CallOutcome::InputRequired(question)),
-            };
+        events::permission_requested(&self.ports.events, &call, &accesses, &decision);
+        let obtained = self.asking(&policy).obtain(command, &call, &references, accesses, &decision, record).await;
+        // A question that travels to the client is still open.
+        if !matches!(obtained, Ok(Obtained::AskedClient(_))) {
+            events::permission_resolved(&self.ports.events, &call, &decision, &obtained);
+        }
+        let approved = match obtained? {
+            Obtained::Approved(approved) => approved,
+            Obtained::AskedClient(question) => return Ok(CallOutcome::InputRequired(question)),
+        };
 
         // Whoever took the call back while it waited for its turn must not find that it ran.
         if let Some(reason) = command.cancel.reason() {
@@ -286,6 +302,7 @@ impl ExecuteToolHandler {
         if can_change(&call.tool, &approved.accesses) {
             self.ports.log.record(record.started()).await?;
         }
+        events::started(&self.ports.events, &call, || record.started());
         let answers = approved.answers.clone();
         let grant = Grant::new(policy, call.tool.clone(), approved.by_person());
         let provider = registered.provider.as_ref();

@@ -4,6 +4,7 @@
 //! that every use case reads. The crate knows the domain alone; ports reach the world.
 
 pub mod cancel_signal;
+pub mod event_bus;
 pub mod execute_tool;
 pub mod get_tool;
 pub mod list_executions;
@@ -11,5 +12,6 @@ pub mod list_tools;
 pub mod open_calls;
 pub mod permission_book;
 pub mod refresh_tools;
+pub mod registry_events;
 pub mod set_tool_enabled;
 pub mod tool_registry;

@@ -129,6 +129,11 @@ impl ToolRegistry {
         self.version.subscribe()
     }
 
+    /// Tells whenever a provider said something: its tools or its state may be others.
+    pub fn news(&self) -> watch::Receiver<u64> {
+        self.heard.subscribe()
+    }
+
     /// Adds a provider. Its tools are there when this returns, as far as they are known.
     ///
     /// # Errors

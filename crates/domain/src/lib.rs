@@ -12,6 +12,7 @@ pub mod client_profile;
 pub mod coercion;
 pub mod content_digest;
 pub mod error_kind;
+pub mod event;
 pub mod permission;
 pub mod ports;
 pub mod principal;

@@ -79,5 +79,14 @@ pub fn spellings() -> Vec<&'static str> {
     aliases.chain(names.iter().copied()).collect()
 }
 
+/// The names of each built-in tool, its own first.
+pub fn spellings_by_tool() -> Vec<Vec<&'static str>> {
+    let names = |tool: Box<dyn AnyBuiltInTool>| {
+        let aliases = aliases::aliases_of(tool.name()).into_iter().map(|alias| alias.name);
+        std::iter::once(tool.name()).chain(aliases).collect()
+    };
+    all().into_iter().map(names).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@
 
 pub mod builtin;
 pub mod helper;
+pub mod hooks;
 pub mod mcp;
 pub mod sandbox;
 pub mod sqlite;

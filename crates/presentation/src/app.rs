@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 use toolstead_application::{
+    event_bus::{EventBus, EventSubscription},
     execute_tool::{CallSettings, ExecuteToolHandler, ExecuteToolPorts},
     get_tool::GetToolHandler,
     list_executions::ListExecutionsHandler,
@@ -9,6 +10,7 @@ use toolstead_application::{
     open_calls::OpenCalls,
     permission_book::PermissionBook,
     refresh_tools::RefreshToolsHandler,
+    registry_events,
     set_tool_enabled::SetToolEnabledHandler,
     tool_registry::ToolRegistry,
 };
@@ -44,6 +46,8 @@ pub struct App {
     pub policy: Arc<PermissionPolicy>,
     /// The same, with what people approved since.
     pub permissions: Arc<PermissionBook>,
+    /// What happens, for those who watch.
+    pub events: Arc<EventBus>,
 }
 
 /// What an application is assembled of.
@@ -77,6 +81,8 @@ impl App {
         let permissions = Arc::new(PermissionBook::new(policy.clone(), rule_store));
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
         let open_calls = OpenCalls::new(max_open_calls);
+        let events = ports.events.clone();
+        tokio::spawn(registry_events::tell(&registry, events.clone()));
         Ok(Self {
             list_tools: Arc::new(ListToolsHandler::new(registry.clone(), policy.clone())),
             get_tool: Arc::new(GetToolHandler::new(registry.clone(), policy.clone())),
@@ -94,7 +100,13 @@ impl App {
             open_calls,
             policy,
             permissions,
+            events,
         })
+    }
+
+    /// Watches everything that happens from now on.
+    pub fn events(&self) -> EventSubscription {
+        self.events.subscribe()
     }
 
     /// Ends everything: no new calls, `drain` for those that run, then they are cancelled and recorded, and the

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod executions;
 pub mod exit;
 pub mod global;
+pub mod hooks;
 pub mod mcp;
 pub mod output;
 pub mod permissions;
@@ -47,6 +48,8 @@ enum Command {
     Permissions(permissions::Permissions),
     /// Shows, checks or trusts the configuration
     Config(config::ConfigCommand),
+    /// Shows the hooks, or tries them out
+    Hooks(hooks::HooksCommand),
     /// Checks whether everything that Toolstead needs is there
     Doctor(doctor::Doctor),
     /// Prints the completion script of a shell
@@ -66,6 +69,7 @@ impl Cli {
             Command::Servers(command) => command.run(global, &mut output).await,
             Command::Permissions(command) => command.run(global, &mut output).await,
             Command::Config(command) => command.run(global, &mut output),
+            Command::Hooks(command) => command.run(global, &mut output).await,
             Command::Doctor(command) => command.run(global, &mut output).await,
             Command::Completions(command) => command.run(&mut output),
         };

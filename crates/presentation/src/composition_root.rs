@@ -12,6 +12,7 @@
 //! # }
 //! ```
 
+mod hooks;
 mod upstream;
 
 use crate::{
@@ -22,10 +23,11 @@ use crate::{
         policy::{check_parameters, check_tool_names},
         problem::{ConfigError, Problem},
     },
+    event_file::{EventFile, EventTarget},
     mcp_server::elicitation_approver::ElicitationApprover,
 };
 use std::{sync::Arc, time::Duration};
-use toolstead_application::{execute_tool::ExecuteToolPorts, tool_registry::RegistryError};
+use toolstead_application::{event_bus::EventBus, execute_tool::ExecuteToolPorts, tool_registry::RegistryError};
 use toolstead_domain::{
     ports::{
         approver::Approver,
@@ -48,6 +50,7 @@ use toolstead_infrastructure::{
         provider::{BuiltInTools, InvalidBuiltInTools},
         world::World,
     },
+    hooks::command_hooks::CommandHooks,
     mcp::client::McpServer,
     sandbox::workspace::{FolderNames, OpenWorkspaceError, Workspace},
     sqlite::{
@@ -99,6 +102,9 @@ pub struct Composition {
     pub servers: Vec<Arc<McpServer>>,
     /// What it was built of.
     pub config: Config,
+    /// The configured hooks; those that a program added are not among them.
+    pub hooks: Option<Arc<CommandHooks>>,
+    event_file: Option<EventFile>,
     database: Option<Database>,
 }
 
@@ -271,6 +277,8 @@ impl AppBuilder {
         let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION")).to_owned();
         let mut world = World::new(Arc::new(workspace), clock.clone(), version);
         world.limits = config.file_limits.clone();
+        let events = EventBus::new(clock.clone());
+        world.events = events.clone();
         let tools = builtin::all().into_iter().chain(self.tools).collect();
         let built_in = BuiltInTools::new(tools, world)?;
         let known = known_names(built_in.definitions());
@@ -296,9 +304,13 @@ impl AppBuilder {
         let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
         let journal = self.change_journal.or_else(|| stored.map(Database::change_journal));
         let built_in = built_in.with_journal(journal.unwrap_or_else(|| Arc::new(NoJournal)));
+        let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
         let approver = self.approver.unwrap_or_else(asks_client);
-        let ports = ExecuteToolPorts { approver, log, clock, outputs, hooks: self.hooks };
+        let approver = hooks::before(approver, command_hooks.as_ref(), &config);
+        let mut hooks = self.hooks;
+        hooks.extend(command_hooks.clone().map(|hooks| hooks as Arc<dyn ToolHook>));
+        let ports = ExecuteToolPorts { approver, log, clock, outputs, hooks, events };
         let parts = AppParts {
             policy: config.policy(),
             rule_store: self.rule_store.unwrap_or_else(|| config.rule_store()),
@@ -308,7 +320,8 @@ impl AppBuilder {
         };
         let app = App::assemble(parts, repository).await?;
 
-        let mut composition = Composition { app, servers: Vec::new(), config, database };
+        let mut composition =
+            Composition { app, servers: Vec::new(), config, hooks: command_hooks, event_file: None, database };
         let registered = async {
             composition.app.registry.register(Arc::new(built_in)).await?;
             for provider in self.providers {
@@ -335,6 +348,15 @@ impl AppBuilder {
 }
 
 impl Composition {
+    /// Writes what happens from now on to the target, until all is closed.
+    ///
+    /// # Errors
+    /// The operating system's, when the target cannot be opened.
+    pub fn write_events(&mut self, target: &EventTarget) -> std::io::Result<()> {
+        self.event_file = Some(EventFile::start(target, self.app.events())?);
+        Ok(())
+    }
+
     /// Returns when every MCP server has been heard of, or its time to connect is over.
     pub async fn settled(&self) {
         self.app.registry.settled(self.config.connect_timeout()).await;
@@ -354,6 +376,12 @@ impl Composition {
     /// As [`close`](Self::close), with another time for calls that run.
     pub async fn close_after(self, drain: Duration) {
         self.app.close(drain).await;
+        if let Some(hooks) = &self.hooks {
+            hooks.close().await;
+        }
+        if let Some(events) = self.event_file {
+            events.finish().await;
+        }
         if let Some(database) = self.database {
             database.close().await;
         }

@@ -13,6 +13,7 @@ mod expansion;
 pub mod folders;
 mod foreign_servers;
 mod format;
+pub mod hooks;
 mod imports;
 pub mod layers;
 pub mod mcp_server;
@@ -38,6 +39,7 @@ mod workspace;
 use check::{Base, check};
 use environment::Environment;
 use folders::Folders;
+use hooks::Hooks;
 use layers::{Layer, LayerKind, Layers, Resolved};
 use mcp_server::{FoundServer, McpServerConfig};
 use node::{Format, Node};
@@ -88,6 +90,8 @@ pub struct Config {
     pub mcp_servers: Vec<McpServerConfig>,
     /// The servers of files that nobody trusts yet.
     pub found_servers: Vec<FoundServer>,
+    /// The hooks.
+    pub hooks: Hooks,
     /// How commands are confined.
     pub sandbox: SandboxSettings,
     /// The bounds.
@@ -182,20 +186,25 @@ impl Config {
 
         let foreign = foreign.into_iter().chain(imported.into_iter().map(|(file, _)| file));
         let files = files.into_iter().chain(foreign).map(|file| ConfigFile::of(file, &trusted)).collect();
-        Self::of(layers.resolve(), folders, files, &request.environment, notes)
+        Self::of(layers.resolve(), folders, files, &request.environment, &trusted, notes)
     }
 
     fn of(
         mut resolved: Resolved,
         folders: Folders,
-        files: Vec<ConfigFile>,
+        mut files: Vec<ConfigFile>,
         environment: &Environment,
+        trusted: &TrustedFiles,
         mut notes: Vec<Problem>,
     ) -> Result<Self, ConfigError> {
         let mut problems = Vec::new();
         let mut roots = workspace::roots(&folders, &mut resolved, &mut problems);
         let (selection, selected) = tool_choice::choice(&mut resolved);
-        let rules = policy::rules(&folders, &resolved, &roots, &mut problems);
+        let mut rules = policy::rules(&folders, &resolved, &roots, &mut problems);
+        let surroundings = hooks::Surroundings { folders: &folders, environment, roots: &roots, trusted };
+        let (hooks, imported) = hooks::hooks(&resolved, &surroundings, &mut problems, &mut notes);
+        rules.extend(hooks.guarding_rules(&roots));
+        files.extend(imported);
         let project = source_file::project_folders(&folders).pop().unwrap_or_else(|| folders.start.clone());
         let mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
         let found_servers = mcp_server::found(&resolved);
@@ -245,6 +254,7 @@ impl Config {
             selection,
             mcp_servers,
             found_servers,
+            hooks,
             limits,
             file_limits,
             database,

@@ -8,6 +8,7 @@ mod approval_question;
 pub mod cli;
 pub mod composition_root;
 pub mod config;
+pub mod event_file;
 pub mod mcp_server;
 pub mod runtime;
 pub mod shutdown;

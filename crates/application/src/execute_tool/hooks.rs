@@ -1,71 +1,206 @@
 //! The hooks around a call.
 
-use super::{ExecuteToolError, arguments::validated, record::Record};
-use crate::{cancel_signal::CancelSignal, tool_registry::Registered};
+use super::{ExecuteToolCommand, ExecuteToolError, arguments::validated, output, record::Record};
+use crate::tool_registry::Registered;
 use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
+    client_profile::LogLevel,
     error_kind::ErrorKind,
+    permission::{
+        decision::{Cause, Decision, Finding, Verdict},
+        policy::Mode,
+    },
     ports::{
-        tool_hook::{HookVerdict, ToolHook},
+        caller::LogMessage,
+        tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookVerdict, ToolHook},
         tool_provider::CallOutcome,
     },
     tool_call::ToolCall,
     tool_execution::ToolExecution,
     tool_failure::ToolFailure,
+    tool_result::{ToolResult, text_block},
 };
 
-/// How long a hook may take to decide.
-const HOOK_TIME: Duration = Duration::from_secs(60);
-/// How long a hook may take to hear of the end.
-const AFTER_TIME: Duration = Duration::from_secs(2);
+/// As many characters of what hooks have to say reach the model with one call.
+const CONTEXT_CHARACTERS: usize = 10_000;
+/// How long a hook may take to hear of the end of a call that was taken back: somebody waits for that end.
+const TIME_AFTER_CANCEL: Duration = Duration::from_secs(2);
 
-/// Asks each hook. Rewritten arguments are validated, and the rules judge them afterwards.
-pub(super) async fn before(
-    hooks: &[Arc<dyn ToolHook>],
-    registered: &Registered,
-    call: &mut ToolCall,
-    record: &mut Record,
-    cancel: &CancelSignal,
-) -> Result<(), ExecuteToolError> {
-    for hook in hooks {
-        let verdict = tokio::select! {
-            verdict = timeout(HOOK_TIME, hook.before(call)) => verdict,
-            reason = cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
-        };
-        // A gate that does not answer stays shut.
-        let silent = || HookVerdict::Deny(format!("it did not answer within {} s", HOOK_TIME.as_secs()));
-        match verdict.unwrap_or_else(|_| silent()) {
-            HookVerdict::Continue => {}
-            HookVerdict::Rewrite(arguments) => {
+/// What hooks know and say of one call on its way.
+#[derive(Default)]
+pub(super) struct Hooked {
+    call: Option<ToolCall>,
+    context: Vec<(String, String)>,
+    /// Why somebody must be asked.
+    ask: Option<String>,
+}
+
+impl Hooked {
+    /// Asks each hook. Rewritten arguments are validated; the rules judge them afterwards.
+    pub(super) async fn before(
+        &mut self,
+        hooks: &[Arc<dyn ToolHook>],
+        registered: &Registered,
+        call: &mut ToolCall,
+        record: &mut Record,
+        command: &ExecuteToolCommand,
+    ) -> Result<(), ExecuteToolError> {
+        for hook in hooks {
+            let patience = hook.patience().before;
+            let asked = AssertUnwindSafe(timeout(patience, hook.before(call))).catch_unwind();
+            let said = tokio::select! {
+                said = asked => said,
+                reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
+            };
+            // A gate that does not answer stays shut.
+            let said = match said {
+                Ok(Ok(said)) => said,
+                Ok(Err(_)) => BeforeCall::deny(format!("it did not answer within {} s", patience.as_secs())),
+                Err(_) => BeforeCall::deny("it failed inside"),
+            };
+            self.context.extend(named(hook.as_ref(), said.context));
+            tell(command, hook.as_ref(), said.messages);
+            let name = said.by.as_deref().unwrap_or(hook.name());
+            if let Some(arguments) = said.arguments {
                 call.arguments = validated(registered, arguments)?;
                 record.rewritten(&call.arguments);
             }
-            HookVerdict::Deny(reason) => {
-                let message = format!("The hook `{}` refused the call: {reason}", hook.name());
-                return Err(ExecuteToolError::Refused(ToolFailure::new(ErrorKind::PermissionDenied, message)));
+            match said.verdict {
+                HookVerdict::Continue => {}
+                HookVerdict::Ask(reason) => {
+                    let reason = format!("the hook `{name}` wants somebody to be asked: {reason}");
+                    self.ask.get_or_insert(reason);
+                }
+                HookVerdict::Defer(reason) => return Err(refused(name, "put off", &reason)),
+                HookVerdict::Deny(reason) => return Err(refused(name, "refused", &reason)),
             }
         }
+        if !hooks.is_empty() {
+            self.call = Some(call.clone());
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// The decision, once hooks that want somebody to be asked are heard. They never soften it.
+    pub(super) fn judged(&self, decision: Decision, mode: Mode) -> Decision {
+        let Some(reason) = self.ask.as_ref().filter(|_| decision.verdict == Verdict::Allow) else { return decision };
+        let verdict = if mode == Mode::DontAsk { Verdict::Deny } else { Verdict::Ask };
+        let decisive = Finding { verdict, part: None, cause: Cause::Hook(reason.clone()) };
+        let mut trace = decision.trace;
+        trace.push(decisive.clone());
+        Decision { verdict, decisive, trace }
+    }
+
+    /// Tells each hook how the call ended, and gives the model what they have to say. `record` learns of an output that
+    /// a hook changed.
+    pub(super) async fn after(
+        self,
+        hooks: &[Arc<dyn ToolHook>],
+        command: &ExecuteToolCommand,
+        execution: &mut ToolExecution,
+        mut outcome: Result<CallOutcome, ExecuteToolError>,
+        budget: usize,
+    ) -> Result<CallOutcome, ExecuteToolError> {
+        let mut context = self.context;
+        for hook in hooks {
+            let result = match &outcome {
+                Ok(CallOutcome::Done(result)) => Some(result),
+                Ok(CallOutcome::InputRequired(_)) | Err(_) => None,
+            };
+            let ended = EndedCall { call: self.call.as_ref(), execution, result };
+            let patience = match command.cancel.reason() {
+                Some(_) => hook.patience().after.min(TIME_AFTER_CANCEL),
+                None => hook.patience().after,
+            };
+            // The row waits for nobody who hangs or panics.
+            let told = AssertUnwindSafe(timeout(patience, hook.after(ended))).catch_unwind();
+            let said = match cancellable(told, command).await {
+                Some(Ok(Ok(said))) => said,
+                _ => {
+                    tracing::warn!(hook = hook.name(), call = %execution.id, "the hook did not take the end of the call");
+                    AfterCall::default()
+                }
+            };
+            context.extend(named(hook.as_ref(), said.context));
+            tell(command, hook.as_ref(), said.messages);
+            if let (Some(output), Ok(CallOutcome::Done(result))) = (said.output, &mut outcome) {
+                let name = said.by.as_deref().unwrap_or(hook.name());
+                *result = withheld_if_too_long(output, name, budget);
+                if let Some(decision) = &mut execution.decision {
+                    decision.reason.push_str(&format!("; the hook `{name}` changed the output"));
+                }
+            }
+        }
+        with_context(outcome, &context)
+    }
 }
 
-/// Tells each hook how the call ended.
-pub(super) async fn after(
-    hooks: &[Arc<dyn ToolHook>],
-    execution: &ToolExecution,
-    outcome: &Result<CallOutcome, ExecuteToolError>,
-) {
-    let result = match outcome {
-        Ok(CallOutcome::Done(result)) => Some(result),
-        Ok(CallOutcome::InputRequired(_)) | Err(_) => None,
-    };
-    for hook in hooks {
-        // The row waits for nobody who hangs or panics.
-        let told = AssertUnwindSafe(timeout(AFTER_TIME, hook.after(execution, result))).catch_unwind().await;
-        if !matches!(told, Ok(Ok(()))) {
-            tracing::warn!(hook = hook.name(), call = %execution.id, "the hook did not take the end of the call");
-        }
+/// What the work answers; `None` when the call is taken back meanwhile. A call that was taken back before is told to its
+/// end: hooks hear of that, too.
+async fn cancellable<T>(work: impl Future<Output = T>, command: &ExecuteToolCommand) -> Option<T> {
+    if command.cancel.reason().is_some() {
+        return Some(work.await);
     }
+    tokio::select! {
+        done = work => Some(done),
+        _ = command.cancel.cancelled() => None,
+    }
+}
+
+/// An output that a hook made stands in place of one that it may have wanted to hide, so it is not cut, and the first one
+/// does not come back.
+fn withheld_if_too_long(output: ToolResult, hook: &str, budget: usize) -> ToolResult {
+    match output::is_within(&output, budget) {
+        true => output,
+        false => ToolResult::text(format!(
+            "[the output is withheld: the hook `{hook}` gave one of more than {budget} characters in its place]"
+        )),
+    }
+}
+
+fn with_context(
+    outcome: Result<CallOutcome, ExecuteToolError>,
+    context: &[(String, String)],
+) -> Result<CallOutcome, ExecuteToolError> {
+    let Some(text) = joined(context) else { return outcome };
+    let add = |mut failure: ToolFailure| {
+        failure.next = Some(failure.next.map_or(text.clone(), |next| format!("{next}\n{text}")));
+        failure
+    };
+    match outcome {
+        Ok(CallOutcome::Done(result)) => Ok(CallOutcome::Done(result.with_block(text_block(text)))),
+        Err(ExecuteToolError::Refused(failure)) => Err(ExecuteToolError::Refused(add(failure))),
+        Err(ExecuteToolError::Failed(failure)) => Err(ExecuteToolError::Failed(add(failure))),
+        other => other,
+    }
+}
+
+/// What hooks say, each with its name.
+fn named(hook: &dyn ToolHook, context: Vec<HookContext>) -> impl Iterator<Item = (String, String)> {
+    let name = hook.name().to_owned();
+    context.into_iter().map(move |one| (one.by.unwrap_or_else(|| name.clone()), one.text))
+}
+
+fn joined(context: &[(String, String)]) -> Option<String> {
+    let texts: Vec<String> = context.iter().map(|(hook, text)| format!("[the hook `{hook}` says: {text}]")).collect();
+    let mut text = texts.join("\n");
+    if let Some((at, _)) = text.char_indices().nth(CONTEXT_CHARACTERS) {
+        text.truncate(at);
+        text.push_str(&format!("\n[… what hooks say ends here, after {CONTEXT_CHARACTERS} characters]"));
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+fn tell(command: &ExecuteToolCommand, hook: &dyn ToolHook, messages: Vec<String>) {
+    for message in messages {
+        let logger = Some(format!("hook {}", hook.name()));
+        command.caller.log(LogMessage { level: LogLevel::Warning, logger, data: message.into() });
+    }
+}
+
+fn refused(hook: &str, what: &str, reason: &str) -> ExecuteToolError {
+    let message = format!("The hook `{hook}` {what} the call: {reason}");
+    ExecuteToolError::Refused(ToolFailure::new(ErrorKind::PermissionDenied, message))
 }

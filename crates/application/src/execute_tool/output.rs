@@ -113,6 +113,12 @@ async fn bounded(
     finished(result, keeper)
 }
 
+/// Whether a result needs no cut.
+pub(super) fn is_within(result: &ToolResult, budget: usize) -> bool {
+    let texts = result.content().iter().filter_map(block_text).map(|text| text.chars().count());
+    texts.sum::<usize>() <= budget && result.structured_content().is_none_or(|content| !is_longer(content, budget))
+}
+
 /// Cuts the text of the blocks, if it was kept because it is over the budget.
 fn cut(result: &mut ToolResult, whole: &Whole, budget: usize, kept: Option<Kept>) {
     if let (Some(kept), Some(blocks)) = (kept, result.content_mut()) {

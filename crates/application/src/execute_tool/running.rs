@@ -1,6 +1,6 @@
 //! The one place where providers are called: bounded in time, cancellable, and safe from panics.
 
-use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts};
+use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts, events::Watched};
 use crate::cancel_signal::CancelSignal;
 use futures::FutureExt;
 use std::{
@@ -46,6 +46,7 @@ pub(super) async fn run(
     settings: &CallSettings,
 ) -> Result<CallOutcome, ExecuteToolError> {
     let time = settings.time_for(&call.tool, command.timeout);
+    let caller = Watched { caller: command.caller.as_ref(), bus: &ports.events, call };
     let context = CallContext {
         id: call.id,
         principal: &command.principal,
@@ -54,7 +55,7 @@ pub(super) async fn run(
         grant,
         client: &command.client,
         answers,
-        caller: command.caller.as_ref(),
+        caller: &caller,
         outputs: ports.outputs.as_ref(),
         output_characters: settings.output_characters,
     };

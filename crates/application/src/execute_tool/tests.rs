@@ -1,6 +1,7 @@
 //! The path of a call from outside: what comes back, what was run, and what is on record.
 
 use super::{explain::ExplainCallQuery, *};
+use crate::event_bus::EventSubscription;
 use crate::list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageSize, ToolFilter};
 use async_trait::async_trait;
 use serde_json::json;
@@ -23,7 +24,7 @@ use toolstead_domain::{
         clock::Timestamp,
         output_store::{NoOutputs, OutputHandle, OutputStore, StoredContent, StoredOutput},
         rule_store::RuleStore,
-        tool_hook::HookVerdict,
+        tool_hook::{AfterCall, BeforeCall, EndedCall, HookVerdict},
         tool_provider::ToolProvider,
         tool_repository::StoreError,
     },
@@ -53,6 +54,7 @@ struct House {
     registry: Arc<ToolRegistry>,
     policy: Arc<PermissionPolicy>,
     open_calls: Arc<OpenCalls>,
+    events: Arc<EventBus>,
 }
 
 /// What differs from test to test.
@@ -93,16 +95,18 @@ impl Plan {
         let registry = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock.clone()).await.unwrap();
         registry.register(provider.clone()).await.unwrap();
         let open_calls = OpenCalls::new(8);
+        let events = EventBus::new(clock.clone());
         let ports = ExecuteToolPorts {
             approver: self.approver,
             log: log.clone(),
             clock,
             outputs: self.outputs,
             hooks: self.hooks,
+            events: events.clone(),
         };
         let permissions = Arc::new(PermissionBook::new(policy.clone(), self.store));
         let handler = ExecuteToolHandler::new(registry.clone(), permissions, ports, open_calls.clone(), self.settings);
-        House { handler, provider, log, registry, policy, open_calls }
+        House { handler, provider, log, registry, policy, open_calls, events }
     }
 }
 
@@ -574,9 +578,7 @@ async fn what_a_failed_call_leaves_is_bounded_as_well() {
     let fails = |message: String, partial: String| {
         ScriptedTool::named("half").ends_by(move |_| {
             let failure = ToolFailure::new(ErrorKind::Timeout, message.as_str());
-            Ending::Failure(
-                failure.with_partial(ToolResult::text(partial.as_str())),
-            )
+            Ending::Failure(failure.with_partial(ToolResult::text(partial.as_str())))
         })
     };
     for (message, partial, told) in [
@@ -603,19 +605,29 @@ impl ToolHook for Guard {
         "guard"
     }
 
-    async fn before(&self, call: &ToolCall) -> HookVerdict {
-        let rewritten = |arguments: Value| HookVerdict::Rewrite(arguments.as_object().unwrap().clone());
+    async fn before(&self, call: &ToolCall) -> BeforeCall {
+        let rewritten = |arguments: Value| BeforeCall::rewrite(arguments.as_object().unwrap().clone());
         match call.arguments.get("path").and_then(Value::as_str) {
-            Some("secret") => HookVerdict::Deny("not that one".into()),
+            Some("secret") => BeforeCall::deny("not that one"),
             Some("old") => rewritten(json!({"path": "new"})),
             Some("bad") => rewritten(json!({"path": 7})),
-            _ => HookVerdict::Continue,
+            Some("doubtful") => BeforeCall::ask("is that meant?"),
+            Some("later") => HookVerdict::Defer("after the release".into()).into(),
+            Some("panic") => panic!("a hook that panics"),
+            Some("context") => BeforeCall { context: vec!["mind the gap".into()], ..Default::default() },
+            _ => BeforeCall::go_on(),
         }
     }
 
-    async fn after(&self, execution: &ToolExecution, result: Option<&ToolResult>) {
-        assert_eq!(execution.outcome == Outcome::Succeeded, result.is_some());
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+        assert_eq!(ended.execution.outcome == Outcome::Succeeded, ended.result.is_some());
         self.0.fetch_add(1, Ordering::SeqCst);
+        match ended.call.and_then(|call| call.arguments.get("path")?.as_str()) {
+            Some("hide") => AfterCall { output: Some(ToolResult::text("hidden")), ..Default::default() },
+            Some("flood") => AfterCall { output: Some(ToolResult::text("x".repeat(40_000))), ..Default::default() },
+            Some("talk") => AfterCall { context: vec!["y".repeat(20_000).into()], ..Default::default() },
+            _ => AfterCall::default(),
+        }
     }
 }
 
@@ -629,6 +641,86 @@ async fn hooks_may_refuse_and_rewrite_and_hear_of_the_end() {
     assert_eq!(house.provider.calls()[0].arguments["path"], "new");
     assert!(house.call("read", json!({"path": "bad"})).await.starts_with("refused invalid_input"), "validated again");
     assert_eq!(guard.0.load(Ordering::SeqCst), 3);
+    let told = house.call("read", json!({"path": "later"})).await;
+    assert_eq!(told, "refused permission_denied: The hook `guard` put off the call: after the release");
+    let told = house.call("read", json!({"path": "panic"})).await;
+    assert_eq!(told, "refused permission_denied: The hook `guard` refused the call: it failed inside");
+}
+
+#[tokio::test]
+async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
+    let plan =
+        |rules, approver| Plan { hooks: vec![Arc::new(Guard::default())], rules, approver, ..Default::default() };
+    let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
+    for (rules, approver, expected) in [
+        (vec![], Arc::new(Unattended) as Arc<dyn Approver>, "Nobody can be asked here"),
+        (vec![], yes, "content"),
+        // Nobody is asked about what a rule denies.
+        (
+            vec![(Effect::Deny, "read(path:doubtful)")],
+            Arc::new(ScriptedApprover::answering([Approval::once("ada")])),
+            "the deny rule",
+        ),
+    ] {
+        let house = plan(rules, approver).house(provider()).await;
+        let told = house.call("read", json!({"path": "doubtful"})).await;
+        assert!(told.contains(expected), "{told}");
+        if expected == "content" {
+            let decision = house.only_row().decision.unwrap();
+            assert_eq!((decision.verdict.as_str(), decision.approved_by.as_deref()), ("ask", Some("ada")));
+            assert_eq!(decision.reason, "the hook `guard` wants somebody to be asked: is that meant?");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_hooks_say_reaches_the_model_and_a_changed_output_is_marked() {
+    let house = Plan { hooks: vec![Arc::new(Guard::default())], ..Default::default() }.house(provider()).await;
+    let told = house.call("read", json!({"path": "context"})).await;
+    assert_eq!(told, "content\n[the hook `guard` says: mind the gap]");
+    let plain = house.log.rows()[0].clone();
+    assert_eq!(house.call("read", json!({"path": "hide"})).await, "hidden");
+    let hidden = house.log.rows().into_iter().max_by_key(|row| row.id).unwrap();
+    assert_eq!(hidden.result_digest, plain.result_digest, "the digest is that of the first output");
+    assert!(hidden.decision.unwrap().reason.ends_with("; the hook `guard` changed the output"));
+    let told = house.call("read", json!({"path": "flood"})).await;
+    assert!(told.starts_with("[the output is withheld: the hook `guard` gave one of more than 30000"), "{told}");
+    let told = house.call("read", json!({"path": "talk"})).await;
+    assert!(told.len() < 10_200 && told.ends_with("ends here, after 10000 characters]"), "{}", told.len());
+}
+
+/// The kinds of events that were sent, and whether anything of `secret` is in them.
+fn heard(watch: &mut EventSubscription) -> Vec<String> {
+    let mut kinds = Vec::new();
+    while let Some(heard) = watch.waiting() {
+        let json = heard.to_json();
+        assert!(!json.to_string().contains("hunter2"), "{json}");
+        assert!(json["principal"].is_string() && json["session"].is_string() && json["call"].is_string(), "{json}");
+        kinds.push(json["type"].as_str().unwrap().to_owned());
+    }
+    kinds
+}
+
+#[tokio::test]
+async fn those_who_watch_hear_of_each_step_of_a_call_in_order_and_of_no_secret() {
+    let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
+    let approver: Arc<dyn Approver> = yes;
+    let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Guard::default())];
+    let secret = ScriptedTool::of(tool_with_schema("login", json!({"type": "object"})))
+        .answers(ToolResult::text("welcome, hunter2"));
+    let house = Plan { hooks, approver, ..Default::default() }.house(provider().with(secret)).await;
+    let mut watch = house.events.subscribe();
+    house.call("login", json!({"password": "hunter2"})).await;
+    assert_eq!(heard(&mut watch), ["tool_call_started", "tool_call_completed"]);
+    house.call("read", json!({"path": "doubtful"})).await;
+    assert_eq!(
+        heard(&mut watch),
+        ["permission_requested", "permission_resolved", "tool_call_started", "tool_call_completed"]
+    );
+    house.call("read", json!({"path": "secret"})).await;
+    assert_eq!(heard(&mut watch), ["tool_call_denied"]);
+    house.call("nothing", json!({})).await;
+    assert_eq!(heard(&mut watch), ["tool_call_failed"]);
 }
 
 #[tokio::test]

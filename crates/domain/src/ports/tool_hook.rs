@@ -3,27 +3,135 @@
 use crate::{tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use std::time::Duration;
 
-/// What a hook says before a call.
-#[derive(Debug, Clone, PartialEq)]
+/// What a hook decides before a call, from lenient to strict: the strictest of several wins.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum HookVerdict {
     /// Nothing to say; rules and defaults decide.
+    #[default]
     Continue,
-    /// Go on with these arguments, which are validated again.
-    Rewrite(Map<String, Value>),
+    /// Have somebody asked, whatever rules and defaults say, for this reason.
+    Ask(String),
+    /// Not now: refuse the call, so that somebody outside can settle it first.
+    Defer(String),
     /// Refuse the call, with the reason for the model.
     Deny(String),
 }
 
-/// A hook. It may refuse and rewrite; it never allows what a rule denies.
+/// What a hook wants the model to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookContext {
+    /// Who says it, where one hook speaks for several.
+    pub by: Option<String>,
+    /// What.
+    pub text: String,
+}
+
+impl<T: Into<String>> From<T> for HookContext {
+    fn from(text: T) -> Self {
+        Self { by: None, text: text.into() }
+    }
+}
+
+/// What a hook says before a call.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct BeforeCall {
+    /// Whether it may go on.
+    pub verdict: HookVerdict,
+    /// Who decided that, where one hook speaks for several.
+    pub by: Option<String>,
+    /// Other arguments, under their canonical names. They are validated again, and judged in place of the first ones.
+    pub arguments: Option<Map<String, Value>>,
+    /// For the model, beside the result.
+    pub context: Vec<HookContext>,
+    /// For the person at the client.
+    pub messages: Vec<String>,
+}
+
+impl BeforeCall {
+    /// Nothing.
+    pub fn go_on() -> Self {
+        Self::default()
+    }
+
+    /// Refuse the call, with the reason for the model.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        HookVerdict::Deny(reason.into()).into()
+    }
+
+    /// Have somebody asked, for this reason.
+    pub fn ask(reason: impl Into<String>) -> Self {
+        HookVerdict::Ask(reason.into()).into()
+    }
+
+    /// Go on with these arguments.
+    pub fn rewrite(arguments: Map<String, Value>) -> Self {
+        Self { arguments: Some(arguments), ..Self::default() }
+    }
+}
+
+impl From<HookVerdict> for BeforeCall {
+    fn from(verdict: HookVerdict) -> Self {
+        Self { verdict, ..Self::default() }
+    }
+}
+
+/// A call that is over.
+#[derive(Debug, Clone, Copy)]
+pub struct EndedCall<'a> {
+    /// The call as it was made; `None` where it did not get as far as that.
+    pub call: Option<&'a ToolCall>,
+    /// The row that will be recorded. It is what says whether the call ran.
+    pub execution: &'a ToolExecution,
+    /// What it answered.
+    pub result: Option<&'a ToolResult>,
+}
+
+/// What a hook says after a call. Nothing of it changes what happened.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AfterCall {
+    /// What the model gets in place of the result. The audit trail keeps the digest of the first one.
+    pub output: Option<ToolResult>,
+    /// Who changed it, where one hook speaks for several.
+    pub by: Option<String>,
+    /// For the model, beside the result.
+    pub context: Vec<HookContext>,
+    /// For the person at the client.
+    pub messages: Vec<String>,
+}
+
+/// How long a hook is waited for. One that is late before a call refuses it; one that is late after it is passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HookPatience {
+    /// Before a call.
+    pub before: Duration,
+    /// After it.
+    pub after: Duration,
+}
+
+impl Default for HookPatience {
+    fn default() -> Self {
+        Self { before: Duration::from_secs(60), after: Duration::from_secs(2) }
+    }
+}
+
+/// A hook. It may refuse, have somebody asked, and rewrite; it never allows what a rule denies or asks about.
+///
+/// Dropping a future of it ends what it does.
 #[async_trait]
 pub trait ToolHook: Send + Sync {
     /// The hook's name, for refusals and the audit trail.
     fn name(&self) -> &str;
 
-    /// Before the accesses of a call are known and judged.
-    async fn before(&self, call: &ToolCall) -> HookVerdict;
+    /// How long it is waited for.
+    fn patience(&self) -> HookPatience {
+        HookPatience::default()
+    }
 
-    /// After a call, with what it answered and the row that will be recorded.
-    async fn after(&self, execution: &ToolExecution, result: Option<&ToolResult>);
+    /// Before the accesses of a call are known and judged.
+    async fn before(&self, call: &ToolCall) -> BeforeCall;
+
+    /// After a call, whether or not it ran, and before its row is recorded.
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCall;
 }

@@ -391,6 +391,8 @@ fn perform(steps: &mut [Step<'_>], recording: &Recording) -> Result<(), ToolFail
         step.after = after;
         step.written = step.written.map(|_| written);
         step.unsafe_because = unsynced.map(|error| error.to_string());
+        let (old, new) = (step.old.as_deref().unwrap_or_default(), step.new.as_deref().unwrap_or_default());
+        recording.tell(&step.target.path().real, step.before, step.after, (old, new));
     }
     steps.iter().for_each(|step| recording.wrote(&step.target.path().real, step.after));
     Ok(())

@@ -48,9 +48,29 @@ pub(super) fn changed_lines(old: &str, new: &str) -> Vec<Range<usize>> {
     places.map(|op| op.new_range().start..op.new_range().end.max(op.new_range().start + 1)).collect()
 }
 
+/// How many lines of the second text are new, and how many of the first one are gone; `None` where one of them is no
+/// UTF-8, or they are too large to be compared.
+pub(super) fn line_counts(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
+    if old.len() + new.len() > MAX_COMPARED_BYTES {
+        return None;
+    }
+    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
+    let (old, new) = (lines(old), lines(new));
+    let diff = TextDiff::configure().timeout(TIME_TO_COMPARE).diff_slices(&old, &new);
+    let differing = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
+    Some(differing.fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_came_and_went_are_counted() {
+        assert_eq!(line_counts(b"a\nb\nc\n", b"a\nB\nC\nc\n"), Some((2, 1)));
+        assert_eq!(line_counts(b"", b"a\nb"), Some((2, 0)));
+        assert_eq!(line_counts(b"\xff", b"a"), None);
+    }
 
     #[test]
     fn a_change_is_shown_with_its_surroundings() {

@@ -14,6 +14,7 @@ use toolstead_domain::{
     ports::{
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
+        event_sink::{EventSink, NoEvents},
     },
     tool_failure::ToolFailure,
 };
@@ -31,6 +32,8 @@ pub struct World {
     pub limits: FileLimits,
     /// Where file changes are kept, so that they can be undone.
     pub journal: Arc<dyn ChangeJournal>,
+    /// Tells what happens to those who watch.
+    pub events: Arc<dyn EventSink>,
     /// What each session has read.
     pub seen: Arc<SeenFiles>,
     /// What calls that take something back were judged by.
@@ -55,6 +58,7 @@ impl World {
             version,
             limits: FileLimits::default(),
             journal: Arc::new(NoJournal),
+            events: Arc::new(NoEvents),
             seen: Arc::default(),
             judged: Arc::default(),
             lines: Arc::default(),

@@ -10,6 +10,7 @@ use crate::{
         policy::check_tool_names,
         request::{Flags, Request},
     },
+    event_file::EventTarget,
     telemetry::Verbosity,
 };
 use clap::Args;
@@ -31,6 +32,9 @@ pub struct Global {
     /// A permission rule that allows something for this run; may be given several times
     #[arg(long, global = true, value_name = "RULE")]
     allow: Vec<String>,
+    /// Writes what happens as JSON lines to the end of this file; `-` is standard output
+    #[arg(long, global = true, value_name = "FILE|-")]
+    pub(super) events: Option<EventTarget>,
     /// Prints JSON
     #[arg(long, global = true)]
     pub(super) json: bool,
@@ -71,6 +75,8 @@ impl Global {
         let spellings = builtin::spellings();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
         if !self.quiet {
+            let hits = config.hooks.lint(&builtin::spellings_by_tool());
+            hits.iter().for_each(|hit| note(&format!("note: {hit}")));
             config.notes.iter().for_each(|problem| note(&format!("note: {problem}")));
         }
         Ok(config)
@@ -78,7 +84,7 @@ impl Global {
 
     /// Builds the application with these servers.
     pub(super) async fn compose(&self, servers: Servers) -> Result<Composition, Failed> {
-        Ok(App::builder(self.load()?).servers(servers).build().await?)
+        self.watched(App::builder(self.load()?).servers(servers).build().await?).await
     }
 
     /// Builds the application for questions about calls of these tools, with the servers that they need.
@@ -95,8 +101,20 @@ impl Global {
     pub(super) async fn compose_for_call(&self, tool: &str) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
-        let approver = TerminalApprover::of_process(config.approval_timeout);
-        Ok(App::builder(config).servers(servers).approver(approver).build().await?)
+        let approval_timeout = config.approval_timeout;
+        let builder = App::builder(config).servers(servers).approver(TerminalApprover::of_process(approval_timeout));
+        self.watched(builder.build().await?).await
+    }
+
+    /// The application, with `--events` obeyed.
+    pub(super) async fn watched(&self, mut composition: Composition) -> Result<Composition, Failed> {
+        if let Some(target) = &self.events
+            && let Err(error) = composition.write_events(target)
+        {
+            composition.close().await;
+            return Err(Failed::Usage(error.to_string()));
+        }
+        Ok(composition)
     }
 }
 
@@ -107,7 +125,7 @@ fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config)
 }
 
 /// A built-in tool needs no server, a tool with a server's name needs that one.
-fn needed_for(tool: &str, config: &Config) -> Servers {
+pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
     if builtin::spellings().contains(&tool) {
         return Servers::None;
     }

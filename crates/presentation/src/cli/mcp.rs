@@ -1,8 +1,13 @@
 //! `toolstead mcp`.
 
-use super::{Outcome, exit::Exit, global::Global};
+use super::{
+    Outcome,
+    exit::{Exit, Failed},
+    global::Global,
+};
 use crate::{
     composition_root::Servers,
+    event_file::EventTarget,
     mcp_server::stdio::{StdioSettings, process_streams::claim_process_streams, serve_stdio},
     shutdown::Shutdown,
 };
@@ -15,6 +20,10 @@ pub struct Mcp {}
 
 impl Mcp {
     pub(super) async fn run(self, global: &Global) -> Outcome {
+        if global.events == Some(EventTarget::Stdout) {
+            let message = "standard output carries MCP here: give `--events` a file";
+            return Err(Failed::Usage(message.into()));
+        }
         // Before anything else can print: from here on standard output carries the protocol alone.
         let streams = claim_process_streams()?;
         let mut shutdown = Shutdown::listen()?;

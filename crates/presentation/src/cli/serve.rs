@@ -58,7 +58,7 @@ impl Serve {
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
         })?;
-        let composition = crate::app::App::builder(config).build().await?;
+        let composition = self.global.watched(crate::app::App::builder(config).build().await?).await?;
         let settings = settings(&composition, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
         announce(server.address(), &token, &mut Output::new())?;

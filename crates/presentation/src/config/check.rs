@@ -335,7 +335,7 @@ fn name_fits(path: &[String]) -> Result<(), String> {
         [section, name] if section == "mcp_servers" => {
             ServerName::parse(name).map(drop).map_err(|error| format!("`{}`: {error}", written(path)))
         }
-        [section, name] if section == "tools" => {
+        [section, name] if section == "tools" || section == "hooks" => {
             ToolName::parse(name).map(drop).map_err(|error| format!("`{}`: {error}", written(path)))
         }
         _ => Ok(()),

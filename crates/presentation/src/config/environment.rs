@@ -16,6 +16,9 @@ pub const SERVER_TOKEN: &str = "TOOLSTEAD_SERVER_TOKEN";
 /// What is logged, in the syntax of `tracing_subscriber::EnvFilter`.
 pub const LOG: &str = "TOOLSTEAD_LOG";
 
+/// What hooks are told in their environment. A hook may call this program again, and these are no settings of it.
+const OF_HOOKS: &[&str] = &["TOOLSTEAD_PROJECT_DIR", "TOOLSTEAD_HOOK_EVENT", "TOOLSTEAD_SESSION_ID"];
+
 /// The variables, as a value. Those that are not UTF-8 are left out.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Environment {
@@ -83,7 +86,7 @@ impl Environment {
         let mut root = Vec::new();
         for (variable, value) in &self.variables {
             let Some(path) = variable.strip_prefix(PREFIX) else { continue };
-            if [SERVER_TOKEN, LOG].contains(&variable.as_str()) {
+            if [SERVER_TOKEN, LOG].contains(&variable.as_str()) || OF_HOOKS.contains(&variable.as_str()) {
                 continue;
             }
             let names: Vec<String> = path.split("__").map(str::to_lowercase).collect();

@@ -34,7 +34,7 @@ impl LayerKind {
     /// The kind in words.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::Foreign(_) => "another client's servers",
+            Self::Foreign(_) => "another client's file",
             Self::Administrator => "administrator",
             Self::User => "user",
             Self::Project => "project",
@@ -198,7 +198,7 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
 fn said(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> Option<(Option<Value>, Vec<Origin>)> {
     let of = |one: &Contribution| (Some(one.value.clone()), vec![one.origin.clone()]);
     match key.merging {
-        Merging::Highest | Merging::Launch => trusted.first().map(|highest| of(highest)),
+        Merging::Highest | Merging::Launch | Merging::Own => trusted.first().map(|highest| of(highest)),
         Merging::Capped => {
             let highest = trusted.first()?;
             let ceiling = trusted.iter().find(|one| one.kind == LayerKind::Administrator);

@@ -62,6 +62,8 @@ pub(super) enum Merging {
     Sum,
     /// Each layer works on what the one below it left.
     Steps,
+    /// Each layer says it of a thing of its own.
+    Own,
 }
 
 /// What a project file may do with a key before it is trusted.
@@ -115,7 +117,7 @@ const fn key(
     Key { path, kind, merging, untrusted, default, about }
 }
 
-use Merging::{Capped, Highest, Launch, Steps, Strictest, Sum};
+use Merging::{Capped, Highest, Launch, Own, Steps, Strictest, Sum};
 use Untrusted::{Counts, Narrows, Tightens, Waits};
 
 const DAY: u64 = 86_400;
@@ -183,6 +185,19 @@ pub(super) const KEYS: &[Key] = &[
     key(&["mcp_servers", "*", "required"], Kind::Boolean, Highest, Waits, Some("false"), "Without it, nothing starts."),
     key(&["mcp_servers", "*", "profile"], Kind::Word(&["guarded", "strict", "open"]), Highest, Waits, Some("\"guarded\""), "How a stdio server is confined: `guarded` sees the absolute paths among its arguments, a private home and the network; `strict` has no network and only declared roots; `open` is not confined. Kept and shown; nothing is confined by it yet."),
     key(&["mcp_servers", "*", "disabled"], Kind::Boolean, Highest, Tightens(Strictness::True), Some("false"), "Kept, and not started."),
+    key(&["hooks", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Settings files of Claude Code whose `hooks` run here. A file below a root counts once `toolstead config trust FILE` was said to its content."),
+    key(&["hooks", "timeout_seconds"], whole(3_600), Capped, Waits, Some("60"), "Time of a hook that names none of its own."),
+    key(&["hooks", "concurrency"], whole(256), Capped, Waits, Some("8"), "Hooks that run at once, over all calls."),
+    key(&["hooks", "*", "event"], Kind::Word(&["SessionStart", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure", "SessionEnd"]), Own, Waits, None, "When the hook runs. Layers that name a hook alike have a hook each."),
+    key(&["hooks", "*", "matcher"], Kind::Text, Own, Waits, None, "For which tools: a name or several between `|` or `,`, else a regular expression, not anchored. Default: all."),
+    key(&["hooks", "*", "if"], Kind::Text, Own, Waits, None, "For which of their calls: a permission rule."),
+    key(&["hooks", "*", "command"], Kind::Text, Own, Waits, None, "What runs: a line for the shell, or with `args` a program."),
+    key(&["hooks", "*", "args"], Kind::Texts, Own, Waits, None, "The arguments of the program, which is started without a shell then."),
+    key(&["hooks", "*", "env"], Kind::Map, Own, Waits, None, "Variables that it gets besides the usual ones. `${VAR}` and `${VAR:-default}` are expanded."),
+    key(&["hooks", "*", "timeout_seconds"], whole(3_600), Own, Waits, None, "How long it may take. Default: `hooks.timeout_seconds`."),
+    key(&["hooks", "*", "gate"], Kind::Boolean, Own, Waits, None, "Whether a call goes on only if the hook says so. For `PreToolUse`."),
+    key(&["hooks", "*", "on_error"], Kind::Word(&["allow", "ask", "deny"]), Own, Waits, None, "What follows when it breaks before a call. Default: `allow`, for a gate `deny`."),
+    key(&["hooks", "*", "background"], Kind::Boolean, Own, Waits, None, "Whether it is not waited for; what it answers does not count then."),
     key(&["database", "url"], Kind::Database, Highest, Waits, None, "Where tools and the audit trail are kept: `sqlite://PATH`. Default: `toolstead.db` in the data folder."),
     key(&["audit", "arguments"], Kind::Word(&["redacted", "full", "none"]), Highest, Waits, Some("\"redacted\""), "What the audit trail keeps of arguments, beside their digest."),
     key(&["audit", "power_safe"], Kind::Boolean, Highest, Waits, Some("false"), "Rows survive a power cut, not only a kill; every call waits longer."),
@@ -292,6 +307,7 @@ impl Merging {
             Self::Strictest(_) => "the strictest",
             Self::Sum => "add up",
             Self::Steps => "one after the other",
+            Self::Own => "each its own",
         }
     }
 }

@@ -4,6 +4,7 @@
 mod call_response;
 mod changes_stream;
 mod endpoint;
+mod event_feed;
 mod event_stream;
 mod gate;
 mod mirrored_headers;
@@ -50,7 +51,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Serves the application on a listener that is bound already: `/mcp` for MCP, `/healthz` (it runs) and `/readyz`
+    /// Serves the application on a listener that is bound already: `/mcp` for MCP, `/events` for
+    /// what happens, `/healthz` (it runs) and `/readyz`
     /// (the providers have listed their tools, and it does not shut down).
     ///
     /// # Errors

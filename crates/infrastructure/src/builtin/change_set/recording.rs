@@ -3,15 +3,18 @@
 use crate::builtin::{
     run::Run,
     seen_files::{SeenFiles, Viewer},
+    unified_diff::line_counts,
 };
 use std::{path::Path, sync::Arc};
 use tokio::runtime::Handle;
 use toolstead_domain::{
     content_digest::ContentDigest,
     error_kind::ErrorKind,
+    event::{EventKind, EventOrigin, FileChangeKind},
     ports::{
         change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
         clock::Timestamp,
+        event_sink::EventSink,
     },
     tool_call::CallId,
     tool_failure::ToolFailure,
@@ -22,6 +25,7 @@ use uuid::Uuid;
 #[derive(Clone)]
 pub(in crate::builtin) struct Recording {
     journal: Arc<dyn ChangeJournal>,
+    events: Arc<dyn EventSink>,
     seen: Arc<SeenFiles>,
     viewer: Viewer,
     call: CallId,
@@ -37,6 +41,7 @@ impl Recording {
     pub(in crate::builtin) fn of(run: &Run<'_>) -> Self {
         Self {
             journal: run.world.journal.clone(),
+            events: run.world.events.clone(),
             seen: run.world.seen.clone(),
             viewer: run.viewer(),
             call: run.context.id,
@@ -112,6 +117,37 @@ impl Recording {
             changes,
             reverts,
         }
+    }
+
+    /// Tells those who watch what happened to a file that held the first bytes and holds the second.
+    pub(in crate::builtin) fn tell(
+        &self,
+        real: &Path,
+        before: Option<FileState>,
+        after: Option<FileState>,
+        (old, new): (&[u8], &[u8]),
+    ) {
+        if !self.events.is_watched() {
+            return;
+        }
+        let change = match (before, after) {
+            (None, _) => FileChangeKind::Created,
+            (Some(_), Some(_)) => FileChangeKind::Modified,
+            (Some(_), None) => FileChangeKind::Deleted,
+        };
+        let lines = line_counts(old, new);
+        let origin = EventOrigin {
+            principal: Some(self.viewer.principal.clone()),
+            session: Some(self.viewer.session.as_str().into()),
+            call: Some(self.call),
+        };
+        let kind = EventKind::FileChanged {
+            path: real.to_owned(),
+            change,
+            lines_added: lines.map(|(added, _)| added),
+            lines_removed: lines.map(|(_, removed)| removed),
+        };
+        self.events.send(origin, kind);
     }
 
     /// The session knows what it wrote.

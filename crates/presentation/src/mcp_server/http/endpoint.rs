@@ -4,11 +4,12 @@ mod legacy;
 mod modern;
 
 use super::{
+    event_feed::event_feed,
     gate::{Gate, TokenHolder},
     mirrored_headers::MirroredHeaders,
     negotiation::{Accept, is_json},
     request_body,
-    response::{Body, accepted, json, method_not_allowed, text},
+    response::{Body, accepted, json, live_events, method_not_allowed, text},
     sessions::Sessions,
     settings::HttpSettings,
 };
@@ -77,6 +78,7 @@ impl Endpoint {
     pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         match request.uri().path() {
             "/mcp" => self.mcp(request).await,
+            "/events" => self.events(&request.into_parts().0),
             "/healthz" => text(StatusCode::OK, "alive\n"),
             "/readyz" if self.is_draining() => text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
             "/readyz" if !self.server.is_settled() => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
@@ -98,6 +100,22 @@ impl Endpoint {
 
     fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
+    }
+
+    /// What happens from now on, as far as it belongs to the holder of the token.
+    fn events(&self, head: &Parts) -> Response<Body> {
+        let holder = match self.gate.admit(head) {
+            Ok(holder) => holder,
+            Err(refusal) => return refusal,
+        };
+        if head.method != Method::GET {
+            return method_not_allowed("GET");
+        }
+        if self.is_draining() {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");
+        }
+        let events = self.server.app.events.subscribe_as(holder.principal.clone());
+        live_events(event_feed(events, self.settings.keep_alive, self.ending.clone()))
     }
 
     async fn mcp(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {

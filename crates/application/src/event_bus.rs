@@ -1,0 +1,174 @@
+//! The one stream of events, and who watches it.
+
+use std::sync::Arc;
+use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
+use toolstead_domain::{
+    event::{Event, EventKind, EventOrigin},
+    ports::{clock::Clock, event_sink::EventSink},
+    principal::Principal,
+};
+use uuid::Uuid;
+
+/// So many events wait for a slow watcher before it loses the oldest ones.
+const KEPT_EVENTS: usize = 1024;
+
+/// Hands every event to everybody who watches. Sending costs a look at a counter where nobody does, and never waits.
+pub struct EventBus {
+    sender: broadcast::Sender<Arc<Event>>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What a watcher hears.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// An event.
+    Event(Arc<Event>),
+    /// The watcher was slow: so many events, of all principals, are gone.
+    Lost(u64),
+}
+
+/// A watcher's place in the stream. Dropping it ends the watch.
+#[derive(Debug)]
+pub struct EventSubscription {
+    receiver: broadcast::Receiver<Arc<Event>>,
+    /// Whose events are heard, beside those that are nobody's; `None`: everybody's.
+    principal: Option<Principal>,
+}
+
+impl EventBus {
+    /// A stream without watchers.
+    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self { sender: broadcast::Sender::new(KEPT_EVENTS), clock })
+    }
+
+    /// Watches everything from now on.
+    pub fn subscribe(&self) -> EventSubscription {
+        EventSubscription { receiver: self.sender.subscribe(), principal: None }
+    }
+
+    /// Watches what belongs to the principal, and what belongs to nobody.
+    pub fn subscribe_as(&self, principal: Principal) -> EventSubscription {
+        EventSubscription { receiver: self.sender.subscribe(), principal: Some(principal) }
+    }
+}
+
+impl EventSink for EventBus {
+    fn is_watched(&self) -> bool {
+        self.sender.receiver_count() > 0
+    }
+
+    fn send(&self, origin: EventOrigin, kind: EventKind) {
+        if self.is_watched() {
+            let event = Event { id: Uuid::now_v7(), at: self.clock.now(), origin, kind };
+            // Fails only where the last watcher went away meanwhile.
+            let _ = self.sender.send(Arc::new(event));
+        }
+    }
+}
+
+impl EventSubscription {
+    /// The next event; `None` once there is no stream any more.
+    pub async fn next(&mut self) -> Option<Heard> {
+        loop {
+            match self.receiver.recv().await {
+                Ok(event) if self.hears(&event) => return Some(Heard::Event(event)),
+                Ok(_) => {}
+                Err(RecvError::Lagged(lost)) => return Some(Heard::Lost(lost)),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// What has been sent and was not heard yet; `None` where nothing is left for now.
+    pub fn waiting(&mut self) -> Option<Heard> {
+        loop {
+            match self.receiver.try_recv() {
+                Ok(event) if self.hears(&event) => return Some(Heard::Event(event)),
+                Ok(_) => {}
+                Err(TryRecvError::Lagged(lost)) => return Some(Heard::Lost(lost)),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
+            }
+        }
+    }
+
+    fn hears(&self, event: &Event) -> bool {
+        match (&self.principal, &event.origin.principal) {
+            (Some(mine), Some(whose)) => mine == whose,
+            (None, _) | (_, None) => true,
+        }
+    }
+}
+
+impl Heard {
+    /// One JSON object: the event, or `{"type": "lost", "events": N}`.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Event(event) => event.to_json(),
+            Self::Lost(events) => serde_json::json!({"type": "lost", "events": events}),
+        }
+    }
+}
+
+impl std::fmt::Debug for EventBus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventBus").field("watchers", &self.sender.receiver_count()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::{ports::clock::Timestamp, testing::fixed_clock::FixedClock};
+
+    fn bus() -> Arc<EventBus> {
+        EventBus::new(Arc::new(FixedClock::at(Timestamp(7))))
+    }
+
+    fn task(number: usize) -> EventKind {
+        EventKind::TaskStarted { task: number.to_string(), title: "t".into() }
+    }
+
+    fn of(principal: &Principal) -> EventOrigin {
+        EventOrigin { principal: Some(principal.clone()), ..Default::default() }
+    }
+
+    #[test]
+    fn without_a_watcher_nothing_is_made_and_nothing_is_kept() {
+        let bus = bus();
+        assert!(!bus.is_watched());
+        bus.send(EventOrigin::default(), task(1));
+        let mut watch = bus.subscribe();
+        assert!(bus.is_watched());
+        assert_eq!(watch.waiting(), None);
+        drop(watch);
+        assert!(!bus.is_watched());
+    }
+
+    #[tokio::test]
+    async fn a_slow_watcher_is_told_how_many_events_it_lost_and_holds_up_nobody() {
+        let bus = bus();
+        let mut slow = bus.subscribe();
+        for number in 0..KEPT_EVENTS + 5 {
+            bus.send(EventOrigin::default(), task(number));
+        }
+        assert_eq!(slow.next().await, Some(Heard::Lost(5)));
+        let Some(Heard::Event(event)) = slow.next().await else { panic!("the oldest that is left") };
+        assert_eq!(event.kind, task(5));
+        assert_eq!(Heard::Lost(5).to_json(), serde_json::json!({"type": "lost", "events": 5}));
+    }
+
+    #[test]
+    fn a_watcher_of_one_principal_hears_its_own_events_and_those_of_nobody() {
+        let bus = bus();
+        let (mine, other) = (Principal::token("mine"), Principal::token("other"));
+        let mut watch = bus.subscribe_as(mine.clone());
+        bus.send(of(&other), task(1));
+        bus.send(of(&mine), task(2));
+        bus.send(EventOrigin::default(), task(3));
+        let mut heard = Vec::new();
+        while let Some(Heard::Event(event)) = watch.waiting() {
+            heard.push(event.kind.clone());
+        }
+        assert_eq!(heard, [task(2), task(3)]);
+    }
+}

@@ -1,0 +1,111 @@
+//! What the path of a call tells those who watch.
+
+use super::ExecuteToolError;
+use crate::event_bus::EventBus;
+use async_trait::async_trait;
+use toolstead_domain::{
+    access::Access,
+    error_kind::ErrorKind,
+    event::{EventKind, EventOrigin},
+    permission::decision::{Decision, Verdict},
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        clock::Timestamp,
+        event_sink::EventSink,
+    },
+    tool_call::ToolCall,
+    tool_execution::{Outcome, ToolExecution},
+};
+
+/// Somebody is to be asked.
+pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, accesses: &[Access], decision: &Decision) {
+    if decision.verdict == Verdict::Ask && bus.is_watched() {
+        let accesses = accesses.iter().map(ToString::to_string).collect();
+        let kind = EventKind::PermissionRequested { tool: tool(call), reason: decision.reason(), accesses };
+        bus.send(of(call), kind);
+    }
+}
+
+/// The question is over.
+pub(super) fn permission_resolved<T>(
+    bus: &EventBus,
+    call: &ToolCall,
+    decision: &Decision,
+    answer: &Result<T, ExecuteToolError>,
+) {
+    if decision.verdict == Verdict::Ask && bus.is_watched() {
+        bus.send(of(call), EventKind::PermissionResolved { tool: tool(call), granted: answer.is_ok() });
+    }
+}
+
+/// The call is about to run. `row` makes the row as it is now, with the arguments that may be seen.
+pub(super) fn started(bus: &EventBus, call: &ToolCall, row: impl FnOnce() -> ToolExecution) {
+    if bus.is_watched() {
+        bus.send(of(call), EventKind::ToolCallStarted { tool: tool(call), arguments: row().arguments });
+    }
+}
+
+/// The call is over, and this is its row.
+pub(super) fn ended(bus: &EventBus, origin: EventOrigin, row: &ToolExecution) {
+    if !bus.is_watched() {
+        return;
+    }
+    let tool = row.tool.clone();
+    let duration = row.ended.unwrap_or(Timestamp(0)).since(row.started);
+    let kind = match &row.outcome {
+        Outcome::Succeeded => EventKind::ToolCallCompleted { tool, duration, result_bytes: row.result_bytes },
+        Outcome::InputRequired => EventKind::ToolCallSuspended { tool },
+        Outcome::Refused(ErrorKind::PermissionDenied | ErrorKind::ApprovalTimeout, reason) => {
+            EventKind::ToolCallDenied { tool, reason: reason.clone() }
+        }
+        Outcome::Failed(error, message) | Outcome::Refused(error, message) => {
+            EventKind::ToolCallFailed { tool, error: *error, message: message.clone(), duration }
+        }
+        Outcome::Cancelled(reason) => EventKind::ToolCallFailed {
+            tool,
+            error: row.outcome.error_kind().unwrap_or(ErrorKind::Cancelled),
+            message: format!("cancelled ({})", reason.as_str()),
+            duration,
+        },
+        Outcome::Running | Outcome::Interrupted => return,
+    };
+    bus.send(origin, kind);
+}
+
+/// The way back to the client, with progress told to those who watch as well.
+pub(super) struct Watched<'a> {
+    pub(super) caller: &'a dyn Caller,
+    pub(super) bus: &'a EventBus,
+    pub(super) call: &'a ToolCall,
+}
+
+#[async_trait]
+impl Caller for Watched<'_> {
+    fn wants_progress(&self) -> bool {
+        self.caller.wants_progress() || self.bus.is_watched()
+    }
+
+    fn progress(&self, progress: Progress) {
+        if self.bus.is_watched() {
+            let Progress { progress, total, message } = progress.clone();
+            self.bus.send(of(self.call), EventKind::ToolCallProgress { progress, total, message });
+        }
+        self.caller.progress(progress);
+    }
+
+    fn log(&self, message: LogMessage) {
+        self.caller.log(message);
+    }
+
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        self.caller.ask(request).await
+    }
+}
+
+fn of(call: &ToolCall) -> EventOrigin {
+    EventOrigin::call(&call.principal, &call.session, call.id)
+}
+
+fn tool(call: &ToolCall) -> String {
+    call.tool.name().to_string()
+}

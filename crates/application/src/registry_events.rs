@@ -1,0 +1,37 @@
+//! Tells those who watch when the set of tools, or a provider's state, is another one.
+
+use crate::{event_bus::EventBus, tool_registry::ToolRegistry};
+use std::{collections::BTreeMap, sync::Arc};
+use toolstead_domain::{
+    event::{EventKind, EventOrigin},
+    ports::event_sink::EventSink,
+};
+
+/// Watches the registry until it is gone.
+pub fn tell(registry: &Arc<ToolRegistry>, bus: Arc<EventBus>) -> impl Future<Output = ()> + Send + use<> {
+    let mut news = registry.news();
+    let mut version = registry.snapshot().version();
+    let mut states = states(registry);
+    let registry = Arc::downgrade(registry);
+    async move {
+        while news.changed().await.is_ok() {
+            let Some(registry) = registry.upgrade() else { return };
+            let now = self::states(&registry);
+            for (server, state) in now.iter().filter(|(server, state)| states.get(*server) != Some(*state)) {
+                let kind = EventKind::McpServerState { server: server.clone(), state };
+                bus.send(EventOrigin::default(), kind);
+            }
+            states = now;
+            let snapshot = registry.snapshot();
+            if snapshot.version() != version {
+                version = snapshot.version();
+                let kind = EventKind::RegistryChanged { version, tools: snapshot.tools().len() };
+                bus.send(EventOrigin::default(), kind);
+            }
+        }
+    }
+}
+
+fn states(registry: &ToolRegistry) -> BTreeMap<String, &'static str> {
+    registry.providers().into_iter().map(|status| (status.name, status.state.label())).collect()
+}

@@ -1,0 +1,250 @@
+//! What happens, for those who watch: consoles, logs, programs.
+
+use crate::{error_kind::ErrorKind, ports::clock::Timestamp, principal::Principal, tool_call::CallId};
+use serde_json::{Map, Value, json};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use uuid::Uuid;
+
+/// One thing that happened. Arguments in it are redacted as in the audit trail, and outputs are not in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Names this event; a version 7 UUID.
+    pub id: Uuid,
+    /// When.
+    pub at: Timestamp,
+    /// To what it belongs.
+    pub origin: EventOrigin,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// To what an event belongs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventOrigin {
+    /// Whose call or task it is; `None` for what happens to the runtime as a whole.
+    pub principal: Option<Principal>,
+    /// In which session.
+    pub session: Option<Arc<str>>,
+    /// The call.
+    pub call: Option<CallId>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventKind {
+    /// A call is about to run: it is permitted.
+    ToolCallStarted {
+        /// The tool's canonical name.
+        tool: String,
+        /// As the audit trail keeps them.
+        arguments: Value,
+    },
+    /// A call that runs tells how far it is.
+    ToolCallProgress {
+        /// Rises.
+        progress: f64,
+        /// Where it ends, if that is known.
+        total: Option<f64>,
+        /// What happens, for people.
+        message: Option<String>,
+    },
+    /// A call answered.
+    ToolCallCompleted {
+        /// The tool's canonical name.
+        tool: String,
+        /// From its coming to its end.
+        duration: Duration,
+        /// Bytes of the result on the wire.
+        result_bytes: u64,
+    },
+    /// A call waits for input of its client, which comes with a retry.
+    ToolCallSuspended {
+        /// The tool's canonical name.
+        tool: String,
+    },
+    /// A call failed, was taken back, or never could be made.
+    ToolCallFailed {
+        /// The tool's canonical name, or the name as it was called.
+        tool: String,
+        /// The kind of the failure.
+        error: ErrorKind,
+        /// In words.
+        message: String,
+        /// From its coming to its end.
+        duration: Duration,
+    },
+    /// A call was not permitted, and did not run.
+    ToolCallDenied {
+        /// The tool's canonical name.
+        tool: String,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody is asked whether a call may run.
+    PermissionRequested {
+        /// The tool's canonical name.
+        tool: String,
+        /// Why it is asked.
+        reason: String,
+        /// What the call would touch.
+        accesses: Vec<String>,
+    },
+    /// The question is answered, or nobody answers it.
+    PermissionResolved {
+        /// The tool's canonical name.
+        tool: String,
+        /// Whether the call may run.
+        granted: bool,
+    },
+    /// A tool changed a file.
+    FileChanged {
+        /// The real path.
+        path: PathBuf,
+        /// How.
+        change: FileChangeKind,
+        /// Lines that are new; `None` where they are not counted: no text, or too large.
+        lines_added: Option<usize>,
+        /// Lines that are gone, likewise.
+        lines_removed: Option<usize>,
+    },
+    /// Work began that may outlive its call.
+    TaskStarted {
+        /// The task's id.
+        task: String,
+        /// What it is, for people.
+        title: String,
+    },
+    /// A task wrote something. The text itself is in the task's output.
+    TaskOutput {
+        /// The task's id.
+        task: String,
+        /// Bytes that were written since the last such event.
+        bytes: u64,
+    },
+    /// A task is over.
+    TaskFinished {
+        /// The task's id.
+        task: String,
+        /// How it ended, for people.
+        outcome: String,
+    },
+    /// An MCP server behind the runtime, or another provider, is in another state.
+    McpServerState {
+        /// Its name.
+        server: String,
+        /// The state as one word.
+        state: &'static str,
+    },
+    /// The set of tools is another one.
+    RegistryChanged {
+        /// Its version.
+        version: u64,
+        /// How many tools there are.
+        tools: usize,
+    },
+}
+
+/// How a file changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileChangeKind {
+    /// There was none.
+    Created,
+    /// Its content or its permission bits are others.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+impl FileChangeKind {
+    /// The kind as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl EventOrigin {
+    /// Of a call.
+    pub fn call(principal: &Principal, session: &Arc<str>, call: CallId) -> Self {
+        Self { principal: Some(principal.clone()), session: Some(session.clone()), call: Some(call) }
+    }
+}
+
+impl Event {
+    /// The event as one flat object: `type`, `id`, `time` (microseconds since 1970), `call`, `session`, `principal`, and
+    /// the members of its kind.
+    pub fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        let mut put = |name: &str, value: Value| {
+            if !value.is_null() {
+                object.insert(name.to_owned(), value);
+            }
+        };
+        put("type", self.kind.label().into());
+        put("id", self.id.to_string().into());
+        put("time", self.at.0.into());
+        put("principal", json!(self.origin.principal.as_ref().map(Principal::id)));
+        put("session", json!(self.origin.session.as_deref()));
+        put("call", json!(self.origin.call.map(|call| call.to_string())));
+        if let Value::Object(members) = self.kind.members() {
+            members.into_iter().for_each(|(name, value)| put(&name, value));
+        }
+        Value::Object(object)
+    }
+}
+
+impl EventKind {
+    /// The kind as one word.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::ToolCallStarted { .. } => "tool_call_started",
+            Self::ToolCallProgress { .. } => "tool_call_progress",
+            Self::ToolCallCompleted { .. } => "tool_call_completed",
+            Self::ToolCallSuspended { .. } => "tool_call_suspended",
+            Self::ToolCallFailed { .. } => "tool_call_failed",
+            Self::ToolCallDenied { .. } => "tool_call_denied",
+            Self::PermissionRequested { .. } => "permission_requested",
+            Self::PermissionResolved { .. } => "permission_resolved",
+            Self::FileChanged { .. } => "file_changed",
+            Self::TaskStarted { .. } => "task_started",
+            Self::TaskOutput { .. } => "task_output",
+            Self::TaskFinished { .. } => "task_finished",
+            Self::McpServerState { .. } => "mcp_server_state",
+            Self::RegistryChanged { .. } => "registry_changed",
+        }
+    }
+
+    fn members(&self) -> Value {
+        let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        match self {
+            Self::ToolCallStarted { tool, arguments } => json!({"tool": tool, "arguments": arguments}),
+            Self::ToolCallProgress { progress, total, message } => {
+                json!({"progress": progress, "total": total, "message": message})
+            }
+            Self::ToolCallCompleted { tool, duration, result_bytes } => {
+                json!({"tool": tool, "duration_ms": millis(duration), "result_bytes": result_bytes})
+            }
+            Self::ToolCallSuspended { tool } => json!({"tool": tool}),
+            Self::ToolCallFailed { tool, error, message, duration } => {
+                json!({"tool": tool, "error": error.as_str(), "message": message, "duration_ms": millis(duration)})
+            }
+            Self::ToolCallDenied { tool, reason } => json!({"tool": tool, "reason": reason}),
+            Self::PermissionRequested { tool, reason, accesses } => {
+                json!({"tool": tool, "reason": reason, "accesses": accesses})
+            }
+            Self::PermissionResolved { tool, granted } => json!({"tool": tool, "granted": granted}),
+            Self::FileChanged { path, change, lines_added, lines_removed } => json!({
+                "path": path.to_string_lossy(), "change": change.as_str(),
+                "lines_added": lines_added, "lines_removed": lines_removed,
+            }),
+            Self::TaskStarted { task, title } => json!({"task": task, "title": title}),
+            Self::TaskOutput { task, bytes } => json!({"task": task, "bytes": bytes}),
+            Self::TaskFinished { task, outcome } => json!({"task": task, "outcome": outcome}),
+            Self::McpServerState { server, state } => json!({"server": server, "state": state}),
+            Self::RegistryChanged { version, tools } => json!({"version": version, "tools": tools}),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! What a hook answered, out of its exit code and its outputs.
+
+use super::{
+    definition::HookEvent,
+    process::{End, Ran},
+    text::clean,
+};
+use crate::sandbox::launcher::Exit;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use toolstead_domain::{ports::tool_hook::HookVerdict, tool_result::ToolResult};
+
+/// What a hook answered.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answer {
+    /// What it decided; `None` where it left that open.
+    pub decision: Option<Decided>,
+    /// Other arguments, in the words that the hook was told.
+    pub updated_input: Option<Map<String, Value>>,
+    /// For the model.
+    pub context: Option<String>,
+    /// What the model is to get in place of the result.
+    pub updated_output: Option<Value>,
+    /// For the person.
+    pub message: Option<String>,
+    /// Why nothing of it can be used: it was not started, was late, crashed or answered nonsense.
+    pub fault: Option<String>,
+}
+
+/// What a hook decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decided {
+    /// It has nothing against it. No rule is skipped by that.
+    Allow,
+    /// Anything else.
+    Else(HookVerdict),
+}
+
+impl std::fmt::Display for Decided {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Allow => f.write_str("allow"),
+            Self::Else(HookVerdict::Continue) => f.write_str("nothing"),
+            Self::Else(HookVerdict::Ask(reason)) => write!(f, "ask: {reason}"),
+            Self::Else(HookVerdict::Defer(reason)) => write!(f, "defer: {reason}"),
+            Self::Else(HookVerdict::Deny(reason)) => write!(f, "deny: {reason}"),
+        }
+    }
+}
+
+/// The JSON that a hook may print. Members that nobody here knows are passed over.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    #[serde(rename = "continue")]
+    go_on: Option<bool>,
+    stop_reason: Option<String>,
+    system_message: Option<String>,
+    decision: Option<String>,
+    reason: Option<String>,
+    hook_specific_output: Option<Specific>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Specific {
+    hook_event_name: Option<String>,
+    permission_decision: Option<String>,
+    permission_decision_reason: Option<String>,
+    updated_input: Option<Map<String, Value>>,
+    additional_context: Option<String>,
+    updated_tool_output: Option<Value>,
+    #[serde(rename = "updatedMCPToolOutput")]
+    updated_mcp_tool_output: Option<Value>,
+    decision: Option<OfPermissionRequest>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfPermissionRequest {
+    behavior: String,
+    message: Option<String>,
+    updated_input: Option<Value>,
+}
+
+impl Answer {
+    /// What a run means at this moment.
+    pub(super) fn of(ran: &Ran, event: HookEvent) -> Self {
+        let code = match &ran.end {
+            End::NotStarted(reason) => return Self::fault(reason.clone()),
+            End::Late => return Self::fault("it did not answer in time".into()),
+            End::Exited(exit @ Exit::Signal(_)) => return Self::fault(exit.to_string()),
+            End::Exited(Exit::Code(code)) => *code,
+        };
+        let stdout = ran.stdout.text();
+        let stderr = clean(&ran.stderr.text());
+        let is_json = stdout.trim_start().starts_with('{');
+        let json = match is_json && !ran.stdout.is_cut {
+            true => serde_json::from_str::<Written>(&stdout).map_err(|error| error.to_string()),
+            false => Err(if is_json { "it is longer than 1 MiB".to_owned() } else { String::new() }),
+        };
+        match (code, json) {
+            (2, json) => Self::blocked(json.ok().map(|written| Self::read(written, event)), stderr),
+            (_, Ok(written)) => Self::read(written, event),
+            (0, Err(reason)) if is_json => Self::fault(format!("its answer is no JSON that is understood: {reason}")),
+            (0, Err(_)) => {
+                // Plain text is for the model at the beginning of a session, and for nobody at any other moment.
+                let context =
+                    (event == HookEvent::SessionStart).then(|| clean(&stdout)).filter(|text| !text.is_empty());
+                Self { context, ..Self::default() }
+            }
+            (code, Err(_)) => {
+                let said = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+                Self::fault(format!("it ended with code {code}{said}"))
+            }
+        }
+    }
+
+    /// Exit code 2: it is against it, whatever else it says.
+    fn blocked(said: Option<Self>, stderr: String) -> Self {
+        let mut answer = said.unwrap_or_default();
+        let reason = match answer.decision.take() {
+            Some(Decided::Else(HookVerdict::Deny(reason) | HookVerdict::Defer(reason) | HookVerdict::Ask(reason))) => {
+                Some(reason)
+            }
+            Some(Decided::Else(HookVerdict::Continue) | Decided::Allow) | None => None,
+        };
+        let reason = reason.filter(|reason| !reason.is_empty() && reason != NO_REASON).or(Some(stderr));
+        let reason = reason.filter(|reason| !reason.is_empty()).unwrap_or_else(|| NO_REASON.into());
+        answer.decision = Some(Decided::Else(HookVerdict::Deny(reason)));
+        answer.fault = None;
+        answer
+    }
+
+    fn read(written: Written, event: HookEvent) -> Self {
+        let specific = written.hook_specific_output.unwrap_or_default();
+        if let Some(other) = specific.hook_event_name.filter(|name| name != event.as_str()) {
+            return Self::fault(format!("it answers to `{}` and was asked about `{}`", clean(&other), event.as_str()));
+        }
+        let reason = |given: Option<String>| given.map(|text| clean(&text)).unwrap_or_else(|| NO_REASON.into());
+        let mut answer = Self {
+            updated_input: specific.updated_input,
+            context: specific.additional_context.map(|text| clean(&text)).filter(|text| !text.is_empty()),
+            updated_output: specific.updated_tool_output.or(specific.updated_mcp_tool_output),
+            message: written.system_message.map(|text| clean(&text)).filter(|text| !text.is_empty()),
+            ..Self::default()
+        };
+        if written.go_on == Some(false) {
+            answer.decision = Some(Decided::Else(HookVerdict::Deny(reason(written.stop_reason))));
+            return answer;
+        }
+        let words = (specific.permission_decision, specific.permission_decision_reason);
+        let (word, given) = match (words, specific.decision) {
+            ((Some(word), given), _) => (word, given.or(written.reason)),
+            ((None, _), Some(OfPermissionRequest { updated_input: Some(_), .. })) => {
+                return Self::fault("it wants to change the call while somebody is asked about it".into());
+            }
+            ((None, _), Some(request)) => (request.behavior, request.message),
+            ((None, _), None) => match written.decision {
+                Some(word) => (word, written.reason),
+                None => return answer,
+            },
+        };
+        answer.decision = Some(match word.as_str() {
+            "allow" | "approve" => Decided::Allow,
+            "ask" => Decided::Else(HookVerdict::Ask(reason(given))),
+            "defer" => Decided::Else(HookVerdict::Defer(reason(given))),
+            "deny" | "block" => Decided::Else(HookVerdict::Deny(reason(given))),
+            other => return Self::fault(format!("it decided `{}`, which is no decision", clean(other))),
+        });
+        answer
+    }
+
+    pub(super) fn fault(reason: String) -> Self {
+        Self { fault: Some(reason), ..Self::default() }
+    }
+
+    /// Its reason, where it is against something.
+    pub fn objection(&self) -> Option<&str> {
+        match &self.decision {
+            Some(Decided::Else(HookVerdict::Deny(reason))) => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+/// What stands in place of a reason.
+const NO_REASON: &str = "it gave no reason";
+
+/// What a hook gave in place of a result: text, content blocks, a whole result of MCP, or any other JSON as text.
+pub(super) fn as_result(value: Value) -> ToolResult {
+    match value {
+        Value::String(text) => ToolResult::text(text),
+        Value::Array(blocks) if !blocks.is_empty() && blocks.iter().all(|block| block["type"].is_string()) => {
+            ToolResult::of_blocks(blocks)
+        }
+        Value::Object(object) if object.get("content").is_some_and(Value::is_array) => {
+            let text = Value::Object(object.clone()).to_string();
+            ToolResult::from_upstream(Value::Object(object)).unwrap_or_else(|_| ToolResult::text(text))
+        }
+        other => ToolResult::text(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::process::Captured;
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn answer(event: HookEvent, end: End, stdout: &str, stderr: &str) -> Answer {
+        let captured = |text: &str| Captured { bytes: text.into(), is_cut: false };
+        let ran = Ran { end, stdout: captured(stdout), stderr: captured(stderr), took: Duration::ZERO };
+        Answer::of(&ran, event)
+    }
+
+    fn before(code: i32, stdout: &str, stderr: &str) -> Answer {
+        answer(HookEvent::PreToolUse, End::Exited(Exit::Code(code)), stdout, stderr)
+    }
+
+    fn specific(members: Value) -> String {
+        json!({"hookSpecificOutput": members}).to_string()
+    }
+
+    fn deny(reason: &str) -> Option<Decided> {
+        Some(Decided::Else(HookVerdict::Deny(reason.into())))
+    }
+
+    #[test]
+    fn exit_code_2_always_denies() {
+        let allow = specific(json!({"permissionDecision": "allow"}));
+        assert_eq!(before(2, "", "no\u{1b}[1m way\n").decision, deny("no way"));
+        assert_eq!(before(2, "", "").decision, deny(NO_REASON));
+        assert_eq!(before(2, &allow, "stop").decision, deny("stop"));
+        assert_eq!(before(2, "{nonsense", "").decision, deny(NO_REASON));
+        let said = specific(json!({"permissionDecision": "deny", "permissionDecisionReason": "json"}));
+        assert_eq!(before(2, &said, "stderr").decision, deny("json"));
+        assert_eq!(before(2, &specific(json!({"permissionDecision": "hm"})), "").decision, deny(NO_REASON));
+    }
+
+    #[test]
+    fn json_decides_whatever_the_other_codes_are() {
+        for code in [0, 1, 3] {
+            let said = |members| before(code, &specific(members), "").decision;
+            assert_eq!(said(json!({"permissionDecision": "allow"})), Some(Decided::Allow));
+            assert_eq!(
+                said(json!({"permissionDecision": "ask", "permissionDecisionReason": "why"})),
+                Some(Decided::Else(HookVerdict::Ask("why".into())))
+            );
+            assert_eq!(
+                said(json!({"permissionDecision": "defer"})),
+                Some(Decided::Else(HookVerdict::Defer(NO_REASON.into())))
+            );
+            assert_eq!(said(json!({"permissionDecision": "deny"})), deny(NO_REASON));
+            assert_eq!(before(code, r#"{"decision": "block", "reason": "old"}"#, "").decision, deny("old"));
+            assert_eq!(before(code, r#"{"decision": "approve"}"#, "").decision, Some(Decided::Allow));
+            assert_eq!(before(code, r#"{"continue": false, "stopReason": "enough"}"#, "").decision, deny("enough"));
+            assert_eq!(before(code, "{}", ""), Answer::default());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_a_fault_and_no_answer() {
+        for (answer, told) in [
+            (before(1, "", "boom"), "it ended with code 1: boom"),
+            (before(127, "text", ""), "it ended with code 127"),
+            (before(0, "{nonsense", ""), "its answer is no JSON"),
+            (before(0, r#"{"continue": "yes"}"#, ""), "its answer is no JSON"),
+            (before(0, &specific(json!({"permissionDecision": "perhaps"})), ""), "it decided `perhaps`"),
+            (before(0, &specific(json!({"hookEventName": "Stop"})), ""), "it answers to `Stop`"),
+            (before(0, &specific(json!({"updatedInput": []})), ""), "its answer is no JSON"),
+            (answer(HookEvent::PreToolUse, End::Late, "", ""), "it did not answer in time"),
+            (answer(HookEvent::PreToolUse, End::Exited(Exit::Signal(9)), "", ""), "signal 9"),
+            (answer(HookEvent::PreToolUse, End::NotStarted("gone".into()), "", ""), "gone"),
+        ] {
+            assert!(answer.fault.as_ref().is_some_and(|fault| fault.contains(told)), "{answer:?}");
+            assert_eq!(answer.decision, None);
+        }
+        assert_eq!(before(0, "just talk", ""), Answer::default());
+    }
+
+    #[test]
+    fn everything_else_that_a_hook_says_is_taken() {
+        let said = json!({"systemMessage": "note", "suppressOutput": true, "hookSpecificOutput": {
+            "hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"a": 1},
+            "additionalContext": "mind", "unknown": 7}});
+        let answer = before(0, &said.to_string(), "");
+        assert_eq!((answer.message.as_deref(), answer.context.as_deref()), (Some("note"), Some("mind")));
+        assert_eq!(Value::Object(answer.updated_input.unwrap()), json!({"a": 1}));
+        let start = answer_of_session("hello\n");
+        assert_eq!(start.context.as_deref(), Some("hello"));
+    }
+
+    fn answer_of_session(stdout: &str) -> Answer {
+        answer(HookEvent::SessionStart, End::Exited(Exit::Code(0)), stdout, "")
+    }
+
+    #[test]
+    fn a_question_for_a_person_may_be_answered_and_not_be_changed() {
+        let asked = |decision: Value| {
+            let said = specific(json!({"hookEventName": "PermissionRequest", "decision": decision}));
+            answer(HookEvent::PermissionRequest, End::Exited(Exit::Code(0)), &said, "")
+        };
+        assert_eq!(asked(json!({"behavior": "allow"})).decision, Some(Decided::Allow));
+        assert_eq!(asked(json!({"behavior": "deny", "message": "no"})).decision, deny("no"));
+        assert!(asked(json!({"behavior": "allow", "updatedInput": {}})).fault.is_some());
+    }
+
+    #[test]
+    fn any_output_becomes_a_result() {
+        assert_eq!(as_result(json!("a")).joined_text(), "a");
+        assert_eq!(as_result(json!([{"type": "text", "text": "b"}])).joined_text(), "b");
+        assert_eq!(as_result(json!({"content": [{"type": "text", "text": "c"}]})).joined_text(), "c");
+        assert_eq!(as_result(json!({"d": 1})).joined_text(), r#"{"d":1}"#);
+    }
+}

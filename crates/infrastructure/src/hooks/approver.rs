@@ -1,0 +1,55 @@
+//! Hooks that hear of a question before a person does.
+
+use super::{answer::Decided, command_hooks::CommandHooks};
+use async_trait::async_trait;
+use std::sync::Arc;
+use toolstead_domain::{
+    access::AccessKind,
+    permission::decision::{Cause, Verdict},
+    ports::{
+        approver::{Approval, ApprovalRequest, Approver},
+        tool_hook::HookVerdict,
+    },
+};
+
+/// Asks the hooks of `PermissionRequest` first, then whoever is asked without them.
+///
+/// A hook may say no to anything. Its yes counts where only a default asks: what a rule or another hook wants a person to
+/// see, and what is sent to somebody, is for a person.
+pub struct HookedApprover {
+    hooks: Arc<CommandHooks>,
+    person: Arc<dyn Approver>,
+}
+
+impl HookedApprover {
+    /// The hooks before that person.
+    pub fn new(hooks: Arc<CommandHooks>, person: Arc<dyn Approver>) -> Self {
+        Self { hooks, person }
+    }
+}
+
+#[async_trait]
+impl Approver for HookedApprover {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+        match self.hooks.asked(request.call).await {
+            Some((hook, Decided::Else(HookVerdict::Deny(reason) | HookVerdict::Defer(reason)))) => {
+                Approval::Denied { by: format!("the hook `{hook}` ({reason})") }
+            }
+            Some((hook, Decided::Allow)) if is_for_a_default(&request) => Approval::once(format!("the hook `{hook}`")),
+            _ => self.person.ask(request).await,
+        }
+    }
+}
+
+fn is_for_a_default(request: &ApprovalRequest<'_>) -> bool {
+    let mut asking = request.decision.trace.iter().filter(|finding| finding.verdict == Verdict::Ask);
+    asking.all(|finding| matches!(finding.cause, Cause::Default(_)))
+        && matches!(request.decision.decisive.cause, Cause::Default(_))
+        && !request.accesses.iter().any(|access| access.kind() == AccessKind::Send)
+}
+
+impl std::fmt::Debug for HookedApprover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HookedApprover").field("hooks", &self.hooks).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,449 @@
+//! All configured hooks, as one hook of the path.
+
+use super::{
+    answer::{Answer, Decided, as_result},
+    definition::{HookDefinition, HookEvent, HookProgram, OnError},
+    input::{Occasion, input},
+    process::{self, End, Ran},
+    spelling::Spelling,
+    text::clean,
+};
+use crate::sandbox::launcher::{Input, LaunchSpec, Launcher};
+use async_trait::async_trait;
+use futures::future::join_all;
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use toolstead_domain::{
+    permission::policy::Mode,
+    ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookPatience, HookVerdict, ToolHook},
+    sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
+    tool_call::ToolCall,
+    tool_result::ToolResult,
+    workspace_roots::WorkspaceRoots,
+};
+
+/// Sessions that are remembered, so that each begins once. Older ones are forgotten.
+const MAX_SESSIONS: usize = 1_000;
+/// Hooks that run unattended at once.
+const MAX_IN_BACKGROUND: usize = 64;
+/// What the ends of all sessions may take together.
+const TIME_FOR_ENDS: Duration = Duration::from_secs(2);
+/// What the path waits beyond the last hook.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// What hooks have around them.
+#[derive(Debug, Clone)]
+pub struct HookSurroundings {
+    /// The folder that they start in, and that relative paths start from.
+    pub start: PathBuf,
+    /// The roots, for their `if`.
+    pub roots: WorkspaceRoots,
+    /// The permission mode, which they are told.
+    pub mode: Mode,
+    /// The environment that each gets, besides the variables of the contract.
+    pub environment: BTreeMap<String, String>,
+    /// The shell for those that are a line of it.
+    pub shell: String,
+    /// As many run at once.
+    pub concurrency: usize,
+}
+
+/// Runs the configured hooks: those of one moment side by side, their answers in the order of the configuration.
+pub struct CommandHooks {
+    definitions: Arc<[HookDefinition]>,
+    surroundings: Arc<HookSurroundings>,
+    launcher: Launcher,
+    turns: Arc<Semaphore>,
+    sessions: Mutex<VecDeque<Arc<str>>>,
+    background: Mutex<JoinSet<()>>,
+}
+
+/// What one hook made of one occasion.
+#[derive(Debug)]
+pub struct HookReport {
+    /// The hook.
+    pub hook: HookDefinition,
+    /// What came of it.
+    pub outcome: HookOutcome,
+}
+
+/// Whether a hook ran, and how.
+#[derive(Debug)]
+pub enum HookOutcome {
+    /// It is for other tools.
+    NotMatched,
+    /// Its `if` leaves this call out.
+    NotFiltered,
+    /// It runs, and is not waited for.
+    InBackground,
+    /// It ran.
+    Ran {
+        /// How it ended, in words.
+        end: String,
+        /// How long that took.
+        took: Duration,
+        /// What it wrote, cleaned and cut.
+        stdout: String,
+        /// Likewise.
+        stderr: String,
+        /// What that means.
+        answer: Answer,
+    },
+}
+
+impl CommandHooks {
+    /// Hooks that are started by this launcher.
+    pub fn new(definitions: Vec<HookDefinition>, surroundings: HookSurroundings, launcher: Launcher) -> Arc<Self> {
+        Arc::new(Self {
+            definitions: definitions.into(),
+            turns: Arc::new(Semaphore::new(surroundings.concurrency.max(1))),
+            surroundings: Arc::new(surroundings),
+            launcher,
+            sessions: Mutex::default(),
+            background: Mutex::default(),
+        })
+    }
+
+    /// Ends what runs: each session that had a call is told so, then hooks in the background are killed.
+    pub async fn close(&self) {
+        let sessions = std::mem::take(&mut *self.sessions.lock().unwrap_or_else(PoisonError::into_inner));
+        let ends = sessions.iter().map(|session| self.run(Occasion::Session(HookEvent::SessionEnd, session)));
+        if timeout(TIME_FOR_ENDS, join_all(ends)).await.is_err() {
+            tracing::warn!("some hooks at the end of a session took too long and were killed");
+        }
+        self.background.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+
+    /// Runs the hooks of an event for a call, as they would run for a real one, and says what came of it: every hook of
+    /// the event, and what they would do together. `result` is what the call answered, for events after it.
+    pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> (Vec<HookReport>, String) {
+        let occasion = match event {
+            HookEvent::PreToolUse | HookEvent::PermissionRequest => Occasion::Call(event, call),
+            HookEvent::SessionStart | HookEvent::SessionEnd => Occasion::Session(event, &call.session),
+            _ => Occasion::Ended(event, call, ended.execution, ended.result),
+        };
+        let reports = self.run(occasion).await;
+        let told = match event {
+            HookEvent::PreToolUse | HookEvent::PermissionRequest => told_before(&combined(&reports, call)),
+            _ => told_after(&after(&reports)),
+        };
+        (reports, told)
+    }
+
+    /// Asks the hooks of `PermissionRequest`: the first that is against it, else one that is for it.
+    pub(super) async fn asked(&self, call: &ToolCall) -> Option<(String, Decided)> {
+        let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call)).await;
+        let decided = |report: &HookReport| match &report.outcome {
+            HookOutcome::Ran { answer, .. } => Some((report.hook.name.clone(), answer.decision.clone()?)),
+            _ => None,
+        };
+        let mut decisions: Vec<_> = reports.iter().filter_map(decided).collect();
+        decisions.sort_by_key(|(_, decision)| *decision == Decided::Allow);
+        decisions.into_iter().next()
+    }
+
+    fn has(&self, event: HookEvent) -> bool {
+        self.definitions.iter().any(|hook| hook.event == event)
+    }
+
+    /// Runs what is to run, side by side, and reports on every hook of the event.
+    async fn run(&self, occasion: Occasion<'_>) -> Vec<HookReport> {
+        let of_event: Vec<_> = self.definitions.iter().filter(|hook| hook.event == occasion.event()).collect();
+        if of_event.is_empty() {
+            return Vec::new();
+        }
+        let names = occasion.names();
+        let surroundings = &self.surroundings;
+        let input: Arc<[u8]> = input(occasion, surroundings.mode, &surroundings.start).to_string().into_bytes().into();
+        let all = of_event.into_iter().map(|hook| {
+            let (names, input) = (&names, input.clone());
+            async move {
+                let is_left_out = |filter: &super::filter::HookFilter| {
+                    let chosen = |call: &ToolCall| filter.chooses(call, &surroundings.roots, &surroundings.start);
+                    occasion.call().is_some_and(|call| !chosen(call))
+                };
+                let outcome = if !hook.matcher.chooses(names.iter().copied()) {
+                    HookOutcome::NotMatched
+                } else if hook.filter.as_ref().is_some_and(is_left_out) {
+                    HookOutcome::NotFiltered
+                } else if hook.in_background {
+                    self.start_in_background(hook, occasion.session(), input);
+                    HookOutcome::InBackground
+                } else {
+                    let one = self.one(hook, occasion.session());
+                    let ran = one.run(&input).await;
+                    let answer = Answer::of(&ran, hook.event);
+                    reported(ran, answer)
+                };
+                HookReport { hook: hook.clone(), outcome }
+            }
+        });
+        join_all(all).await
+    }
+
+    fn one(&self, hook: &HookDefinition, session: &str) -> One {
+        One {
+            spec: spec(hook, &self.surroundings, session),
+            launcher: self.launcher.clone(),
+            turns: self.turns.clone(),
+            at_most: hook.timeout,
+        }
+    }
+
+    fn start_in_background(&self, hook: &HookDefinition, session: &str, input: Arc<[u8]>) {
+        let mut background = self.background.lock().unwrap_or_else(PoisonError::into_inner);
+        while background.try_join_next().is_some() {}
+        if background.len() >= MAX_IN_BACKGROUND {
+            tracing::warn!(hook = hook.name, "the hook is left out: {MAX_IN_BACKGROUND} run in the background already");
+            return;
+        }
+        let one = self.one(hook, session);
+        background.spawn(async move { drop(one.run(&input).await) });
+    }
+
+    /// The first call of a session begins it.
+    async fn begin(&self, session: &Arc<str>) -> Vec<HookReport> {
+        if !self.has(HookEvent::SessionStart) && !self.has(HookEvent::SessionEnd) {
+            return Vec::new();
+        }
+        {
+            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            if sessions.contains(session) {
+                return Vec::new();
+            }
+            if sessions.len() == MAX_SESSIONS {
+                sessions.pop_front();
+            }
+            sessions.push_back(session.clone());
+        }
+        self.run(Occasion::Session(HookEvent::SessionStart, session)).await
+    }
+}
+
+/// One run to be made. It owns all it needs.
+struct One {
+    spec: LaunchSpec,
+    launcher: Launcher,
+    turns: Arc<Semaphore>,
+    at_most: Duration,
+}
+
+impl One {
+    /// Waits for its turn, which counts as its own time, and runs.
+    async fn run(self, input: &[u8]) -> Ran {
+        let began = Instant::now();
+        let late = |took| Ran { end: End::Late, stdout: Default::default(), stderr: Default::default(), took };
+        match timeout(self.at_most, self.turns.acquire()).await {
+            Ok(Ok(_turn)) => {
+                let left = self.at_most.saturating_sub(began.elapsed());
+                process::run(&self.launcher, self.spec, input, left).await
+            }
+            Ok(Err(_)) | Err(_) => late(began.elapsed()),
+        }
+    }
+}
+
+fn spec(hook: &HookDefinition, surroundings: &HookSurroundings, session: &str) -> LaunchSpec {
+    let start = surroundings.start.to_string_lossy().into_owned();
+    let mut environment = surroundings.environment.clone();
+    environment.extend(hook.environment.clone());
+    environment.extend([
+        ("CLAUDE_PROJECT_DIR".to_owned(), start.clone()),
+        ("TOOLSTEAD_PROJECT_DIR".to_owned(), start),
+        ("TOOLSTEAD_HOOK_EVENT".to_owned(), hook.event.as_str().to_owned()),
+        ("TOOLSTEAD_SESSION_ID".to_owned(), session.to_owned()),
+    ]);
+    let (program, args) = match &hook.program {
+        HookProgram::Shell(line) => (surroundings.shell.clone(), vec!["-c".to_owned(), line.clone()]),
+        HookProgram::Direct(program, arguments) => (program.clone(), arguments.clone()),
+    };
+    LaunchSpec {
+        program,
+        args,
+        working_dir: surroundings.start.clone(),
+        input: Input::Pipe,
+        policy: SandboxPolicy {
+            confinement: Confinement::Open,
+            session: None,
+            hidden: Vec::new(),
+            write_roots: Vec::new(),
+            read_roots: Vec::new(),
+            network: NetworkPolicy::Host,
+            environment,
+            limits: SandboxLimits { timeout: hook.timeout, ..SandboxLimits::default() },
+        },
+    }
+}
+
+fn reported(ran: Ran, answer: Answer) -> HookOutcome {
+    let end = match &ran.end {
+        End::Exited(exit) => exit.to_string(),
+        End::Late => "it was late and was killed".into(),
+        End::NotStarted(reason) => format!("it was not started: {reason}"),
+    };
+    let (stdout, stderr) = (clean(&ran.stdout.text()), clean(&ran.stderr.text()));
+    HookOutcome::Ran { end, took: ran.took, stdout, stderr, answer }
+}
+
+/// What a hook means before a call, with what its configuration says of faults and of silence.
+fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
+    let broken = |what: String| match hook.on_error {
+        OnError::Allow => HookVerdict::Continue,
+        OnError::Ask => HookVerdict::Ask(what),
+        OnError::Deny => HookVerdict::Deny(what),
+    };
+    match (&answer.fault, &answer.decision) {
+        (Some(fault), _) => broken(format!("the hook itself broke: {fault}")),
+        (None, Some(Decided::Else(verdict))) => verdict.clone(),
+        (None, Some(Decided::Allow)) => HookVerdict::Continue,
+        (None, None) if hook.gate => broken("it is a gate and did not say that the call may go on".into()),
+        (None, None) => HookVerdict::Continue,
+    }
+}
+
+/// What the hooks of one call say together: deny over defer over ask over allow, and the first of the strictest speaks.
+fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCall {
+    let mut whole = BeforeCall::default();
+    let spelling = Spelling::of(call);
+    let mut rewriter: Option<&str> = None;
+    for HookReport { hook, outcome } in reports {
+        let HookOutcome::Ran { answer, .. } = outcome else { continue };
+        let mut verdict = verdict(hook, answer);
+        if let Some(fault) = &answer.fault {
+            tracing::warn!(hook = hook.name, fault, "the hook broke");
+            whole.messages.push(format!("the hook `{}` broke: {fault}", hook.name));
+        }
+        if let Some(updated) = answer.updated_input.clone() {
+            match spelling.understood(updated) {
+                Err(failure) => {
+                    verdict = HookVerdict::Deny(format!("its arguments cannot be used: {}", failure.text()))
+                }
+                Ok(updated) if whole.arguments.as_ref().is_some_and(|others| *others != updated) => {
+                    let other = rewriter.unwrap_or_default();
+                    verdict = HookVerdict::Deny(format!("it wants other arguments than the hook `{other}`"));
+                }
+                Ok(updated) => {
+                    rewriter.get_or_insert(&hook.name);
+                    whole.arguments = Some(updated);
+                }
+            }
+        }
+        whole.context.extend(answer.context.iter().map(|text| by(&hook.name, text)));
+        whole.messages.extend(answer.message.iter().map(|text| format!("{}: {text}", hook.name)));
+        if rank(&verdict) > rank(&whole.verdict) {
+            whole.by = Some(hook.name.clone());
+            whole.verdict = verdict;
+        }
+    }
+    whole
+}
+
+fn by(hook: &str, text: &str) -> HookContext {
+    HookContext { by: Some(hook.to_owned()), text: text.to_owned() }
+}
+
+fn rank(verdict: &HookVerdict) -> u8 {
+    match verdict {
+        HookVerdict::Continue => 0,
+        HookVerdict::Ask(_) => 1,
+        HookVerdict::Defer(_) => 2,
+        HookVerdict::Deny(_) => 3,
+    }
+}
+
+/// What the hooks after a call say together.
+fn after(reports: &[HookReport]) -> AfterCall {
+    let mut whole = AfterCall::default();
+    for HookReport { hook, outcome } in reports {
+        let HookOutcome::Ran { answer, .. } = outcome else { continue };
+        let name = &hook.name;
+        if let Some(fault) = &answer.fault {
+            tracing::warn!(hook = name, fault, "the hook broke");
+            whole.messages.push(format!("the hook `{name}` broke: {fault}"));
+        }
+        whole.context.extend(answer.objection().iter().map(|text| by(name, text)));
+        whole.context.extend(answer.context.iter().map(|text| by(name, text)));
+        whole.messages.extend(answer.message.iter().map(|text| format!("{name}: {text}")));
+        if let Some(output) = answer.updated_output.clone().map(as_result) {
+            let agreed = whole.output.as_ref().is_none_or(|other| *other == output);
+            // Each saw the first output: taking one of the two would bring back what the other took out.
+            let output = if agreed {
+                output
+            } else {
+                ToolResult::text("[the output is withheld: two hooks gave different ones in its place]")
+            };
+            whole.by = Some(name.clone());
+            whole.output = Some(output);
+        }
+    }
+    whole
+}
+
+fn told_before(said: &BeforeCall) -> String {
+    let by = said.by.as_deref().unwrap_or_default();
+    let verdict = match &said.verdict {
+        HookVerdict::Continue => "go on: rules and defaults decide".to_owned(),
+        HookVerdict::Ask(reason) => format!("ask ({by}): {reason}"),
+        HookVerdict::Defer(reason) => format!("defer ({by}): {reason}"),
+        HookVerdict::Deny(reason) => format!("deny ({by}): {reason}"),
+    };
+    let arguments = said.arguments.as_ref().map(|arguments| Value::Object(arguments.clone()));
+    told(verdict, arguments.map(|arguments| format!("arguments: {arguments}")), &said.context)
+}
+
+fn told_after(said: &AfterCall) -> String {
+    let output = said.output.as_ref().map(|output| format!("output: {}", output.joined_text()));
+    told("nothing is changed".to_owned(), output, &said.context)
+}
+
+fn told(verdict: String, change: Option<String>, context: &[HookContext]) -> String {
+    let context = context.iter().map(|one| format!("context: {}", one.text));
+    std::iter::once(verdict).chain(change).chain(context).collect::<Vec<_>>().join("\n")
+}
+
+#[async_trait]
+impl ToolHook for CommandHooks {
+    fn name(&self) -> &str {
+        "configured"
+    }
+
+    fn patience(&self) -> HookPatience {
+        let longest = |events: &[HookEvent]| {
+            let hooks = self.definitions.iter().filter(|hook| events.contains(&hook.event));
+            hooks.map(|hook| hook.timeout).max().unwrap_or_default()
+        };
+        HookPatience {
+            before: longest(&[HookEvent::SessionStart]) + longest(&[HookEvent::PreToolUse]) + SLACK,
+            after: longest(&[HookEvent::PostToolUse, HookEvent::PostToolUseFailure, HookEvent::PermissionDenied])
+                + SLACK,
+        }
+    }
+
+    async fn before(&self, call: &ToolCall) -> BeforeCall {
+        let begun = self.begin(&call.session).await;
+        let mut said = combined(&self.run(Occasion::Call(HookEvent::PreToolUse, call)).await, call);
+        let AfterCall { context, messages, .. } = after(&begun);
+        said.context.splice(0..0, context);
+        said.messages.splice(0..0, messages);
+        said
+    }
+
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+        match Occasion::of_end(ended) {
+            Some(occasion) => after(&self.run(occasion).await),
+            None => AfterCall::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for CommandHooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CommandHooks").field("hooks", &self.definitions.len()).finish_non_exhaustive()
+    }
+}

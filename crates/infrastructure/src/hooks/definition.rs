@@ -1,0 +1,135 @@
+//! One configured hook.
+
+use super::{filter::HookFilter, matcher::Matcher};
+use std::{collections::BTreeMap, time::Duration};
+
+/// The moments of this runtime at which hooks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HookEvent {
+    /// Before a call is judged.
+    PreToolUse,
+    /// After a call that succeeded.
+    PostToolUse,
+    /// After a call that failed or was taken back.
+    PostToolUseFailure,
+    /// Before somebody is asked whether a call may run.
+    PermissionRequest,
+    /// After a call that rules or a person refused.
+    PermissionDenied,
+    /// Before the first call of a session.
+    SessionStart,
+    /// When the runtime ends, for each session that had a call.
+    SessionEnd,
+}
+
+impl HookEvent {
+    /// All of them, in the order of a call's life.
+    pub const ALL: &[Self] = &[
+        Self::SessionStart,
+        Self::PreToolUse,
+        Self::PermissionRequest,
+        Self::PermissionDenied,
+        Self::PostToolUse,
+        Self::PostToolUseFailure,
+        Self::SessionEnd,
+    ];
+
+    /// The name, as Claude Code spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PreToolUse => "PreToolUse",
+            Self::PostToolUse => "PostToolUse",
+            Self::PostToolUseFailure => "PostToolUseFailure",
+            Self::PermissionRequest => "PermissionRequest",
+            Self::PermissionDenied => "PermissionDenied",
+            Self::SessionStart => "SessionStart",
+            Self::SessionEnd => "SessionEnd",
+        }
+    }
+
+    /// The moment of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|event| event.as_str() == text)
+    }
+
+    /// Whether it is about a tool, so that matchers speak of tools' names.
+    pub fn is_of_tool(self) -> bool {
+        !matches!(self, Self::SessionStart | Self::SessionEnd)
+    }
+}
+
+/// One hook.
+#[derive(Debug, Clone)]
+pub struct HookDefinition {
+    /// Its name, for refusals: that of its table, or `FILE:LINE`.
+    pub name: String,
+    /// Where it was written.
+    pub origin: String,
+    /// When it runs.
+    pub event: HookEvent,
+    /// For which tools.
+    pub matcher: Matcher,
+    /// For which of their calls.
+    pub filter: Option<HookFilter>,
+    /// What is run.
+    pub program: HookProgram,
+    /// Variables beside those that every hook gets.
+    pub environment: BTreeMap<String, String>,
+    /// How long it may take, waiting for its turn included.
+    pub timeout: Duration,
+    /// Without its yes nothing goes on.
+    pub gate: bool,
+    /// What follows when it breaks before a call.
+    pub on_error: OnError,
+    /// It is not waited for, and what it answers does not count.
+    pub in_background: bool,
+}
+
+/// What a hook runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookProgram {
+    /// A line for `bash`, or `sh` where there is no `bash`.
+    Shell(String),
+    /// A program with its arguments, without a shell.
+    Direct(String, Vec<String>),
+}
+
+/// What follows when a hook breaks before a call: it cannot be started, is late, crashes, or answers nonsense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// The call goes on, and the person is told.
+    #[default]
+    Allow,
+    /// Somebody is asked.
+    Ask,
+    /// The call is refused.
+    Deny,
+}
+
+impl OnError {
+    /// The word for it in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// What that word means.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Allow, Self::Ask, Self::Deny].into_iter().find(|one| one.as_str() == text)
+    }
+}
+
+impl std::fmt::Display for HookProgram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Shell(line) => f.write_str(line),
+            Self::Direct(program, arguments) => {
+                f.write_str(program)?;
+                arguments.iter().try_for_each(|argument| write!(f, " {argument:?}"))
+            }
+        }
+    }
+}

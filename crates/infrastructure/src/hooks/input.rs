@@ -1,0 +1,206 @@
+//! What a hook reads on its standard input.
+
+use super::{
+    definition::HookEvent,
+    spelling::{Spelling, with_absolute_paths},
+};
+use serde_json::{Map, Value};
+use std::path::Path;
+use toolstead_domain::{
+    permission::policy::Mode,
+    ports::tool_hook::EndedCall,
+    tool_call::ToolCall,
+    tool_execution::{Outcome, ToolExecution},
+    tool_result::ToolResult,
+};
+
+/// What happened.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Occasion<'a> {
+    /// A call, before it is judged, or while somebody is about to be asked.
+    Call(HookEvent, &'a ToolCall),
+    /// A call that is over, with what it became.
+    Ended(HookEvent, &'a ToolCall, &'a ToolExecution, Option<&'a ToolResult>),
+    /// A session begins or ends.
+    Session(HookEvent, &'a str),
+}
+
+impl<'a> Occasion<'a> {
+    /// The occasion that the end of a call is, if any hook hears of such an end: calls that nobody resolved or that did
+    /// not get as far as a decision are none.
+    pub(super) fn of_end(ended: EndedCall<'a>) -> Option<Self> {
+        let event = match &ended.execution.outcome {
+            Outcome::Succeeded => HookEvent::PostToolUse,
+            Outcome::Failed(..) | Outcome::Cancelled(_) => HookEvent::PostToolUseFailure,
+            Outcome::Refused(..) if ended.execution.decision.is_some() => HookEvent::PermissionDenied,
+            Outcome::Refused(..) | Outcome::Running | Outcome::InputRequired | Outcome::Interrupted => return None,
+        };
+        Some(Self::Ended(event, ended.call?, ended.execution, ended.result))
+    }
+
+    pub(super) fn event(&self) -> HookEvent {
+        match self {
+            Self::Call(event, _) | Self::Ended(event, ..) | Self::Session(event, _) => *event,
+        }
+    }
+
+    pub(super) fn call(&self) -> Option<&'a ToolCall> {
+        match self {
+            Self::Call(_, call) | Self::Ended(_, call, ..) => Some(call),
+            Self::Session(..) => None,
+        }
+    }
+
+    pub(super) fn session(&self) -> &'a str {
+        match self {
+            Self::Call(_, call) | Self::Ended(_, call, ..) => &call.session,
+            Self::Session(_, session) => session,
+        }
+    }
+
+    /// The names that matchers are compared with.
+    pub(super) fn names(&self) -> Vec<&'a str> {
+        match self {
+            Self::Session(HookEvent::SessionStart, _) => vec![SOURCE],
+            Self::Session(..) => vec![REASON],
+            Self::Call(_, call) | Self::Ended(_, call, ..) => {
+                let tool = &call.tool;
+                let aliases = tool.aliases.iter().map(|alias| alias.name);
+                let own = [tool.name().as_str(), tool.rule_name().as_str(), call.called_as.as_str()];
+                own.into_iter().chain(aliases).collect()
+            }
+        }
+    }
+}
+
+/// How sessions begin here: they are never resumed.
+const SOURCE: &str = "startup";
+/// Why they end.
+const REASON: &str = "other";
+
+/// The whole input. Members are those of Claude Code, and `canonical_tool_name`, `canonical_tool_input` and `called_as`
+/// for hooks that know this runtime.
+pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
+    let mut input = Map::new();
+    let mut put = |name: &str, value: Value| input.insert(name.to_owned(), value);
+    put("session_id", occasion.session().into());
+    // There is no transcript: the agent keeps it. Hooks that read the member all the same find it empty.
+    put("transcript_path", "".into());
+    put("cwd", start.to_string_lossy().into());
+    put("permission_mode", theirs(mode).into());
+    put("hook_event_name", occasion.event().as_str().into());
+    if let Some(call) = occasion.call() {
+        let spelling = Spelling::of(call);
+        let arguments = with_absolute_paths(call, start);
+        put("tool_name", spelling.name.into());
+        put("tool_input", spelling.told(&arguments).into());
+        put("tool_use_id", call.id.to_string().into());
+        put("called_as", call.called_as.as_str().into());
+        put("canonical_tool_name", call.tool.name().as_str().into());
+        put("canonical_tool_input", arguments.into());
+    }
+    match occasion {
+        Occasion::Session(HookEvent::SessionStart, _) => drop(put("source", SOURCE.into())),
+        Occasion::Session(..) => drop(put("reason", REASON.into())),
+        Occasion::Call(..) => {}
+        Occasion::Ended(event, _, execution, result) => {
+            let duration = execution.ended.unwrap_or(execution.started).since(execution.started);
+            put("duration_ms", u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into());
+            match event {
+                HookEvent::PostToolUse => drop(put("tool_response", response(result))),
+                HookEvent::PermissionDenied => drop(put("reason", words(&execution.outcome).into())),
+                _ => {
+                    put("error", words(&execution.outcome).into());
+                    put("is_interrupt", matches!(execution.outcome, Outcome::Cancelled(_)).into());
+                }
+            }
+        }
+    }
+    Value::Object(input)
+}
+
+/// The result as MCP tells it.
+fn response(result: Option<&ToolResult>) -> Value {
+    let mut response = result.map(|result| result.as_object().clone()).unwrap_or_default();
+    response.insert("success".into(), true.into());
+    Value::Object(response)
+}
+
+fn words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed(_, message) | Outcome::Refused(_, message) => message.clone(),
+        Outcome::Cancelled(reason) => format!("the call was cancelled ({})", reason.as_str()),
+        Outcome::Running | Outcome::Succeeded | Outcome::InputRequired | Outcome::Interrupted => String::new(),
+    }
+}
+
+/// The mode as Claude Code names it.
+fn theirs(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Default => "default",
+        Mode::Plan => "plan",
+        Mode::AcceptEdits => "acceptEdits",
+        Mode::DontAsk => "dontAsk",
+        Mode::Bypass => "bypassPermissions",
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::{
+        builtin::{self, provider::BuiltInTools, world::World},
+        sandbox::workspace::Workspace,
+        system_clock::SystemClock,
+    };
+    use serde_json::json;
+    use std::sync::{Arc, LazyLock};
+    use toolstead_domain::{testing::samples, tool::Tool};
+
+    static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+        let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), "test".into());
+        BuiltInTools::new(builtin::all(), world).unwrap().definitions().to_vec()
+    });
+
+    /// A call of a built-in tool.
+    pub(in crate::hooks) fn call(tool: &str, arguments: Value) -> ToolCall {
+        let tool = TOOLS.iter().find(|known| known.name().as_str() == tool).unwrap().clone();
+        samples::call(1, tool, arguments)
+    }
+
+    #[test]
+    fn a_hook_reads_what_claude_code_would_tell_it_and_the_canonical_call() {
+        let call = call("write_file", json!({"path": "a", "content": "b"}));
+        let told = input(Occasion::Call(HookEvent::PreToolUse, &call), Mode::AcceptEdits, Path::new("/w"));
+        assert_eq!(
+            told,
+            json!({
+                "session_id": &*call.session, "transcript_path": "", "cwd": "/w", "permission_mode": "acceptEdits",
+                "hook_event_name": "PreToolUse", "tool_name": "Write",
+                "tool_input": {"content": "b", "file_path": "/w/a"}, "tool_use_id": call.id.to_string(),
+                "called_as": &call.called_as, "canonical_tool_name": "write_file",
+                "canonical_tool_input": {"path": "/w/a", "content": "b"},
+            })
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_call_is_told_by_its_outcome() {
+        let call = call("write_file", json!({"path": "a", "content": "b"}));
+        let mut row = samples::execution(1);
+        let result = ToolResult::text("done");
+        let occasion = |row: &ToolExecution| {
+            let ended = EndedCall { call: Some(&call), execution: row, result: Some(&result) };
+            Occasion::of_end(ended).map(|occasion| input(occasion, Mode::Default, Path::new("/w")))
+        };
+        row.outcome = Outcome::Succeeded;
+        let told = occasion(&row).unwrap();
+        assert_eq!(told["hook_event_name"], "PostToolUse");
+        assert_eq!(told["tool_response"]["content"][0]["text"], "done");
+        row.outcome = Outcome::Cancelled(toolstead_domain::tool_execution::CancelReason::Client);
+        let told = occasion(&row).unwrap();
+        assert_eq!((&told["hook_event_name"], &told["is_interrupt"]), (&json!("PostToolUseFailure"), &json!(true)));
+        row.outcome = Outcome::InputRequired;
+        assert!(occasion(&row).is_none());
+    }
+}

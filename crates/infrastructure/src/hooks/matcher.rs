@@ -1,0 +1,121 @@
+//! For which tools a hook runs.
+
+use regex::{Regex, RegexBuilder};
+
+/// Longer patterns are refused.
+const MAX_PATTERN: usize = 4096;
+/// What a compiled pattern may take, in bytes.
+const MAX_COMPILED: usize = 1 << 20;
+
+/// Chooses tools by name. The classes are those of Claude Code: nothing or `*` is every tool; letters, digits, `_`, `-`,
+/// spaces, `,` and `|` alone are a list of names; anything else is a regular expression that is **not** anchored.
+#[derive(Debug, Clone)]
+pub enum Matcher {
+    /// Every tool.
+    All,
+    /// These names.
+    Names(Vec<String>),
+    /// What the expression is found in.
+    Pattern(Regex),
+}
+
+/// A matcher that is no regular expression, or too large a one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the matcher `{pattern}` is no regular expression: {reason}")]
+pub struct InvalidMatcher {
+    pattern: String,
+    reason: String,
+}
+
+impl Matcher {
+    /// The matcher of that text.
+    ///
+    /// # Errors
+    /// [`InvalidMatcher`].
+    pub fn parse(text: &str) -> Result<Self, InvalidMatcher> {
+        let is_list = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|');
+        match text.trim() {
+            "" | "*" => Ok(Self::All),
+            list if list.chars().all(is_list) => {
+                let names = list.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty());
+                Ok(Self::Names(names.map(str::to_owned).collect()))
+            }
+            pattern => {
+                let wrong = |reason: String| InvalidMatcher { pattern: pattern.chars().take(80).collect(), reason };
+                if pattern.len() > MAX_PATTERN {
+                    return Err(wrong(format!("it has more than {MAX_PATTERN} bytes")));
+                }
+                let compiled = RegexBuilder::new(pattern).size_limit(MAX_COMPILED).build();
+                let last_line = |error: regex::Error| error.to_string().lines().last().unwrap_or_default().to_owned();
+                compiled.map(Self::Pattern).map_err(|error| wrong(last_line(error)))
+            }
+        }
+    }
+
+    /// Whether it chooses what bears one of these names.
+    pub fn chooses<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
+        let mut names = names.into_iter();
+        match self {
+            Self::All => true,
+            Self::Names(list) => names.any(|name| list.iter().any(|listed| listed == name)),
+            Self::Pattern(regex) => names.any(|name| regex.is_match(name)),
+        }
+    }
+
+    /// Whether it is an expression that may be found in the middle of a name.
+    pub fn is_unanchored(&self) -> bool {
+        matches!(self, Self::Pattern(regex) if !(regex.as_str().starts_with('^') && regex.as_str().ends_with('$')))
+    }
+}
+
+impl std::fmt::Display for Matcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::All => f.write_str("*"),
+            Self::Names(names) => f.write_str(&names.join("|")),
+            Self::Pattern(regex) => f.write_str(regex.as_str()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(matcher: &str, name: &str, expected: bool) {
+        assert_eq!(Matcher::parse(matcher).unwrap().chooses([name]), expected, "{matcher} {name}");
+    }
+
+    #[test]
+    fn names_are_exact_and_everything_else_is_an_unanchored_expression() {
+        for all in ["", "*", "  "] {
+            check(all, "anything", true);
+        }
+        check("Write", "Write", true);
+        check("Write", "write", false);
+        check("Write", "WriteFile", false);
+        check("Edit|Write", "Write", true);
+        check("Edit, Write", "Write", true);
+        check("Edit|Write", "MultiEdit", false);
+        check("mcp__memory", "mcp__memory__add", false);
+        check("Edit.*", "NotebookEdit", true);
+        check("^Edit$", "NotebookEdit", false);
+        check("mcp__memory__.*", "mcp__memory__add", true);
+        check("mcp__.*__write.*", "mcp__fs__write_file", true);
+    }
+
+    #[test]
+    fn what_is_no_expression_is_refused() {
+        assert!(Matcher::parse("(").unwrap_err().to_string().contains("the matcher `(` is no regular expression"));
+        Matcher::parse(&"(a{1000}){1000}".repeat(2)).unwrap_err();
+        Matcher::parse(&".".repeat(5000)).unwrap_err();
+    }
+
+    #[test]
+    fn an_expression_without_both_anchors_is_unanchored() {
+        for (matcher, expected) in [("Edit.*", true), ("^Edit.*", true), ("^Edit$", false), ("Edit|Write", false)] {
+            assert_eq!(Matcher::parse(matcher).unwrap().is_unanchored(), expected, "{matcher}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A call in the words of Claude Code, so that its hooks find what they look for, and back.
+
+use serde_json::{Map, Value};
+use std::path::Path;
+use toolstead_domain::{
+    alias::{Alias, Dialect, Rewrite},
+    ports::output_store::OutputHandle,
+    tool::ToolSource,
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    workspace_roots::lexical,
+};
+
+/// Parameters of built-in tools that are paths.
+const PATHS: &[&str] = &["path", "paths", "cwd", "working_dir"];
+
+/// How a call is told to a hook.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spelling<'c> {
+    /// The name of the tool.
+    pub(super) name: &'c str,
+    rewrites: &'static [Rewrite],
+}
+
+impl<'c> Spelling<'c> {
+    /// The spelling of Claude Code where the tool has one, else the canonical one; MCP tools by their qualified names.
+    pub(super) fn of(call: &'c ToolCall) -> Self {
+        let is_known = |alias: &&Alias| alias.dialect == Dialect::ClaudeCode;
+        let mut aliases = call.tool.aliases.iter().filter(is_known);
+        let alias = aliases.clone().find(|alias| alias.name == call.called_as).or_else(|| aliases.next());
+        match alias {
+            Some(alias) => Self { name: alias.name, rewrites: alias.rewrites },
+            None => Self { name: call.tool.rule_name().as_str(), rewrites: &[] },
+        }
+    }
+
+    /// The arguments under the names of this spelling. Steps that lose something are left out.
+    pub(super) fn told(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
+        let mut told = arguments.clone();
+        undo(self.rewrites, &mut told);
+        told
+    }
+
+    /// The same arguments under their canonical names.
+    ///
+    /// # Errors
+    /// When one parameter stands there in two spellings with two values.
+    pub(super) fn understood(&self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, ToolFailure> {
+        redo(self.rewrites, &mut arguments)?;
+        Ok(arguments)
+    }
+}
+
+fn undo(rewrites: &[Rewrite], arguments: &mut Map<String, Value>) {
+    for rewrite in rewrites.iter().rev() {
+        match *rewrite {
+            Rewrite::Rename(from, to) => moved(arguments, to, from, |value| value),
+            Rewrite::Negate(from, to) => {
+                moved(arguments, to, from, |value| value.as_bool().map_or(value, |flag| Value::Bool(!flag)));
+            }
+            Rewrite::Words(from, to, words) => moved(arguments, to, from, |value| {
+                let word = words.iter().find(|(_, ours)| value.as_str() == Some(ours));
+                word.map_or(value.clone(), |(theirs, _)| Value::from(*theirs))
+            }),
+            Rewrite::Each(name, rewrites) => objects(arguments, name).for_each(|object| undo(rewrites, object)),
+            _ => {}
+        }
+    }
+}
+
+fn redo(rewrites: &'static [Rewrite], arguments: &mut Map<String, Value>) -> Result<(), ToolFailure> {
+    for (at, rewrite) in rewrites.iter().enumerate() {
+        match *rewrite {
+            Rewrite::Rename(..) | Rewrite::Negate(..) | Rewrite::Words(..) => {
+                let alias = Alias { name: "", dialect: Dialect::ClaudeCode, rewrites: &rewrites[at..=at] };
+                alias.rewrite(arguments)?;
+            }
+            Rewrite::Each(name, rewrites) => objects(arguments, name).try_for_each(|object| redo(rewrites, object))?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn moved(arguments: &mut Map<String, Value>, from: &str, to: &str, convert: impl FnOnce(Value) -> Value) {
+    if let Some(value) = arguments.shift_remove(from) {
+        arguments.insert(to.to_owned(), convert(value));
+    }
+}
+
+fn objects<'a>(arguments: &'a mut Map<String, Value>, name: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    arguments.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+/// The arguments of a call with its paths absolute, as hooks of Claude Code get them. Only parameters of built-in tools
+/// are known to be paths.
+pub(super) fn with_absolute_paths(call: &ToolCall, start: &Path) -> Map<String, Value> {
+    let mut arguments = call.arguments.clone();
+    if *call.tool.source() == ToolSource::BuiltIn {
+        absolute(&mut arguments, start);
+    }
+    arguments
+}
+
+fn absolute(arguments: &mut Map<String, Value>, start: &Path) {
+    for (name, value) in arguments.iter_mut() {
+        match value {
+            Value::Array(items) => {
+                for item in items {
+                    match item {
+                        Value::Object(object) => absolute(object, start),
+                        item if PATHS.contains(&name.as_str()) => make_absolute(item, start),
+                        _ => {}
+                    }
+                }
+            }
+            value if PATHS.contains(&name.as_str()) => make_absolute(value, start),
+            _ => {}
+        }
+    }
+}
+
+fn make_absolute(value: &mut Value, start: &Path) {
+    if let Value::String(path) = value
+        && path.parse::<OutputHandle>().is_err()
+        && !path.starts_with('~')
+    {
+        *path = lexical(start, Path::new(path.as_str())).to_string_lossy().into_owned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::input::tests::call;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(tool: &str, arguments: Value, name: &str, told: Value) {
+        let call = call(tool, arguments.clone());
+        let spelling = Spelling::of(&call);
+        assert_eq!(spelling.name, name);
+        let arguments = arguments.as_object().unwrap().clone();
+        let in_their_words = spelling.told(&arguments);
+        assert_eq!(Value::Object(in_their_words.clone()), told);
+        assert_eq!(spelling.understood(in_their_words).unwrap(), arguments, "nothing is lost on the way back");
+    }
+
+    #[test]
+    fn a_call_is_told_in_the_words_of_claude_code_and_understood_again() {
+        check("write_file", json!({"path": "a", "content": "b"}), "Write", json!({"content": "b", "file_path": "a"}));
+        check(
+            "multi_edit",
+            json!({"edits": [{"path": "a", "old_text": "x", "new_text": "y"}]}),
+            "MultiEdit",
+            json!({"edits": [{"file_path": "a", "old_string": "x", "new_string": "y"}]}),
+        );
+        check("list_directory", json!({"path": "a", "depth": 3}), "LS", json!({"path": "a", "depth": 3}));
+        check("system_info", json!({}), "system_info", json!({}));
+    }
+
+    #[test]
+    fn two_spellings_with_two_values_are_refused() {
+        let call = call("write_file", json!({}));
+        let both = json!({"file_path": "a", "path": "b"}).as_object().unwrap().clone();
+        Spelling::of(&call).understood(both).unwrap_err();
+    }
+
+    #[test]
+    fn relative_paths_become_absolute_and_handles_stay() {
+        let told = |arguments| Value::Object(with_absolute_paths(&call("read_file", arguments), Path::new("/w")));
+        assert_eq!(told(json!({"path": "a/../b", "text": "a"})), json!({"path": "/w/b", "text": "a"}));
+        assert_eq!(told(json!({"path": "o17"})), json!({"path": "o17"}));
+        assert_eq!(told(json!({"edits": [{"path": "a"}]})), json!({"edits": [{"path": "/w/a"}]}));
+        assert_eq!(told(json!({"path": "/etc/x"})), json!({"path": "/etc/x"}));
+    }
+}

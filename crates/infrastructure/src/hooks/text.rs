@@ -1,0 +1,53 @@
+//! Texts of hooks, fit for a model and for a terminal.
+
+/// A text of a hook is cut to so many characters.
+pub(super) const MAX_TEXT: usize = 10_000;
+
+/// The text without what steers a terminal, trimmed, and cut.
+pub(super) fn clean(text: &str) -> String {
+    let mut cleaned = String::new();
+    let mut characters = text.trim().chars().peekable();
+    let mut count = 0;
+    while let Some(c) = characters.next() {
+        match c {
+            '\u{1b}' => skip_sequence(&mut characters),
+            '\n' | '\t' => cleaned.push(c),
+            c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => continue,
+            c => cleaned.push(c),
+        }
+        count += 1;
+        if count == MAX_TEXT {
+            cleaned.push('…');
+            break;
+        }
+    }
+    cleaned
+}
+
+/// Passes over the rest of an escape sequence (ECMA-48: CSI until its final byte, OSC until BEL or ST).
+fn skip_sequence(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match characters.next() {
+        Some('[') => while characters.next().is_some_and(|c| !('\u{40}'..='\u{7e}').contains(&c)) {},
+        Some(']') => {
+            while let Some(c) = characters.next() {
+                if c == '\u{7}' || (c == '\u{1b}' && characters.next_if_eq(&'\\').is_some()) {
+                    return;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_gone_and_long_texts_are_cut() {
+        assert_eq!(clean(" \u{1b}[31mred\u{1b}[0m\u{1b}]0;title\u{7}!\r\n\u{202e}x "), "red!\nx");
+        assert_eq!(clean("\u{1b}]0;no end"), "");
+        let long = clean(&"ä".repeat(MAX_TEXT + 5));
+        assert_eq!(long.chars().count(), MAX_TEXT + 1);
+    }
+}

@@ -1,0 +1,260 @@
+//! `toolstead hooks list|test`.
+
+use super::{
+    Outcome,
+    call::read_arguments,
+    exit::{Exit, Failed},
+    global::{Global, needed_for},
+    output::{Output, table, visible},
+};
+use crate::composition_root::Composition;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::{clock::Timestamp, tool_hook::EndedCall},
+    principal::Principal,
+    tool_call::{CallId, ToolCall},
+    tool_execution::{Outcome as Ended, RecordedDecision, ToolExecution},
+    tool_result::ToolResult,
+};
+use toolstead_infrastructure::hooks::{
+    command_hooks::{HookOutcome, HookReport},
+    definition::HookEvent,
+};
+use uuid::Uuid;
+
+/// Shows the hooks, or tries them out.
+#[derive(Debug, Args)]
+pub struct HooksCommand {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists the hooks, also those that never run here
+    List,
+    /// Runs the hooks of an event for a call that is not made, and shows what they answer
+    Test {
+        /// The event, such as PreToolUse
+        event: String,
+        /// The tool, by name or alias
+        #[arg(default_value = "write_file")]
+        tool: String,
+        /// The arguments as a JSON object; `-` reads them from standard input, `@FILE` from a file
+        #[arg(default_value = r#"{"path": "example.txt", "content": "example"}"#, value_name = "JSON|-|@FILE")]
+        arguments: String,
+    },
+}
+
+impl HooksCommand {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        match self.command {
+            Command::List => list(global, output),
+            Command::Test { event, tool, arguments } => {
+                let event = HookEvent::parse(&event).ok_or_else(|| {
+                    let known: Vec<&str> = HookEvent::ALL.iter().map(|event| event.as_str()).collect();
+                    Failed::Usage(format!("nothing fires `{event}` here: name one of {}", known.join(", ")))
+                })?;
+                let arguments = read_arguments(&arguments)?;
+                let config = global.load()?;
+                let servers = needed_for(&tool, &config);
+                let composition = crate::app::App::builder(config).servers(servers).build().await?;
+                let outcome = test(&composition, event, &tool, arguments, global.json, output).await;
+                composition.close().await;
+                outcome
+            }
+        }
+    }
+}
+
+fn list(global: &Global, output: &mut Output) -> Outcome {
+    let config = global.load()?;
+    let hooks = &config.hooks;
+    if global.json {
+        let runs = hooks.definitions.iter().map(|hook| {
+            json!({
+                "name": hook.name, "event": hook.event.as_str(), "matcher": hook.matcher.to_string(),
+                "if": hook.filter.as_ref().map(ToString::to_string), "runs": hook.program.to_string(),
+                "timeout_seconds": hook.timeout.as_secs(), "gate": hook.gate, "on_error": hook.on_error.as_str(),
+                "background": hook.in_background, "origin": hook.origin,
+            })
+        });
+        let idle = hooks
+            .idle
+            .iter()
+            .map(|hook| json!({"event": hook.event, "origin": hook.origin.to_string(), "reason": hook.reason}));
+        output.json(&json!({"hooks": runs.collect::<Vec<_>>(), "idle": idle.collect::<Vec<_>>()}))?;
+        return Ok(Exit::Done);
+    }
+    let rows = hooks.definitions.iter().map(|hook| {
+        let filter = hook.filter.as_ref().map_or(String::new(), |filter| format!(" if {filter}"));
+        let gate = if hook.gate { "gate" } else { "" };
+        vec![
+            hook.name.clone(),
+            hook.event.as_str().into(),
+            format!("{}{filter}", hook.matcher),
+            gate.into(),
+            hook.program.to_string(),
+        ]
+    });
+    if hooks.definitions.is_empty() {
+        output.line("no hooks run here")?;
+    } else {
+        output.line(&table(&["hook", "event", "matcher", "", "runs"], rows))?;
+    }
+    for hook in &hooks.idle {
+        output.line(&visible(&format!("# {}: a hook of `{}` never runs: {}", hook.origin, hook.event, hook.reason)))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn test(
+    composition: &Composition,
+    event: HookEvent,
+    tool: &str,
+    arguments: Value,
+    as_json: bool,
+    output: &mut Output,
+) -> Outcome {
+    let Some(hooks) = &composition.hooks else {
+        output.line("no hooks run here")?;
+        return Ok(Exit::Done);
+    };
+    let call = made_up(composition, tool, arguments).await?;
+    let (execution, result) = (row(event, &call), ToolResult::text("(the call was not made)"));
+    let ended = EndedCall { call: Some(&call), execution: &execution, result: Some(&result) };
+    let (reports, verdict) = hooks.rehearse(event, &call, ended).await;
+    if as_json {
+        let reports: Vec<Value> = reports.iter().map(report_json).collect();
+        output.json(&json!({"event": event.as_str(), "hooks": reports, "together": verdict}))?;
+        return Ok(Exit::Done);
+    }
+    for report in &reports {
+        output.line(&visible(&format!("{} ({})", report.hook.name, report.hook.program)))?;
+        for line in report_lines(report) {
+            output.line(&visible(&format!("  {line}")))?;
+        }
+    }
+    if reports.is_empty() {
+        output.line(&format!("no hook of `{}` is configured", event.as_str()))?;
+    }
+    output.line(&visible(&format!("together: {verdict}")))?;
+    Ok(Exit::Done)
+}
+
+/// The call as hooks would see it, its parameters under their canonical names.
+async fn made_up(composition: &Composition, name: &str, arguments: Value) -> Result<ToolCall, Failed> {
+    let registry = &composition.app.registry;
+    if registry.snapshot().resolve(name).is_err() {
+        composition.settled().await;
+    }
+    let snapshot = registry.snapshot();
+    let registered = snapshot
+        .resolve(name)
+        .map_err(|_| Failed::Usage(format!("there is no tool `{name}`; `toolstead tools --all` lists them")))?;
+    let tool = registered.tool.clone();
+    let Value::Object(mut arguments) = arguments else {
+        return Err(Failed::Usage("the arguments must be a JSON object".into()));
+    };
+    let canonical = tool.name().as_str();
+    for alias in tool.aliases.iter().filter(|alias| alias.name == name || alias.name == canonical) {
+        alias.rewrite(&mut arguments).map_err(|failure| Failed::Usage(failure.text()))?;
+    }
+    Ok(ToolCall {
+        id: CallId(Uuid::now_v7()),
+        principal: Principal::local(),
+        session: "hooks-test".into(),
+        called_as: name.to_owned(),
+        tool,
+        arguments,
+        meta: Map::new(),
+    })
+}
+
+/// The row of a call that ended as the event wants it.
+fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
+    let outcome = match event {
+        HookEvent::PostToolUseFailure => Ended::Failed(ErrorKind::ExecutionFailed, "(a made-up failure)".into()),
+        HookEvent::PermissionDenied => Ended::Refused(ErrorKind::PermissionDenied, "(a made-up refusal)".into()),
+        _ => Ended::Succeeded,
+    };
+    ToolExecution {
+        id: call.id,
+        tool: call.tool.name().to_string(),
+        called_as: call.called_as.clone(),
+        source: call.tool.source().label(),
+        principal: call.principal.id().to_owned(),
+        session: call.session.to_string(),
+        client: String::new(),
+        arguments: Value::Null,
+        arguments_digest: String::new(),
+        accesses: Vec::new(),
+        decision: Some(RecordedDecision {
+            verdict: "allow".into(),
+            reason: "a test".into(),
+            approved_by: None,
+            trace: Value::Null,
+        }),
+        started: Timestamp(0),
+        ended: Some(Timestamp(0)),
+        outcome,
+        result_bytes: 0,
+        result_digest: None,
+    }
+}
+
+fn report_lines(report: &HookReport) -> Vec<String> {
+    match &report.outcome {
+        HookOutcome::NotMatched => {
+            vec![format!("did not run: the matcher `{}` is for other tools", report.hook.matcher)]
+        }
+        HookOutcome::NotFiltered => {
+            let filter = report.hook.filter.as_ref().map(ToString::to_string).unwrap_or_default();
+            vec![format!("did not run: its `if` `{filter}` leaves this call out")]
+        }
+        HookOutcome::InBackground => vec!["runs in the background; what it answers does not count".into()],
+        HookOutcome::Ran { end, took, stdout, stderr, answer } => {
+            let mut lines = vec![format!("{end}, after {} ms", took.as_millis())];
+            for (what, text) in [("stdout", stdout), ("stderr", stderr)] {
+                lines.extend(text.lines().take(20).map(|line| format!("{what}: {line}")));
+            }
+            match &answer.fault {
+                Some(fault) => lines.push(format!("broken: {fault}")),
+                None => lines.push(format!(
+                    "answers: {}",
+                    answer.decision.as_ref().map_or("nothing".into(), ToString::to_string)
+                )),
+            }
+            if let Some(updated) = &answer.updated_input {
+                lines.push(format!("other arguments: {}", Value::Object(updated.clone())));
+            }
+            lines
+        }
+    }
+}
+
+fn report_json(report: &HookReport) -> Value {
+    let mut object =
+        json!({"name": report.hook.name, "origin": report.hook.origin, "runs": report.hook.program.to_string()});
+    let (outcome, more) = match &report.outcome {
+        HookOutcome::NotMatched => ("not_matched", Value::Null),
+        HookOutcome::NotFiltered => ("not_filtered", Value::Null),
+        HookOutcome::InBackground => ("in_background", Value::Null),
+        HookOutcome::Ran { end, took, stdout, stderr, answer } => (
+            "ran",
+            json!({
+                "end": end, "milliseconds": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                "stdout": stdout, "stderr": stderr, "fault": answer.fault,
+                "decision": answer.decision.as_ref().map(ToString::to_string),
+                "updated_input": answer.updated_input, "context": answer.context,
+            }),
+        ),
+    };
+    object["outcome"] = outcome.into();
+    if !more.is_null() {
+        object["run"] = more;
+    }
+    object
+}

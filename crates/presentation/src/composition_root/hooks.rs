@@ -1,0 +1,48 @@
+//! The configured hooks, ready to run.
+
+use super::StartupError;
+use crate::config::{Config, environment::Environment};
+use std::{path::Path, sync::Arc};
+use toolstead_domain::ports::approver::Approver;
+use toolstead_infrastructure::{
+    hooks::{
+        approver::HookedApprover,
+        command_hooks::{CommandHooks, HookSurroundings},
+        definition::HookEvent,
+    },
+    sandbox::{child_environment, launcher::Launcher},
+};
+
+/// The hooks; `None` where none is configured.
+pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option<Arc<CommandHooks>>, StartupError> {
+    if config.hooks.definitions.is_empty() {
+        return Ok(None);
+    }
+    let launcher = Launcher::start().map_err(StartupError::Launcher)?;
+    let environment = child_environment::base(|name| environment.get(name).map(str::to_owned));
+    let has_bash = environment.get("PATH").is_some_and(|path| {
+        path.split(':').any(|folder| folder.starts_with('/') && Path::new(folder).join("bash").is_file())
+    });
+    let surroundings = HookSurroundings {
+        start: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
+        roots: config.roots.clone(),
+        mode: config.mode,
+        environment,
+        shell: if has_bash { "bash" } else { "sh" }.into(),
+        concurrency: config.hooks.concurrency,
+    };
+    Ok(Some(CommandHooks::new(config.hooks.definitions.clone(), surroundings, launcher)))
+}
+
+/// The one who is asked, behind the hooks that hear of a question first.
+pub(super) fn before(
+    person: Arc<dyn Approver>,
+    hooks: Option<&Arc<CommandHooks>>,
+    config: &Config,
+) -> Arc<dyn Approver> {
+    let hears = config.hooks.definitions.iter().any(|hook| hook.event == HookEvent::PermissionRequest);
+    match hooks {
+        Some(hooks) if hears => Arc::new(HookedApprover::new(hooks.clone(), person)),
+        _ => person,
+    }
+}

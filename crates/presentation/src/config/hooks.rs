@@ -1,0 +1,296 @@
+//! `[hooks]`: what runs before and after calls, of our own form and of settings files of Claude Code.
+
+mod executable;
+mod settings_file;
+
+use crate::config::{
+    ConfigFile,
+    check::Base,
+    environment::Environment,
+    expansion::expand,
+    folders::Folders,
+    layers::{LayerKind, Resolved, Setting},
+    origin::Origin,
+    problem::Problem,
+    sections::section,
+    trust::TrustedFiles,
+    value::Value,
+};
+use serde::Deserialize;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use toolstead_domain::{
+    permission::{
+        path_pattern,
+        rule::{Effect, PermissionRule},
+    },
+    workspace_roots::WorkspaceRoots,
+};
+use toolstead_infrastructure::hooks::{
+    definition::{HookDefinition, HookEvent, HookProgram, OnError},
+    filter::HookFilter,
+    matcher::Matcher,
+};
+
+/// As many hooks are there at most.
+const MAX_HOOKS: usize = 200;
+
+/// The hooks of all layers.
+#[derive(Debug, Clone, Default)]
+pub struct Hooks {
+    /// Those that run, in the order in which their answers count.
+    pub definitions: Vec<HookDefinition>,
+    /// As many run at once.
+    pub concurrency: usize,
+    /// Those that never run here, for people.
+    pub idle: Vec<IdleHook>,
+    /// Files that decide what hooks do: no tool may change them.
+    guarded: Vec<(PathBuf, Origin)>,
+}
+
+/// A hook that never runs here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdleHook {
+    /// Where it was written.
+    pub origin: Origin,
+    /// When it would run.
+    pub event: String,
+    /// Why it does not.
+    pub reason: String,
+}
+
+/// What hooks are read with.
+pub(super) struct Surroundings<'a> {
+    pub(super) folders: &'a Folders,
+    pub(super) environment: &'a Environment,
+    pub(super) roots: &'a WorkspaceRoots,
+    pub(super) trusted: &'a TrustedFiles,
+}
+
+impl Surroundings<'_> {
+    /// The folder that hooks start in.
+    fn start(&self) -> &Path {
+        self.roots.start().unwrap_or(&self.folders.start)
+    }
+}
+
+/// `[hooks]` without the hooks themselves.
+#[derive(Debug, Deserialize)]
+struct Common {
+    #[serde(rename = "import")]
+    _import: Vec<String>,
+    timeout_seconds: u64,
+    concurrency: usize,
+}
+
+/// A hook as it is written, in either form.
+#[derive(Debug, Default)]
+struct Written {
+    name: String,
+    event: Option<HookEvent>,
+    matcher: Option<String>,
+    filter: Option<String>,
+    command: Option<String>,
+    args: Option<Vec<String>>,
+    env: BTreeMap<String, String>,
+    timeout: Option<Duration>,
+    gate: bool,
+    on_error: Option<OnError>,
+    background: bool,
+}
+
+/// Everything that is said of hooks, and the settings files that were read for them.
+pub(super) fn hooks(
+    resolved: &Resolved,
+    surroundings: &Surroundings<'_>,
+    problems: &mut Vec<Problem>,
+    notes: &mut Vec<Problem>,
+) -> (Hooks, Vec<ConfigFile>) {
+    let common: Common = match section(resolved, "hooks") {
+        Ok(common) => common,
+        Err(problem) => {
+            problems.push(problem);
+            return Default::default();
+        }
+    };
+    let timeout = Duration::from_secs(common.timeout_seconds);
+    let mut hooks = Hooks { concurrency: common.concurrency, ..Hooks::default() };
+    let mut files = Vec::new();
+    for (written, origin) in own(resolved) {
+        let name = written.name.clone();
+        if let Err(reason) = hooks.add(written, &origin, timeout, surroundings) {
+            problems.push(Problem::new(origin, format!("`hooks.{name}`: {reason}")));
+        }
+    }
+    let import = resolved.setting("hooks.import");
+    for item in import.iter().filter_map(|setting| setting.value.as_ref()).flat_map(Value::items) {
+        match settings_file::read(Path::new(&item.text), surroundings) {
+            Err(problem) => problems.push(Problem::new(item.origin.clone(), problem.to_string())),
+            Ok(settings) => {
+                hooks.guarded.push((settings.file.path.to_path_buf(), item.origin.clone()));
+                settings.add_to(&mut hooks, timeout, surroundings, problems, notes);
+                files.push(settings.file);
+            }
+        }
+    }
+    if hooks.definitions.len() > MAX_HOOKS {
+        let message = format!("there are {} hooks, and at most {MAX_HOOKS} are run", hooks.definitions.len());
+        problems.push(Problem::new(Origin::Default, message));
+    }
+    notes.extend(waiting(resolved));
+    (hooks, files)
+}
+
+/// The hooks of our own form: one for each layer that names it, so that no layer takes another's away.
+fn own(resolved: &Resolved) -> Vec<(Written, Origin)> {
+    let mut all = Vec::new();
+    for (name, keys) in resolved.named("hooks") {
+        let mut layers: BTreeMap<LayerKind, (Written, Option<Origin>)> = BTreeMap::new();
+        for (key, setting) in keys {
+            for one in setting.contributions.iter().filter(|one| one.trusted) {
+                let (written, place) = layers.entry(one.kind).or_default();
+                written.name = name.clone();
+                written.take(key, &one.value);
+                if place.is_none() || key == "command" {
+                    *place = Some(one.origin.clone());
+                }
+            }
+        }
+        all.extend(layers.into_values().map(|(written, place)| (written, place.unwrap_or(Origin::Default))));
+    }
+    all
+}
+
+/// One note for each file whose hooks wait for trust.
+fn waiting(resolved: &Resolved) -> Vec<Problem> {
+    let settings = resolved.named("hooks");
+    let named = settings.values().flat_map(BTreeMap::values).copied();
+    let import = resolved.setting("hooks.import");
+    let files: BTreeSet<PathBuf> = named
+        .chain(import.iter())
+        .flat_map(|setting: &Setting| &setting.waiting)
+        .filter_map(|waiting| match &waiting.origin {
+            Origin::File(path, _) => Some(path.to_path_buf()),
+            Origin::Environment(_) | Origin::Flag(_) | Origin::Default => None,
+        })
+        .collect();
+    files.into_iter().map(|file| waits(&file)).collect()
+}
+
+fn waits(file: &Path) -> Problem {
+    let message = "its hooks do not run until `toolstead config trust` says yes to this file";
+    Problem::new(Origin::file(file), message)
+}
+
+impl Written {
+    fn take(&mut self, key: &str, value: &Value) {
+        let text = || value.as_text().map(str::to_owned);
+        match (key, value) {
+            ("event", _) => self.event = value.as_text().and_then(HookEvent::parse),
+            ("matcher", _) => self.matcher = text(),
+            ("if", _) => self.filter = text(),
+            ("command", _) => self.command = text(),
+            ("on_error", _) => self.on_error = value.as_text().and_then(OnError::parse),
+            ("args", _) => self.args = Some(value.items().iter().map(|item| item.text.clone()).collect()),
+            ("env", Value::Map(members)) => {
+                self.env = members.iter().map(|(name, item)| (name.clone(), item.text.clone())).collect();
+            }
+            ("timeout_seconds", Value::Integer(seconds)) => self.timeout = Some(Duration::from_secs(*seconds)),
+            ("gate", Value::Boolean(gate)) => self.gate = *gate,
+            ("background", Value::Boolean(background)) => self.background = *background,
+            _ => {}
+        }
+    }
+}
+
+impl Hooks {
+    /// Takes a hook in, once everything about it is as it should be.
+    fn add(
+        &mut self,
+        written: Written,
+        origin: &Origin,
+        timeout: Duration,
+        surroundings: &Surroundings<'_>,
+    ) -> Result<(), String> {
+        let event = written.event.ok_or("`event` is missing: when does it run?")?;
+        let command = written.command.ok_or("`command` is missing: what does it run?")?;
+        let matcher = Matcher::parse(written.matcher.as_deref().unwrap_or("*")).map_err(|error| error.to_string())?;
+        let folder = match origin {
+            Origin::File(path, _) => path.parent().unwrap_or(Path::new("/")),
+            Origin::Environment(_) | Origin::Flag(_) | Origin::Default => &surroundings.folders.start,
+        };
+        let base = Base { folder, home: surroundings.folders.home.as_deref() }.patterns();
+        let filter = written.filter.map(|rule| HookFilter::parse(&rule, origin.to_rule_origin(), &base));
+        let filter = filter.transpose().map_err(|error| format!("`if`: {}", error.reason))?;
+        if written.gate && event != HookEvent::PreToolUse {
+            return Err(format!("`gate` is for `PreToolUse`, and this is `{}`", event.as_str()));
+        }
+        if written.gate && (written.on_error == Some(OnError::Allow) || written.background) {
+            return Err("a gate that does not stop anything is none: drop `gate`, `background` or `on_error`".into());
+        }
+        let program = match written.args {
+            None => HookProgram::Shell(command),
+            Some(arguments) => HookProgram::Direct(command, arguments),
+        };
+        let found = executable::look(&program, surroundings.start(), surroundings.environment)
+            .map_err(|missing| format!("{missing}; the hook could not run, so nothing starts"))?;
+        self.guarded.extend(found.into_iter().map(|file| (file, origin.clone())));
+        let mut environment = BTreeMap::new();
+        for (name, value) in written.env {
+            let value = expand(&value, |name| surroundings.environment.get(name).map(str::to_owned))
+                .map_err(|reason| format!("`env.{name}`: {reason}"))?;
+            environment.insert(name, value);
+        }
+        self.definitions.push(HookDefinition {
+            name: written.name,
+            origin: origin.to_string(),
+            event,
+            matcher,
+            filter,
+            program,
+            environment,
+            timeout: written.timeout.unwrap_or(timeout),
+            gate: written.gate,
+            on_error: written.on_error.unwrap_or(if written.gate { OnError::Deny } else { OnError::Allow }),
+            in_background: written.background,
+        });
+        Ok(())
+    }
+
+    /// What keeps tools from changing what hooks do: hooks are not confined, so whoever writes their programs writes
+    /// past every rule.
+    pub(super) fn guarding_rules(&self, roots: &WorkspaceRoots) -> Vec<Arc<PermissionRule>> {
+        let inside = self.guarded.iter().filter(|(path, _)| roots.write.iter().any(|root| path.starts_with(root)));
+        let rule = |(path, origin): &(PathBuf, Origin)| {
+            let text = format!("Write(/{})", path_pattern::literal(&path.to_string_lossy()));
+            let base = Base { folder: Path::new("/"), home: None }.patterns();
+            PermissionRule::parse(Effect::Deny, &text, origin.to_rule_origin(), &base).ok().map(Arc::new)
+        };
+        inside.filter_map(rule).collect()
+    }
+
+    /// What is worth telling of matchers, given the names of each tool: an expression that is found in the middle of
+    /// names hits more than its author may think.
+    pub fn lint(&self, tools: &[Vec<&str>]) -> Vec<String> {
+        let hits = |hook: &HookDefinition| {
+            let hit = tools.iter().filter(|names| hook.matcher.chooses(names.iter().copied()));
+            hit.filter_map(|names| names.first().map(|name| format!("`{name}`"))).collect::<Vec<_>>()
+        };
+        let unanchored = self.definitions.iter().filter(|hook| hook.event.is_of_tool() && hook.matcher.is_unanchored());
+        let told = unanchored.map(|hook| (hook, hits(hook))).filter(|(_, hits)| hits.len() > 1);
+        told.map(|(hook, hits)| {
+            format!(
+                "{}: the matcher `{}` is an expression without `^` and `$` and hits {} tools: {}",
+                hook.origin,
+                hook.matcher,
+                hits.len(),
+                hits.join(", ")
+            )
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,167 @@
+//! The `hooks` of a settings file of Claude Code.
+
+use super::{Hooks, IdleHook, Surroundings, Written, waits};
+use crate::config::{
+    ConfigFile, Trust,
+    layers::LayerKind,
+    node::{Content, Format, Member, Node},
+    origin::Origin,
+    problem::Problem,
+    source_file::SourceFile,
+};
+use std::{path::Path, time::Duration};
+use toolstead_infrastructure::hooks::definition::{HookEvent, OnError};
+
+/// A file that was read.
+pub(super) struct SettingsFile {
+    pub(super) file: ConfigFile,
+    root: Node,
+}
+
+/// Reads a file. One below a root counts only with the content that a person said yes to: tools can write there.
+pub(super) fn read(path: &Path, surroundings: &Surroundings<'_>) -> Result<SettingsFile, Problem> {
+    let read = SourceFile::read(LayerKind::Foreign(u8::MAX), path)?;
+    let SourceFile { kind, path, text } =
+        read.ok_or_else(|| Problem::new(Origin::file(path), "there is no such file to take hooks from"))?;
+    let root = Node::read(Format::Json, &text, &path)?;
+    let is_inside = surroundings.roots.write.iter().any(|root| path.starts_with(root));
+    let trust = match (is_inside, surroundings.trusted.trusts(&path, &text)) {
+        (false, _) => Trust::Always,
+        (true, true) => Trust::Given,
+        (true, false) => Trust::Waiting,
+    };
+    Ok(SettingsFile { file: ConfigFile { path, kind, trust, text }, root })
+}
+
+impl SettingsFile {
+    /// Takes its hooks in. What would keep a hook from running is an error; what nothing here ever fires is a note.
+    pub(super) fn add_to(
+        &self,
+        hooks: &mut Hooks,
+        timeout: Duration,
+        surroundings: &Surroundings<'_>,
+        problems: &mut Vec<Problem>,
+        notes: &mut Vec<Problem>,
+    ) {
+        if self.file.trust == Trust::Waiting {
+            notes.push(waits(&self.file.path));
+        }
+        if let Some(Node { content: Content::Boolean(true), origin }) = member(&self.root, "disableAllHooks") {
+            notes.push(Problem::new(origin.clone(), "its hooks do not run: `disableAllHooks` is set"));
+            return;
+        }
+        for (event, group) in groups(&self.root, problems) {
+            let matcher = member(group, "matcher").and_then(text).map(str::to_owned);
+            let Some(Content::List(handlers)) = member(group, "hooks").map(|node| &node.content) else {
+                problems
+                    .push(Problem::new(group.origin.clone(), format!("`hooks.{event}`: a group has a list `hooks`")));
+                continue;
+            };
+            for handler in handlers {
+                let mut idle = |reason: String| {
+                    let hook = IdleHook { origin: handler.origin.clone(), event: event.to_owned(), reason };
+                    if self.file.trust != Trust::Waiting {
+                        notes.push(Problem::new(hook.origin.clone(), format!("a hook of `{event}`: {}", hook.reason)));
+                    }
+                    hooks.idle.push(hook);
+                };
+                let Some(fired) = HookEvent::parse(event) else {
+                    idle("nothing fires this event here".into());
+                    continue;
+                };
+                let kind = member(handler, "type").and_then(text).unwrap_or("command");
+                if kind != "command" || member(handler, "shell").and_then(text) == Some("powershell") {
+                    idle(format!("hooks of the type `{kind}` are not run here"));
+                    continue;
+                }
+                if self.file.trust == Trust::Waiting {
+                    idle("its file waits for `toolstead config trust`".into());
+                    continue;
+                }
+                let written = written(self.name(&handler.origin), fired, matcher.clone(), handler);
+                let added = written.and_then(|written| hooks.add(written, &handler.origin, timeout, surroundings));
+                if let Err(reason) = added {
+                    problems.push(Problem::new(handler.origin.clone(), format!("a hook of `{event}`: {reason}")));
+                }
+            }
+        }
+    }
+
+    /// `FILE:LINE`.
+    fn name(&self, origin: &Origin) -> String {
+        let file = self.file.path.file_name().unwrap_or_default().to_string_lossy();
+        match origin {
+            Origin::File(_, line) => format!("{file}:{line}"),
+            Origin::Environment(_) | Origin::Flag(_) | Origin::Default => file.into_owned(),
+        }
+    }
+}
+
+/// Each group of handlers with its event.
+fn groups<'n>(root: &'n Node, problems: &mut Vec<Problem>) -> Vec<(&'n str, &'n Node)> {
+    let mut groups = Vec::new();
+    let mut wrong = |node: &Node, what: &str| problems.push(Problem::new(node.origin.clone(), what.to_owned()));
+    match member(root, "hooks") {
+        None => {}
+        Some(Node { content: Content::Table(events), .. }) => {
+            for Member { name, node, .. } in events {
+                match &node.content {
+                    Content::List(all) => groups.extend(all.iter().map(|group| (name.as_str(), group))),
+                    _ => wrong(node, "an event of `hooks` has a list of groups"),
+                }
+            }
+        }
+        Some(node) => wrong(node, "`hooks` is a table of events"),
+    }
+    groups
+}
+
+fn written(name: String, event: HookEvent, matcher: Option<String>, handler: &Node) -> Result<Written, String> {
+    let mut written = Written { name, event: Some(event), matcher, ..Written::default() };
+    let Content::Table(members) = &handler.content else { return Err("it is no table".into()) };
+    for Member { name, node, .. } in members {
+        let wrong = |what: &str| Err(format!("`{name}` is {what}, got {}", node.content));
+        match (name.as_str(), &node.content) {
+            ("command", Content::Text(command)) if !command.trim().is_empty() => {
+                written.command = Some(command.clone())
+            }
+            ("command", _) => return wrong("a line for the shell"),
+            ("if", Content::Text(rule)) => written.filter = Some(rule.clone()),
+            ("if", _) => return wrong("a permission rule"),
+            ("timeout", Content::Integer(seconds @ 1..=3600)) => {
+                written.timeout = Some(Duration::from_secs(seconds.unsigned_abs()));
+            }
+            ("timeout", _) => return wrong("a whole number of seconds up to 3600"),
+            ("async", Content::Boolean(background)) => written.background = *background,
+            ("gate", Content::Boolean(gate)) => written.gate = *gate,
+            ("async" | "gate", _) => return wrong("`true` or `false`"),
+            ("on_error", Content::Text(word)) => match OnError::parse(word) {
+                Some(on_error) => written.on_error = Some(on_error),
+                None => return wrong("`allow`, `ask` or `deny`"),
+            },
+            ("on_error", _) => return wrong("`allow`, `ask` or `deny`"),
+            ("args", Content::List(nodes)) => {
+                let arguments: Option<Vec<String>> = nodes.iter().map(|node| text(node).map(str::to_owned)).collect();
+                written.args = Some(arguments.ok_or("`args` is a list of texts")?);
+            }
+            ("args", _) => return wrong("a list of texts"),
+            // What else stands there changes nothing about when and how the hook runs.
+            _ => {}
+        }
+    }
+    Ok(written)
+}
+
+fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
+    match &node.content {
+        Content::Table(members) => members.iter().find(|member| member.name == name).map(|member| &member.node),
+        _ => None,
+    }
+}
+
+fn text(node: &Node) -> Option<&str> {
+    match &node.content {
+        Content::Text(text) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,105 @@
+//! Events as JSON lines, in a file or on standard output.
+
+use std::{
+    fs, io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt, BufWriter},
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use toolstead_application::event_bus::{EventSubscription, Heard};
+
+/// What is still to be written may take so long at the end.
+const LAST_EVENTS: Duration = Duration::from_secs(2);
+
+/// Where events are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventTarget {
+    /// To the end of this file.
+    File(PathBuf),
+    /// To standard output.
+    Stdout,
+}
+
+impl FromStr for EventTarget {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(if text == "-" { Self::Stdout } else { Self::File(text.into()) })
+    }
+}
+
+/// Writes events as they come, one JSON object a line.
+#[derive(Debug)]
+pub struct EventFile {
+    stop: CancellationToken,
+    writing: JoinHandle<()>,
+}
+
+impl EventFile {
+    /// Begins to write. A file is made if it is not there, for its owner alone.
+    ///
+    /// # Errors
+    /// The operating system's, when the file cannot be opened.
+    pub fn start(target: &EventTarget, events: EventSubscription) -> io::Result<Self> {
+        let stop = CancellationToken::new();
+        let writing = match target {
+            EventTarget::File(path) => tokio::spawn(write(open(path)?, events, stop.clone())),
+            EventTarget::Stdout => tokio::spawn(write(tokio::io::stdout(), events, stop.clone())),
+        };
+        Ok(Self { stop, writing })
+    }
+
+    /// Writes what has happened until now, and ends.
+    pub async fn finish(self) {
+        self.stop.cancel();
+        if timeout(LAST_EVENTS, self.writing).await.is_err() {
+            tracing::warn!("the last events could not be written in time");
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<tokio::fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    let file = options.open(path).map_err(|error| {
+        io::Error::new(error.kind(), format!("events cannot be written to `{}`: {error}", path.display()))
+    })?;
+    Ok(tokio::fs::File::from_std(file))
+}
+
+async fn write(writer: impl AsyncWrite + Unpin, mut events: EventSubscription, stop: CancellationToken) {
+    let mut writer = BufWriter::new(writer);
+    loop {
+        let heard = tokio::select! {
+            biased;
+            heard = events.next() => heard,
+            () = stop.cancelled() => break,
+        };
+        let Some(heard) = heard else { break };
+        // All that is there goes out at once, and what is out is seen at once.
+        let mut next = Some(heard);
+        let written = async {
+            while let Some(heard) = next {
+                writer.write_all(line(&heard).as_bytes()).await?;
+                next = events.waiting();
+            }
+            writer.flush().await
+        };
+        let written: io::Result<()> = written.await;
+        if let Err(error) = written {
+            tracing::warn!(%error, "events are no longer written");
+            return;
+        }
+    }
+}
+
+fn line(heard: &Heard) -> String {
+    format!("{}\n", heard.to_json())
+}

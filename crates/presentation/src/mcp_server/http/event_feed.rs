@@ -1,0 +1,47 @@
+//! `GET /events`: what happens, for the holder of a token, for as long as it listens.
+
+use super::{
+    call_response::pulse,
+    event_stream::{ALIVE, Events, body},
+};
+use bytes::Bytes;
+use futures::stream;
+use std::time::Duration;
+use tokio::time::Interval;
+use tokio_util::sync::CancellationToken;
+use toolstead_application::event_bus::{EventSubscription, Heard};
+use toolstead_infrastructure::mcp::wire::sse::write_event;
+
+/// A stream of the events from now on, one JSON object each, until `end` is given.
+pub(super) fn event_feed(events: EventSubscription, keep_alive: Duration, end: CancellationToken) -> Events {
+    let feed = Feed { events, alive: pulse(keep_alive), end };
+    body(stream::unfold(feed, Feed::next))
+}
+
+struct Feed {
+    events: EventSubscription,
+    alive: Interval,
+    end: CancellationToken,
+}
+
+impl Feed {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        let heard = tokio::select! {
+            biased;
+            () = self.end.cancelled() => return None,
+            heard = self.events.next() => heard?,
+            _ = self.alive.tick() => return Some((ALIVE, self)),
+        };
+        Some((piece(&heard), self))
+    }
+}
+
+fn piece(heard: &Heard) -> Bytes {
+    let mut piece = Vec::new();
+    let id = match heard {
+        Heard::Event(event) => Some(event.id.to_string()),
+        Heard::Lost(_) => None,
+    };
+    write_event(&mut piece, id.as_deref(), heard.to_json().to_string().as_bytes());
+    piece.into()
+}

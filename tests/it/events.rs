@@ -1,0 +1,159 @@
+//! What happens, as those who watch hear it: files, the server, and the order of it all.
+
+use crate::{
+    binaries::{Home, stderr, stdout},
+    support::{Events, HttpFront, TOKEN, TestApp, call, echo, modern, soon},
+};
+use serde_json::{Value, json};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+use toolstead_presentation::mcp_server::http::settings::BearerToken;
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+fn events_in(file: &Path) -> Vec<Value> {
+    lines(&std::fs::read_to_string(file).unwrap())
+}
+
+/// Those that belong to a call, by their types.
+fn types(events: &[Value]) -> Vec<&str> {
+    events.iter().filter(|event| event["call"].is_string()).map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+/// Calls a tool that may write, and returns the events of the call.
+fn events_of(home: &Home, tool: &str, arguments: Value) -> Vec<Value> {
+    let file = home.data().join(format!("{tool}.events"));
+    let _ = std::fs::remove_file(&file);
+    let arguments = arguments.to_string();
+    let events = file.to_str().unwrap();
+    let output = home.run(&["--allow", "Write", "--events", events, "call", tool, &arguments]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    events_in(&file)
+}
+
+/// Path, change, lines added and removed of each file event.
+fn changes(events: &[Value]) -> Vec<(String, String, Value, Value)> {
+    let files = events.iter().filter(|event| event["type"] == "file_changed");
+    files
+        .map(|event| {
+            let path = PathBuf::from(event["path"].as_str().unwrap());
+            (
+                path.file_name().unwrap().to_str().unwrap().to_owned(),
+                event["change"].as_str().unwrap().to_owned(),
+                event["lines_added"].clone(),
+                event["lines_removed"].clone(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn every_change_of_a_file_is_an_event_whatever_tool_makes_it() {
+    let home = Home::new();
+    let change = |name: &str, kind: &str, added: usize, removed: usize| {
+        (name.to_owned(), kind.to_owned(), json!(added), json!(removed))
+    };
+    let written = events_of(&home, "write_file", json!({"path": "a", "content": "1\n2\n3\n"}));
+    assert_eq!(types(&written), ["tool_call_started", "file_changed", "tool_call_completed"]);
+    assert_eq!(changes(&written), [change("a", "created", 3, 0)]);
+    let of_call: Vec<&Value> = written.iter().filter(|event| event["call"].is_string()).collect();
+    let is_same = |event: &&Value| event["call"] == of_call[0]["call"] && event["session"] == "cli";
+    assert!(of_call.iter().all(is_same), "{written:?}");
+
+    let edited = events_of(&home, "edit_file", json!({"path": "a", "old_text": "2", "new_text": "two\nand"}));
+    assert_eq!(changes(&edited), [change("a", "modified", 2, 1)]);
+    let patch = "*** Begin Patch\n*** Add File: b\n+x\n*** Delete File: a\n*** End Patch";
+    let patched = events_of(&home, "apply_patch", json!({"patch": patch}));
+    assert_eq!(changes(&patched), [change("b", "created", 1, 0), change("a", "deleted", 0, 4)]);
+    let undone = events_of(&home, "undo", json!({}));
+    let mut undone = changes(&undone);
+    undone.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(undone, [change("a", "created", 4, 0), change("b", "deleted", 0, 1)]);
+    // What changes nothing is no event.
+    let again = events_of(&home, "write_file", json!({"path": "a", "content": "1\ntwo\nand\n3\n"}));
+    assert_eq!(changes(&again), []);
+    let dry = events_of(&home, "write_file", json!({"path": "c", "content": "x", "dry_run": true}));
+    assert_eq!(changes(&dry), []);
+}
+
+#[test]
+fn events_go_to_standard_output_only_where_no_protocol_is_spoken() {
+    let home = Home::new();
+    let output = home.run(&["--events", "-", "call", "write_file", r#"{"path":"a","content":""}"#]);
+    assert_eq!(output.status.code(), Some(3));
+    let events = lines(&stdout(&output));
+    assert_eq!(types(&events), ["permission_requested", "permission_resolved", "tool_call_denied"]);
+    assert_eq!(events.iter().find(|event| event["type"] == "permission_resolved").unwrap()["granted"], false);
+    let refused = home.run(&["--events", "-", "mcp"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(refused.stdout.is_empty() && stderr(&refused).contains("give `--events` a file"), "{}", stderr(&refused));
+
+    let file = home.data().join("events");
+    let mut child = home
+        .toolstead(&["--events", file.to_str().unwrap(), "mcp"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let request = modern(1, "tools/call", call("echo", json!({"message": "hi"})));
+    writeln!(child.stdin.take().unwrap(), "{request}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(lines(&stdout(&output)).iter().all(|message| message["jsonrpc"] == "2.0"));
+    assert_eq!(types(&events_in(&file)), ["tool_call_started", "tool_call_completed"]);
+}
+
+#[test]
+fn what_looks_like_a_secret_is_in_no_event() {
+    let home = Home::new();
+    let arguments = json!({"message": "hi", "api_token": "hunter2"}).to_string();
+    let output = home.run(&["--events", "-", "call", "echo", &arguments]);
+    assert!(!stdout(&output).contains("hunter2"), "{}", stdout(&output));
+}
+
+/// The next event that belongs to a call; `None` at the end.
+async fn next_of_a_call(events: &mut Events) -> Option<Value> {
+    loop {
+        let event = events.try_next().await?;
+        if event["call"].is_string() {
+            return Some(event);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_tells_the_holder_of_a_token_what_is_its_own() {
+    let app = TestApp::with([echo()]).await;
+    let front = HttpFront::with(&app, |settings| {
+        settings.tokens.push(BearerToken { name: "other".into(), secret: "another-token".into() });
+    })
+    .await;
+    let watch = |token: &'static str| {
+        let request = front.client.get(front.url("/events")).bearer_auth(token);
+        async move { soon(request.send()).await.unwrap() }
+    };
+    assert_eq!(watch("wrong").await.status(), 401);
+    let posted = front.client.post(front.url("/events")).bearer_auth(TOKEN);
+    assert_eq!(soon(posted.send()).await.unwrap().status(), 405);
+    let mine = watch(TOKEN).await;
+    assert_eq!(
+        (mine.status(), &mine.headers()["content-type"]),
+        (reqwest::StatusCode::OK, &"text/event-stream".parse().unwrap())
+    );
+    let (mut mine, mut other) = (Events::of(mine), Events::of(watch("another-token").await));
+    front.ask_modern(&modern(1, "tools/call", call("echo", json!({"message": "hi"})))).await;
+    for expected in ["tool_call_started", "tool_call_completed"] {
+        let event = next_of_a_call(&mut mine).await.unwrap();
+        assert_eq!((&event["type"], &event["principal"]), (&json!(expected), &json!("token:test")));
+    }
+    // The other token hears nothing of it: what it hears first is the end.
+    app.app.close(std::time::Duration::ZERO).await;
+    let server = front.server.unwrap();
+    soon(server.stop(std::time::Duration::ZERO)).await;
+    assert_eq!(next_of_a_call(&mut other).await, None);
+}

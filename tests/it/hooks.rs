@@ -1,0 +1,374 @@
+//! Hooks of the user, through the real binary and with real small scripts.
+
+use crate::binaries::{Home, kill, stderr, stdout};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::{
+    fmt::Write as _,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A workspace with hooks.
+struct Bench {
+    home: Home,
+    config: PathBuf,
+}
+
+impl Bench {
+    /// One with this configuration; `PreToolUse` hooks by name and command, if any, are added.
+    fn new(config: &str, hooks: &[(&str, &str)]) -> Self {
+        let home = Home::new();
+        let mut text = config.to_owned();
+        for (name, command) in hooks {
+            write!(text, "\n[hooks.{name}]\nevent = \"PreToolUse\"\ncommand = '''{command}'''\n").unwrap();
+        }
+        let config = home.config(&text);
+        Self { home, config }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.home.run(&[&["--config", self.config.to_str().unwrap()], arguments].concat())
+    }
+
+    /// The exit code, and that the texts stand in what was printed.
+    #[track_caller]
+    fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> String {
+        let output = self.run(arguments);
+        let printed = format!("{}{}", stdout(&output), stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {printed}");
+        for text in texts {
+            assert!(printed.contains(text), "{arguments:?} does not say `{text}`: {printed}");
+        }
+        printed
+    }
+
+    /// Writes `a.txt`, which the rules allow.
+    #[track_caller]
+    fn write(&self, code: i32, texts: &[&str]) -> String {
+        self.check(&["--allow", "Write", "call", "write_file", r#"{"path":"a.txt","content":"new\n"}"#], code, texts)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.home.work().join(name).exists()
+    }
+
+    fn last_row(&self) -> Value {
+        let listed: Value = serde_json::from_slice(&self.run(&["executions", "list", "--json"]).stdout).unwrap();
+        listed["executions"][0].clone()
+    }
+}
+
+/// A hook that prints this.
+fn says(specific: Value) -> String {
+    format!("echo '{}'", json!({"hookSpecificOutput": specific}))
+}
+
+fn put(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+const SETTINGS: &str = r#"{
+  "permissions": {"allow": ["Read"]},
+  "hooks": {
+    "PreToolUse": [
+      {"matcher": "Edit|Write", "hooks": [
+        {"type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/check.sh", "timeout": 20}
+      ]}
+    ],
+    "PostToolUse": [
+      {"matcher": "Write", "hooks": [{"type": "command", "command": "cat > \"$CLAUDE_PROJECT_DIR/seen.json\""}]}
+    ],
+    "Stop": [{"hooks": [{"type": "command", "command": "./not-looked-for.sh"}]}]
+  }
+}"#;
+
+#[test]
+fn a_settings_file_of_claude_code_works_unchanged_once_it_is_trusted() {
+    let home = Home::new();
+    let settings = home.work().join(".claude/settings.json");
+    put(&settings, SETTINGS);
+    let check =
+        "#!/bin/sh\nif grep -q '\"file_path\":\"/[^\"]*secret'; then echo 'keep out of secrets' >&2; exit 2; fi\n";
+    put(&home.work().join(".claude/hooks/check.sh"), check);
+    let config = home.config(&format!("[hooks]\nimport = [{settings:?}]\n"));
+    let bench = Bench { home, config };
+    let secret = ["--allow", "Write", "call", "write_file", r#"{"path":"secret.txt","content":"x"}"#];
+    bench.check(&secret, 0, &["settings.json: its hooks do not run until `toolstead config trust`"]);
+    bench.check(&["hooks", "list"], 0, &["no hooks run here", "waits for `toolstead config trust`"]);
+
+    bench.check(&["config", "trust", settings.to_str().unwrap()], 0, &["is trusted as it is now"]);
+    bench.check(&secret, 3, &["The hook `settings.json:6` refused the call: keep out of secrets"]);
+    bench.write(0, &["settings.json:12: a hook of `Stop`: nothing fires this event here"]);
+    let seen: Value = serde_json::from_slice(&std::fs::read(bench.home.work().join("seen.json")).unwrap()).unwrap();
+    let path = bench.home.work().join("a.txt");
+    assert_eq!(
+        (&seen["hook_event_name"], &seen["tool_name"], &seen["canonical_tool_name"], &seen["permission_mode"]),
+        (&json!("PostToolUse"), &json!("Write"), &json!("write_file"), &json!("default"))
+    );
+    assert_eq!(seen["tool_input"], json!({"content": "new\n", "file_path": path}));
+    assert!(seen["tool_response"]["content"][0]["text"].is_string(), "{seen}");
+
+    // Whoever could change the hook could change everything.
+    for name in [".claude/hooks/check.sh", ".claude/settings.json"] {
+        let arguments = json!({"path": name, "content": "#!/bin/sh\n"}).to_string();
+        bench.check(&["--allow", "Write", "call", "write_file", &arguments], 3, &["the deny rule `Write("]);
+    }
+    put(&settings, &format!("{SETTINGS}\n"));
+    bench.check(&secret, 0, &["its hooks do not run until"]);
+}
+
+#[test]
+fn each_answer_of_a_hook_has_its_effect() {
+    let deny =
+        says(json!({"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "r"}));
+    let ask = says(json!({"permissionDecision": "ask", "permissionDecisionReason": "sure?"}));
+    let allow = says(json!({"permissionDecision": "allow"}));
+    for (command, code, told) in [
+        ("exit 2", 3, "it gave no reason"),
+        ("echo not today >&2; exit 2", 3, "The hook `h` refused the call: not today"),
+        (&format!("{allow}; exit 2"), 3, "refused the call"),
+        (&deny, 3, "refused the call: r"),
+        (r#"echo '{"continue": false, "stopReason": "enough"}'"#, 3, "enough"),
+        (r#"echo '{"decision": "block", "reason": "old style"}'"#, 3, "old style"),
+        (
+            &says(json!({"permissionDecision": "defer", "permissionDecisionReason": "later"})),
+            3,
+            "put off the call: later",
+        ),
+        (&ask, 3, "sure?. Nobody can be asked here"),
+        (&allow, 0, "a.txt"),
+        ("exit 1", 0, "the hook `h` broke: it ended with code 1"),
+        ("echo only text", 0, "a.txt"),
+        ("echo '{nonsense'", 0, "broke: its answer is no JSON"),
+        (&says(json!({"additionalContext": "mind the gap"})), 0, "[the hook `h` says: mind the gap]"),
+        (r#"echo '{"systemMessage": "for you"}'"#, 0, "h: for you"),
+        // It need not read its input, may write without end, and may leave somebody behind who holds its pipes.
+        ("exec 0<&-", 0, "a.txt"),
+        ("yes | head -c 5000000", 0, "a.txt"),
+        ("printf '{'; yes | head -c 3000000", 0, "longer than 1 MiB"),
+        ("sleep 300 & echo done", 0, "a.txt"),
+        (
+            r#"test "$TOOLSTEAD_HOOK_EVENT" = PreToolUse && test "$PWD" = "$CLAUDE_PROJECT_DIR" && test -z "$SECRET""#,
+            0,
+            "a",
+        ),
+    ] {
+        let bench = Bench::new("", &[("h", command)]);
+        bench.write(code, &[told]);
+        assert_eq!(bench.has("a.txt"), code == 0, "{command}");
+    }
+}
+
+#[test]
+fn a_gate_opens_only_when_it_says_so() {
+    let allow = says(json!({"permissionDecision": "allow"}));
+    for (command, more, code, told) in [
+        (allow.as_str(), "gate = true", 0, "a.txt"),
+        ("true", "gate = true", 3, "it is a gate and did not say that the call may go on"),
+        (r#"echo '{"continue": true}'"#, "gate = true", 3, "it is a gate"),
+        ("exit 1", "gate = true", 3, "the hook itself broke: it ended with code 1"),
+        ("$NOT_SET/missing", "gate = true", 3, "it ended with code 127"),
+        ("echo '{nonsense'", "gate = true", 3, "no JSON"),
+        ("kill -9 $$", "gate = true", 3, "signal 9"),
+        ("sleep 300", "gate = true\ntimeout_seconds = 1", 3, "it did not answer in time"),
+        ("true", "gate = true\non_error = \"ask\"", 3, "Nobody can be asked here"),
+        ("exit 1", "on_error = \"deny\"", 3, "the hook itself broke"),
+        ("exit 1", "on_error = \"ask\"", 3, "Nobody can be asked here"),
+        ("sleep 300", "timeout_seconds = 1", 0, "it did not answer in time"),
+        ("exit 2", "matcher = \"Read|grep\"", 0, "a.txt"),
+        ("exit 2", "matcher = \"Write\"", 3, ""),
+        ("exit 2", "matcher = \"file_write\"", 3, ""),
+        ("exit 2", "matcher = \"^write_.*$\"", 3, ""),
+        ("exit 2", "if = \"Edit(src/**)\"", 0, "a.txt"),
+        ("exit 2", "if = \"Edit(*.txt)\"", 3, ""),
+    ] {
+        let bench = Bench::new(&format!("[hooks.h]\nevent = \"PreToolUse\"\ncommand = '''{command}'''\n{more}\n"), &[]);
+        bench.write(code, &[told]);
+        assert_eq!(bench.has("a.txt"), code == 0, "{command} {more}");
+    }
+}
+
+#[test]
+fn a_hook_that_could_not_run_is_an_error_of_the_configuration_with_its_place() {
+    for (lines, told) in [
+        ("command = \"./typo.sh\"", "test.toml:5: `hooks.h`: "),
+        ("command = \"sh ./typo.sh\"", "the script `"),
+        ("command = \"no-such-program-here\"", "is not in the `PATH`"),
+        ("command = \"no-such-program-here\"\nargs = [\"a\"]", "is not in the `PATH`"),
+        ("command = \"true\"\nmatcher = \"(\"", "is no regular expression"),
+        ("command = \"true\"\nif = \"Edit(\"", "`if`: the closing parenthesis is missing"),
+        ("command = \"true\"\ngate = true\non_error = \"allow\"", "a gate that does not stop anything is none"),
+        ("matcher = \"Write\"", "`command` is missing"),
+        ("comand = \"true\"", "did you mean `command`?"),
+    ] {
+        let bench = Bench::new(&format!("[hooks.h]\nevent = \"PreToolUse\"\n{lines}\n"), &[]);
+        bench.check(&["call", "echo", r#"{"message":"hi"}"#], 2, &[told]);
+    }
+    let bench = Bench::new("[hooks]\nimport = [\"missing.json\"]\n", &[]);
+    bench.check(&["config", "check"], 2, &["there is no such file to take hooks from"]);
+    let typo = SETTINGS.replace("hooks/check.sh", "hooks/chekc.sh");
+    std::fs::write(bench.config.with_file_name("missing.json"), typo).unwrap();
+    bench.check(&["call", "echo", "{}"], 2, &["missing.json:6: a hook of `PreToolUse`: ", "chekc.sh` cannot be run"]);
+}
+
+#[test]
+fn the_strictest_of_several_hooks_wins_and_none_skips_a_rule() {
+    let decides = |word: &str| says(json!({"permissionDecision": word, "permissionDecisionReason": word}));
+    for (words, code, told) in [
+        (["allow", "ask", "deny"], 3, "The hook `h2` refused the call: deny"),
+        (["deny", "defer", "ask"], 3, "The hook `h0` refused the call: deny"),
+        (["ask", "defer", "allow"], 3, "The hook `h1` put off the call: defer"),
+        (["allow", "ask", "allow"], 3, "the hook `h1` wants somebody to be asked: ask"),
+        (["allow", "allow", "allow"], 0, "a.txt"),
+    ] {
+        let commands: Vec<String> = words.into_iter().map(decides).collect();
+        let hooks: Vec<(String, &str)> =
+            commands.iter().enumerate().map(|(at, command)| (format!("h{at}"), command.as_str())).collect();
+        let hooks: Vec<(&str, &str)> = hooks.iter().map(|(name, command)| (name.as_str(), *command)).collect();
+        Bench::new("", &hooks).write(code, &[told]);
+    }
+    let allow = decides("allow");
+    Bench::new("[permissions]\ndeny = [\"Write(a.txt)\"]\n", &[("h", &allow)])
+        .write(3, &["the deny rule `Write(a.txt)`"]);
+    let bench = Bench::new("", &[("h", &allow)]);
+    bench.check(&["call", "write_file", r#"{"path":"a.txt","content":""}"#], 3, &["Nobody can be asked here"]);
+}
+
+#[test]
+fn rewritten_arguments_are_validated_and_judged_again() {
+    let rewrite = |input: Value| says(json!({"permissionDecision": "allow", "updatedInput": input}));
+    let elsewhere = rewrite(json!({"file_path": "b.txt", "content": "other\n"}));
+    let bench = Bench::new("", &[("h", &elsewhere)]);
+    bench.write(0, &["b.txt"]);
+    assert_eq!(std::fs::read_to_string(bench.home.work().join("b.txt")).unwrap(), "other\n");
+    assert!(!bench.has("a.txt"));
+    assert_eq!(bench.last_row()["arguments"]["path"], "b.txt");
+
+    Bench::new("[permissions]\ndeny = [\"Write(b.txt)\"]\n", &[("h", &elsewhere)])
+        .write(3, &["the deny rule `Write(b.txt)`"]);
+    let outside = rewrite(json!({"file_path": "/etc/b.txt", "content": ""}));
+    Bench::new("", &[("h", &outside)]).write(3, &["outside of the workspace's roots"]);
+    Bench::new("", &[("h", &rewrite(json!({"file_path": 7, "content": ""})))]).write(2, &["/path: expected a string"]);
+    let both = rewrite(json!({"file_path": "b", "path": "c", "content": ""}));
+    Bench::new("", &[("h", &both)]).write(3, &["its arguments cannot be used"]);
+    let bench = Bench::new("", &[("h0", &elsewhere), ("h1", &outside)]);
+    bench.write(3, &["The hook `h1` refused the call: it wants other arguments than the hook `h0`"]);
+}
+
+#[test]
+fn what_a_hook_says_after_a_call_reaches_the_model_and_the_trail_knows() {
+    let config = |event: &str, command: &str| format!("[hooks.h]\nevent = \"{event}\"\ncommand = '''{command}'''\n");
+    let after = |command: &str| Bench::new(&config("PostToolUse", command), &[]);
+    let echo = ["call", "echo", r#"{"message":"hi"}"#];
+    let context = says(json!({"hookEventName": "PostToolUse", "additionalContext": "format it"}));
+    after(&context).check(&echo, 0, &["Echo: hi\n[the hook `h` says: format it]"]);
+    after("echo lint failed >&2; exit 2").check(&echo, 0, &["Echo: hi\n[the hook `h` says: lint failed]"]);
+    after("exit 1").check(&echo, 0, &["the hook `h` broke: it ended with code 1"]);
+    let bench = after(&says(json!({"updatedToolOutput": "hidden"})));
+    assert_eq!(stdout(&bench.run(&echo)), "hidden\n");
+    let reason = bench.last_row()["decision"]["reason"].as_str().unwrap().to_owned();
+    assert!(reason.ends_with("; the hook `h` changed the output"), "{reason}");
+
+    let bench = Bench::new(&config("PostToolUseFailure", "cat > seen.json; echo 'try b.txt' >&2; exit 2"), &[]);
+    bench.check(&["call", "read_file", r#"{"path":"missing"}"#], 4, &["the hook `h` says: try b.txt"]);
+    let seen: Value = serde_json::from_slice(&std::fs::read(bench.home.work().join("seen.json")).unwrap()).unwrap();
+    assert_eq!((&seen["tool_name"], &seen["is_interrupt"]), (&json!("Read"), &json!(false)));
+    assert!(seen["error"].as_str().unwrap().contains("missing"), "{seen}");
+}
+
+#[test]
+fn hooks_hear_of_questions_of_refusals_and_of_sessions() {
+    let hook =
+        |event: &str, command: &str| format!("[hooks.{event}]\nevent = \"{event}\"\ncommand = '''{command}'''\n");
+    let write = ["call", "write_file", r#"{"path":"a.txt","content":""}"#];
+    let answers = |decision: Value| says(json!({"hookEventName": "PermissionRequest", "decision": decision}));
+    let yes = hook("PermissionRequest", &answers(json!({"behavior": "allow"})));
+    let bench = Bench::new(&yes, &[]);
+    bench.check(&write, 0, &[]);
+    assert_eq!(bench.last_row()["decision"]["approved_by"], "the hook `PermissionRequest`");
+    // What a rule wants a person to see is for a person.
+    Bench::new(&format!("{yes}[permissions]\nask = [\"Write\"]\n"), &[]).check(
+        &write,
+        3,
+        &["Nobody can be asked here"],
+    );
+    let no = hook("PermissionRequest", &answers(json!({"behavior": "deny", "message": "never"})));
+    Bench::new(&no, &[]).check(&write, 3, &["refused by the hook `PermissionRequest` (never)"]);
+
+    let told = hook("PermissionDenied", &says(json!({"additionalContext": "ask Ada"})));
+    Bench::new(&told, &[]).check(&write, 3, &["the hook `PermissionDenied` says: ask Ada"]);
+
+    let begins = hook("SessionStart", "cat >> log; echo welcome");
+    let ends = hook("SessionEnd", "cat >> log");
+    let bench = Bench::new(&format!("{begins}{ends}"), &[]);
+    bench.check(&["call", "echo", r#"{"message":"hi"}"#], 0, &["the hook `SessionStart` says: welcome"]);
+    let log = std::fs::read_to_string(bench.home.work().join("log")).unwrap();
+    assert!(log.contains(r#""source":"startup""#) && log.contains(r#""reason":"other""#), "{log}");
+}
+
+#[test]
+fn a_call_that_is_taken_back_ends_its_hooks() {
+    let bench = Bench::new("", &[("h", "echo $$ > pipe; sleep 300")]);
+    let pipe = bench.home.work().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let config = bench.config.to_str().unwrap();
+    let mut child = bench
+        .home
+        .toolstead(&["--config", config, "call", "echo", r#"{"message":"hi"}"#])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let hook: u32 = std::fs::read_to_string(&pipe).unwrap().trim().parse().unwrap();
+    kill(child.id(), Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let began = Instant::now();
+    while Path::new(&format!("/proc/{hook}")).exists() {
+        assert!(began.elapsed() < Duration::from_secs(20), "the hook lives on");
+        std::thread::yield_now();
+    }
+    assert_eq!(bench.last_row()["outcome"], "cancelled");
+}
+
+#[test]
+fn hooks_are_listed_and_tried_out_without_a_call() {
+    let hooks = "[hooks.guard]\nevent = \"PreToolUse\"\nmatcher = \"Edit.*\"\ncommand = \"exit 2\"\n\
+                 [hooks.other]\nevent = \"PreToolUse\"\nmatcher = \"Read\"\ncommand = \"true\"\n";
+    let bench = Bench::new(hooks, &[]);
+    bench.check(
+        &["hooks", "list"],
+        0,
+        &["guard", "PreToolUse", "Edit.*", "exit 2", "hits", "`edit_file`", "`notebook_edit`"],
+    );
+    let edit = r#"{"path":"a","old_text":"x","new_text":"y"}"#;
+    bench.check(
+        &["hooks", "test", "PreToolUse", "edit_file", edit],
+        0,
+        &["it ended with code 2", "the matcher `Read` is for other tools", "together: deny (guard): it gave no reason"],
+    );
+    bench.check(&["hooks", "test", "PreToolUse"], 0, &["together: go on"]);
+    bench.check(&["hooks", "test", "Stop"], 2, &["nothing fires `Stop` here"]);
+    let json: Value =
+        serde_json::from_slice(&bench.run(&["hooks", "test", "PreToolUse", "Edit", edit, "--json"]).stdout).unwrap();
+    assert_eq!(json["hooks"][0]["run"]["end"], "it ended with code 2");
+    assert_eq!(bench.last_row(), Value::Null, "nothing was called");
+}
+
+#[test]
+fn hooks_of_a_project_wait_until_it_is_trusted() {
+    let home = Home::new();
+    let work = home.work();
+    std::fs::write(work.join("toolstead.toml"), "[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\n").unwrap();
+    let echo = ["call", "echo", r#"{"message":"hi"}"#];
+    let first = home.run(&echo);
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    assert_eq!(stderr(&first).matches("its hooks do not run until").count(), 1, "{}", stderr(&first));
+    assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
+    assert_eq!(home.run(&echo).status.code(), Some(3));
+}
