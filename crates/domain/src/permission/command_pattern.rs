@@ -4,6 +4,7 @@ use crate::{
     access::{Clarity, CommandAccess},
     permission::rule::Effect,
 };
+use std::borrow::Cow;
 
 /// Stands between words in what patterns are compared with: no word of a command can hold it.
 const BETWEEN: &str = "\0";
@@ -19,8 +20,10 @@ const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
 /// the pattern only ever match between words, so a pattern cannot match into a quoted argument.
 #[derive(Debug, Clone)]
 pub struct CommandPattern {
-    /// The pattern with [`BETWEEN`] between words, and what of it is a wildcard.
-    words: Words,
+    /// Compared with words that [`BETWEEN`] joins.
+    words: Matcher,
+    /// Compared with texts in which one blank stands between words.
+    text: Matcher,
     /// As it was written, without the escapes of `*`: what whole texts are compared with.
     literal: String,
     /// Whether it holds `;`, `|`, `<` or the like outside of quotes, and so speaks of a whole command line.
@@ -28,11 +31,35 @@ pub struct CommandPattern {
 }
 
 #[derive(Debug, Clone)]
-enum Words {
-    /// No wildcard: these words and no others.
+enum Matcher {
+    /// No wildcard: this and nothing else.
     Exact(String),
-    /// The parts between wildcards; with `open_end`, further words may follow.
-    Wildcard { parts: Vec<String>, open_end: bool },
+    /// The parts between wildcards, in each form that the pattern has: with an open end a second one, in which further
+    /// words follow.
+    Wildcard(Vec<Vec<String>>),
+}
+
+impl Matcher {
+    fn of(parts: &[String], open_end: bool, between: &str) -> Self {
+        let mut parts: Vec<String> = parts.iter().map(|part| part.replace(BETWEEN, between)).collect();
+        if !open_end && parts.len() == 1 {
+            return Self::Exact(parts.concat());
+        }
+        let mut forms = vec![parts.clone()];
+        if let (true, Some(last)) = (open_end, parts.last_mut()) {
+            last.push_str(between);
+            parts.push(String::new());
+            forms.push(parts);
+        }
+        Self::Wildcard(forms)
+    }
+
+    fn fits(&self, subject: &str) -> bool {
+        match self {
+            Self::Exact(text) => text == subject,
+            Self::Wildcard(forms) => forms.iter().any(|parts| parts_match(parts, subject)),
+        }
+    }
 }
 
 impl CommandPattern {
@@ -63,28 +90,27 @@ impl CommandPattern {
         }
         let literal = unescaped(text);
         let is_line = tokens.is_line;
-        let words = match has_wildcard {
-            true => Words::Wildcard { parts: tokens.parts, open_end },
-            false => Words::Exact(tokens.parts.concat()),
-        };
-        Ok(Self { words, literal, is_line })
+        let words = Matcher::of(&tokens.parts, open_end, BETWEEN);
+        let text = Matcher::of(&tokens.parts, open_end, " ");
+        Ok(Self { words, text, literal, is_line })
     }
 
     /// Whether the pattern begins with a wildcard, and so lets any program run.
     pub fn fits_any_program(&self) -> bool {
-        matches!(&self.words, Words::Wildcard { parts, .. } if parts.first().is_some_and(String::is_empty))
+        let begins_open = |parts: &Vec<String>| parts.first().is_some_and(String::is_empty);
+        matches!(&self.words, Matcher::Wildcard(forms) if forms.iter().any(begins_open))
     }
 
     /// Whether an allow rule covers this command. Patterns cover plain commands alone; what is not plain only a rule
     /// covers that says all of it.
     pub fn covers(&self, command: &CommandAccess) -> bool {
         match (&self.words, &command.clarity) {
-            (Words::Wildcard { .. }, Clarity::Plain) => self.fits_words(&command.words),
-            (Words::Wildcard { .. }, Clarity::Exact(_) | Clarity::Opaque(_)) => false,
-            (Words::Exact(_), _) if self.literal == command.whole.trim() => true,
-            (Words::Exact(_), Clarity::Plain) => self.fits_words(&command.words),
-            (Words::Exact(_), Clarity::Exact(_)) => self.literal == command.text.trim(),
-            (Words::Exact(_), Clarity::Opaque(_)) => false,
+            (Matcher::Wildcard(_), Clarity::Plain) => self.fits_words(&command.words),
+            (Matcher::Wildcard(_), Clarity::Exact(_) | Clarity::Opaque(_)) => false,
+            (Matcher::Exact(_), _) if self.literal == command.whole.trim() => true,
+            (Matcher::Exact(_), Clarity::Plain) => self.fits_words(&command.words),
+            (Matcher::Exact(_), Clarity::Exact(_)) => self.literal == command.text.trim(),
+            (Matcher::Exact(_), Clarity::Opaque(_)) => false,
         }
     }
 
@@ -105,35 +131,28 @@ impl CommandPattern {
             return false;
         }
         let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-        self.fits(&words.join(BETWEEN), BETWEEN)
+        self.words.fits(&words.join(BETWEEN))
     }
 
     /// Compares with a text as it was written, blanks for blanks.
     fn fits_text(&self, text: &str) -> bool {
-        let one_blank = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.fits(&one_blank(text), " ") || (!self.has_wildcard() && one_blank(&self.literal) == one_blank(text))
+        let text = one_blank(text);
+        self.text.fits(&text) || (!self.has_wildcard() && one_blank(&self.literal) == text)
     }
 
     fn has_wildcard(&self) -> bool {
-        matches!(self.words, Words::Wildcard { .. })
+        matches!(self.words, Matcher::Wildcard(_))
     }
+}
 
-    fn fits(&self, subject: &str, between: &str) -> bool {
-        match &self.words {
-            Words::Exact(words) => words.replace(BETWEEN, between) == subject,
-            Words::Wildcard { parts, open_end } => {
-                let mut parts: Vec<String> = parts.iter().map(|part| part.replace(BETWEEN, between)).collect();
-                if parts_match(&parts, subject) {
-                    return true;
-                }
-                if let (true, Some(last)) = (*open_end, parts.last_mut()) {
-                    last.push_str(between);
-                    parts.push(String::new());
-                    return parts_match(&parts, subject);
-                }
-                false
-            }
-        }
+/// The text with one blank wherever there are some.
+fn one_blank(text: &str) -> Cow<'_, str> {
+    let is_so = |(at, c): (usize, char)| {
+        !c.is_whitespace() || (c == ' ' && at > 0 && !text[at + 1..].starts_with(char::is_whitespace))
+    };
+    match text.char_indices().all(is_so) && !text.ends_with(' ') {
+        true => text.into(),
+        false => text.split_whitespace().collect::<Vec<_>>().join(" ").into(),
     }
 }
 
