@@ -543,9 +543,7 @@ async fn what_a_failed_call_leaves_is_bounded_as_well() {
     let fails = |message: String, partial: String| {
         ScriptedTool::named("half").ends_by(move |_| {
             let failure = ToolFailure::new(ErrorKind::Timeout, message.as_str());
-            toolstead_domain::testing::scripted_provider::scripted_tool::Ending::Failure(
-                failure.with_partial(ToolResult::text(partial.as_str())),
-            )
+            Ending::Failure(failure.with_partial(ToolResult::text(partial.as_str())))
         })
     };
     for (message, partial, told) in [
