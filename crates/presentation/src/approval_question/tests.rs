@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use toolstead_domain::{
     access::CommandAccess,
     client_profile::ClientProfile,
@@ -44,8 +44,7 @@ impl Asked {
     }
 
     pub(crate) fn request<'a>(&'a self, answer: Option<&'a InputResponse>) -> ApprovalRequest<'a> {
-        const LOCAL: std::sync::LazyLock<Principal> = std::sync::LazyLock::new(Principal::local);
-        static PRINCIPAL: std::sync::LazyLock<Principal> = LOCAL;
+        static PRINCIPAL: LazyLock<Principal> = LazyLock::new(Principal::local);
         ApprovalRequest {
             call: &self.call,
             references: &self.references,
