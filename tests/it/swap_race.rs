@@ -68,7 +68,6 @@ fn picture(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// How a tool fared.
-#[derive(Debug, Default)]
 struct Tally {
     swaps: usize,
     done: usize,
@@ -101,7 +100,8 @@ fn race((tool, arguments): Case, time: Duration) -> Tally {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let end = Instant::now() + time;
             let mut number = 0;
-            while Instant::now() < end {
+            // On a busy machine it may take longer until a call gets through at all.
+            while Instant::now() < end || (done == 0 && Instant::now() < end + 5 * time) {
                 number += 1;
                 if tool == "undo" {
                     // Something to take back.
@@ -109,7 +109,8 @@ fn race((tool, arguments): Case, time: Duration) -> Tally {
                     let _ = runtime.block_on(editor.call("write_file", json!({"path": "d/f", "content": content})));
                 }
                 let arguments = arguments(number);
-                let named = arguments["path"].as_str().unwrap_or("nothing").to_owned();
+                let named =
+                    arguments["path"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or("nothing").to_owned();
                 match runtime.block_on(editor.call(tool, arguments)) {
                     Ok(result) => {
                         let told = format!("{result:?}");
@@ -154,8 +155,9 @@ fn no_file_tool_follows_a_folder_that_becomes_a_link_out_of_the_workspace() {
             scope.spawn(|| {
                 while let Some(case) = next() {
                     let tally = race(case, Duration::from_secs(seconds));
-                    println!("{}: {tally:?}", case.0);
-                    assert!(tally.swaps > 100 && tally.done > 0, "{}: {tally:?}", case.0);
+                    let Tally { swaps, done, refused } = tally;
+                    println!("{}: {swaps} swaps, {done} calls done, {refused} refused", case.0);
+                    assert!(swaps > 100 && done > 0, "{}", case.0);
                 }
             });
         }

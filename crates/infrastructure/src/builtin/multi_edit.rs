@@ -269,7 +269,7 @@ fn told(
         if tally.is_stale {
             text.push_str(&format!(" {}", changed_elsewhere(path)));
         }
-        for note in notes(&one) {
+        for note in notes(one) {
             text.push_str(&format!(" {note}"));
         }
         let view = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(text_of).map(|text| text.replace("\r\n", "\n"));

@@ -324,7 +324,7 @@ fn a_replaced_file_keeps_its_access_list_and_takes_none_from_its_folder() {
     };
     fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o660)).unwrap();
     if set("w", "default", [7, 7, 7, 7, 0]).is_err() {
-        println!("this file system has no access lists");
+        // This file system has no access lists.
         return;
     }
     set("w/sub/b.txt", "access", [6, 4, 0, 6, 0]).unwrap();
@@ -339,7 +339,7 @@ fn a_replaced_file_keeps_its_access_list_and_takes_none_from_its_folder() {
 #[test]
 fn the_rights_of_a_group_that_cannot_be_kept_go_to_no_other_group() {
     if !rustix::process::geteuid().is_root() {
-        println!("only the superuser can make a file of a group that is not his");
+        // Only the superuser can make a file of a group that is not his.
         return;
     }
     let place = Place::new(&[]);
