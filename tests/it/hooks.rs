@@ -101,7 +101,11 @@ fn a_settings_file_of_claude_code_works_unchanged_once_it_is_trusted() {
     bench.check(&secret, 0, &["settings.json: its hooks do not run until `toolstead config trust`"]);
     bench.check(&["hooks", "list"], 0, &["no hooks run here", "waits for `toolstead config trust`"]);
 
-    bench.check(&["config", "trust", settings.to_str().unwrap()], 0, &["is trusted as it is now"]);
+    bench.check(
+        &["config", "trust", settings.to_str().unwrap()],
+        0,
+        &["a hook of this file, `PreToolUse` at ", ".claude/hooks/check.sh", "is trusted as it is now"],
+    );
     bench.check(&secret, 3, &["The hook `settings.json:6` refused the call: keep out of secrets"]);
     bench.write(0, &["settings.json:12: a hook of `Stop`: nothing fires this event here"]);
     let seen: Value = serde_json::from_slice(&std::fs::read(bench.home.work().join("seen.json")).unwrap()).unwrap();
@@ -311,11 +315,29 @@ fn hooks_hear_of_questions_of_refusals_and_of_sessions() {
     assert!(log.contains(r#""source":"startup""#) && log.contains(r#""reason":"other""#), "{log}");
 }
 
+fn fifo(bench: &Bench, name: &str) -> PathBuf {
+    let pipe = bench.home.work().join(name);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    pipe
+}
+
+#[test]
+fn hooks_of_one_moment_run_side_by_side_up_to_their_bound() {
+    // Neither of the two ends without the other.
+    let hooks = [("a", "cat pipe > got"), ("b", "echo met > pipe")];
+    let bench = Bench::new("[hooks]\ntimeout_seconds = 60\n", &hooks);
+    fifo(&bench, "pipe");
+    bench.write(0, &["a.txt"]);
+    assert_eq!(std::fs::read_to_string(bench.home.work().join("got")).unwrap(), "met\n");
+    let bench = Bench::new("[hooks]\nconcurrency = 1\ntimeout_seconds = 1\n", &hooks);
+    fifo(&bench, "pipe");
+    bench.write(0, &["the hook `a` broke: it did not answer in time"]);
+}
+
 #[test]
 fn a_call_that_is_taken_back_ends_its_hooks() {
     let bench = Bench::new("", &[("h", "echo $$ > pipe; sleep 300")]);
-    let pipe = bench.home.work().join("pipe");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let pipe = fifo(&bench, "pipe");
     let config = bench.config.to_str().unwrap();
     let mut child = bench
         .home

@@ -38,7 +38,6 @@ use toolstead_domain::{
     access::{Access, AccessKind},
     client_profile::ClientProfile,
     error_kind::ErrorKind,
-    event::EventOrigin,
     permission::{grant::Grant, policy::PermissionPolicy},
     ports::{
         approver::Approver,
@@ -256,9 +255,9 @@ impl ExecuteToolHandler {
         let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
         let budget = self.settings.output_characters;
         let outcome = hooked.after(&self.ports.hooks, &command, &mut execution, outcome, budget).await;
-        self.ports.log.record(execution.clone()).await?;
-        let origin = EventOrigin::call(&command.principal, &command.session, execution.id);
-        events::ended(&self.ports.events, origin, &execution);
+        let (origin, end) = events::end(&self.ports.events, &command, &execution);
+        self.ports.log.record(execution).await?;
+        events::ended(&self.ports.events, origin, end);
         outcome
     }
 

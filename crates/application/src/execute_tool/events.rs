@@ -1,6 +1,6 @@
 //! What the path of a call tells those who watch.
 
-use super::ExecuteToolError;
+use super::{ExecuteToolCommand, ExecuteToolError};
 use crate::event_bus::EventBus;
 use async_trait::async_trait;
 use toolstead_domain::{
@@ -45,14 +45,29 @@ pub(super) fn started(bus: &EventBus, call: &ToolCall, row: impl FnOnce() -> Too
     }
 }
 
-/// The call is over, and this is its row.
-pub(super) fn ended(bus: &EventBus, origin: EventOrigin, row: &ToolExecution) {
-    if !bus.is_watched() {
-        return;
+/// What is to be told of a call with this row, once the row is recorded; nothing where nobody watches.
+pub(super) fn end(
+    bus: &EventBus,
+    command: &ExecuteToolCommand,
+    row: &ToolExecution,
+) -> (EventOrigin, Option<EventKind>) {
+    match bus.is_watched() {
+        true => (EventOrigin::call(&command.principal, &command.session, row.id), end_of(row)),
+        false => Default::default(),
     }
+}
+
+/// The call is over and on record.
+pub(super) fn ended(bus: &EventBus, origin: EventOrigin, end: Option<EventKind>) {
+    if let Some(kind) = end {
+        bus.send(origin, kind);
+    }
+}
+
+fn end_of(row: &ToolExecution) -> Option<EventKind> {
     let tool = row.tool.clone();
     let duration = row.ended.unwrap_or(Timestamp(0)).since(row.started);
-    let kind = match &row.outcome {
+    Some(match &row.outcome {
         Outcome::Succeeded => EventKind::ToolCallCompleted { tool, duration, result_bytes: row.result_bytes },
         Outcome::InputRequired => EventKind::ToolCallSuspended { tool },
         Outcome::Refused(ErrorKind::PermissionDenied | ErrorKind::ApprovalTimeout, reason) => {
@@ -67,9 +82,8 @@ pub(super) fn ended(bus: &EventBus, origin: EventOrigin, row: &ToolExecution) {
             message: format!("cancelled ({})", reason.as_str()),
             duration,
         },
-        Outcome::Running | Outcome::Interrupted => return,
-    };
-    bus.send(origin, kind);
+        Outcome::Running | Outcome::Interrupted => return None,
+    })
 }
 
 /// The way back to the client, with progress told to those who watch as well.

@@ -93,7 +93,7 @@ pub enum HookOutcome {
         /// Likewise.
         stderr: String,
         /// What that means.
-        answer: Answer,
+        answer: Box<Answer>,
     },
 }
 
@@ -288,7 +288,7 @@ fn reported(ran: Ran, answer: Answer) -> HookOutcome {
         End::NotStarted(reason) => format!("it was not started: {reason}"),
     };
     let (stdout, stderr) = (clean(&ran.stdout.text()), clean(&ran.stderr.text()));
-    HookOutcome::Ran { end, took: ran.took, stdout, stderr, answer }
+    HookOutcome::Ran { end, took: ran.took, stdout, stderr, answer: Box::new(answer) }
 }
 
 /// What a hook means before a call, with what its configuration says of faults and of silence.

@@ -126,6 +126,11 @@ fn trust(config: &Config, file: Option<&Path>, remove: bool) -> Outcome {
             ));
         }
     }
+    for hook in &config.hooks.idle {
+        if matches!(&hook.origin, Origin::File(path, _) if *path == file.path) {
+            note(&format!("a hook of this file, `{}` at {}: {}", hook.event, hook.origin, hook.reason));
+        }
+    }
     config.set_trust(file, true).map_err(|problem| Failed::Usage(problem.to_string()))?;
     note(&format!("{path} is trusted as it is now; a change takes the trust back"));
     Ok(Exit::Done)

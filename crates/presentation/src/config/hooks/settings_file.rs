@@ -75,7 +75,8 @@ impl SettingsFile {
                     continue;
                 }
                 if self.file.trust == Trust::Waiting {
-                    idle("its file waits for `toolstead config trust`".into());
+                    let line = member(handler, "command").and_then(text).unwrap_or_default();
+                    idle(format!("its file waits for `toolstead config trust`: {line}"));
                     continue;
                 }
                 let written = written(self.name(&handler.origin), fired, matcher.clone(), handler);
