@@ -16,6 +16,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use toolstead_application::event_bus::EventBus;
 use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
     access::{Access, PathAccess},
@@ -71,7 +72,7 @@ impl House {
             clock: Arc::new(FixedClock::at(Timestamp(0))),
             outputs: Arc::new(NoOutputs),
             hooks: Vec::new(),
-            events: Arc::default(),
+            events: EventBus::new(Arc::new(FixedClock::at(Timestamp(0)))),
         };
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..WorkspaceRoots::default() };
         let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };
