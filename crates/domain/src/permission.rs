@@ -2,6 +2,7 @@
 
 pub mod decision;
 pub mod grant;
+pub mod host_pattern;
 pub mod path_pattern;
 pub mod policy;
 pub mod rule;
