@@ -19,7 +19,7 @@ pub(super) enum Refusal {
     NotListed(Target),
     #[error("commands may reach {}, but not its port {}", .0.0, .0.1)]
     Port(Target),
-    #[error("a permission rule stands against {}", .0.0)]
+    #[error("the permission rules do not let commands reach {}", .0.0)]
     Rule(Target, Verdict),
     #[error("{1}")]
     Connect(Target, ConnectError),
@@ -60,14 +60,9 @@ impl Refusal {
             Self::NotListed((host, port)) | Self::Port((host, port)) => {
                 format!("add `{host}:{port}` to `sandbox.network` in the configuration")
             }
-            Self::Rule((host, _), Verdict::Deny) => {
-                format!("a deny rule on hosts covers {host}; a person may change the rules")
-            }
+            Self::Rule(_, Verdict::Deny) => "a person may change the rules".into(),
             Self::Rule((Host::Name(name), _), _) => format!("the rule `WebFetch(domain:{name})` would allow it"),
             Self::Rule((Host::Address(_), _), _) => "the rule `WebFetch` would allow it".into(),
-            Self::Connect((host, port), ConnectError::NotGlobal { reason, .. }) if reason.range.can_be_opened() => {
-                format!("a person may name `{host}:{port}` in the configuration as a private host")
-            }
             Self::Request(_) | Self::Invalid(_) | Self::Connect(..) | Self::Answer { .. } => return None,
         })
     }
