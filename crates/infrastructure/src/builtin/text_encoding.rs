@@ -114,7 +114,8 @@ pub(super) fn detect(beginning: &[u8], is_whole: bool) -> Detected {
 fn is_utf_32(body: &[u8], encoding: TextEncoding, is_whole: bool) -> bool {
     let sample = &body[..body.len().min(BINARY_SAMPLE_BYTES)];
     let (text, is_malformed) = encoding.decode_beginning(sample);
-    !is_malformed && !text.contains('\0') && !(is_whole && body.len() % UTF_32_WIDTH != 0)
+    let is_complete = !is_whole || body.len().is_multiple_of(UTF_32_WIDTH);
+    is_complete && !is_malformed && !text.contains('\0')
 }
 
 impl TextEncoding {
@@ -124,7 +125,7 @@ impl TextEncoding {
         let label = label.trim().to_ascii_lowercase().replace('_', "-");
         let label = OTHER_LABELS.iter().find(|(other, _)| *other == label).map_or(&*label, |(_, known)| known);
         let mark = UTF_32_MARKS.iter().find(|(mark, _)| beginning.starts_with(mark));
-        let utf_32 = match &*label {
+        let utf_32 = match label {
             "utf-32" | "utf32" | "u32" => {
                 Some(mark.map_or(Charset::Utf32 { is_big_endian: false }, |(_, marked)| *marked))
             }
