@@ -1,6 +1,7 @@
 //! The only way to files and processes.
 
 pub mod child_environment;
+pub mod egress;
 pub mod helper;
 pub mod host;
 pub mod kernel;

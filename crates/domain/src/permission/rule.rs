@@ -4,6 +4,7 @@ use crate::{
     access::{Access, AccessKind, PathAccess},
     permission::{
         command_pattern::CommandPattern,
+        host_pattern::host_matches,
         path_pattern::{PathPattern, PatternBase, Reach},
     },
     tool::{Tool, ToolSource},
@@ -430,18 +431,6 @@ fn names(pattern: &str, tool: &Tool) -> bool {
     fits(tool.name().as_str())
         || (tool.server().is_some() && fits(tool.rule_name().as_str()))
         || tool.aliases.iter().any(|alias| fits(alias.name))
-}
-
-/// `*.x.y` is any name below, not `x.y` itself; another `*` stays within one label.
-fn host_matches(pattern: &str, host: &str) -> bool {
-    let host = host.to_ascii_lowercase();
-    if let Some(suffix) = pattern.strip_prefix("*.")
-        && !suffix.contains('*')
-    {
-        return host.strip_suffix(suffix).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'));
-    }
-    let (pattern, host): (Vec<&str>, Vec<&str>) = (pattern.split('.').collect(), host.split('.').collect());
-    pattern.len() == host.len() && pattern.iter().zip(host).all(|(pattern, label)| wildcard_match(pattern, label))
 }
 
 /// A text that is no rule.

@@ -1,5 +1,6 @@
 //! A tool's answer: text for the model, and the same as structured content.
 
+use crate::sandbox::workspace::unmistakable;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use std::{borrow::Cow, path::Path};
@@ -52,7 +53,8 @@ impl ShownBelow {
 
     /// The path of what lies there below the folder.
     pub(super) fn path(&self, below: &Path) -> String {
-        format!("{}{}", self.0, below.to_string_lossy())
+        let below = below.to_string_lossy();
+        if self.0.is_empty() { unmistakable(below.into_owned()) } else { [&self.0, &*below].concat() }
     }
 }
 

@@ -22,7 +22,10 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{cmp::Reverse, time::Duration};
+use std::{
+    cmp::{Ordering, Reverse},
+    time::Duration,
+};
 use toolstead_domain::{
     access::Access, category::Category, error_kind::ErrorKind, ports::clock::Timestamp, tool::ToolAnnotations,
     tool_failure::ToolFailure, tool_result::ToolResult,
@@ -36,6 +39,8 @@ const MAX_DEPTH: usize = 2048;
 const NAMES_LOOKED_AT: usize = 10_000;
 const LOOKING_TIME: Duration = Duration::from_millis(200);
 
+/// Patterns that every path matches, which need not be asked about each.
+const EVERYTHING: [&str; 2] = ["**", "**/*"];
 /// What does not stand for itself in a pattern.
 const WILDCARDS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
@@ -149,7 +154,8 @@ impl BuiltInTool for Glob {
 /// Where to begin and what to look for there: folders that the pattern names outright are not searched for.
 struct Plan {
     start: String,
-    globs: GlobSet,
+    /// `None` where everything matches.
+    globs: Option<GlobSet>,
     /// The last name of the pattern, if it has no wildcard.
     name: Option<String>,
     depth: usize,
@@ -203,6 +209,7 @@ impl Plan {
         let glob = GlobBuilder::new(rest).literal_separator(true).backslash_escape(true).build();
         let globs = glob.and_then(|glob| GlobSetBuilder::new().add(glob).build());
         let globs = globs.map_err(|error| wrong(&error.kind().to_string()))?;
+        let globs = Some(globs).filter(|_| !EVERYTHING.contains(&rest));
         let name = rest.rsplit('/').next().filter(|name| !name.contains(WILDCARDS)).map(str::to_owned);
         let deepest = if rest.contains("**") { MAX_DEPTH } else { rest.matches('/').count() + 1 };
         let wanted = if is_for_folders { Wanted::Directory } else { input.r#type };
@@ -233,18 +240,18 @@ fn find(files: &GrantedWorkspace, input: &Input, entries: usize) -> Result<ToolR
         // A folder in the pattern that does not exist holds no match; one that was named as such is a mistake.
         Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
             let told = ToolFailure::from(error).text();
-            return answered(input, Vec::new(), Walked::default(), &format!("{told}\n"));
+            return answered(input, Newest::new(input.limit), Walked::default(), &format!("{told}\n"));
         }
         Err(error) => return Err(error.into()),
     };
     let shown = files.workspace().shown(&found.path().lexical);
     let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
-    let search = Search { files: &files, plan: &plan, filter, shown: ShownBelow::of(&shown) };
+    let search = Search { files: &files, plan: &plan, filter, shown: ShownBelow::of(&shown), limit: input.limit };
     let limits = WalkLimits { entries, depth: plan.depth, order: WalkOrder::AnyOrder };
     let (walked, parts) = files.walk(&found, limits, filter.above(&files, &found), &search)?;
-    let hits = parts.concat();
+    let hits = parts.into_iter().reduce(Newest::and).unwrap_or_else(|| search.worker());
     let mut told = String::new();
-    if hits.is_empty() {
+    if hits.seen == 0 {
         told = format!("Nothing matches `{}` in `{shown}`.\n", input.pattern);
         told.push_str(&hint(&files, &found, input, &plan));
     }
@@ -298,13 +305,69 @@ struct Search<'a> {
     plan: &'a Plan,
     filter: FileFilter,
     shown: ShownBelow,
+    limit: usize,
 }
 
-#[derive(Clone)]
 struct Hit {
     modified: Timestamp,
     path: String,
     bytes: u64,
+}
+
+/// The last changed of what was found: of the others only their number is kept.
+struct Newest {
+    limit: usize,
+    /// At most twice as many as wanted.
+    hits: Vec<Hit>,
+    seen: usize,
+    /// Enough is known that was changed then or later.
+    since: Option<Timestamp>,
+}
+
+impl Newest {
+    fn new(limit: usize) -> Self {
+        Self { limit, hits: Vec::new(), seen: 0, since: None }
+    }
+
+    fn offer(&mut self, modified: Timestamp, hit: impl FnOnce() -> Hit) {
+        self.seen += 1;
+        if self.since.is_some_and(|since| modified < since) {
+            return;
+        }
+        self.hits.push(hit());
+        if self.hits.len() >= 2 * self.limit {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        if self.hits.len() > self.limit {
+            self.hits.select_nth_unstable_by(self.limit, Hit::by_age);
+            self.hits.truncate(self.limit);
+            self.since = self.hits.iter().map(|hit| hit.modified).min();
+        }
+    }
+
+    /// What both found.
+    fn and(mut self, other: Self) -> Self {
+        self.hits.extend(other.hits);
+        self.seen += other.seen;
+        self
+    }
+
+    /// The last changed first.
+    fn into_hits(mut self) -> Vec<Hit> {
+        self.cut();
+        self.hits.sort_unstable_by(Hit::by_age);
+        self.hits
+    }
+}
+
+impl Hit {
+    /// The last changed first, and by name where that says nothing.
+    fn by_age(&self, other: &Self) -> Ordering {
+        (Reverse(self.modified), &self.path).cmp(&(Reverse(other.modified), &other.path))
+    }
 }
 
 impl Search<'_> {
@@ -330,45 +393,34 @@ impl Search<'_> {
 
 impl Visitor for Search<'_> {
     type Context = Ignoring;
-    type Worker = Vec<Hit>;
+    type Worker = Newest;
 
-    fn worker(&self) -> Vec<Hit> {
-        Vec::new()
+    fn worker(&self) -> Newest {
+        Newest::new(self.limit)
     }
 
     fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
         self.filter.enter(folder, above)
     }
 
-    fn meet(&self, hits: &mut Vec<Hit>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
+    fn meet(&self, hits: &mut Newest, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
         if self.filter.passes_over(entry, ignoring).is_some() {
             return Visit::Skip;
         }
-        if self.plan.globs.is_match(entry.below())
-            && let Some(facts) = self.wanted(entry)
+        if self.plan.globs.as_ref().is_none_or(|globs| globs.is_match(entry.below()))
+            && let Some(FileFacts { modified, bytes, .. }) = self.wanted(entry)
         {
-            hits.push(Hit { modified: facts.modified, path: self.shown.path(entry.below()), bytes: facts.bytes });
+            hits.offer(modified, || Hit { modified, path: self.shown.path(entry.below()), bytes });
         }
         Visit::Continue
     }
 }
 
-/// The hits that are shown, the last changed first.
-fn newest(mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
-    let newer = |a: &Hit, b: &Hit| (Reverse(a.modified), &a.path).cmp(&(Reverse(b.modified), &b.path));
-    if hits.len() > limit {
-        hits.select_nth_unstable_by(limit, newer);
-        hits.truncate(limit);
-    }
-    hits.sort_unstable_by(newer);
-    hits
-}
-
 /// `told` is what to say where nothing was found.
-fn answered(input: &Input, hits: Vec<Hit>, walked: Walked, told: &str) -> Result<ToolResult, ToolFailure> {
-    let total_seen = hits.len();
+fn answered(input: &Input, found: Newest, walked: Walked, told: &str) -> Result<ToolResult, ToolFailure> {
+    let total_seen = found.seen;
     let truncated = total_seen > input.limit || walked.ended.is_some();
-    let hits = newest(hits, input.limit);
+    let hits = found.into_hits();
     let mut text = String::new();
     for hit in &hits {
         text.push_str(&on_one_line(&hit.path));

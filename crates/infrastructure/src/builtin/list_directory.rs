@@ -16,6 +16,7 @@ use crate::{
         facts::FileKind,
         found::Found,
         granted::GrantedWorkspace,
+        unmistakable,
         walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, Walked},
     },
 };
@@ -281,7 +282,7 @@ impl Met {
     fn item(&self) -> Item {
         Item {
             name: self.name().into_owned(),
-            path: self.below.to_string_lossy().into_owned(),
+            path: unmistakable(self.below.to_string_lossy().into_owned()),
             r#type: self.kind,
             size: self.facts.filter(|_| self.kind == ItemType::File).map(|facts| facts.bytes),
             mtime: self.facts.map(|facts| rfc3339(facts.modified)),

@@ -86,6 +86,7 @@ async fn opened(handle: OutputHandle, run: &Run<'_>) -> Result<(StoredOutput, Bo
 mod tests {
     use crate::builtin::tests::Bench;
     use serde_json::json;
+    use std::collections::BTreeSet;
     use toolstead_domain::error_kind::ErrorKind;
 
     #[test]
@@ -95,6 +96,37 @@ mod tests {
         bench.put(&handle, "file\n");
         assert_eq!(bench.text("read_file", json!({"path": &handle})), "     1\tkept");
         assert_eq!(bench.text("read_file", json!({"path": format!("./{handle}")})), "     1\tfile");
+    }
+
+    #[test]
+    fn a_file_is_shown_in_a_form_that_reads_it() {
+        let bench = Bench::new();
+        for name in ["o17", "~", "~notes"] {
+            bench.put(name, format!("word {name}\n"));
+        }
+        bench.put("o18/o17", "word below\n");
+        bench.put("o0", "no handle\n");
+        let read = |path: &str| bench.text("read_file", json!({"path": path}));
+        let globbed = bench.text("glob", json!({"pattern": "**"}));
+        let found: BTreeSet<&str> = globbed.lines().collect();
+        assert_eq!(found, BTreeSet::from(["./o17", "./~", "./~notes", "o0", "o18/o17"]));
+        let files = bench.text("grep", json!({"pattern": "word", "output_mode": "files_with_matches"}));
+        let found: BTreeSet<&str> =
+            files.lines().filter(|line| line.contains(['o', '~']) && !line.contains(' ')).collect();
+        assert_eq!(found, BTreeSet::from(["./o17", "./~", "./~notes", "o18/o17"]));
+        for path in found {
+            assert!(read(path).contains("word"), "{path}");
+        }
+        let matched = bench.text("grep", json!({"pattern": "word o17"}));
+        assert_eq!(matched, "./o17:1:word o17");
+        let listed = bench.call("list_directory", json!({"path": "."})).unwrap();
+        assert_eq!(listed.joined_text(), "./\n  o0\n  ./o17\n  ./o18/\n  ./~\n  ./~notes");
+        let paths = listed.structured_content().unwrap()["entries"].as_array().unwrap().clone();
+        let paths: Vec<&str> = paths.iter().map(|entry| entry["path"].as_str().unwrap()).collect();
+        assert_eq!(paths, ["o0", "./o17", "./o18", "./~", "./~notes"]);
+        assert_eq!(bench.text("list_directory", json!({"path": "./o18"})), "./o18/\n  ./o17");
+        let info = bench.call("file_info", json!({"path": "./o17"})).unwrap();
+        assert_eq!(info.structured_content().unwrap()["path"], "./o17");
     }
 
     #[test]

@@ -25,7 +25,7 @@ use std::{
     os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
-use toolstead_domain::{access::PathAccess, workspace_roots};
+use toolstead_domain::{access::PathAccess, ports::output_store::OutputHandle, workspace_roots};
 
 /// The longest path that Linux takes, in bytes.
 const MAX_PATH_BYTES: usize = 4095;
@@ -92,12 +92,13 @@ impl Workspace {
         self.start.as_deref()
     }
 
-    /// The path as it is shown: relative to the start folder where it lies in it, else absolute.
+    /// The path as it is shown, in a form that means this path where it is given back: relative to the start folder
+    /// where it lies in it, else absolute.
     pub fn shown(&self, path: &Path) -> String {
         let rest = self.start().and_then(|start| path.strip_prefix(start).ok());
         match rest {
             Some(rest) if rest.as_os_str().is_empty() => ".".into(),
-            Some(rest) => rest.to_string_lossy().into_owned(),
+            Some(rest) => unmistakable(rest.to_string_lossy().into_owned()),
             None => path.to_string_lossy().into_owned(),
         }
     }
@@ -154,6 +155,13 @@ impl Workspace {
         let holding = self.roots.iter().filter(|root| path.starts_with(&root.path));
         holding.max_by_key(|root| root.path.components().count())
     }
+}
+
+/// A relative path as it is shown: `./` is put before what would be taken for the handle of a stored output or for the
+/// home folder.
+pub fn unmistakable(relative: String) -> String {
+    let is_mistakable = relative.starts_with('~') || relative.parse::<OutputHandle>().is_ok();
+    if is_mistakable { format!("./{relative}") } else { relative }
 }
 
 /// A workspace that could not be opened.

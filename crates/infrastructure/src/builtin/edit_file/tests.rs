@@ -337,6 +337,8 @@ const ENCODINGS: &[(&str, &[u8], &str, char)] = &[
     ("utf-8", b"\xef\xbb\xbf", "", '→'),
     ("utf-16le", b"\xff\xfe", "", '𝄞'),
     ("utf-16be", b"\xfe\xff", "", 'ß'),
+    ("utf-32le", b"\xff\xfe\0\0", "", '𝄞'),
+    ("utf-32be", b"\0\0\xfe\xff", "", 'ß'),
     ("windows-1252", b"", "schöne grüße aus köln, und viel spaß\n", 'ü'),
     ("gb18030", b"", "这是一个中文文件，用来测试编码的转换和编辑。\n", '测'),
     ("shift_jis", b"", "これは日本語のテキストファイルです。編集の試験に使います。\n", '編'),

@@ -119,6 +119,50 @@ fn a_pattern_that_cannot_match_is_refused() {
 }
 
 proptest! {
+    #[test]
+    fn the_newest_of_several_workers_are_the_newest_of_all(
+        parts in prop::collection::vec(prop::collection::vec(0_i64..9, 0..40), 1..4), limit in 1_usize..8,
+    ) {
+        let mut number = 0;
+        let mut all = Vec::new();
+        let mut workers = Vec::new();
+        for part in &parts {
+            let mut worker = Newest::new(limit);
+            for time in part {
+                number += 1;
+                let path = format!("{:03}", (number * 7919) % 1000);
+                all.push((Reverse(*time), path.clone()));
+                let modified = Timestamp(*time);
+                worker.offer(modified, || Hit { modified, path, bytes: 0 });
+                prop_assert!(worker.hits.len() < 2 * limit);
+            }
+            workers.push(worker);
+        }
+        let found = workers.into_iter().reduce(Newest::and).unwrap();
+        prop_assert_eq!(found.seen, all.len());
+        let found: Vec<_> = found.into_hits().into_iter().map(|hit| (Reverse(hit.modified.0), hit.path)).collect();
+        all.sort();
+        all.truncate(limit);
+        prop_assert_eq!(found, all);
+    }
+}
+
+#[test]
+fn a_pattern_for_everything_finds_whatever_it_is_called() {
+    let bench = Bench::new();
+    let names = ["a", ".b", "c/d.rs", "c/.e/f", "g\nh", "[i]", "c/*"];
+    for name in names {
+        bench.put(name, "");
+    }
+    for pattern in ["**", "**/*", "./**", "**/**"] {
+        let found = bench.call("glob", json!({"pattern": pattern})).unwrap();
+        let found = found.structured_content().unwrap()["files"].as_array().unwrap().clone();
+        let found: BTreeSet<&str> = found.iter().map(|file| file["path"].as_str().unwrap()).collect();
+        assert_eq!(found, BTreeSet::from(names), "{pattern}");
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn what_is_found_is_what_a_look_at_every_file_finds(

@@ -131,7 +131,7 @@ fn a_stored_output_is_searched_like_a_file() {
 fn few_matches_are_shown_whatever_the_names_of_their_files_could_be_taken_for() {
     let bench = Bench::new();
     bench.put("~/notes", "one\n");
-    assert_eq!(bench.text("grep", json!({"pattern": "one"})), "~/notes:1:one");
+    assert_eq!(bench.text("grep", json!({"pattern": "one"})), "./~/notes:1:one");
     let unreadable = bench.path("").join(OsStr::from_bytes(b"\xff"));
     std::fs::write(unreadable, "three\n").unwrap();
     assert_eq!(bench.text("grep", json!({"pattern": "three"})), "\u{fffd}:1:three");

@@ -5,7 +5,7 @@ use crate::{
         answer::{counted, on_one_line, rfc3339},
         list_directory::{ItemType, Sort},
     },
-    sandbox::workspace::facts::FileFacts,
+    sandbox::workspace::{facts::FileFacts, unmistakable},
 };
 use std::{
     borrow::Cow,
@@ -214,7 +214,10 @@ impl Tree {
             line.push_str(&format!("{mode:04o} {bytes:>12} {}  ", rfc3339(time)));
         }
         line.push_str(&"  ".repeat(self.nodes[node].depth));
-        line.push_str(&on_one_line(&met.name()));
+        let name = met.name();
+        // What stands in the folder itself may be given back as it is shown.
+        let name = if self.nodes[node].depth == 1 { unmistakable(name.into_owned()).into() } else { name };
+        line.push_str(&on_one_line(&name));
         match (&met.target, met.kind) {
             (Some(target), _) => line.push_str(&format!(" -> {}", on_one_line(&target.to_string_lossy()))),
             (None, ItemType::Directory) => line.push('/'),

@@ -7,7 +7,7 @@ use crate::sandbox::workspace::{
     granted::GrantedWorkspace,
     rights::Rights,
     stop::Stop,
-    walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
+    walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, walk_on},
     write::{WriteOptions, WriteTarget, Written},
 };
 use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
@@ -19,7 +19,7 @@ use std::{
         net::UnixListener,
     },
     sync::{
-        Arc,
+        Arc, Condvar, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -472,6 +472,51 @@ fn several_threads_meet_what_one_meets() {
     }
     let (walked, met) = walk(WalkLimits { order: WalkOrder::AnyOrder, ..limits(500, 9) });
     assert_eq!((walked.entries, walked.ended, met.len() + walked.refused), (500, Some(WalkEnd::Entries), 500));
+}
+
+/// Waits at each file until so many threads are at one.
+struct Meeting {
+    wanted: usize,
+    there: Mutex<usize>,
+    come: Condvar,
+}
+
+impl Visitor for Meeting {
+    type Context = ();
+    type Worker = ();
+
+    fn worker(&self) {}
+
+    fn meet(&self, (): &mut (), entry: &Entry<'_>, (): &()) -> Visit {
+        if entry.kind() == FileKind::File {
+            let mut there = self.there.lock().unwrap();
+            *there += 1;
+            self.come.notify_all();
+            let missing = |there: &mut usize| *there < self.wanted;
+            let late = self.come.wait_timeout_while(there, Duration::from_secs(20), missing).unwrap().1;
+            assert!(!late.timed_out(), "not enough threads come");
+        }
+        Visit::Continue
+    }
+}
+
+#[test]
+fn a_walk_takes_more_threads_as_it_finds_more_to_do() {
+    let place = Place::new(&[]);
+    for name in ["a", "b", "c", "d"] {
+        fs::create_dir_all(place.at(&format!("w/lone/lonely/{name}"))).unwrap();
+        fs::write(place.at(&format!("w/lone/lonely/{name}/file")), "").unwrap();
+    }
+    let any_order = WalkLimits { order: WalkOrder::AnyOrder, ..limits(100, 9) };
+    let folder = place.granted.find("lone").unwrap();
+    let meeting = Meeting { wanted: 4, there: Mutex::default(), come: Condvar::new() };
+    let (walked, workers) = walk_on(4, &place.granted, &folder, any_order, (), &meeting).unwrap();
+    assert_eq!((walked.entries, workers.len()), (9, 4));
+    // Where one thing follows from the other, one thread does.
+    let folder = place.granted.find("lone/lonely/a").unwrap();
+    let alone = Meeting { wanted: 1, there: Mutex::default(), come: Condvar::new() };
+    let (_, workers) = walk_on(4, &place.granted, &folder, any_order, (), &alone).unwrap();
+    assert_eq!(workers.len(), 1);
 }
 
 /// Has enough of the first file.

@@ -24,13 +24,20 @@ use std::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::ffi::{OsStrExt, OsStringExt},
     },
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::{Path, PathBuf},
-    thread,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::{self, Scope},
 };
 use toolstead_domain::{access::PathAccess, permission::grant::ReadingBelow};
 
 /// More threads wait for each other more than they help.
 const MAX_THREADS: usize = 8;
+/// The clock is looked at once in so many entries.
+const LOOKS_AT_THE_CLOCK: usize = 16;
 
 /// How far a walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,6 +213,10 @@ fn open_entry(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<(File, FileFac
 
 /// One walk, for all its threads.
 struct Walk<'a, V: Visitor> {
+    /// Threads that may be started still.
+    spare: AtomicUsize,
+    /// What the started threads came to.
+    done: Mutex<Vec<thread::Result<V::Worker>>>,
     visitor: &'a V,
     granted: &'a GrantedWorkspace,
     start: &'a Found,
@@ -227,7 +238,21 @@ pub(super) fn walk<V: Visitor>(
         WalkOrder::ShallowFirst => 1,
         WalkOrder::AnyOrder => thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS),
     };
+    walk_on(threads, granted, start, limits, above, visitor)
+}
+
+/// As [`walk`], on at most so many threads, the caller's among them.
+pub(super) fn walk_on<V: Visitor>(
+    threads: usize,
+    granted: &GrantedWorkspace,
+    start: &Found,
+    limits: WalkLimits,
+    above: V::Context,
+    visitor: &V,
+) -> Result<(Walked, Vec<V::Worker>), PathError> {
     let walk = Walk {
+        spare: AtomicUsize::new(threads - 1),
+        done: Mutex::default(),
         visitor,
         granted,
         start,
@@ -236,23 +261,12 @@ pub(super) fn walk<V: Visitor>(
         is_kernels: start.is_on_kernel_file_system(),
         pool: Pool::new(limits, above),
     };
-    let hand = || Hand { worker: visitor.worker(), buffer: entries::Buffer::new() };
-    let mut own = hand();
-    // The first folder shows how many threads have something to do.
-    walk.work_once(&mut own);
-    let others = walk.pool.len().min(threads - 1);
-    let workers = thread::scope(|scope| {
-        // A thread that cannot be had is no loss.
-        let others: Vec<_> =
-            (0..others).filter_map(|_| thread::Builder::new().spawn_scoped(scope, || walk.work(hand())).ok()).collect();
-        let own = walk.work(own);
-        let joined = others.into_iter().map(|other| other.join());
-        let others: Result<Vec<_>, _> = joined.collect();
-        // What one thread panics with is the panic of the whole walk.
-        let mut workers = others.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        workers.push(own);
-        workers
-    });
+    let own = thread::scope(|scope| walk.work(scope));
+    let others: Result<Vec<_>, _> =
+        walk.done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect();
+    // What one thread panics with is the panic of the whole walk.
+    let mut workers = others.unwrap_or_else(|panic| resume_unwind(panic));
+    workers.push(own);
     match walk.pool.into_walked() {
         Ok(walked) => Ok((walked, workers)),
         Err(error) => Err(PathError::io("read", &start.path().lexical, error)),
@@ -266,19 +280,32 @@ struct Hand<W> {
 }
 
 impl<V: Visitor> Walk<'_, V> {
-    fn work(&self, mut hand: Hand<V::Worker>) -> V::Worker {
-        while self.work_once(&mut hand) {}
+    /// Works until nothing is left. Another thread is started whenever there is more to do than threads to do it.
+    fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> V::Worker {
+        let mut hand = Hand { worker: self.visitor.worker(), buffer: entries::Buffer::new() };
+        while let Some(task) = self.pool.next() {
+            if task.leaves_more {
+                self.start_another(scope);
+            }
+            match task.work() {
+                pool::Work::Read(folder) => self.read(folder, &mut hand),
+                pool::Work::Meet(part) => self.meet(part, &mut hand.worker),
+            }
+        }
         hand.worker
     }
 
-    /// Does the next thing; false when nothing is left.
-    fn work_once(&self, hand: &mut Hand<V::Worker>) -> bool {
-        let Some(task) = self.pool.next() else { return false };
-        match task.work() {
-            pool::Work::Read(folder) => self.read(folder, hand),
-            pool::Work::Meet(part) => self.meet(part, &mut hand.worker),
+    fn start_another<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        let take = |spare: usize| spare.checked_sub(1);
+        if self.spare.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            return;
         }
-        true
+        let work = move || {
+            let worker = catch_unwind(AssertUnwindSafe(|| self.work(scope)));
+            self.done.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        };
+        // A thread that cannot be had is no loss, and not asked for again.
+        let _ = thread::Builder::new().spawn_scoped(scope, work);
     }
 
     /// Reads a folder's names and meets them, or leaves parts of a large folder to other threads as well.
@@ -324,8 +351,8 @@ impl<V: Visitor> Walk<'_, V> {
         let start = entries::start_of_rest(&self.start.path().lexical);
         let mut folders = Vec::new();
         let mut refused = 0;
-        for (name, kind) in folder.names.iter(part.range.clone()) {
-            if self.granted.stop().is_due() {
+        for (index, (name, kind)) in folder.names.iter(part.range.clone()).enumerate() {
+            if index % LOOKS_AT_THE_CLOCK == 0 && self.granted.stop().is_due() {
                 self.pool.end(WalkEnd::Time);
                 break;
             }

@@ -18,6 +18,10 @@ use toolstead_domain::access::PathAccess;
 /// As much of a folder is asked for at a time.
 const BUFFER_BYTES: usize = 32 << 10;
 
+/// Most folders hold no more, so that there is room for their names from the beginning.
+const USUAL_ENTRIES: usize = 32;
+const USUAL_BYTES: usize = 512;
+
 /// Where the kernel puts names.
 pub(super) struct Buffer(Vec<MaybeUninit<u8>>);
 
@@ -28,7 +32,7 @@ impl Buffer {
 }
 
 /// The names in a folder, one behind the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Names {
     bytes: Vec<u8>,
     entries: Vec<Name>,
@@ -51,7 +55,7 @@ impl Names {
         is_sorted: bool,
         stop: &Stop,
     ) -> io::Result<Self> {
-        let mut names = Self::default();
+        let mut names = Self { bytes: Vec::with_capacity(USUAL_BYTES), entries: Vec::with_capacity(USUAL_ENTRIES) };
         let mut entries = RawDir::new(folder, &mut buffer.0);
         while names.entries.len() <= limit {
             // The buffer is used up every few hundred names.

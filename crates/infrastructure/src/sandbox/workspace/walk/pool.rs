@@ -72,6 +72,8 @@ struct Left<C> {
 pub(super) struct Task<'a, C> {
     pool: &'a Pool<C>,
     item: Item<C>,
+    /// Whether there is something else to do that nobody waits for.
+    pub(super) leaves_more: bool,
 }
 
 impl<C> Task<'_, C> {
@@ -121,12 +123,6 @@ impl<C> Pool<C> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many things wait to be done.
-    pub(super) fn len(&self) -> usize {
-        let left = self.left();
-        left.parts.len() + left.folders.len()
-    }
-
     /// The next thing to do, as soon as there is one; `None` when all is done.
     pub(super) fn next(&self) -> Option<Task<'_, C>> {
         let mut left = self.left();
@@ -142,7 +138,8 @@ impl<C> Pool<C> {
             let item = left.parts.pop().map(Item::Meet).or_else(|| folder(&mut left).map(Item::Read));
             if let Some(item) = item {
                 left.busy += 1;
-                return Some(Task { pool: self, item });
+                let leaves_more = left.waiting == 0 && !(left.parts.is_empty() && left.folders.is_empty());
+                return Some(Task { pool: self, item, leaves_more });
             }
             if left.busy == 0 {
                 return None;

@@ -1,0 +1,362 @@
+//! Resolves a host once, judges every answer, and connects to what was judged: a second answer that differs is never
+//! asked for (`sandbox.md` 2.3, no. 56).
+
+use crate::sandbox::egress::{
+    address::{self, NotGlobal},
+    host::{Host, HostPatterns, Listed},
+};
+use async_trait::async_trait;
+use std::{
+    fmt, io,
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    net::TcpStream,
+    sync::Semaphore,
+    task::spawn_blocking,
+    time::{Instant, timeout, timeout_at},
+};
+
+/// How long a name may take to be resolved.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long it may take until one of the addresses is connected.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long one address may take while there are others.
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(5);
+/// A name with more addresses is refused: all of them are judged.
+const MAX_ADDRESSES: usize = 256;
+/// So many of the addresses are tried.
+const MAX_TRIES: usize = 8;
+/// So many names are resolved at once: each takes a thread, also after its time is over.
+const MAX_LOOKUPS: usize = 16;
+
+/// Names and connections, as the machine has them.
+#[async_trait]
+pub trait Network: Send + Sync + fmt::Debug {
+    /// All addresses of a name.
+    ///
+    /// # Errors
+    /// The system's.
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+
+    /// Connects to an address.
+    ///
+    /// # Errors
+    /// The system's.
+    async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream>;
+}
+
+/// The machine's own network and resolver.
+#[derive(Debug)]
+pub struct SystemNetwork {
+    lookups: Arc<Semaphore>,
+}
+
+impl Default for SystemNetwork {
+    fn default() -> Self {
+        Self { lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)) }
+    }
+}
+
+#[async_trait]
+impl Network for SystemNetwork {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let permit = self.lookups.clone().acquire_owned().await.map_err(io::Error::other)?;
+        let name = name.to_owned();
+        let resolving = spawn_blocking(move || {
+            let addresses = (name.as_str(), 0).to_socket_addrs()?;
+            // Held until the thread is free, not until somebody stops to wait for it.
+            drop(permit);
+            Ok(addresses.map(|address| address.ip()).collect())
+        });
+        resolving.await.map_err(io::Error::other)?
+    }
+
+    async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        TcpStream::connect(address).await
+    }
+}
+
+/// Connects to hosts at public addresses, and at others of hosts that the configuration names. Cheap to clone.
+///
+/// Whether a host may be reached at all is asked before.
+#[derive(Debug, Clone)]
+pub struct Connector {
+    network: Arc<dyn Network>,
+    /// These hosts may be on this machine or in a private network.
+    private: Arc<HostPatterns>,
+}
+
+impl Connector {
+    /// A connector for which the hosts of `private` may have addresses of this machine and of private networks.
+    pub fn new(network: Arc<dyn Network>, private: HostPatterns) -> Self {
+        Self { network, private: Arc::new(private) }
+    }
+
+    /// The addresses of a host, every one of which may be connected to; at least one.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
+        let addresses = match host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => {
+                let failed = |source| ConnectError::Resolve { host: host.clone(), source };
+                let answer = timeout(RESOLVE_TIMEOUT, self.network.resolve(name)).await;
+                let addresses = answer.map_err(|late| failed(late.into()))?.map_err(failed)?;
+                match addresses.len() {
+                    0 => return Err(failed(io::Error::other("the name has no address"))),
+                    1..=MAX_ADDRESSES => addresses,
+                    count => return Err(failed(io::Error::other(format!("the name has {count} addresses")))),
+                }
+            }
+        };
+        let may_be_private = self.private.judge(host, port) == Listed::Yes;
+        for address in &addresses {
+            match address::judge(*address) {
+                Err(reason) if !(may_be_private && reason.range.can_be_opened()) => {
+                    return Err(ConnectError::NotGlobal { host: host.clone(), reason });
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(addresses)
+    }
+
+    /// Connects to a host: resolves it once and tries one address after the other.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, ConnectError> {
+        let addresses = self.addresses(host, port).await?;
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let mut failure = io::ErrorKind::TimedOut.into();
+        for address in addresses.into_iter().take(MAX_TRIES) {
+            let until = deadline.min(Instant::now() + ADDRESS_TIMEOUT);
+            match timeout_at(until, self.network.connect((address, port).into())).await {
+                Ok(Ok(stream)) => {
+                    // Small writes should not wait; a connection that cannot be told so is as good.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => failure = error,
+                Err(late) => failure = late.into(),
+            }
+        }
+        Err(ConnectError::Connect { host: host.clone(), port, source: failure })
+    }
+}
+
+/// A host that was not connected to.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// One of its addresses is not public.
+    #[error("{}: {reason}", named(.host))]
+    NotGlobal {
+        /// The host.
+        host: Host,
+        /// The address and what it is.
+        reason: NotGlobal,
+    },
+    /// Its name has no address.
+    #[error("the name {host} cannot be resolved: {source}")]
+    Resolve {
+        /// The host.
+        host: Host,
+        /// Why.
+        source: io::Error,
+    },
+    /// Nobody answers there.
+    #[error("{host}:{port} cannot be reached: {source}")]
+    Connect {
+        /// The host.
+        host: Host,
+        /// The port.
+        port: u16,
+        /// Why the last address that was tried could not be connected.
+        source: io::Error,
+    },
+}
+
+fn named(host: &Host) -> String {
+    match host {
+        Host::Name(name) => format!("{name} leads to an address that is not public"),
+        Host::Address(_) => "only public addresses are reached".into(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::sandbox::egress::address::Range;
+    use std::{
+        collections::{HashMap, VecDeque},
+        sync::Mutex,
+    };
+
+    /// A network of names and servers that a test puts up. Each server listens on this machine, and is reached at the
+    /// address that the test gave it alone.
+    #[derive(Debug, Default)]
+    pub(in crate::sandbox::egress) struct FakeNetwork {
+        names: Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>,
+        servers: Mutex<HashMap<SocketAddr, SocketAddr>>,
+        pub(in crate::sandbox::egress) resolved: Mutex<Vec<String>>,
+        pub(in crate::sandbox::egress) connected: Mutex<Vec<SocketAddr>>,
+    }
+
+    impl FakeNetwork {
+        /// The name gives these answers, one after the other, and the last for ever.
+        pub(in crate::sandbox::egress) fn name(&self, name: &str, answers: &[&[&str]]) {
+            let answer = |addresses: &&[&str]| addresses.iter().map(|text| text.parse().unwrap()).collect();
+            self.names.lock().unwrap().insert(name.into(), answers.iter().map(answer).collect());
+        }
+
+        /// Who connects to `address` comes to `server`.
+        pub(in crate::sandbox::egress) fn server(&self, address: &str, server: SocketAddr) {
+            self.servers.lock().unwrap().insert(address.parse().unwrap(), server);
+        }
+    }
+
+    #[async_trait]
+    impl Network for FakeNetwork {
+        async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+            self.resolved.lock().unwrap().push(name.into());
+            let mut names = self.names.lock().unwrap();
+            let answers = names.get_mut(name).ok_or_else(|| io::Error::other("no such name"))?;
+            if answers.len() > 1 { Ok(answers.pop_front().unwrap()) } else { Ok(answers[0].clone()) }
+        }
+
+        async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
+            self.connected.lock().unwrap().push(address);
+            let server = self.servers.lock().unwrap().get(&address).copied();
+            match server {
+                Some(server) => TcpStream::connect(server).await,
+                None => Err(io::ErrorKind::ConnectionRefused.into()),
+            }
+        }
+    }
+
+    fn connector(network: &Arc<FakeNetwork>, private: &[&str]) -> Connector {
+        Connector::new(network.clone(), HostPatterns::parse(private).unwrap())
+    }
+
+    #[tokio::test]
+    async fn every_answer_must_be_public() {
+        let network = Arc::new(FakeNetwork::default());
+        for (addresses, refused) in [
+            (&["93.184.216.34"][..], None),
+            (&["93.184.216.34", "2606:4700::1111"], None),
+            (&["93.184.216.34", "10.0.0.1"], Some(Range::Private)),
+            (&["2606:4700::1111", "::1"], Some(Range::Loopback)),
+            (&["::ffff:169.254.169.254"], Some(Range::LinkLocal)),
+            (&["64:ff9b::7f00:1"], Some(Range::Loopback)),
+            (&["0.0.0.0"], Some(Range::Special)),
+        ] {
+            network.name("example.com", &[addresses]);
+            let answer = connector(&network, &[]).addresses(&Host::parse("example.com").unwrap(), 443).await;
+            match (answer, refused) {
+                (Ok(answer), None) => assert_eq!(answer.len(), addresses.len()),
+                (Err(ConnectError::NotGlobal { reason, .. }), Some(range)) => assert_eq!(reason.range, range),
+                (answer, _) => panic!("{addresses:?}: {answer:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_is_judged_as_a_name_is_and_never_resolved() {
+        let network = Arc::new(FakeNetwork::default());
+        for (text, refused) in [("93.184.216.34", false), ("127.0.0.1", true), ("[::ffff:10.0.0.1]", true)] {
+            let host = Host::parse(text).unwrap();
+            let answer = connector(&network, &[]).connect(&host, 443).await.unwrap_err();
+            assert_eq!(matches!(answer, ConnectError::NotGlobal { .. }), refused, "{answer}");
+        }
+        assert_eq!(*network.connected.lock().unwrap(), ["93.184.216.34:443".parse().unwrap()]);
+        assert!(network.resolved.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_private_address_is_open_to_the_hosts_and_ports_that_the_configuration_names() {
+        let network = Arc::new(FakeNetwork::default());
+        network.name("db.corp.example", &[&["10.1.2.3", "fd00::1", "127.0.0.1"]]);
+        network.name("meta.corp.example", &[&["169.254.169.254"]]);
+        for (host, port, is_open) in [
+            ("db.corp.example", 5432, true),
+            ("db.corp.example", 443, false),
+            ("10.1.2.3", 5432, false),
+            ("192.168.0.7", 443, true),
+            ("meta.corp.example", 443, false),
+        ] {
+            let connector = connector(&network, &["db.corp.example:5432", "192.168.0.7", "meta.corp.example"]);
+            let answer = connector.addresses(&Host::parse(host).unwrap(), port).await;
+            assert_eq!(answer.is_ok(), is_open, "{host}:{port} {answer:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_resolved_once_and_the_judged_addresses_are_tried_in_turn() {
+        let network = Arc::new(FakeNetwork::default());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        network.name("example.com", &[&["93.184.216.34", "93.184.216.35"], &["127.0.0.1"]]);
+        network.server("93.184.216.35:443", listener.local_addr().unwrap());
+        let host = Host::parse("example.com").unwrap();
+        connector(&network, &[]).connect(&host, 443).await.unwrap();
+        assert_eq!(*network.resolved.lock().unwrap(), ["example.com"]);
+        let tried = ["93.184.216.34:443", "93.184.216.35:443"].map(|address| address.parse().unwrap());
+        assert_eq!(*network.connected.lock().unwrap(), tried);
+        // The name leads elsewhere now, and that is judged as well.
+        let again = connector(&network, &[]).connect(&host, 443).await.unwrap_err().to_string();
+        assert_eq!(
+            again,
+            "example.com leads to an address that is not public: 127.0.0.1 is no public address but this machine itself"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_name_without_answers_or_with_far_too_many_is_not_reached() {
+        let network = Arc::new(FakeNetwork::default());
+        let many = vec!["93.184.216.34"; MAX_ADDRESSES + 1];
+        network.name("none.example", &[&[]]);
+        network.name("many.example", &[&many]);
+        for (name, reason) in
+            [("none.example", "no address"), ("many.example", "257 addresses"), ("unknown.example", "no such name")]
+        {
+            let error = connector(&network, &[]).connect(&Host::parse(name).unwrap(), 443).await.unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+
+    /// Never answers.
+    #[derive(Debug)]
+    struct Silence;
+
+    #[async_trait]
+    impl Network for Silence {
+        async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+            if name.starts_with("slow") { std::future::pending().await } else { Ok(vec![[1, 1, 1, 1].into(); 9]) }
+        }
+
+        async fn connect(&self, _: SocketAddr) -> io::Result<TcpStream> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_and_servers_that_never_answer_are_given_up() {
+        let connector = Connector::new(Arc::new(Silence), HostPatterns::default());
+        for (name, seconds) in [("slow.example", RESOLVE_TIMEOUT), ("example.com", CONNECT_TIMEOUT)] {
+            let start = Instant::now();
+            let error = connector.connect(&Host::parse(name).unwrap(), 443).await.unwrap_err();
+            assert!(!matches!(error, ConnectError::NotGlobal { .. }), "{error}");
+            assert!(start.elapsed() < seconds + Duration::from_secs(1), "{:?}", start.elapsed());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_machines_own_resolver_knows_this_machine_which_is_not_public() {
+        let connector = Connector::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+        let error = connector.connect(&Host::parse("localhost").unwrap(), 443).await.unwrap_err();
+        assert!(matches!(error, ConnectError::NotGlobal { reason, .. } if reason.range == Range::Loopback), "{error}");
+    }
+}

@@ -1,0 +1,252 @@
+//! Hosts as they are named in URLs, in requests to a proxy and in lists: read once, compared as what was read.
+
+use std::{fmt, net::IpAddr, sync::Arc};
+use toolstead_domain::permission::host_pattern::host_matches;
+
+/// The longest name, in bytes (RFC 1035).
+const MAX_NAME: usize = 253;
+/// The longest label of a name, in bytes.
+const MAX_LABEL: usize = 63;
+/// The ports of a pattern that names none.
+const WEB_PORTS: [u16; 2] = [80, 443];
+
+/// A host: a name in lower case, ASCII after IDNA, or an address.
+///
+/// Shown as a URL has it: IPv6 addresses stand in brackets.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A name, which is not an address in any notation.
+    Name(Arc<str>),
+    /// An address.
+    Address(IpAddr),
+}
+
+impl Host {
+    /// Reads a host as it stands in a URL: a name, four decimal numbers, or IPv6 in brackets.
+    ///
+    /// # Errors
+    /// [`InvalidHost`] for all else: user-info and other delimiters, control bytes, zones, a dot at the end, and every
+    /// other notation of an IPv4 address (decimal, octal, hexadecimal, short, in other digits).
+    pub fn parse(text: &str) -> Result<Self, InvalidHost> {
+        let wrong = |reason| InvalidHost { host: text.into(), reason };
+        if text.is_empty() {
+            return Err(wrong(Reason::Empty));
+        }
+        // A name that is written in other letters is no longer than this, either.
+        if text.len() > 4 * MAX_NAME {
+            return Err(wrong(Reason::Length));
+        }
+        if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            let address = address.parse().map_err(|_| wrong(Reason::Ipv6))?;
+            return Ok(Self::Address(IpAddr::V6(address)));
+        }
+        // The next step would decode `%` and not look at the rest before.
+        let is_foreign = |c: char| c.is_control() || c.is_whitespace() || "%@/\\?#:[]<>^|\"`{}".contains(c);
+        if text.contains(is_foreign) {
+            return Err(wrong(Reason::Characters));
+        }
+        if text.ends_with('.') {
+            return Err(wrong(Reason::Dot));
+        }
+        match url::Host::parse(text) {
+            Ok(url::Host::Ipv4(address)) if address.to_string() == text => Ok(Self::Address(address.into())),
+            Ok(url::Host::Ipv4(address)) => Err(wrong(Reason::Notation(address))),
+            Ok(url::Host::Ipv6(address)) => Ok(Self::Address(address.into())),
+            Ok(url::Host::Domain(name)) if is_name(&name) => Ok(Self::Name(name.into())),
+            Ok(url::Host::Domain(name)) if name.len() > MAX_NAME => Err(wrong(Reason::Length)),
+            Ok(url::Host::Domain(_)) | Err(_) => Err(wrong(Reason::Name)),
+        }
+    }
+}
+
+/// Whether this is a name of labels, each of letters, digits, `-` and `_`, none with `-` at an end.
+fn is_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+        (1..=MAX_LABEL).contains(&label.len())
+            && label.chars().all(fits)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= MAX_NAME && text.split('.').all(is_label)
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(IpAddr::V4(address)) => address.fmt(f),
+            Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+impl From<IpAddr> for Host {
+    fn from(address: IpAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+/// Reads `host:port`; `default` is the port where there is none.
+///
+/// # Errors
+/// [`InvalidHost`], also for a port that is none.
+pub fn parse_authority(text: &str, default: Option<u16>) -> Result<(Host, u16), InvalidHost> {
+    let wrong = || InvalidHost { host: text.into(), reason: Reason::Port };
+    let (host, port) = match text.rsplit_once(':') {
+        // A colon within brackets belongs to the address.
+        Some((host, port)) if !port.contains(']') => {
+            let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+            (host, Some(port).filter(|_| is_number).and_then(|port| port.parse().ok()).ok_or_else(wrong)?)
+        }
+        _ => (text, default.ok_or_else(wrong)?),
+    };
+    if port == 0 { Err(wrong()) } else { Ok((Host::parse(host)?, port)) }
+}
+
+/// A text that names no host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is no host: {reason}", shown(.host))]
+pub struct InvalidHost {
+    host: Box<str>,
+    reason: Reason,
+}
+
+impl InvalidHost {
+    /// The text, made harmless and cut.
+    pub fn shown(&self) -> String {
+        shown(&self.host)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum Reason {
+    #[error("it is empty")]
+    Empty,
+    #[error("it is too long")]
+    Length,
+    #[error("it holds characters that no name of a host has")]
+    Characters,
+    #[error("leave out the dot at its end")]
+    Dot,
+    #[error("between brackets stands an IPv6 address without a zone")]
+    Ipv6,
+    #[error("an IPv4 address is four decimal numbers; did you mean {0}?")]
+    Notation(std::net::Ipv4Addr),
+    #[error("a name is letters, digits, `-` and `_` in parts of 1 to 63 between dots, and no number at its end")]
+    Name,
+    #[error("write `host:port` with a port from 1 to 65535")]
+    Port,
+}
+
+/// A foreign text for people and models: no control characters, not long.
+fn shown(text: &str) -> String {
+    const LONGEST: usize = 80;
+    let cut = text.chars().take(LONGEST).flat_map(char::escape_debug).collect::<String>();
+    if text.chars().nth(LONGEST).is_some() { cut + "…" } else { cut }
+}
+
+/// A list of hosts. An empty one names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HostPatterns(Vec<HostPattern>);
+
+/// What a list says of a host and port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    /// It is on the list.
+    Yes,
+    /// The host is, with other ports.
+    OtherPort,
+    /// It is not.
+    No,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct HostPattern {
+    names: Names,
+    /// [`WEB_PORTS`] where the pattern has none.
+    port: Option<u16>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Names {
+    One(Host),
+    /// With a `*`: never fits an address.
+    Many(Box<str>),
+}
+
+impl HostPatterns {
+    /// Reads patterns, each `host`, `*.host` (every name below, not the host itself) or with `*` within one label, and
+    /// with `:port` behind if it is not about 80 and 443.
+    ///
+    /// # Errors
+    /// [`InvalidHostPattern`] for the first that would never fit.
+    pub fn parse<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, InvalidHostPattern> {
+        patterns.into_iter().map(|text| HostPattern::parse(text.as_ref())).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether the list names this host with this port.
+    pub fn judge(&self, host: &Host, port: u16) -> Listed {
+        let mut listed = Listed::No;
+        for pattern in self.0.iter().filter(|pattern| pattern.names.fit(host)) {
+            match pattern.port {
+                Some(own) if own == port => return Listed::Yes,
+                None if WEB_PORTS.contains(&port) => return Listed::Yes,
+                _ => listed = Listed::OtherPort,
+            }
+        }
+        listed
+    }
+}
+
+impl HostPattern {
+    fn parse(text: &str) -> Result<Self, InvalidHostPattern> {
+        let text = text.trim();
+        let wrong = |reason: String| InvalidHostPattern { pattern: text.into(), reason };
+        if text.contains("//") {
+            return Err(wrong("write the host alone, without `https://` and path".into()));
+        }
+        let has_port = text.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+        if !text.contains('*') {
+            let (host, port) = parse_authority(text, Some(WEB_PORTS[0])).map_err(|error| wrong(error.to_string()))?;
+            return Ok(Self { names: Names::One(host), port: has_port.then_some(port) });
+        }
+        // What a star may stand for is a part of a label, so that the whole must be a name with it.
+        let (name, port) = parse_authority(&text.replace('*', "x"), Some(WEB_PORTS[0]))
+            .map_err(|_| wrong("a pattern is a name in ASCII in which `*` stands for parts of a label".into()))?;
+        if !matches!(name, Host::Name(_)) || !text.is_ascii() {
+            return Err(wrong("`*` stands in names alone, which are in ASCII (`xn--…`)".into()));
+        }
+        let pattern = text.rsplit_once(':').map_or(text, |(name, _)| name).to_ascii_lowercase();
+        if !pattern.contains('.') {
+            return Err(wrong("`*` stays within one label: `*.example.com` is every name below example.com".into()));
+        }
+        if let Ok(Host::Address(_)) | Err(InvalidHost { reason: Reason::Notation(_), .. }) =
+            Host::parse(&pattern.replace('*', "1"))
+        {
+            return Err(wrong("`*` stands in names alone: list each address".into()));
+        }
+        Ok(Self { names: Names::Many(pattern.into()), port: has_port.then_some(port) })
+    }
+}
+
+impl Names {
+    fn fit(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::One(one), host) => one == host,
+            (Self::Many(pattern), Host::Name(name)) => host_matches(pattern, name),
+            (Self::Many(_), Host::Address(_)) => false,
+        }
+    }
+}
+
+/// A pattern that fits no host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` names no hosts: {reason}", shown(.pattern))]
+pub struct InvalidHostPattern {
+    pattern: String,
+    reason: String,
+}
+
+#[cfg(test)]
+mod tests;

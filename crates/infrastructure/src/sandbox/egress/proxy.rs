@@ -1,0 +1,280 @@
+//! The only way out for a sandboxed command: an HTTP and SOCKS5 proxy on a listener that the sandbox made inside of the
+//! command's network (`sandbox.md` 3.4, 4.6).
+//!
+//! Names are resolved here alone. Each connection is judged for itself, so that a redirect is judged as well: the
+//! client follows it with a new request.
+
+mod http;
+mod refusal;
+mod socks;
+mod watched;
+
+use crate::sandbox::egress::{
+    connector::Connector,
+    host::{Host, HostPatterns, Listed},
+    proxy::watched::Watched,
+};
+use refusal::Refusal;
+use std::{
+    fmt, io,
+    net::{SocketAddr, TcpListener as StdListener},
+    os::fd::OwnedFd,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
+use toolstead_domain::permission::decision::Verdict;
+
+/// So many different hosts that were refused are kept for the report.
+const MAX_REFUSED: usize = 32;
+/// After an error in accepting, as when no descriptor is left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the permission rules say of a host.
+pub type HostRules = dyn Fn(&Host) -> Verdict + Send + Sync;
+
+/// Whom a proxy serves, and how far.
+#[derive(Clone)]
+pub struct ProxyPolicy {
+    /// The id of the call that it serves, for the log.
+    pub call: Arc<str>,
+    /// The hosts and ports that may be reached: `sandbox.network`.
+    pub hosts: HostPatterns,
+    /// The permission rules. A host must be on the list, and no rule may stand against it.
+    pub rules: Arc<HostRules>,
+    /// The bounds.
+    pub limits: ProxyLimits,
+}
+
+/// The bounds of a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyLimits {
+    /// So many connections at once; further ones wait.
+    pub connections: usize,
+    /// The head of a request, in bytes.
+    pub head_bytes: usize,
+    /// How long a client may take to say where it wants to.
+    pub head_time: Duration,
+    /// A connection on which nothing moves for so long is closed.
+    pub idle_time: Duration,
+    /// So much is passed on, all connections and both directions together, in bytes. Then all are closed.
+    pub bytes: Option<u64>,
+}
+
+impl Default for ProxyLimits {
+    fn default() -> Self {
+        Self {
+            connections: 128,
+            head_bytes: 64 << 10,
+            head_time: Duration::from_secs(15),
+            idle_time: Duration::from_secs(300),
+            bytes: None,
+        }
+    }
+}
+
+impl fmt::Debug for ProxyPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call, hosts, limits, rules: _ } = self;
+        f.debug_struct("ProxyPolicy")
+            .field("call", call)
+            .field("hosts", hosts)
+            .field("limits", limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A proxy at work. Dropping it closes all of its connections.
+#[derive(Debug)]
+pub struct EgressProxy {
+    gate: Arc<Gate>,
+    address: SocketAddr,
+    _serving: AbortOnDropHandle<()>,
+}
+
+impl EgressProxy {
+    /// Serves on a listening TCP socket, wherever its network is. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When this is no listening socket.
+    pub fn start(listener: OwnedFd, connector: Connector, policy: ProxyPolicy) -> io::Result<Self> {
+        let listener = StdListener::from(listener);
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let address = listener.local_addr()?;
+        let gate = Arc::new(Gate { connector, policy, report: Mutex::default(), bytes: AtomicU64::new(0) });
+        let serving = tokio::spawn(serve(listener, gate.clone()));
+        Ok(Self { gate, address, _serving: AbortOnDropHandle::new(serving) })
+    }
+
+    /// What the environment of the command says about it, so that programs use it.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let proxy = format!("http://{}", self.address);
+        let this_machine = "localhost,127.0.0.1,::1";
+        let mut variables: Vec<_> =
+            ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
+                .map(|name| (name, proxy.clone()))
+                .into();
+        variables.extend(["no_proxy", "NO_PROXY"].map(|name| (name, this_machine.to_owned())));
+        variables.push(("NODE_USE_ENV_PROXY", "1".into()));
+        variables
+    }
+
+    /// What has gone through it, and what has not, so far.
+    pub fn report(&self) -> ProxyReport {
+        ProxyReport { bytes: self.gate.bytes.load(Ordering::Relaxed), ..self.gate.report().clone() }
+    }
+}
+
+/// What went through a proxy, and what did not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProxyReport {
+    /// Connections that were made to a host.
+    pub connections: u64,
+    /// What was passed on between client and proxy, both directions together, in bytes.
+    pub bytes: u64,
+    /// The hosts that were refused, in the order of their first refusal; the first 32.
+    pub refused: Vec<RefusedHost>,
+    /// Refusals in all.
+    pub refusals: u64,
+}
+
+/// A host that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedHost {
+    /// The host and port; as the client wrote it, made harmless, if it is none.
+    pub host: String,
+    /// Why, and what would allow it.
+    pub reason: String,
+    /// How often.
+    pub times: u64,
+}
+
+impl ProxyReport {
+    /// What the caller of the command should know: the refused hosts and what would allow each. `None` if there are
+    /// none.
+    pub fn refusals_told(&self) -> Option<String> {
+        let lines = self.refused.iter().map(|refused| {
+            let times = if refused.times > 1 { format!(" ({} times)", refused.times) } else { String::new() };
+            format!("The command was refused the host {}{times}: {}.", refused.host, refused.reason)
+        });
+        let mut lines: Vec<String> = lines.collect();
+        let others = self.refusals - self.refused.iter().map(|refused| refused.times).sum::<u64>();
+        if others > 0 {
+            lines.push(format!("It was refused further hosts {others} times."));
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+}
+
+/// Who judges and connects, for all connections of one proxy.
+struct Gate {
+    connector: Connector,
+    policy: ProxyPolicy,
+    report: Mutex<ProxyReport>,
+    bytes: AtomicU64,
+}
+
+impl Gate {
+    /// Judges a target and connects to it.
+    async fn open(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal> {
+        let policy = &self.policy;
+        let target = || (host.clone(), port);
+        match policy.hosts.judge(host, port) {
+            Listed::Yes => {}
+            Listed::OtherPort => return Err(Refusal::Port(target())),
+            Listed::No => return Err(Refusal::NotListed(target())),
+        }
+        match (policy.rules)(host) {
+            Verdict::Allow => {}
+            verdict @ (Verdict::Ask | Verdict::Deny) => return Err(Refusal::Rule(target(), verdict)),
+        }
+        let stream = self.connector.connect(host, port).await.map_err(|error| Refusal::Connect(target(), error))?;
+        self.report().connections += 1;
+        tracing::info!(call = %policy.call, %host, port, "a sandboxed command was connected");
+        Ok(stream)
+    }
+
+    /// Puts a refusal on record.
+    fn refused(&self, refusal: &Refusal) {
+        tracing::info!(call = %self.policy.call, %refusal, "a sandboxed command was not connected");
+        let Some((host, reason)) = refusal.told() else { return };
+        let mut report = self.report();
+        report.refusals += 1;
+        if let Some(known) = report.refused.iter_mut().find(|known| known.host == host && known.reason == reason) {
+            known.times += 1;
+        } else if report.refused.len() < MAX_REFUSED {
+            report.refused.push(RefusedHost { host, reason, times: 1 });
+        }
+    }
+
+    /// Counts what is passed on; false when it is too much.
+    fn passes(&self, bytes: usize) -> bool {
+        let before = self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.policy.limits.bytes.is_none_or(|limit| before < limit)
+    }
+
+    fn report(&self) -> MutexGuard<'_, ProxyReport> {
+        // Nothing panics while it is held.
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+async fn serve(listener: TcpListener, gate: Arc<Gate>) {
+    // Ended with this task.
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        if connections.len() >= gate.policy.limits.connections {
+            connections.join_next().await;
+            continue;
+        }
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                connections.spawn(attend(stream, gate.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(call = %gate.policy.call, %error, "the proxy of a sandboxed command cannot accept");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// One connection, until it ends or nothing moves on it any more.
+async fn attend(stream: TcpStream, gate: Arc<Gate>) {
+    let (client, traffic) = Watched::new(stream, gate.clone());
+    tokio::select! {
+        () = converse(client, &gate) => {}
+        () = traffic.idle(gate.policy.limits.idle_time) => {
+            tracing::debug!(call = %gate.policy.call, "an idle connection of a sandboxed command was closed");
+        }
+    }
+}
+
+/// Tells the protocols apart by their first byte.
+async fn converse(client: Watched, gate: &Gate) {
+    let mut first = [0];
+    match timeout(gate.policy.limits.head_time, client.peek(&mut first)).await {
+        Ok(Ok(1)) if first[0] == socks::VERSION => socks::serve(client, gate).await,
+        Ok(Ok(1)) => http::serve(client, gate).await,
+        Ok(Ok(_) | Err(_)) | Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Why a client was not connected, as the client, the log and the caller of the command read it.
+
+use crate::sandbox::egress::{
+    connector::ConnectError,
+    host::{Host, InvalidHost},
+};
+use toolstead_domain::permission::decision::Verdict;
+
+type Target = (Host, u16);
+
+/// Why a client was not connected.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("{0}")]
+    Request(&'static str),
+    #[error(transparent)]
+    Invalid(#[from] InvalidHost),
+    #[error("{}:{} is not among the hosts that commands may reach", .0.0, .0.1)]
+    NotListed(Target),
+    #[error("commands may reach {}, but not its port {}", .0.0, .0.1)]
+    Port(Target),
+    #[error("the permission rules do not let commands reach {}", .0.0)]
+    Rule(Target, Verdict),
+    #[error("{1}")]
+    Connect(Target, ConnectError),
+    #[error("{}:{} answers in a way that cannot be passed on: {}", .target.0, .target.1, .reason)]
+    Answer { target: Target, reason: String },
+}
+
+/// How a client is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// What it sent makes no sense.
+    Malformed,
+    /// It may not.
+    Forbidden,
+    /// The other side is not there.
+    Unreachable,
+}
+
+impl Refusal {
+    pub(super) fn class(&self) -> Class {
+        match self {
+            Self::Request(_) => Class::Malformed,
+            Self::Invalid(_)
+            | Self::NotListed(_)
+            | Self::Port(_)
+            | Self::Rule(..)
+            | Self::Connect(_, ConnectError::NotGlobal { .. }) => Class::Forbidden,
+            Self::Connect(_, ConnectError::Resolve { .. } | ConnectError::Connect { .. }) | Self::Answer { .. } => {
+                Class::Unreachable
+            }
+        }
+    }
+
+    /// What would allow it.
+    fn remedy(&self) -> Option<String> {
+        Some(match self {
+            Self::NotListed((host, 80 | 443)) => format!("add `{host}` to `sandbox.network` in the configuration"),
+            Self::NotListed((host, port)) | Self::Port((host, port)) => {
+                format!("add `{host}:{port}` to `sandbox.network` in the configuration")
+            }
+            Self::Rule(_, Verdict::Deny) => "a person may change the rules".into(),
+            Self::Rule((Host::Name(name), _), _) => format!("the rule `WebFetch(domain:{name})` would allow it"),
+            Self::Rule((Host::Address(_), _), _) => "the rule `WebFetch` would allow it".into(),
+            Self::Request(_) | Self::Invalid(_) | Self::Connect(..) | Self::Answer { .. } => return None,
+        })
+    }
+
+    /// One sentence with the reason and what would allow it, without a full stop.
+    pub(super) fn reason(&self) -> String {
+        match self.remedy() {
+            Some(remedy) => format!("{self}; {remedy}"),
+            None => self.to_string(),
+        }
+    }
+
+    /// The host and the reason, for the caller of the command: where it was the proxy who said no.
+    pub(super) fn told(&self) -> Option<(String, String)> {
+        let host = match self {
+            Self::NotListed(target) | Self::Port(target) | Self::Rule(target, _) | Self::Connect(target, _) => {
+                format!("{}:{}", target.0, target.1)
+            }
+            Self::Invalid(invalid) => invalid.shown(),
+            Self::Request(_) | Self::Answer { .. } => return None,
+        };
+        (self.class() == Class::Forbidden).then(|| (host, self.reason()))
+    }
+}

@@ -1,0 +1,132 @@
+//! SOCKS5 (RFC 1928): no authentication, `CONNECT`, names and addresses.
+
+use crate::sandbox::egress::{
+    connector::ConnectError,
+    host::Host,
+    proxy::{
+        Gate,
+        refusal::{Class, Refusal},
+        watched::Watched,
+    },
+};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    time::timeout,
+};
+
+/// The first byte of everything that a client sends.
+pub(super) const VERSION: u8 = 5;
+
+const NO_AUTHENTICATION: u8 = 0;
+const NO_METHOD: u8 = 0xff;
+const CONNECT: u8 = 1;
+const IPV4: u8 = 1;
+const NAME: u8 = 3;
+const IPV6: u8 = 4;
+
+/// The second byte of an answer.
+#[derive(Clone, Copy)]
+enum Reply {
+    Succeeded = 0,
+    GeneralFailure = 1,
+    NotAllowed = 2,
+    HostUnreachable = 4,
+    ConnectionRefused = 5,
+    CommandNotSupported = 7,
+    AddressTypeNotSupported = 8,
+}
+
+/// Serves one client to its end.
+pub(super) async fn serve(mut client: Watched, gate: &Gate) {
+    let target = match timeout(gate.policy.limits.head_time, read_target(&mut client)).await {
+        Ok(Ok(Ok(target))) => target,
+        Ok(Ok(Err((reply, refusal)))) => {
+            gate.refused(&refusal);
+            return end(client, reply).await;
+        }
+        // It went away, or made no sense before there was anything to answer.
+        Ok(Err(_)) | Err(_) => return,
+    };
+    match gate.open(&target.0, target.1).await {
+        Ok(mut upstream) => {
+            if answer(&mut client, Reply::Succeeded).await.is_ok() {
+                // Either side may break off; there is nobody to tell.
+                let _ = copy_bidirectional(&mut client, &mut upstream).await;
+            }
+        }
+        Err(refusal) => {
+            gate.refused(&refusal);
+            end(client, reply_to(&refusal)).await;
+        }
+    }
+}
+
+/// Reads what the client sends until it has said where it wants to.
+async fn read_target(client: &mut Watched) -> io::Result<Result<(Host, u16), (Reply, Refusal)>> {
+    let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
+    let [VERSION, count] = read(client).await? else { return Err(nonsense()) };
+    let mut methods = vec![0; count.into()];
+    client.read_exact(&mut methods).await?;
+    if !methods.contains(&NO_AUTHENTICATION) {
+        client.write_all(&[VERSION, NO_METHOD]).await?;
+        return Err(nonsense());
+    }
+    client.write_all(&[VERSION, NO_AUTHENTICATION]).await?;
+    let [VERSION, command, _, kind] = read(client).await? else { return Err(nonsense()) };
+    let host = match kind {
+        IPV4 => Ok(Host::Address(Ipv4Addr::from(read::<4>(client).await?).into())),
+        IPV6 => Ok(Host::Address(IpAddr::V6(Ipv6Addr::from(read::<16>(client).await?)))),
+        NAME => {
+            let [length] = read(client).await?;
+            let mut name = vec![0; length.into()];
+            client.read_exact(&mut name).await?;
+            // What is no text becomes one that is no host.
+            Host::parse(&String::from_utf8_lossy(&name)).map_err(|invalid| (Reply::NotAllowed, invalid.into()))
+        }
+        _ => {
+            let refusal = Refusal::Request("SOCKS addresses are IPv4, IPv6 or names");
+            return Ok(Err((Reply::AddressTypeNotSupported, refusal)));
+        }
+    };
+    let port = u16::from_be_bytes(read(client).await?);
+    if command != CONNECT {
+        return Ok(Err((Reply::CommandNotSupported, Refusal::Request("of SOCKS only CONNECT is served"))));
+    }
+    Ok(host.map(|host| (host, port)))
+}
+
+async fn read<const N: usize>(client: &mut Watched) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    client.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+fn reply_to(refusal: &Refusal) -> Reply {
+    match refusal {
+        Refusal::Connect(_, ConnectError::Connect { source, .. })
+            if source.kind() == io::ErrorKind::ConnectionRefused =>
+        {
+            Reply::ConnectionRefused
+        }
+        refusal => match refusal.class() {
+            Class::Forbidden => Reply::NotAllowed,
+            Class::Unreachable => Reply::HostUnreachable,
+            Class::Malformed => Reply::GeneralFailure,
+        },
+    }
+}
+
+async fn answer(client: &mut Watched, reply: Reply) -> io::Result<()> {
+    // The address behind it is the proxy's own way out, which is nobody's business.
+    client.write_all(&[VERSION, reply as u8, 0, IPV4, 0, 0, 0, 0, 0, 0]).await
+}
+
+async fn end(mut client: Watched, reply: Reply) {
+    // Either it reads the answer or it has gone.
+    let _ = answer(&mut client, reply).await;
+    let _ = client.shutdown().await;
+}

@@ -1,0 +1,86 @@
+//! The client's side of a connection: seen to be idle or not, and counted.
+
+use crate::sandbox::egress::proxy::Gate;
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Instant, sleep_until},
+};
+
+/// A stream all of whose bytes are noticed.
+pub(super) struct Watched {
+    stream: TcpStream,
+    traffic: Arc<Traffic>,
+    gate: Arc<Gate>,
+}
+
+/// When something moved last.
+pub(super) struct Traffic {
+    start: Instant,
+    /// Milliseconds after the start.
+    last: AtomicU64,
+}
+
+impl Watched {
+    pub(super) fn new(stream: TcpStream, gate: Arc<Gate>) -> (Self, Arc<Traffic>) {
+        let _ = stream.set_nodelay(true);
+        let traffic = Arc::new(Traffic { start: Instant::now(), last: AtomicU64::new(0) });
+        (Self { stream, traffic: traffic.clone(), gate }, traffic)
+    }
+
+    pub(super) async fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.peek(into).await
+    }
+
+    fn moved(&self, bytes: usize) -> io::Result<()> {
+        let last = self.traffic.start.elapsed().as_millis();
+        self.traffic.last.store(last.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+        if self.gate.passes(bytes) { Ok(()) } else { Err(io::Error::other("the limit of bytes is reached")) }
+    }
+}
+
+impl Traffic {
+    /// Returns when nothing has moved for so long.
+    pub(super) async fn idle(&self, limit: Duration) {
+        loop {
+            let due = self.start + Duration::from_millis(self.last.load(Ordering::Relaxed)) + limit;
+            if due <= Instant::now() {
+                return;
+            }
+            sleep_until(due).await;
+        }
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, into))?;
+        Poll::Ready(self.moved(into.filled().len() - before))
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, from))?;
+        Poll::Ready(self.moved(written).map(|()| written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
