@@ -22,6 +22,8 @@ mod output_handles;
 mod outputs;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
+/// Shell texts are read as bash reads them.
+mod shell_oracle;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
 mod sqlite;
 /// What the tests of the MCP server need.

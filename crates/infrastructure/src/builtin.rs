@@ -23,6 +23,7 @@ mod reverting;
 pub mod run;
 pub mod schema;
 pub mod seen_files;
+pub mod shell_analysis;
 mod sniff;
 mod snippet;
 mod source;
