@@ -1,6 +1,6 @@
 //! The analysis of shell texts against bash itself: random scripts run in an otherwise empty folder with nothing on PATH
-//! but programs that log their arguments (and the real `env`, `timeout`, `xargs`, `sh`...). Every program that ran must
-//! have been named by the analysis, or the analysis must have called the script opaque.
+//! but programs that log their arguments (and the real `env`, `timeout`, `xargs`, `sh`...). Every program that ran and
+//! every file that was made must have been named by the analysis, or the analysis must have called the script opaque.
 //!
 //! `TOOLSTEAD_ORACLE_SCRIPTS` sets how many scripts are run, `TOOLSTEAD_ORACLE_SEED` the first seed.
 
@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::access::Clarity;
-use toolstead_infrastructure::builtin::shell_analysis::{Analysis, analyse};
+use toolstead_infrastructure::builtin::shell_analysis::{Analysis, Touch, analyse};
 
 #[path = "shell_oracle/script.rs"]
 mod script;
@@ -61,6 +61,16 @@ fn number(name: &str, default: usize) -> usize {
 /// A program that ran, and its arguments.
 type Run = Vec<String>;
 
+/// What a script did.
+struct Effects {
+    runs: Vec<Run>,
+    /// The files that it made.
+    files: Vec<PathBuf>,
+}
+
+/// What the analysis is told the folder is called.
+const WORK: &str = "/work";
+
 /// A place to run scripts in.
 struct Bench {
     folder: PathBuf,
@@ -69,8 +79,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// What bash starts for this script; `None` if it had to be stopped.
-    fn run(&mut self, script: &str) -> Option<Vec<Run>> {
+    /// What bash does with this script; `None` if it had to be stopped.
+    fn run(&mut self, script: &str) -> Option<Effects> {
         self.runs += 1;
         let place = self.folder.join(self.runs.to_string());
         let (programs, work) = (place.join("bin"), place.join("work"));
@@ -98,17 +108,25 @@ impl Bench {
             .unwrap();
         let finished = wait(child);
         let log = fs::read(place.join("log")).unwrap_or_default();
+        let files = ["", "sub"].iter().flat_map(|folder| files_in(&work, folder)).collect();
         let _ = fs::remove_dir_all(&place);
         let lines = log.split(|byte| *byte == 1).filter(|line| line.contains(&0));
         let word = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
         let runs = lines.map(|line| line[..line.len() - 1].split(|byte| *byte == 0).map(word).collect());
-        finished.then(|| runs.collect())
+        finished.then(|| Effects { runs: runs.collect(), files })
     }
 }
 
-/// Whether it ended by itself within two seconds.
+/// The files in a folder of the place where a script ran, as the analysis was told that it is called.
+fn files_in(work: &Path, folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(work.join(folder)).into_iter().flatten().flatten();
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files.map(|file| Path::new(WORK).join(folder).join(file.file_name())).collect()
+}
+
+/// Whether it ended by itself in time.
 fn wait(mut child: Child) -> bool {
-    let end = Instant::now() + Duration::from_secs(2);
+    let end = Instant::now() + Duration::from_secs(10);
     loop {
         if child.try_wait().unwrap().is_some() {
             return true;
@@ -130,8 +148,8 @@ fn named(analysis: &Analysis) -> BTreeSet<Vec<&str>> {
     forms.map(|words| words.iter().map(|word| &**word).collect()).collect()
 }
 
-/// A program that ran and was not named, if there is one.
-fn unnamed(script: &str, analysis: &Analysis, runs: &[Run]) -> Option<String> {
+/// A program that ran or a file that was made and was not named, if there is one.
+fn unnamed(script: &str, analysis: &Analysis, effects: &Effects) -> Option<String> {
     if analysis.is_opaque() {
         return None;
     }
@@ -140,7 +158,14 @@ fn unnamed(script: &str, analysis: &Analysis, runs: &[Run]) -> Option<String> {
     // Where all words are plain and no file's name may replace them, the arguments must be right as well.
     let plain = analysis.commands.iter().all(|command| command.clarity == Clarity::Plain);
     let exact = plain && !script.contains(['*', '?', '[', '~']);
-    runs.iter().find_map(|run| {
+    let touched = |file: &PathBuf| {
+        let touches = |touch: &Touch| touch.writes && touch.path.components().eq(file.components());
+        analysis.touches.iter().any(touches)
+    };
+    if let Some(file) = effects.files.iter().find(|file| !touched(file)) {
+        return Some(format!("the file {}", file.display()));
+    }
+    effects.runs.iter().find_map(|run| {
         let words: Vec<&str> = run.iter().map(String::as_str).collect();
         let known = programs.contains(words[0]) && (!exact || named.contains(&words));
         (!known).then(|| format!("{run:?}"))
@@ -157,9 +182,9 @@ fn shrunk(bench: &mut Bench, script: &str) -> String {
             let mut candidate = best.clone();
             candidate.drain(at..(at + size).min(best.len()));
             let text: String = candidate.iter().collect();
-            let analysis = analyse(&text, Path::new("/work"));
+            let analysis = analyse(&text, Path::new(WORK));
             let fails = !analysis.is_opaque()
-                && bench.run(&text).is_some_and(|runs| unnamed(&text, &analysis, &runs).is_some());
+                && bench.run(&text).is_some_and(|effects| unnamed(&text, &analysis, &effects).is_some());
             if fails { best = candidate } else { at += size }
         }
         size /= 2;
@@ -197,21 +222,21 @@ fn whatever_a_random_script_starts_was_named_or_the_script_was_called_opaque() {
                         break;
                     }
                     let text = script(&mut Random::new((seed + at) as u64));
-                    let analysis = analyse(&text, Path::new("/work"));
+                    let analysis = analyse(&text, Path::new(WORK));
                     // What is opaque is refused whatever it starts: only every tenth is run, to see that scripts work.
                     if leaves_its_folder(&text) || (analysis.is_opaque() && at % 10 != 0) {
                         continue;
                     }
-                    let Some(runs) = bench.run(&text) else {
+                    let Some(effects) = bench.run(&text) else {
                         stopped.fetch_add(1, Ordering::Relaxed);
                         continue;
                     };
-                    ran.fetch_add(runs.len(), Ordering::Relaxed);
+                    ran.fetch_add(effects.runs.len(), Ordering::Relaxed);
                     understood.fetch_add(usize::from(!analysis.is_opaque()), Ordering::Relaxed);
-                    if let Some(program) = unnamed(&text, &analysis, &runs) {
+                    if let Some(program) = unnamed(&text, &analysis, &effects) {
                         let small = shrunk(&mut bench, &text);
                         let seed = seed + at;
-                        let forms = format!("{:?}", named(&analyse(&small, Path::new("/work"))));
+                        let forms = format!("{:?}", named(&analyse(&small, Path::new(WORK))));
                         let failure =
                             format!("seed {seed}: {program} of {text:?}\n  in short {small:?}\n  named {forms}");
                         failures.lock().unwrap().push(failure);

@@ -4,11 +4,14 @@
 //! The analysis is pure. What it cannot prove it calls opaque: no allow rule with a pattern covers that, and every deny
 //! rule on commands catches it.
 
+mod assignments;
 mod builtins;
 mod command;
 mod folders;
 mod operands;
 mod programs;
+mod redirections;
+mod simple_command;
 mod syntax;
 mod walk;
 mod word;

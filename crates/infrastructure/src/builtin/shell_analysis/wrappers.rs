@@ -139,7 +139,12 @@ fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut Un
         Some(text) if takes_text && text.dynamic.is_some() => {
             result.opaque("the shell's text is known only when it runs");
         }
-        Some(text) if takes_text => inner(&text.text, scope, true, result),
+        Some(text) if takes_text => {
+            if surely && read_differently(bare(&words[0].text), &text.text) {
+                result.opaque("this shell may read the text differently from bash");
+            }
+            inner(&text.text, scope, true, result);
+        }
         Some(file) if file.dynamic.is_some() && surely => {
             result.opaque("the file that the shell runs is known only then");
         }
@@ -150,6 +155,21 @@ fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut Un
         }
         None if surely => result.opaque("the shell reads its commands from its input"),
         _ => {}
+    }
+}
+
+/// Whether a shell that is not bash may take this text for something else than bash does.
+fn read_differently(shell: &str, text: &str) -> bool {
+    const OF_BASH: &[&str] = &["$'", "$\"", "[[", "&>", ">&", "<&", "<<<", "|&", "((", "<(", ">(", "{"];
+    match shell {
+        "bash" | "rbash" => false,
+        "sh" | "dash" | "ash" => {
+            // What both read alike is not held against them.
+            let text =
+                text.replace("$((", "").replace("${", "").replace("2>&1", "").replace(">&2", "").replace("{}", "");
+            OF_BASH.iter().any(|form| text.contains(form))
+        }
+        _ => true,
     }
 }
 
