@@ -132,8 +132,8 @@ fn wait(mut child: Child) -> bool {
             return true;
         }
         if Instant::now() > end {
-            let group = format!("-{}", child.id());
-            let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+            let kill = format!("kill -KILL -- -{}", child.id());
+            let _ = Command::new("/bin/sh").args(["-c", &kill]).stderr(Stdio::null()).status();
             child.wait().unwrap();
             return false;
         }
@@ -204,8 +204,13 @@ fn whatever_a_random_script_starts_was_named_or_the_script_was_called_opaque() {
     let root = tempfile::tempdir().unwrap();
     let (source, stub) = (root.path().join("stub.c"), root.path().join("stub"));
     fs::write(&source, STUB).unwrap();
-    let compiled = Command::new("cc").args(["-Os", "-static", "-o"]).arg(&stub).arg(&source).status().unwrap();
-    assert!(compiled.success(), "a C compiler is needed, as for the build itself");
+    // Linked statically it starts in half the time, where the system has the library for that.
+    let compiled = ["-static", "-Os"].iter().any(|how| {
+        let compiler =
+            Command::new("cc").args([how, "-Os", "-o"]).arg(&stub).arg(&source).stderr(Stdio::null()).status();
+        compiler.is_ok_and(|status| status.success())
+    });
+    assert!(compiled, "a C compiler is needed, as for the build itself");
 
     let (next, understood, ran, stopped) =
         (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));

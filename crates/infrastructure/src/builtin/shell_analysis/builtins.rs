@@ -70,10 +70,9 @@ pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
         "read" => read(arguments),
         "test" | "[" => test(arguments),
         "set" => plain(arguments.iter().all(sets_plainly), "`set` changes how the shell reads what follows"),
-        "wait" | "jobs" => plain(
-            arguments.iter().all(|word| !word.text.starts_with("-") || first == "-n") && !holds(arguments, "-p"),
-            "this form of it evaluates its arguments",
-        ),
+        "wait" | "jobs" => {
+            plain(arguments.iter().all(|word| waits_plainly(word, arguments.len())), "it may evaluate its arguments")
+        }
         "declare" | "typeset" | "export" | "readonly" | "local" => match arguments {
             [] => Builtin::Plain,
             _ => plain(arguments.iter().all(declares_plainly), "it declares more than plain variables"),
@@ -85,8 +84,13 @@ pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
     }
 }
 
-fn holds(words: &[Word], text: &str) -> bool {
-    words.iter().any(|word| word.text == text)
+/// `wait -p` and `jobs -x` evaluate what follows, and an unknown word may become one of them.
+fn waits_plainly(word: &Word, count: usize) -> bool {
+    match word.dynamic {
+        None => word.text == "-n" || !word.text.starts_with('-'),
+        Some(Dynamic::Quoted) if count == 1 => true,
+        Some(_) => word.text == "$!",
+    }
 }
 
 /// Options that change nothing about how words are read.
