@@ -27,6 +27,8 @@ mod outputs;
 mod permissions;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
+/// Shell texts are read as bash reads them.
+mod shell_oracle;
 /// The stores on SQLite keep the ports' contracts, also across kills, several processes and bad files.
 mod sqlite;
 /// What the tests of the MCP server need.

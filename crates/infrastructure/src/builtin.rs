@@ -24,6 +24,7 @@ pub mod run;
 mod sampled;
 pub mod schema;
 pub mod seen_files;
+pub mod shell_analysis;
 mod sniff;
 mod snippet;
 mod source;

@@ -1,0 +1,293 @@
+//! One simple command: what rules compare its words with, and how far they may trust them.
+
+use super::{
+    Analysis, Limits,
+    builtins::{self, Builtin},
+    folders::{self, Folders, Move},
+    operands::{self, Operand},
+    programs,
+    word::{Dynamic, Word},
+    wrappers,
+};
+use std::sync::Arc;
+use toolstead_domain::access::Clarity;
+
+/// Words without quotes.
+pub(super) type Words = Vec<Arc<str>>;
+
+/// A simple command, understood.
+#[derive(Debug)]
+pub(super) struct Understood {
+    /// What allow rules are compared with.
+    pub(super) words: Words,
+    /// What deny rules are compared with as well.
+    pub(super) readings: Vec<Words>,
+    pub(super) clarity: Clarity,
+    /// How it moves to another folder.
+    pub(super) moves: Option<Move>,
+    /// The files that it names, if it is known to change them.
+    pub(super) operands: Vec<Operand>,
+    /// What texts among its arguments would do.
+    pub(super) inner: Vec<Analysis>,
+}
+
+/// What a command is judged with.
+pub(super) struct Scope<'a> {
+    pub(super) folders: &'a Folders,
+    pub(super) limits: Limits,
+}
+
+impl Understood {
+    fn new(words: &[Word]) -> Self {
+        Self {
+            words: texts(words),
+            readings: Vec::new(),
+            clarity: Clarity::Plain,
+            moves: None,
+            operands: Vec::new(),
+            inner: Vec::new(),
+        }
+    }
+
+    /// Trusts it no further than this.
+    pub(super) fn exact(&mut self, reason: impl Into<Arc<str>>) {
+        if self.clarity == Clarity::Plain {
+            self.clarity = Clarity::Exact(reason.into());
+        }
+    }
+
+    /// Trusts it not at all.
+    pub(super) fn opaque(&mut self, reason: impl Into<Arc<str>>) {
+        if !matches!(self.clarity, Clarity::Opaque(_)) {
+            self.clarity = Clarity::Opaque(reason.into());
+        }
+    }
+
+    pub(super) fn reading(&mut self, words: Words) {
+        if words != self.words && !words.is_empty() && !self.readings.contains(&words) {
+            self.readings.push(words);
+        }
+    }
+
+    /// Takes over what a text among the arguments would run.
+    pub(super) fn take_in(&mut self, inner: Analysis) {
+        for command in &inner.commands {
+            self.reading(command.words.to_vec());
+            for reading in command.readings.iter() {
+                self.reading(reading.to_vec());
+            }
+        }
+        self.inner.push(inner);
+    }
+}
+
+/// The words as texts.
+pub(super) fn texts(words: &[Word]) -> Words {
+    words.iter().map(|word| word.text.as_str().into()).collect()
+}
+
+/// The name of a program without its folder.
+pub(super) fn bare(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Why the program's name is not known, if so.
+fn unknown_name(name: &Word) -> Option<&'static str> {
+    match name.dynamic {
+        Some(Dynamic::Braces) => return Some("the program's name comes from braces"),
+        Some(_) if name.text.contains(['(', '`']) => return Some("the program's name comes from another command"),
+        Some(_) => return Some("the program's name is in a variable"),
+        None => {}
+    }
+    if name.glob && name.text != "[" {
+        return Some("the program's name is a pattern of file names");
+    }
+    if name.tilde {
+        return Some("the program's name starts with a tilde");
+    }
+    if name.text.is_empty() {
+        return Some("the program's name is empty");
+    }
+    let printable = name.text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    if !printable {
+        return Some("the program's name holds characters that look like others or like none");
+    }
+    name.text.starts_with('%').then_some("it continues a job")
+}
+
+/// Judges a command by its words. The first one is the program.
+pub(super) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
+    let mut result = Understood::new(words);
+    let Some(name) = words.first() else { return result };
+    if let Some(reason) = unknown_name(name) {
+        result.opaque(reason);
+        result.moves = Some(Move::Somewhere);
+        return result;
+    }
+    if let Some(behind) = wrappers::looked_through(words) {
+        return through(words, behind, scope);
+    }
+    if name.quoted {
+        result.exact("the program's name is quoted");
+    }
+    if name.text.contains('/') {
+        result.exact("a program given by its path may be any program");
+        let mut reading = result.words.clone();
+        reading[0] = bare(&name.text).into();
+        result.reading(reading);
+    }
+    match builtins::judge(&name.text, words) {
+        Builtin::Evaluates(reason) => {
+            result.opaque(reason);
+            result.moves = Some(Move::Somewhere);
+            wrappers::read_every_suffix(words, &mut result);
+            wrappers::read_texts(words, scope, &mut result);
+            return result;
+        }
+        Builtin::Plain | Builtin::None => {}
+    }
+    if matches!(name.text.as_str(), "cd" | "pushd" | "popd") {
+        result.moves = Some(folders::moved_by(words));
+        if name.quoted {
+            result.opaque("a quoted `cd` hides where later commands run");
+        }
+    }
+    let before = std::mem::replace(&mut result.clarity, Clarity::Plain);
+    known_risks(words, &mut result);
+    let risky = result.clarity != Clarity::Plain;
+    if before != Clarity::Plain {
+        result.clarity = before;
+    }
+    wrappers::forwarded(words, scope, risky, &mut result);
+    unknown_arguments(words, &mut result);
+    operands::of(words, &mut result);
+    result
+}
+
+/// A command behind a wrapper that changes nothing about it.
+fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> Understood {
+    let inner = Scope { folders: scope.folders, limits: scope.limits.deeper() };
+    if inner.limits.exhausted() {
+        let mut result = Understood::new(words);
+        result.opaque("too many programs start each other");
+        return result;
+    }
+    let mut result = understand(&words[behind..], &inner);
+    result.reading(texts(words));
+    if result.moves.is_some() {
+        // A program of that name moves nowhere, a command of the shell behind `time` does.
+        result.moves = Some(Move::Somewhere);
+    }
+    result
+}
+
+/// Arguments that make a known program run or write something else.
+fn known_risks(words: &[Word], result: &mut Understood) {
+    let name = bare(&words[0].text);
+    let arguments: Vec<&str> = words[1..].iter().map(|word| word.text.as_str()).collect();
+    let risks = programs::RISKS.iter().find(|(program, ..)| *program == name);
+    if let Some((_, risks, reason)) = risks
+        && programs::hits(risks, &arguments)
+    {
+        result.exact(*reason);
+    }
+    if let Some(first_glob) = words[1..].iter().find(|word| word.glob)
+        && risks.is_some()
+        && first_glob.text.starts_with(['*', '?', '[', '-'])
+    {
+        result.exact("a file's name may be taken for an option");
+    }
+    match name {
+        "git" => git(words, result),
+        "sed" => sed(&arguments, result),
+        "tar" => {
+            let old_style = arguments.first().is_some_and(|word| !word.starts_with('-') && word.contains(['I', 'F']));
+            if old_style {
+                result.exact("this argument makes tar run a program");
+            }
+        }
+        _ if programs::INTERPRETERS.contains(&name) => {
+            let script = match arguments.as_slice() {
+                [first, ..] if !first.starts_with('-') => {
+                    !name.contains("awk") && !matches!(name, "psql" | "sqlite3" | "deno" | "bun")
+                }
+                ["-m", module, ..] => name.starts_with("python") && !module.is_empty(),
+                ["--version" | "-V"] => true,
+                _ => false,
+            };
+            if !script {
+                result.exact(format!("{name} runs the text it is given"));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Where git's subcommand stands, behind its general options.
+fn subcommand_place(words: &[Word]) -> usize {
+    let mut at = 1;
+    while let Some(option) = words.get(at).filter(|word| word.text.starts_with('-')) {
+        at += if programs::GIT_VALUED.contains(&option.text.as_str()) { 2 } else { 1 };
+    }
+    at.min(words.len())
+}
+
+/// Git's subcommand with its arguments.
+pub(super) fn git_subcommand(words: &[Word]) -> Option<&[Word]> {
+    words.get(subcommand_place(words)..).filter(|rest| !rest.is_empty())
+}
+
+/// Whether this subcommand, with its arguments, is what it says and no alias.
+pub(super) fn is_plain_git(words: &[Word]) -> bool {
+    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    programs::GIT_SUBCOMMANDS.contains(&text(0))
+        || text(0) == "config" && matches!(text(1), "--get" | "--get-all" | "--list" | "-l")
+}
+
+/// Options before git's subcommand are taken away for deny rules.
+fn git(words: &[Word], result: &mut Understood) {
+    let general = subcommand_place(words) > 1;
+    let harmless = matches!(words.get(1).map(|word| word.text.as_str()), Some("--version" | "--help"));
+    if general && !harmless {
+        result.exact("options before git's subcommand change what it does and where");
+    }
+    let Some(rest) = git_subcommand(words) else { return };
+    if general {
+        let mut reading: Words = vec!["git".into()];
+        reading.extend(texts(rest));
+        result.reading(reading);
+    }
+    if !is_plain_git(rest) {
+        result.exact("this subcommand of git runs other commands, or may be an alias that does");
+    }
+    let arguments: Vec<&str> = rest[1..].iter().map(|word| word.text.as_str()).collect();
+    let short = programs::GIT_RISKS.iter().find(|(name, _)| *name == rest[0].text);
+    if short.is_some_and(|(_, risks)| programs::hits(risks, &arguments)) {
+        result.exact("this argument makes git run or write something else");
+    }
+}
+
+fn sed(arguments: &[&str], result: &mut Understood) {
+    let mut operands = arguments.iter().filter(|word| !word.starts_with('-'));
+    let plain_options = arguments
+        .iter()
+        .filter(|word| word.starts_with('-'))
+        .all(|word| matches!(*word, "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-nr" | "-En" | "--version"));
+    let plain = plain_options && operands.next().is_none_or(|script| programs::sed_only_edits_text(script));
+    if !plain {
+        result.exact("sed may run or write something");
+    }
+}
+
+/// Arguments whose value is known only when the command runs.
+fn unknown_arguments(words: &[Word], result: &mut Understood) {
+    let Some(unknown) = words[1..].iter().find(|word| word.dynamic.is_some()) else { return };
+    let reason = format!("the argument {} is known only when it runs", super::shown(&unknown.text));
+    let name = words[0].text.as_str();
+    let declares = matches!(name, "export" | "local" | "declare" | "typeset" | "readonly" | "unset");
+    if programs::READERS.contains(&name) || declares {
+        result.exact(reason);
+    } else {
+        result.opaque(reason);
+    }
+}

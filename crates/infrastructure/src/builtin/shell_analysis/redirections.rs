@@ -1,0 +1,213 @@
+//! Redirections and here-documents: the files that the shell itself opens.
+
+use super::{
+    Touch, TouchOrigin,
+    folders::Folders,
+    simple_command::Parts,
+    syntax,
+    walk::{MISREAD, Place, Step, Walk, is_redirection, is_word},
+};
+use std::path::Path;
+use tree_sitter::Node;
+
+impl<'t> Walk<'t> {
+    pub(super) fn redirected(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+        let parts = self.parts(node);
+        let (redirections, body): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| is_redirection(part.kind()));
+        match body.as_slice() {
+            [body] => self.with_redirections(*body, redirections, place, steps),
+            body => {
+                self.only_redirects(&redirections, place, steps);
+                if !body.is_empty() {
+                    self.opaque(node, MISREAD);
+                }
+                steps.extend(body.iter().map(|body| Step::Enter(*body, place)));
+            }
+        }
+    }
+
+    /// A statement whose redirections the tree hangs around it. Bash gives those behind a list to its last command.
+    pub(super) fn with_redirections(
+        &mut self,
+        body: Node<'t>,
+        redirections: Vec<Node<'t>>,
+        place: Place,
+        steps: &mut Vec<Step<'t>>,
+    ) {
+        match body.kind() {
+            "command" => self.command(body, &redirections, place, steps),
+            "list" => self.list(body, redirections, place, steps),
+            "pipeline" => self.pipeline(body, redirections, place, steps),
+            _ => {
+                self.only_redirects(&redirections, place, steps);
+                steps.push(Step::Enter(body, place));
+            }
+        }
+    }
+
+    /// Redirections without a simple command that could take further words from them.
+    pub(super) fn only_redirects(&mut self, redirections: &[Node<'t>], place: Place, steps: &mut Vec<Step<'t>>) {
+        let folders = self.folders.clone();
+        for redirection in redirections {
+            let mut parts = Parts::default();
+            self.further_words(*redirection, &mut parts, place, steps);
+            if !parts.words.is_empty() {
+                self.opaque(*redirection, MISREAD);
+            }
+            self.redirection(*redirection, &folders, place, steps);
+        }
+    }
+
+    /// Judges a redirection. Its words belong to the command and were read before.
+    pub(super) fn redirection(&mut self, node: Node<'t>, folders: &Folders, place: Place, steps: &mut Vec<Step<'t>>) {
+        match node.kind() {
+            "file_redirect" => self.file_redirection(node, folders, place, steps),
+            "heredoc_redirect" => self.here_document(node, folders, place, steps),
+            _ => {
+                for child in self.parts(node) {
+                    if is_word(child.kind()) {
+                        self.word(child, place, steps);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn file_redirection(
+        &mut self,
+        node: Node<'t>,
+        folders: &Folders,
+        place: Place,
+        steps: &mut Vec<Step<'t>>,
+    ) {
+        self.parts(node);
+        let children = syntax::children(node);
+        let operator = children.iter().find(|child| !child.is_named()).map_or("", |child| child.kind());
+        let destination = children.iter().find(|child| is_word(child.kind()));
+        let Some(destination) = destination else {
+            if !operator.ends_with('-') {
+                self.opaque(node, MISREAD);
+            }
+            return;
+        };
+        if operator.ends_with('-') {
+            return self.opaque(node, MISREAD);
+        }
+        let Some(word) = self.word(*destination, place, steps) else { return };
+        let Some(path) = word.literal() else {
+            return self.opaque(node, "the file that it redirects to is known only when it runs");
+        };
+        let duplicates = path == "-" || path.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+        if matches!(operator, ">&" | "<&") && duplicates && !path.is_empty() {
+            return;
+        }
+        if matches!(path, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr") {
+            return;
+        }
+        if path.is_empty() || path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
+            return self.opaque(node, "the shell opens a connection");
+        }
+        let writes = operator.contains('>');
+        if !self.touch((path, writes, false), TouchOrigin::Redirection, folders) {
+            self.opaque(node, "the folder that it redirects in cannot be told");
+        }
+    }
+
+    /// Adds a path in each folder that is possible; false if none is known.
+    pub(super) fn touch(
+        &mut self,
+        (path, writes, tree): (&str, bool, bool),
+        origin: TouchOrigin,
+        folders: &Folders,
+    ) -> bool {
+        let path = Path::new(path);
+        let paths = match folders.known() {
+            _ if path.is_absolute() => vec![path.to_owned()],
+            Some(folders) => folders.iter().map(|folder| folder.join(path)).collect(),
+            None => return false,
+        };
+        for path in paths {
+            let touch = Touch { path, writes, tree, origin };
+            // The last ones are where repetitions are.
+            if !self.result.touches.iter().rev().take(16).any(|known| *known == touch) {
+                self.result.touches.push(touch);
+            }
+        }
+        true
+    }
+
+    /// Whether the body ends where bash ends it, and what it holds.
+    pub(super) fn here_document(&mut self, node: Node<'t>, folders: &Folders, place: Place, steps: &mut Vec<Step<'t>>) {
+        if place.substituted {
+            self.opaque(node, "a here-document stands within a substitution");
+        }
+        let children = syntax::children(node);
+        let part = |kind: &str| children.iter().copied().find(|child| child.kind() == kind);
+        let body = part("heredoc_body");
+        let (Some(start), Some(end)) = (part("heredoc_start"), part("heredoc_end")) else {
+            return self.opaque(node, "a here-document does not end");
+        };
+        let written = self.slice(start);
+        let quoted = written.contains(['\'', '"', '\\']);
+        let delimiter = match (written.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')))
+            .or_else(|| written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')))
+        {
+            Some(inner) => inner,
+            None => written,
+        };
+        let plain = !delimiter.is_empty()
+            && delimiter.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'+'));
+        let tabs = children.iter().any(|child| child.kind() == "<<-");
+        let line_end = self.text[start.end_byte()..].find('\n').map(|at| start.end_byte() + at + 1);
+        let Some(body_start) = line_end.filter(|_| plain) else {
+            return self.opaque(node, "a here-document's end is not understood");
+        };
+        let rest_of_line = &self.text[start.end_byte()..body_start];
+        let mut at = body_start;
+        let found = self.text[body_start..].split_inclusive('\n').find(|line| {
+            let candidate = line.strip_suffix('\n').unwrap_or(line);
+            let candidate = if tabs { candidate.trim_start_matches('\t') } else { candidate };
+            let is_end = candidate == delimiter;
+            at += if is_end { 0 } else { line.len() };
+            is_end
+        });
+        let body_text = &self.text[body_start..at];
+        let ends = found.is_some()
+            && (at..=at + found.map_or(0, str::len)).contains(&end.start_byte())
+            && self.slice(end).trim() == delimiter;
+        let begins = body.is_none_or(|body| {
+            body.byte_range().is_empty() || (body_start..=at).contains(&body.start_byte()) && body.end_byte() <= at
+        });
+        if !ends
+            || !begins
+            || rest_of_line.contains("<<")
+            || rest_of_line.contains(['\'', '"', '`', '\\', '(', '#', '$', '{'])
+        {
+            self.opaque(node, "a here-document may end elsewhere for bash");
+        }
+        if !quoted && (body_text.contains(['`', '\\']) || has_computed_dollar(body_text)) {
+            self.opaque(node, "a here-document holds expansions");
+        }
+        for child in children {
+            match child.kind() {
+                "heredoc_body" if !quoted => steps.push(Step::Enter(child, place)),
+                "heredoc_body" | "heredoc_start" | "heredoc_end" | "file_descriptor" => {}
+                kind if is_redirection(kind) => self.redirection(child, folders, place, steps),
+                kind if is_word(kind) => {}
+                "pipeline" => {
+                    steps.push(Step::Restore(self.folders.clone()));
+                    steps.extend(
+                        syntax::children(child).into_iter().filter(Node::is_named).map(|part| Step::Enter(part, place)),
+                    );
+                }
+                _ if child.is_named() => steps.push(Step::Enter(child, place)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether a text holds more than plain variables.
+fn has_computed_dollar(text: &str) -> bool {
+    text.split('$').skip(1).any(|behind| behind.starts_with(['(', '{', '[']))
+}

@@ -1,0 +1,184 @@
+//! What texts are read as. The rows are the project's own; `tests/it/shell_oracle.rs` compares the same analysis with
+//! bash itself, on random scripts.
+
+mod accesses;
+mod rows;
+
+use super::*;
+use proptest::prelude::*;
+use rows::ROWS;
+use std::time::{Duration, Instant};
+
+/// One line that says all: commands with `!` where only an exact rule covers them, `?` for what cannot be told, and the
+/// files with `>` (written), `<` (read) and `/**` (with everything below).
+fn rendered(text: &str) -> String {
+    let analysis = analyse(text, Path::new("/w"));
+    let mut parts: Vec<String> = Vec::new();
+    for command in &analysis.commands {
+        let words = command.words.join("·");
+        let part = match &command.clarity {
+            Clarity::Plain => words,
+            Clarity::Exact(_) => format!("{words} !"),
+            Clarity::Opaque(_) => "?".to_owned(),
+        };
+        if part != "?" || !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    for touch in &analysis.touches {
+        let sign = if touch.writes { '>' } else { '<' };
+        let tree = if touch.tree { "/**" } else { "" };
+        parts.push(format!("{sign}{}{tree}", touch.path.display()));
+    }
+    parts.join(" | ")
+}
+
+/// Whether a deny rule on that program catches the text.
+fn is_caught(text: &str, program: &str) -> bool {
+    let analysis = analyse(text, Path::new("/w"));
+    let named = |words: &Arc<[Arc<str>]>| words.first().is_some_and(|first| &**first == program);
+    analysis.is_opaque()
+        || analysis.commands.iter().any(|command| named(&command.words) || command.readings.iter().any(named))
+}
+
+fn reason(text: &str) -> String {
+    let analysis = analyse(text, Path::new("/w"));
+    let reasons = analysis.commands.iter().find_map(|command| match &command.clarity {
+        Clarity::Plain => None,
+        Clarity::Exact(reason) | Clarity::Opaque(reason) => Some(reason.to_string()),
+    });
+    reasons.unwrap_or_default()
+}
+
+#[test]
+fn texts_are_read_as_the_table_says() {
+    let wrong: Vec<String> = ROWS
+        .iter()
+        .filter(|(text, expected)| rendered(text) != *expected)
+        .map(|(text, expected)| format!("{text:?}\n  is       {}\n  expected {expected}", rendered(text)))
+        .collect();
+    assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), ROWS.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_deny_rule_catches_a_program_wherever_the_table_has_it_run() {
+    // Here it is data: quoted, an operand, a comment, or a name of something else.
+    const DATA: &[&str] = &[
+        "git status \\\n  rm x",
+        "cat <<'EOF'\n$(rm x)\nEOF",
+        "echo #rm x",
+        "git clone ext::rm x",
+        "git add -A && git commit -m \"message; with rm\"",
+        "echo $'a\\'; rm x'",
+        "echo 'a'\\''b; rm x'",
+        "echo \"a\\\"; rm x\"",
+        "rmdir d",
+        "make rm",
+        "echo rm x",
+        "grep rm x",
+    ];
+    let missed: Vec<&str> = ROWS
+        .iter()
+        .map(|(text, _)| *text)
+        .filter(|text| text.contains("rm") && !DATA.contains(text) && !is_caught(text, "rm"))
+        .collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+    let refused: Vec<&&str> = DATA.iter().filter(|text| is_caught(text, "rm")).collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+}
+
+#[test]
+fn what_is_not_plain_says_why_in_words_for_people() {
+    for (text, expected) in [
+        ("$x y", "the program's name is in a variable"),
+        ("$(cat x) y", "the program's name comes from another command"),
+        ("eval x", "the shell evaluates its arguments"),
+        ("curl x | sh", "the shell reads its commands from its input"),
+        ("find . -delete", "this argument makes find run or change something"),
+        ("bash -c 'eval x'", "in the text that it runs: the shell evaluates its arguments"),
+        ("/opt/git status", "a program given by its path may be any program"),
+        ("ls\rx", "it holds a carriage return"),
+    ] {
+        assert_eq!(reason(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_command_is_shown_as_it_was_written() {
+    let analysis = analyse("A=1 timeout 5 'git'  push > out && ls", Path::new("/w"));
+    let texts: Vec<&str> = analysis.commands.iter().map(|command| &*command.text).collect();
+    assert_eq!(texts, ["A=1 timeout 5 'git'  push > out", "ls"]);
+    assert!(analysis.commands.iter().all(|command| &*command.whole == "A=1 timeout 5 'git'  push > out && ls"));
+}
+
+#[test]
+fn whatever_exceeds_a_limit_is_opaque_and_nothing_takes_long() {
+    let many = |open: &str, close: &str, count: usize| format!("{}x{}", open.repeat(count), close.repeat(count));
+    let texts = [
+        format!("echo {}", "a".repeat(MAX_TEXT)),
+        "a;".repeat(1_100),
+        "a && ".repeat(1_100) + "a",
+        "a | ".repeat(1_100) + "a",
+        many("(", ")", 400),
+        many("$(", ")", 400),
+        many("{ ", "; }", 400),
+        many("if a; then ", "; fi", 400),
+        many("(", ")", 30_000),
+        many("$(", ")", 20_000),
+        many("${x:-", "}", 10_000),
+        many("\"$(", ")\"", 15_000),
+        many("((", "))", 15_000),
+        many("`", "`", 30_000),
+        "(".repeat(60_000),
+        "{".repeat(60_000),
+        "$(".repeat(30_000),
+        "<<E ".repeat(10_000),
+        "\"".repeat(60_001),
+        format!("x {}", "y ".repeat(300)),
+        "a;".repeat(20_000),
+    ];
+    for text in texts {
+        let start = Instant::now();
+        let analysis = analyse(&text, Path::new("/w"));
+        assert!(analysis.is_opaque(), "{}...", shown(&text));
+        assert!(start.elapsed() < Duration::from_secs(20), "{}... took {:?}", shown(&text), start.elapsed());
+    }
+    assert!(analyse(&many("$(", ")", 100_000), Path::new("/w")).is_opaque());
+    assert!(!analyse(&"sh -c 'sh -c \"sh -c \\\"x\\\"\"'; ".repeat(500), Path::new("/w")).is_opaque());
+    assert!(!analyse(&("a && ".repeat(900) + "a"), Path::new("/w")).is_opaque(), "a chain is not nested");
+}
+
+#[test]
+fn bytes_that_are_no_text_are_opaque() {
+    assert!(analyse_bytes(b"ls \xff", Path::new("/w")).is_opaque());
+    assert!(!analyse_bytes(b"ls", Path::new("/w")).is_opaque());
+}
+
+#[test]
+fn shells_within_shells_are_followed_six_deep() {
+    let nested =
+        |depth: usize| (0..depth).fold("rm x".to_owned(), |text, _| format!("sh -c '{}'", text.replace('\'', r"'\''")));
+    assert!(!analyse(&nested(5), Path::new("/w")).is_opaque());
+    assert!(is_caught(&nested(5), "rm"));
+    assert!(analyse(&nested(9), Path::new("/w")).is_opaque());
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let analysis = analyse_bytes(&bytes, Path::new("/w"));
+        prop_assert!(!analysis.commands.is_empty() || !analysis.touches.is_empty());
+    }
+
+    #[test]
+    fn random_pieces_of_shell_are_read_without_a_panic(pieces in proptest::collection::vec(
+        prop::sample::select(vec![
+            "a", " ", "\n", ";", "&", "|", "(", ")", "<", ">", "$", "`", "'", "\"", "\\", "{", "}", "#", "!", "[", "]", "=", "é",
+            "<<E", "\nE\n", "$(", "${", "$((", "))", "$'", "if ", "then ", "fi", "do ", "done", "for x in ", "case ", "esac",
+            "[[ ", " ]]", "cd ", "~", "*", "2>", "&>", "x=", "x[", "@P}", "\\\n", "\\x", "sh -c '",
+        ]),
+        0..40,
+    )) {
+        analyse(&pieces.concat(), Path::new("/w"));
+    }
+}

@@ -1,0 +1,35 @@
+//! From a text to accesses, with real folders and links.
+
+use super::super::*;
+use crate::sandbox::workspace::FolderNames;
+use toolstead_domain::workspace_roots::WorkspaceRoots;
+
+/// What a text would touch in a folder that holds `sub/` and `link`, which leads to another folder; the folders' names
+/// are left out.
+fn touched(text: &str) -> Vec<String> {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (here, there) = (here.path().canonicalize().unwrap(), there.path().canonicalize().unwrap());
+    std::fs::create_dir(here.join("sub")).unwrap();
+    std::os::unix::fs::symlink(&there, here.join("link")).unwrap();
+    let roots = WorkspaceRoots { write: vec![here.clone()], ..Default::default() };
+    let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+    let shorter = |access: &Access| {
+        access.to_string().replace(here.to_str().unwrap(), "HERE").replace(there.to_str().unwrap(), "THERE")
+    };
+    accesses(&workspace, text, &here).iter().map(shorter).collect()
+}
+
+#[test]
+fn files_are_judged_by_both_forms_of_their_path() {
+    assert_eq!(touched("ls > out 2>&1"), ["run ls > out 2>&1", "write HERE/out"]);
+    assert_eq!(touched("ls > link/x"), ["run ls > link/x", "write HERE/link/x (which is THERE/x)"]);
+    assert_eq!(touched("rm -r sub"), ["run rm -r sub", "write HERE/sub and everything below"]);
+}
+
+#[test]
+fn a_parent_folder_is_followed_where_no_link_stands_before_it() {
+    assert_eq!(touched("ls > sub/../out"), ["run ls > sub/../out", "write HERE/out"]);
+    let through_a_link = touched("ls > link/../out");
+    assert_eq!(through_a_link[0], "run ls > link/../out");
+    assert_eq!(through_a_link[1], "run HERE/link/../out (where this path leads cannot be told)");
+}

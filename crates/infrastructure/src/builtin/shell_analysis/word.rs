@@ -1,0 +1,306 @@
+//! One word of a command line, read as bash reads it. The syntax tree says where expansions lie; everything else is
+//! read from the text itself, so that a word that the tree cuts differently from bash is found out.
+
+use std::{collections::BTreeMap, ops::Range};
+
+/// A word after quotes are removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    /// Its text without quotes; expansions stand in it as they were written.
+    pub(super) text: String,
+    /// Something in it has a value only when it runs: an expansion, or braces that make several words.
+    pub(super) dynamic: Option<Dynamic>,
+    /// Some of it was quoted.
+    pub(super) quoted: bool,
+    /// It may be replaced by names of files.
+    pub(super) glob: bool,
+    /// It starts with a tilde that bash replaces.
+    pub(super) tilde: bool,
+}
+
+/// What keeps a word from being known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dynamic {
+    /// Within double quotes: it stays one word.
+    Quoted,
+    /// Without quotes: it may become any number of words.
+    Split,
+    /// `{a,b}` or `{1..3}`.
+    Braces,
+}
+
+/// Why a word is not what the tree takes it for, as a person would say it.
+pub(super) type Misread = &'static str;
+
+/// Where expansions lie: their first byte to the byte behind their last.
+pub(super) type Expansions = BTreeMap<usize, usize>;
+
+impl Word {
+    /// The text, if it is known and nothing replaces it.
+    pub(super) fn literal(&self) -> Option<&str> {
+        (self.dynamic.is_none() && !self.glob && !self.tilde).then_some(self.text.as_str())
+    }
+
+    /// Reads exactly this range as one word.
+    pub(super) fn read(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Self, Misread> {
+        let end = range.end;
+        let (word, stop) = Reader { bytes: text.as_bytes(), text, end, expansions }.word(range.start)?;
+        if stop != end {
+            return Err("a word ends elsewhere for bash");
+        }
+        ends_here(text.as_bytes(), end, &word)?;
+        Ok(word)
+    }
+
+    /// Reads this range as words between blanks.
+    pub(super) fn read_all(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Vec<Self>, Misread> {
+        let reader = Reader { bytes: text.as_bytes(), text, end: range.end, expansions };
+        let mut words = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            if matches!(reader.bytes[at], b' ' | b'\t') {
+                at += 1;
+                continue;
+            }
+            let (word, stop) = reader.word(at)?;
+            if stop == at {
+                return Err("an operator stands between words");
+            }
+            words.push(word);
+            at = stop;
+        }
+        Ok(words)
+    }
+}
+
+/// Whether bash ends a word in front of this byte as well.
+fn ends_here(bytes: &[u8], end: usize, word: &Word) -> Result<(), Misread> {
+    match bytes.get(end) {
+        None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'`') => Ok(()),
+        Some(b'<' | b'>') => {
+            let number = !word.quoted && !word.text.is_empty() && word.text.bytes().all(|b| b.is_ascii_digit());
+            let variable = !word.quoted && word.text.starts_with('{') && word.text.ends_with('}');
+            if number || variable { Err("a word in front of a redirection names its descriptor") } else { Ok(()) }
+        }
+        Some(_) => Err("a word goes on for bash"),
+    }
+}
+
+struct Reader<'t> {
+    bytes: &'t [u8],
+    text: &'t str,
+    end: usize,
+    expansions: &'t Expansions,
+}
+
+impl Reader<'_> {
+    /// Reads a word up to the first byte that ends it, at most to the end of the range.
+    fn word(&self, start: usize) -> Result<(Word, usize), Misread> {
+        let mut word = Word::default();
+        let mut braces = Braces::default();
+        let mut bracket = false;
+        let mut at = start;
+        while at < self.end {
+            match self.bytes[at] {
+                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' => break,
+                b'#' if at == start => return Err("a comment stands where a word was expected"),
+                b'~' if at == start => {
+                    word.tilde = true;
+                    word.text.push('~');
+                    at += 1;
+                }
+                b'\\' => {
+                    let Some(next) = self.rest(at + 1).chars().next() else {
+                        return Err("a backslash ends a word");
+                    };
+                    word.quoted = true;
+                    if next != '\n' {
+                        word.text.push(next);
+                    }
+                    at += 1 + next.len_utf8();
+                }
+                b'\'' => {
+                    let length = self.until(at + 1, b'\'')?;
+                    word.quoted = true;
+                    word.text.push_str(self.slice(at + 1, at + 1 + length));
+                    at += length + 2;
+                }
+                b'"' => at = self.double_quotes(at + 1, &mut word)?,
+                b'$' if self.bytes.get(at + 1) == Some(&b'\'') => at = self.ansi_c(at + 2, &mut word)?,
+                b'$' if self.bytes.get(at + 1) == Some(&b'"') => return Err("a translated text is not understood"),
+                b'$' | b'`' | b'<' | b'>' => match self.expansion(at)? {
+                    Some(stop) => {
+                        word.dynamic = Some(Dynamic::Split);
+                        word.text.push_str(self.slice(at, stop));
+                        at = stop;
+                    }
+                    None if matches!(self.bytes[at], b'<' | b'>') => break,
+                    None => {
+                        word.text.push('$');
+                        at += 1;
+                    }
+                },
+                byte => {
+                    braces.see(byte, self.bytes.get(at + 1).copied());
+                    match byte {
+                        b'*' | b'?' => word.glob = true,
+                        b'[' => bracket = true,
+                        b']' => word.glob |= bracket,
+                        _ => {}
+                    }
+                    let character = self.rest(at).chars().next().ok_or("a word is cut")?;
+                    word.text.push(character);
+                    at += character.len_utf8();
+                }
+            }
+        }
+        if at > self.end {
+            return Err("a word reaches beyond its end");
+        }
+        if braces.expand {
+            word.dynamic = word.dynamic.or(Some(Dynamic::Braces));
+        }
+        Ok((word, at))
+    }
+
+    /// Reads up to the closing double quote; the byte behind it.
+    fn double_quotes(&self, start: usize, word: &mut Word) -> Result<usize, Misread> {
+        word.quoted = true;
+        let mut at = start;
+        while at < self.end {
+            match self.bytes[at] {
+                b'"' => return Ok(at + 1),
+                b'\\' => {
+                    let Some(next) = self.rest(at + 1).chars().next() else { break };
+                    if !matches!(next, '$' | '`' | '"' | '\\' | '\n') {
+                        word.text.push('\\');
+                    }
+                    if next != '\n' {
+                        word.text.push(next);
+                    }
+                    at += 1 + next.len_utf8();
+                }
+                b'$' | b'`' => match self.expansion(at)? {
+                    Some(stop) => {
+                        // `"$@"` and `"${a[@]}"` become any number of words.
+                        let many = self.slice(at, stop).contains('@');
+                        let kind = if many { Dynamic::Split } else { Dynamic::Quoted };
+                        word.dynamic = Some(word.dynamic.map_or(kind, |old| if many { kind } else { old }));
+                        word.text.push_str(self.slice(at, stop));
+                        at = stop;
+                    }
+                    None => {
+                        word.text.push('$');
+                        at += 1;
+                    }
+                },
+                _ => {
+                    let character = self.rest(at).chars().next().ok_or("a word is cut")?;
+                    word.text.push(character);
+                    at += character.len_utf8();
+                }
+            }
+        }
+        Err("a double quote is not closed")
+    }
+
+    /// The end of the expansion that starts here, if one does. A `$` that starts none is itself.
+    fn expansion(&self, at: usize) -> Result<Option<usize>, Misread> {
+        if let Some(stop) = self.expansions.get(&at) {
+            return Ok(Some(*stop));
+        }
+        match (self.bytes[at], self.bytes.get(at + 1)) {
+            (
+                b'$',
+                None | Some(b' ' | b'\t' | b'\n' | b'"' | b';' | b'|' | b'&' | b')' | b'/' | b'.' | b',' | b':'),
+            ) => Ok(None),
+            (b'<' | b'>', next) if next != Some(&b'(') => Ok(None),
+            _ => Err("an expansion is not understood"),
+        }
+    }
+
+    /// Reads `$'..'` behind its opening quote; the byte behind the closing one.
+    fn ansi_c(&self, start: usize, word: &mut Word) -> Result<usize, Misread> {
+        word.quoted = true;
+        let mut characters = self.rest(start).char_indices().peekable();
+        while let Some((offset, character)) = characters.next() {
+            if character == '\'' {
+                return Ok(start + offset + 1);
+            }
+            if character != '\\' {
+                word.text.push(character);
+                continue;
+            }
+            let Some((_, escape)) = characters.next() else { break };
+            let mut number = |radix: u32, most: usize, first: Option<char>| {
+                let mut digits: String = first.into_iter().collect();
+                while digits.len() < most && characters.peek().is_some_and(|(_, c)| c.is_digit(radix)) {
+                    digits.extend(characters.next().map(|(_, c)| c));
+                }
+                u32::from_str_radix(&digits, radix).ok()
+            };
+            let decoded = match escape {
+                '\\' | '\'' | '"' | '?' => Some(escape),
+                'n' => Some('\n'),
+                't' => Some('\t'),
+                'a' => Some('\u{7}'),
+                'b' => Some('\u{8}'),
+                'e' | 'E' => Some('\u{1b}'),
+                'f' => Some('\u{c}'),
+                'r' => Some('\r'),
+                'v' => Some('\u{b}'),
+                // Single bytes: only those that are characters of their own.
+                'x' => number(16, 2, None).filter(u8_is_ascii).and_then(char::from_u32),
+                '0'..='7' => number(8, 3, Some(escape)).filter(u8_is_ascii).and_then(char::from_u32),
+                'u' => number(16, 4, None).and_then(char::from_u32),
+                'U' => number(16, 8, None).and_then(char::from_u32),
+                _ => None,
+            };
+            match decoded {
+                Some(character) if character != '\0' => word.text.push(character),
+                _ => return Err("an escape within $'...' is not understood"),
+            }
+        }
+        Err("a quote is not closed")
+    }
+
+    /// What is left of the range.
+    fn rest(&self, at: usize) -> &str {
+        self.text.get(at..self.end).unwrap_or_default()
+    }
+
+    fn slice(&self, start: usize, end: usize) -> &str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    /// How many bytes lie in front of that byte.
+    fn until(&self, start: usize, byte: u8) -> Result<usize, Misread> {
+        let rest = self.bytes.get(start..self.end).ok_or("a quote is not closed")?;
+        rest.iter().position(|candidate| *candidate == byte).ok_or("a quote is not closed")
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that `Option::filter` asks for")]
+fn u8_is_ascii(byte: &u32) -> bool {
+    *byte < 0x80
+}
+
+/// Whether unquoted braces make several words of one. `{}` and `{x}` stay as they are.
+#[derive(Default)]
+struct Braces {
+    open: usize,
+    parts: bool,
+    expand: bool,
+}
+
+impl Braces {
+    fn see(&mut self, byte: u8, next: Option<u8>) {
+        match byte {
+            b'{' => self.open += 1,
+            b',' if self.open > 0 => self.parts = true,
+            b'.' if self.open > 0 && next == Some(b'.') => self.parts = true,
+            b'}' if self.open > 0 => self.expand |= self.parts,
+            _ => {}
+        }
+    }
+}
