@@ -91,7 +91,7 @@ pub struct CallSettings {
     pub timeouts: ToolTimeouts,
     /// The most that a call may ask for.
     pub max_timeout: Duration,
-    /// How long after its deadline a provider may still return what it has.
+    /// How long after its deadline a provider may still return what it has: longer than a program is given to end.
     pub grace: Duration,
     /// Characters of text that a model gets of one result.
     pub output_characters: usize,
@@ -107,7 +107,7 @@ impl Default for CallSettings {
             default_timeout: Duration::from_secs(120),
             timeouts: ToolTimeouts::default(),
             max_timeout: Duration::from_secs(600),
-            grace: Duration::from_secs(2),
+            grace: Duration::from_secs(4),
             output_characters: 30_000,
             stored_output_bytes: 64 << 20,
             arguments: RecordedArguments::Redacted,

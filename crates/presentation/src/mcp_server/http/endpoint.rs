@@ -9,7 +9,7 @@ use super::{
     negotiation::{Accept, is_json},
     request_body,
     response::{Body, accepted, json, method_not_allowed, text},
-    sessions::Sessions,
+    sessions::{Ended, Sessions},
     settings::HttpSettings,
 };
 use crate::mcp_server::{
@@ -61,10 +61,15 @@ struct RpcRequest {
 impl Endpoint {
     pub(super) fn new(server: McpServer, settings: HttpSettings) -> Self {
         let ending = CancellationToken::new();
+        let registry = server.app.registry.clone();
+        let ended: Ended = Box::new(move |principal, session| {
+            let (registry, principal, session) = (registry.clone(), principal.clone(), session.clone());
+            tokio::spawn(async move { registry.session_ended(&principal, &session).await });
+        });
         Self {
             gate: Gate::new(&settings),
             mirrored: MirroredHeaders::new(server.app.registry.clone()),
-            sessions: Sessions::new(&settings, ending.clone()),
+            sessions: Sessions::new(&settings, ending.clone(), ended),
             room: Arc::new(Semaphore::new(settings.max_in_flight)),
             ending,
             draining: AtomicBool::new(false),

@@ -6,6 +6,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{
     collections::HashMap,
+    fmt,
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -21,8 +22,10 @@ use toolstead_domain::{
 /// Random bytes of a session's id: it cannot be guessed, and it lets nobody in who does not hold the token, too.
 const ID_BYTES: usize = 24;
 
+/// Hears of the end of each session.
+pub(super) type Ended = Box<dyn Fn(&Principal, &Arc<str>) + Send + Sync>;
+
 /// All sessions, bounded in number.
-#[derive(Debug)]
 pub(super) struct Sessions {
     by_id: Mutex<HashMap<Arc<str>, Arc<HttpSession>>>,
     limit: usize,
@@ -30,6 +33,7 @@ pub(super) struct Sessions {
     turns: usize,
     ending: CancellationToken,
     random: SystemRandom,
+    ended: Ended,
 }
 
 /// One session.
@@ -71,7 +75,7 @@ pub(super) enum NotOpened {
 
 impl Sessions {
     /// No sessions yet. All streams of sessions end with `ending`.
-    pub(super) fn new(settings: &HttpSettings, ending: CancellationToken) -> Self {
+    pub(super) fn new(settings: &HttpSettings, ending: CancellationToken, ended: Ended) -> Self {
         Self {
             by_id: Mutex::default(),
             limit: settings.max_sessions,
@@ -79,6 +83,7 @@ impl Sessions {
             turns: settings.max_in_flight_per_session,
             ending,
             random: SystemRandom::new(),
+            ended,
         }
     }
 
@@ -129,6 +134,7 @@ impl Sessions {
         let was_there = closed.is_some();
         if let Some(session) = closed {
             session.close();
+            (self.ended)(&session.principal, &session.id);
         }
         was_there
     }
@@ -144,6 +150,7 @@ impl Sessions {
             let idle = state.users == 0 && now.saturating_duration_since(state.last_used) >= self.idle;
             if idle {
                 session.closed.cancel();
+                (self.ended)(&session.principal, &session.id);
             }
             !idle
         });
@@ -152,6 +159,12 @@ impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<HttpSession>>> {
         // Nothing panics while it is held.
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("open", &self.lock().len()).finish_non_exhaustive()
     }
 }
 
@@ -220,7 +233,7 @@ mod tests {
 
     fn sessions(max_sessions: usize) -> Sessions {
         let settings = HttpSettings { max_sessions, session_idle: IDLE, ..HttpSettings::default() };
-        Sessions::new(&settings, CancellationToken::new())
+        Sessions::new(&settings, CancellationToken::new(), Box::new(|_, _| {}))
     }
 
     fn profile() -> ClientProfile {
@@ -257,6 +270,23 @@ mod tests {
         assert!(sessions.find(&first.id, &principal).is_some(), "it was used just now");
         sessions.expire(start + 3 * IDLE);
         assert!(sessions.find(&third.id, &principal).is_none());
+    }
+
+    #[test]
+    fn the_end_of_a_session_is_told_once_however_it_ends() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let ended = {
+            let told = told.clone();
+            Box::new(move |_: &Principal, id: &Arc<str>| told.lock().unwrap().push(id.clone()))
+        };
+        let settings = HttpSettings { max_sessions: 2, session_idle: IDLE, ..HttpSettings::default() };
+        let sessions = Sessions::new(&settings, CancellationToken::new(), ended);
+        let (principal, start) = (Principal::token("a"), Instant::now());
+        let ids = [0, 1].map(|_| sessions.open(principal.clone(), profile(), start).unwrap().id.clone());
+        assert!(sessions.close(&ids[0], &principal) && !sessions.close(&ids[0], &principal));
+        sessions.expire(start + IDLE);
+        sessions.expire(start + IDLE);
+        assert_eq!(*told.lock().unwrap(), ids);
     }
 
     #[test]

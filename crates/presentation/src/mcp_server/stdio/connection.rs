@@ -391,6 +391,7 @@ impl Connection {
             }
         }
         self.session.closed();
+        self.server.app.registry.session_ended(&self.session.principal, &self.session.id).await;
     }
 }
 
