@@ -1,7 +1,9 @@
 //! What built-in tools know of their surroundings.
 
 use crate::{
-    builtin::{file_limits::FileLimits, line_index::LineIndexes, seen_files::SeenFiles},
+    builtin::{
+        file_limits::FileLimits, line_index::LineIndexes, programs::Programs, seen_files::SeenFiles, tasks::Tasks,
+    },
     sandbox::{helper::Helpers, workspace::Workspace},
 };
 use std::{fmt, sync::Arc};
@@ -35,6 +37,10 @@ pub struct World {
     pub lines: Arc<LineIndexes>,
     /// The child processes that read documents.
     pub helpers: Arc<Helpers>,
+    /// How programs are started.
+    pub programs: Arc<Programs>,
+    /// The commands that run in the background.
+    pub tasks: Arc<Tasks>,
     /// As many images as are decoded at once: each takes some hundred megabytes at worst.
     pub decoding: Arc<Semaphore>,
 }
@@ -54,6 +60,8 @@ impl World {
             seen: Arc::default(),
             lines: Arc::default(),
             helpers: Arc::default(),
+            programs: Arc::default(),
+            tasks: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
         }
     }
