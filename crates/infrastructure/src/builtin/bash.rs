@@ -50,6 +50,8 @@ pub(super) const SLACK: Duration = Duration::from_secs(5);
 /// Output is told on the way at most so often, and so much of it at once.
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_BYTES: usize = 4 << 10;
+/// Less than this is not told as a difference between the time that was asked for and the time that was given.
+const MOMENT: Duration = Duration::from_millis(100);
 /// Variables that change how a program prints and nothing that it does (`design.md` 11).
 const HARMLESS_VARIABLES: &[&str] = &["CI", "LANG", "NODE_ENV", "NO_COLOR", "RUST_BACKTRACE", "RUST_LOG", "TERM", "TZ"];
 
@@ -146,21 +148,16 @@ impl BuiltInTool for Bash {
             Some(_) => wanted,
             None => Some(wanted.unwrap_or(run.context().deadline).min(run.context().deadline)),
         };
+        // The path of the call began to count a moment before.
+        let is_reduced = wait.is_none() && deadline.is_some_and(|got| wanted.is_some_and(|wanted| wanted > got + MOMENT));
         let command = start(&input, folder.clone(), deadline, wait.is_some(), run).await?;
-        let report = Report { run, input: &input, folder: &folder, is_reduced: wait.is_none() && deadline < wanted };
+        let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
             let end = told_on_the_way(&command, command.ended(), run.context().caller).await;
             return report.ended(&command, end).await;
         };
         // Until it is a task, it ends with the call.
-        let seen = async {
-            tokio::select! {
-                end = told_on_the_way(&command, command.ended(), run.context().caller) => Ok(Seen::Ended(end)),
-                line = ready_line(&command, ready.as_ref()) => line.map(Seen::Ready),
-                () = sleep(wait) => Ok(Seen::Running),
-            }
-        };
-        let seen = if wait.is_zero() { Ok(Seen::Running) } else { seen.await };
+        let seen = if wait.is_zero() { Ok(Seen::Running) } else { seen(&command, ready.as_ref(), wait, run).await };
         let line = match seen? {
             Seen::Ended(end) => return report.ended(&command, end).await,
             Seen::Ready(line) => Some(line),
@@ -287,6 +284,20 @@ fn standard_input(input: &Input) -> Result<StandardInput, ToolFailure> {
             .next("Run it without `tty`; most programs have an option for use without a terminal."));
     }
     Ok(if input.stdin.is_some() { StandardInput::Pipe } else { StandardInput::Nothing })
+}
+
+/// Stays with a command until it has ended, is ready, or the time is over.
+async fn seen(
+    command: &Command,
+    ready: Option<&Regex>,
+    wait: Duration,
+    run: &Run<'_>,
+) -> Result<Seen, ToolFailure> {
+    tokio::select! {
+        end = told_on_the_way(command, command.ended(), run.context().caller) => Ok(Seen::Ended(end)),
+        line = ready_line(command, ready) => line.map(Seen::Ready),
+        () = sleep(wait) => Ok(Seen::Running),
+    }
 }
 
 /// Never returns without a pattern, or where the command ends without a line that fits.

@@ -129,6 +129,10 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
         }
     }
     let (mut plain, mut text, mut lines) = (PlainText::default(), String::new(), String::new());
+    if !filtered {
+        // Growing by doubling would take half as much again.
+        text.reserve_exact(usize::try_from(limit - start).unwrap_or(0) + CHUNK);
+    }
     loop {
         let (reached, bytes) = next()?;
         end = end.max(reached);
