@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests look at processes behind the tools' back")]
+
 use crate::builtin::tests::Bench;
 use serde_json::{Value, json};
 use std::{
