@@ -186,6 +186,11 @@ impl Ends {
         (format!("{head}{notice}{tail}"), true)
     }
 
+    /// All of the stream, as it came, if it is short.
+    pub(super) fn whole(&self) -> Option<&[u8]> {
+        (self.total == self.head.len() as u64).then_some(&self.head[..])
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.total == 0
     }

@@ -4,6 +4,7 @@ use crate::{
     builtin::{
         bash::permitted_folder,
         built_in_tool::BuiltInTool,
+        capture::Stream,
         program_run::{ProgramOutput, answer, run_to_end, running},
         programs::Program,
         run::Run,
@@ -16,7 +17,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, str};
 use toolstead_domain::{
     access::Access,
     category::Category,
@@ -183,16 +184,18 @@ impl Input {
 /// Settings that take the programs out of all filters for contents that the configuration knows.
 async fn filters(folder: &Path, run: &Run<'_>) -> Result<Vec<String>, ToolFailure> {
     let query = ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"];
-    let (command, _) = run_to_end(program(folder, query.map(str::to_owned).into(), run), run).await?;
-    let printed = command.capture.read(0, 1 << 20).map_err(super::capture::lost)?.1;
-    let text = String::from_utf8_lossy(&printed);
-    let known = |name: &&str| name.starts_with("filter.") && !name.contains('=');
-    let names: Vec<&str> = text.split('\0').filter(known).collect();
-    if names.len() > 256 || text.split('\0').any(|name| name.contains('=')) {
-        return Err(ToolFailure::new(
-            ErrorKind::PermissionDenied,
-            "the repository's configuration names filters that cannot be switched off",
-        ));
+    let (command, done) = run_to_end(program(folder, query.map(str::to_owned).into(), run), run).await?;
+    let unknown = || {
+        let message = "the filters that the repository's configuration names cannot all be switched off";
+        ToolFailure::new(ErrorKind::PermissionDenied, message)
+    };
+    let printed = command.capture.ends(Stream::Stdout);
+    let printed = printed.whole().filter(|_| done.exit_code.is_some()).ok_or_else(unknown)?;
+    let text = str::from_utf8(printed).map_err(|_| unknown())?;
+    let names: Vec<&str> = text.split('\0').filter(|name| !name.is_empty()).collect();
+    // Of a setting that is given to git as `NAME=VALUE`, the name ends at the first sign.
+    if names.len() > 256 || names.iter().any(|name| name.contains('=')) {
+        return Err(unknown());
     }
     let off = |name: &str| format!("{name}={}", if name.ends_with(".required") { "false" } else { "" });
     Ok(names.into_iter().map(off).collect())

@@ -91,6 +91,16 @@ fn nothing_that_a_repository_names_is_run() {
 }
 
 #[test]
+fn a_filter_that_cannot_be_switched_off_is_refused() {
+    let bench = repository();
+    let script = "git config 'filter.a=b.clean' 'touch stolen' && echo '*.txt filter=a=b' > .gitattributes";
+    bench.call("bash", json!({"command": script})).unwrap();
+    let refused = bench.call("git", json!({"operation": "status"})).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::PermissionDenied);
+    assert!(!bench.exists("stolen"));
+}
+
+#[test]
 fn what_it_runs_is_judged_and_a_repository_around_the_root_is_not_shown() {
     let bench = repository();
     let judged = bench.call_unchecked("git", json!({"operation": "status"})).unwrap();
