@@ -56,5 +56,7 @@ mod events;
 mod hooks;
 /// Real servers stand behind us, and one may die.
 mod real_servers;
+/// Commands, tasks and what becomes of their processes, through the real binaries.
+mod shell;
 /// The names and parameters that other systems know our file tools by.
 mod spellings;

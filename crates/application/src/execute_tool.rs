@@ -103,7 +103,7 @@ pub struct CallSettings {
     pub max_timeout: Duration,
     /// How long a question about a call stays open that travels to the client and comes back with a retry.
     pub approval_timeout: Duration,
-    /// How long after its deadline a provider may still return what it has.
+    /// How long after its deadline a provider may still return what it has: longer than a program is given to end.
     pub grace: Duration,
     /// Characters of text that a model gets of one result.
     pub output_characters: usize,
@@ -120,7 +120,7 @@ impl Default for CallSettings {
             timeouts: ToolTimeouts::default(),
             max_timeout: Duration::from_secs(600),
             approval_timeout: Duration::from_secs(300),
-            grace: Duration::from_secs(2),
+            grace: Duration::from_secs(4),
             output_characters: 30_000,
             stored_output_bytes: 64 << 20,
             arguments: RecordedArguments::Redacted,

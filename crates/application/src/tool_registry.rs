@@ -16,6 +16,7 @@ use toolstead_domain::{
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{StoreError, ToolRepository},
     },
+    principal::Principal,
     tool::{Tool, ToolSource},
 };
 
@@ -235,6 +236,12 @@ impl ToolRegistry {
             entry.provider.close()
         }))
         .await;
+    }
+
+    /// Tells every provider that a session is over.
+    pub async fn session_ended(&self, principal: &Principal, session: &str) {
+        let providers: Vec<_> = self.lock().entries.iter().map(|entry| entry.provider.clone()).collect();
+        futures::future::join_all(providers.iter().map(|provider| provider.session_ended(principal, session))).await;
     }
 
     async fn put(self: &Arc<Self>, provider: Arc<dyn ToolProvider>, placement: Placement) -> Result<(), RegistryError> {

@@ -56,6 +56,12 @@ pub enum Rewrite {
     Each(&'static str, &'static [Rewrite]),
     /// The parameter means nothing here.
     Drop(&'static str),
+    /// A time in whole seconds, at most so many, becomes one in milliseconds under another name; 0 means none.
+    Seconds(&'static str, &'static str, u64),
+    /// The first parameter, being false, takes the second away; it goes away itself.
+    OnlyIf(&'static str, &'static str),
+    /// A program and the list of its arguments become one line for a shell, each part quoted.
+    ShellLine(&'static str, &'static str),
 }
 
 impl Alias {
@@ -120,6 +126,14 @@ impl Rewrite {
                 arguments.shift_remove(name);
                 Ok(())
             }
+            Self::Seconds(from, to, most) => milliseconds(arguments, from, to, most),
+            Self::OnlyIf(flag, name) => {
+                if arguments.shift_remove(flag) == Some(Value::Bool(false)) {
+                    arguments.shift_remove(name);
+                }
+                Ok(())
+            }
+            Self::ShellLine(program, parameters) => shell_line(arguments, program, parameters),
         }
     }
 }
@@ -145,6 +159,60 @@ fn put(
             arguments.insert(to.into(), value);
             Ok(())
         }
+    }
+}
+
+fn milliseconds(
+    arguments: &mut Map<String, Value>,
+    from: &'static str,
+    to: &'static str,
+    most: u64,
+) -> Result<(), ToolFailure> {
+    let Some(value) = arguments.shift_remove(from) else { return Ok(()) };
+    // As a text it would pass for milliseconds later.
+    let seconds = match &value {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_f64(),
+    };
+    match seconds {
+        None if value.is_null() => Ok(()),
+        Some(0.0) => Ok(()),
+        Some(seconds) if seconds > 0.0 && seconds <= most as f64 => {
+            arguments.insert(from.into(), ((seconds * 1000.0).round() as u64).into());
+            put(arguments, from, to, |value| value)
+        }
+        _ => Err(ToolFailure::new(
+            ErrorKind::InvalidInput,
+            format!("`{from}` is a time in seconds from 1 to {most}; a time in milliseconds is given as `{to}`"),
+        )),
+    }
+}
+
+fn shell_line(
+    arguments: &mut Map<String, Value>,
+    program: &'static str,
+    parameters: &'static str,
+) -> Result<(), ToolFailure> {
+    let parameters = match arguments.shift_remove(parameters) {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Array(parameters)) => parameters,
+        Some(_) => Vec::new(),
+    };
+    let words: Option<Vec<&str>> = arguments.get(program).into_iter().chain(&parameters).map(Value::as_str).collect();
+    let line = words.map(|words| words.into_iter().map(shell_quoted).collect::<Vec<_>>().join(" "));
+    let line = line.ok_or_else(|| {
+        ToolFailure::new(ErrorKind::InvalidInput, "a program and its arguments must be texts".to_owned())
+    })?;
+    arguments.insert(program.into(), line.into());
+    Ok(())
+}
+
+/// The text as one word of a shell.
+fn shell_quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+,".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
@@ -200,6 +268,38 @@ mod tests {
             json!({"list": [{"a": 1, "b": 2}]}),
             Err("`a` is another spelling of `b`, and the two differ: give one of them"),
         );
+    }
+
+    #[test]
+    fn seconds_become_milliseconds_and_never_the_other_way_round() {
+        let seconds = &[Rewrite::Seconds("timeout", "timeout_ms", 600)];
+        check(seconds, json!({"timeout": 10}), Ok(json!({"timeout_ms": 10_000})));
+        check(seconds, json!({"timeout": "10"}), Ok(json!({"timeout_ms": 10_000})));
+        check(seconds, json!({"timeout": 0}), Ok(json!({})));
+        check(seconds, json!({"timeout_ms": 10}), Ok(json!({"timeout_ms": 10})));
+        let told = "`timeout` is a time in seconds from 1 to 600; a time in milliseconds is given as `timeout_ms`";
+        for wrong in [json!(601), json!(120_000), json!(-1), json!("soon")] {
+            check(seconds, json!({"timeout": wrong}), Err(told));
+        }
+    }
+
+    #[test]
+    fn a_program_and_its_arguments_become_a_line_that_a_shell_reads_as_the_same_words() {
+        let line = &[Rewrite::ShellLine("command", "args")];
+        check(
+            line,
+            json!({"command": "echo", "args": ["a b", "$x", "it's", "", "-n"]}),
+            Ok(json!({"command": r"echo 'a b' '$x' 'it'\''s' '' -n"})),
+        );
+        check(line, json!({"command": "echo $x"}), Ok(json!({"command": "echo $x"})));
+        check(line, json!({"command": "a", "args": [1]}), Err("a program and its arguments must be texts"));
+    }
+
+    #[test]
+    fn a_flag_takes_another_parameter_away() {
+        let rewrites = &[Rewrite::OnlyIf("block", "timeout")];
+        check(rewrites, json!({"block": false, "timeout": 5}), Ok(json!({})));
+        check(rewrites, json!({"block": true, "timeout": 5}), Ok(json!({"timeout": 5})));
     }
 
     #[test]

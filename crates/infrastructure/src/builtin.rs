@@ -6,7 +6,10 @@
 mod aliases;
 mod answer;
 pub mod built_in_tool;
+mod capture;
 mod change_set;
+mod command;
+mod command_output;
 mod content;
 pub(crate) mod documents;
 mod etag;
@@ -17,6 +20,9 @@ mod image_view;
 mod line_ending;
 pub mod line_index;
 mod line_unit;
+mod plain_text;
+mod program_run;
+pub mod programs;
 pub mod provider;
 mod report;
 pub mod reverting;
@@ -28,6 +34,7 @@ pub mod shell_analysis;
 mod sniff;
 mod snippet;
 mod source;
+pub mod tasks;
 mod text_edit;
 mod text_encoding;
 mod text_window;
@@ -64,6 +71,15 @@ built_in_tools! {
     list_directory::ListDirectory,
     glob::Glob,
     grep::Grep,
+    bash::Bash,
+    task_list::TaskList,
+    task_output::TaskOutput,
+    task_wait::TaskWait,
+    task_input::TaskInput,
+    task_stop::TaskStop,
+    git::Git,
+    go_tool::GoTool,
+    media_probe::MediaProbe,
     system_info::SystemInfo,
     disk_info::DiskInfo,
     network_info::NetworkInfo,

@@ -26,7 +26,7 @@ use crate::{
     event_file::{EventFile, EventTarget},
     mcp_server::elicitation_approver::ElicitationApprover,
 };
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 use toolstead_application::{event_bus::EventBus, execute_tool::ExecuteToolPorts, tool_registry::RegistryError};
 use toolstead_domain::{
     ports::{
@@ -47,12 +47,16 @@ use toolstead_infrastructure::{
     builtin::{
         self,
         built_in_tool::AnyBuiltInTool,
+        programs::{CommandSettings, Programs},
         provider::{BuiltInTools, InvalidBuiltInTools},
         world::World,
     },
     hooks::command_hooks::CommandHooks,
     mcp::client::McpServer,
-    sandbox::workspace::{FolderNames, OpenWorkspaceError, Workspace},
+    sandbox::{
+        child_environment,
+        workspace::{FolderNames, OpenWorkspaceError, Workspace},
+    },
     sqlite::{
         database::Database,
         database_options::DatabaseOptions,
@@ -279,6 +283,7 @@ impl AppBuilder {
         world.limits = config.file_limits.clone();
         let events = EventBus::new(clock.clone());
         world.events = events.clone();
+        world.programs = Arc::new(Programs::new(command_settings(&config, &self.environment)));
         let tools = builtin::all().into_iter().chain(self.tools).collect();
         let built_in = BuiltInTools::new(tools, world)?;
         let known = known_names(built_in.definitions());
@@ -419,6 +424,19 @@ fn known_names(tools: &[Tool]) -> Vec<&str> {
         .iter()
         .flat_map(|tool| std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name)))
         .collect()
+}
+
+/// What holds for every command.
+fn command_settings(config: &Config, environment: &Environment) -> CommandSettings {
+    let usual = CommandSettings::default();
+    CommandSettings {
+        environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
+        network: config.sandbox.network.clone(),
+        limits: config.sandbox_limits(),
+        // Beside the database: no tool reaches that folder, and it is no disk in memory.
+        spool_folder: config.database.parent().map_or(usual.spool_folder, Path::to_path_buf),
+        kept_bytes: usual.kept_bytes.min(config.outputs.max_bytes as u64),
+    }
 }
 
 fn database_options(config: &Config) -> DatabaseOptions {

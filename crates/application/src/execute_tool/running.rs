@@ -45,7 +45,7 @@ pub(super) async fn run(
     ports: &ExecuteToolPorts,
     settings: &CallSettings,
 ) -> Result<CallOutcome, ExecuteToolError> {
-    let time = settings.time_for(&call.tool, command.timeout);
+    let time = settings.time_for(&call.tool, command.timeout.or_else(|| provider.time_wanted(call)));
     let caller = Watched { caller: command.caller.as_ref(), bus: &ports.events, call };
     let context = CallContext {
         id: call.id,

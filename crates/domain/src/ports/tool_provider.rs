@@ -15,7 +15,11 @@ use crate::{
     tool_result::ToolResult,
 };
 use async_trait::async_trait;
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// The built-in tools, one MCP server, or a team's own tools.
 ///
@@ -57,12 +61,24 @@ pub trait ToolProvider: Send + Sync {
     /// [`ToolFailure`] when the arguments cannot be understood, or name a place that does not exist.
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure>;
 
+    /// How long the call asks to run, by its arguments; `None`: as long as calls of its tool do. The path cuts it to its
+    /// own limit.
+    fn time_wanted(&self, call: &ToolCall) -> Option<Duration> {
+        let _ = call;
+        None
+    }
+
     /// Runs the call.
     ///
     /// # Errors
     /// [`ToolFailure`] when it did not do what was asked. A failure that a tool reports in its own result is `Ok` with
     /// `isError`.
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure>;
+
+    /// A session is over: what belongs to it alone is ended. Returns without waiting for that.
+    async fn session_ended(&self, principal: &Principal, session: &str) {
+        let _ = (principal, session);
+    }
 
     /// Ends what the provider started. Called once, at shutdown or when it is unregistered.
     async fn close(&self) {}

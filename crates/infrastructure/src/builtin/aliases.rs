@@ -4,7 +4,10 @@
 use toolstead_domain::alias::{
     Alias,
     Dialect::{self, Clai, ClaudeCode, Kodelet, MicroX, Tfo},
-    Rewrite::{self, AnyDepth, Default, Each, IfTrue, Negate, Rename, Set, Span, Words, ZeroIs},
+    Rewrite::{
+        self, AnyDepth, Default, Drop, Each, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span, Words,
+        ZeroIs,
+    },
 };
 
 /// One row: the canonical name, the alias, where it comes from, and what to do with its arguments.
@@ -16,6 +19,38 @@ type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 const TABLE: &[Row] = &[
     ("append_file", "append_file", MicroX, &[Rename("file_path", "path")]),
     ("apply_patch", "apply_patch", Kodelet, &[Rename("input", "patch")]),
+    (
+        "bash",
+        "Bash",
+        ClaudeCode,
+        &[
+            Rename("timeout", "timeout_ms"),
+            Rename("run_in_background", "background"),
+            // The sandbox is nothing that a caller switches off.
+            Drop("dangerouslyDisableSandbox"),
+        ],
+    ),
+    (
+        "bash",
+        "async_cmd",
+        Clai,
+        &[ShellLine("command", "args"), Rename("cwd", "working_dir"), Set("background", "true")],
+    ),
+    (
+        "bash",
+        "async_cmd_run",
+        Clai,
+        &[ShellLine("command", "args"), Rename("cwd", "working_dir"), Set("background", "true")],
+    ),
+    ("bash", "bash", Kodelet, &[Seconds("timeout", "timeout_ms", 600)]),
+    ("bash", "cmd", Clai, &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")]),
+    ("bash", "execute_command", Tfo, &[Seconds("timeout", "timeout_ms", 600)]),
+    (
+        "bash",
+        "freetext_command",
+        Clai,
+        &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")],
+    ),
     (
         "current_time",
         "date",
@@ -78,6 +113,7 @@ const TABLE: &[Row] = &[
     ),
     ("glob", "glob_tool", Kodelet, &[Set("show_hidden", "false")]),
     ("glob", "search_files", Tfo, &[Default("pattern", r#""*""#), AnyDepth("pattern"), Set("type", r#""any""#)]),
+    ("go_tool", "go", Clai, &[]),
     (
         "grep",
         "Grep",
@@ -129,6 +165,18 @@ const TABLE: &[Row] = &[
         "ls",
         Clai,
         &[Rename("directory", "path"), Rename("all", "show_hidden"), Default("show_hidden", "false")],
+    ),
+    (
+        "media_probe",
+        "ffprobe",
+        Clai,
+        &[
+            Rename("showFormat", "show_format"),
+            Rename("showStreams", "show_streams"),
+            Rename("showFrames", "show_frames"),
+            Rename("selectStreams", "select_streams"),
+            Rename("showEntries", "show_entries"),
+        ],
     ),
     (
         "multi_edit",
@@ -193,6 +241,30 @@ const TABLE: &[Row] = &[
         &[Rename("file_path", "path"), Span("start_line", "end_line"), Default("number_style", r#""colon""#)],
     ),
     ("system_info", "system-info__system_info", MicroX, &[]),
+    ("task_list", "async_cmd_status", Clai, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
+    ("task_list", "view_background_processes", Kodelet, &[Set("kind", r#""shell""#)]),
+    ("task_output", "BashOutput", ClaudeCode, &[Rename("bash_id", "task_id")]),
+    (
+        "task_output",
+        "TaskOutput",
+        ClaudeCode,
+        &[Default("timeout", "30000"), OnlyIf("block", "timeout"), Rename("timeout", "wait_ms")],
+    ),
+    ("task_output", "async_cmd_logs", Clai, &[Rename("async_cmd_id", "task_id"), Default("since", "0")]),
+    ("task_stop", "KillShell", ClaudeCode, &[Rename("shell_id", "task_id")]),
+    ("task_stop", "TaskStop", ClaudeCode, &[Rename("shell_id", "task_id")]),
+    ("task_stop", "async_cmd_cancel", Clai, &[Rename("async_cmd_id", "task_id")]),
+    (
+        "task_wait",
+        "async_cmd_await",
+        Clai,
+        &[
+            Rename("async_cmd_id", "task_ids"),
+            Rename("async_cmd_ids", "task_ids"),
+            Rename("ids", "task_ids"),
+            Seconds("timeout_seconds", "timeout_ms", 600),
+        ],
+    ),
     ("working_directory", "pwd", Clai, &[]),
     ("write_file", "Write", ClaudeCode, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
     (
@@ -339,6 +411,73 @@ mod tests {
             json!({"file_path": "a", "mime_type": true}),
             "file_info",
             json!({"path": "a", "count_lines": false, "only": "mime"}),
+        );
+        check(
+            "Bash",
+            json!({"command": "a", "timeout": 5000, "run_in_background": true, "dangerouslyDisableSandbox": true}),
+            "bash",
+            json!({"command": "a", "timeout_ms": 5000, "background": true}),
+        );
+        check("bash", json!({"command": "a", "timeout": 90}), "bash", json!({"command": "a", "timeout_ms": 90_000}));
+        check(
+            "bash",
+            json!({"command": "a", "description": "b", "timeout": 0, "background": true}),
+            "bash",
+            json!({"command": "a", "description": "b", "background": true}),
+        );
+        check(
+            "execute_command",
+            json!({"command": "a", "working_dir": "b", "timeout": 60}),
+            "bash",
+            json!({"command": "a", "working_dir": "b", "timeout_ms": 60_000}),
+        );
+        for name in ["cmd", "freetext_command"] {
+            check(name, json!({"command": "a"}), "bash", json!({"command": "a", "timeout_ms": 60_000}));
+        }
+        check(
+            "cmd",
+            json!({"command": "a", "timeout_seconds": 5}),
+            "bash",
+            json!({"command": "a", "timeout_ms": 5000}),
+        );
+        check(
+            "async_cmd",
+            json!({"command": "a b", "args": ["c d"], "cwd": "e", "env": {"X": "y"}}),
+            "bash",
+            json!({"env": {"X": "y"}, "command": "'a b' 'c d'", "working_dir": "e", "background": true}),
+        );
+        check("view_background_processes", json!({}), "task_list", json!({"kind": "shell"}));
+        check(
+            "BashOutput",
+            json!({"bash_id": "task_1", "filter": "x"}),
+            "task_output",
+            json!({"filter": "x", "task_id": "task_1"}),
+        );
+        let waits = |milliseconds: u32| json!({"task_id": "task_1", "wait_ms": milliseconds});
+        check("TaskOutput", json!({"task_id": "task_1", "block": true, "timeout": 5}), "task_output", waits(5));
+        check("TaskOutput", json!({"task_id": "task_1"}), "task_output", waits(30_000));
+        check("TaskOutput", json!({"task_id": "task_1", "block": false}), "task_output", json!({"task_id": "task_1"}));
+        for name in ["KillShell", "TaskStop"] {
+            check(name, json!({"shell_id": "task_1"}), "task_stop", json!({"task_id": "task_1"}));
+        }
+        check("async_cmd_cancel", json!({"async_cmd_id": "task_1"}), "task_stop", json!({"task_id": "task_1"}));
+        check(
+            "async_cmd_await",
+            json!({"ids": ["task_1"], "timeout_seconds": 2}),
+            "task_wait",
+            json!({"task_ids": ["task_1"], "timeout_ms": 2000}),
+        );
+        check(
+            "go",
+            json!({"command": "test", "args": ["./..."]}),
+            "go_tool",
+            json!({"command": "test", "args": ["./..."]}),
+        );
+        check(
+            "ffprobe",
+            json!({"file": "a", "showFormat": true}),
+            "media_probe",
+            json!({"file": "a", "show_format": true}),
         );
         check("pwd", json!({}), "working_directory", json!({}));
         check("clai_help", json!({}), "help", json!({}));

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::any::type_name;
+use std::{any::type_name, time::Duration};
 use toolstead_domain::{
     access::Access,
     category::Category,
@@ -110,6 +110,15 @@ pub trait BuiltInTool: Send + Sync + 'static {
         self.accesses(input, world).await
     }
 
+    /// How long the call asks to run; `None`: as long as calls of this tool do. [`CallContext::deadline`] says what it
+    /// got.
+    ///
+    /// [`CallContext::deadline`]: toolstead_domain::ports::tool_provider::CallContext::deadline
+    fn time_wanted(&self, input: &Self::Input) -> Option<Duration> {
+        let _ = input;
+        None
+    }
+
     /// Does it.
     ///
     /// # Errors
@@ -134,6 +143,9 @@ pub trait AnyBuiltInTool: Send + Sync {
     /// # Errors
     /// Also `invalid_input` when the arguments do not fit the input type.
     async fn accesses(&self, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure>;
+
+    /// See [`BuiltInTool::time_wanted`].
+    fn time_wanted(&self, arguments: &Map<String, Value>) -> Option<Duration>;
 
     /// See [`BuiltInTool::run`].
     ///
@@ -176,6 +188,10 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
 
     async fn accesses(&self, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
         BuiltInTool::accesses_of(self, &parsed(&call.arguments)?, call, world).await
+    }
+
+    fn time_wanted(&self, arguments: &Map<String, Value>) -> Option<Duration> {
+        BuiltInTool::time_wanted(self, &parsed(arguments).ok()?)
     }
 
     async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {

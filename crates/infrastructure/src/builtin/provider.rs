@@ -4,10 +4,12 @@ use crate::builtin::{
     aliases::aliases_of,
     built_in_tool::{AnyBuiltInTool, checked_name},
     run::Run,
+    seen_files::Viewer,
+    tasks::viewer_of,
     world::World,
 };
 use async_trait::async_trait;
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
@@ -15,15 +17,20 @@ use toolstead_domain::{
         change_journal::ChangeJournal,
         tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
     },
+    principal::Principal,
     server_name::ServerName,
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
     tool_name::{InvalidToolName, ToolName},
+    tool_result::text_block,
 };
 
 /// The name under which the built-in tools are registered.
 pub const BUILT_IN: &str = "built-in";
+
+/// Characters that are kept free for what is told of tasks that have ended.
+const ROOM_FOR_NEWS: usize = 1_000;
 
 /// Tools that are written in Rust, as one provider.
 #[derive(Debug)]
@@ -125,9 +132,28 @@ impl ToolProvider for BuiltInTools {
         self.tool(call)?.accesses(call, &self.world).await
     }
 
+    fn time_wanted(&self, call: &ToolCall) -> Option<Duration> {
+        self.tool(call).ok()?.time_wanted(&call.arguments)
+    }
+
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
+        let (tasks, viewer) = (&self.world.tasks, viewer_of(context));
+        // A page that fills the budget would be cut for the lines that follow.
+        let reserved = if tasks.has_news(&viewer) { ROOM_FOR_NEWS } else { 0 };
+        let context =
+            &CallContext { output_characters: context.output_characters.saturating_sub(reserved), ..*context };
         let run = Run { world: &self.world, tools: &self.definitions, call, context };
-        self.tool(call)?.run(&call.arguments, &run).await.map(CallOutcome::Done)
+        let result = self.tool(call)?.run(&call.arguments, &run).await?;
+        let news = tasks.take_news(&viewer);
+        Ok(CallOutcome::Done(if news.is_empty() { result } else { result.with_block(text_block(news.join("\n"))) }))
+    }
+
+    async fn session_ended(&self, principal: &Principal, session: &str) {
+        self.world.tasks.end_session(&Viewer { principal: principal.clone(), session: session.to_owned() });
+    }
+
+    async fn close(&self) {
+        self.world.tasks.close().await;
     }
 }
 

@@ -4,7 +4,12 @@
 use super::*;
 use crate::{
     builtin::{
-        change_set::recording::Recording, etag::digest_of, provider::BuiltInTools, run::Run, seen_files::Viewer,
+        change_set::recording::Recording,
+        etag::digest_of,
+        programs::{CommandSettings, Programs},
+        provider::BuiltInTools,
+        run::Run,
+        seen_files::Viewer,
         world::World,
     },
     sandbox::workspace::{FolderNames, Workspace, granted::GrantedWorkspace, stop::Stop},
@@ -112,13 +117,16 @@ impl Bench {
 
     fn of(folder: TempDir, workspace: Workspace, policy: PermissionPolicy) -> Self {
         let journal = Arc::new(InMemoryChangeJournal::new());
-        let world = World { journal: journal.clone(), ..world(workspace) };
+        let settings = CommandSettings { kept_bytes: 4 << 20, ..CommandSettings::default() };
+        let programs = Arc::new(Programs::new(settings));
+        let world = World { journal: journal.clone(), programs, ..world(workspace) };
         Self {
             folder,
             tools: BuiltInTools::new(all(), world.clone()).unwrap(),
             policy: Arc::new(policy),
             outputs: InMemoryOutputStore::new(),
-            runtime: Builder::new_current_thread().enable_all().build().unwrap(),
+            // With a thread of its own: what runs in the background goes on between two calls.
+            runtime: Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap(),
             principal: Principal::local(),
             session: "test".into(),
             calls: AtomicU32::new(0),
@@ -255,6 +263,35 @@ impl Bench {
     /// content.
     pub(super) fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
         self.runtime.block_on(self.called(tool, arguments, Duration::from_secs(600)))
+    }
+
+    /// A call that is given up once something is so, and then has no result.
+    pub(super) fn call_given_up_after(
+        &self,
+        is_so: impl Fn() -> bool,
+        tool: &str,
+        arguments: Value,
+    ) -> Option<Result<ToolResult, ToolFailure>> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                result = self.called(tool, arguments, Duration::from_secs(600)) => Some(result),
+                () = async {
+                    while !is_so() {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                } => None,
+            }
+        })
+    }
+
+    /// The session is over.
+    pub(super) fn end_session(&self) {
+        self.runtime.block_on(self.tools.session_ended(&self.principal, &self.session));
+    }
+
+    /// Everything is over.
+    pub(super) fn close(&self) {
+        self.runtime.block_on(self.tools.close());
     }
 
     /// One call that must be done by then.

@@ -2,7 +2,8 @@
 
 use crate::{
     builtin::{
-        file_limits::FileLimits, line_index::LineIndexes, reverting::judged::JudgedEntries, seen_files::SeenFiles,
+        file_limits::FileLimits, line_index::LineIndexes, programs::Programs, reverting::judged::JudgedEntries,
+        seen_files::SeenFiles, tasks::Tasks,
     },
     sandbox::{helper::Helpers, workspace::Workspace},
 };
@@ -42,6 +43,10 @@ pub struct World {
     pub lines: Arc<LineIndexes>,
     /// The child processes that read documents.
     pub helpers: Arc<Helpers>,
+    /// How programs are started.
+    pub programs: Arc<Programs>,
+    /// The commands that run in the background.
+    pub tasks: Arc<Tasks>,
     /// As many images as are decoded at once: each takes some hundred megabytes at worst.
     pub decoding: Arc<Semaphore>,
 }
@@ -63,6 +68,8 @@ impl World {
             judged: Arc::default(),
             lines: Arc::default(),
             helpers: Arc::default(),
+            programs: Arc::default(),
+            tasks: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
         }
     }

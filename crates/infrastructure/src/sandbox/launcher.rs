@@ -11,6 +11,7 @@ use rustix::{
     thread::set_no_new_privs,
 };
 use std::{
+    collections::BTreeMap,
     fmt, io,
     os::{
         fd::{AsFd, OwnedFd},
@@ -92,6 +93,25 @@ pub enum Exit {
     Signal(i32),
 }
 
+/// A signal that may be sent to a child and its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildSignal {
+    /// `SIGHUP`.
+    Hangup,
+    /// `SIGINT`, as Ctrl-C sends it.
+    Interrupt,
+    /// `SIGQUIT`.
+    Quit,
+    /// `SIGTERM`.
+    Terminate,
+    /// `SIGKILL`.
+    Kill,
+    /// `SIGUSR1`.
+    User1,
+    /// `SIGUSR2`.
+    User2,
+}
+
 /// A child that could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -156,6 +176,11 @@ impl Launcher {
         Ok(Self { orders })
     }
 
+    /// Whether a program of that name is in a folder of the environment's `PATH`.
+    pub fn finds(program: &str, environment: &BTreeMap<String, String>) -> bool {
+        folders(environment).any(|folder| is_executable(&Path::new(folder).join(program)))
+    }
+
     /// Starts a child with three pipes, its own session, a built environment, no further descriptors, no way to gain
     /// privileges, and a signal that ends it with this process.
     ///
@@ -185,6 +210,19 @@ impl Child {
     /// Returns when the child has ended. Its group may live on until this value is dropped.
     pub async fn exited(&mut self) -> Exit {
         self.process.exited().await
+    }
+
+    /// Sends a signal to the child and its group. Does nothing once they are gone.
+    pub fn signal(&self, signal: ChildSignal) {
+        self.process.signal(match signal {
+            ChildSignal::Hangup => Signal::HUP,
+            ChildSignal::Interrupt => Signal::INT,
+            ChildSignal::Quit => Signal::QUIT,
+            ChildSignal::Terminate => Signal::TERM,
+            ChildSignal::Kill => Signal::KILL,
+            ChildSignal::User1 => Signal::USR1,
+            ChildSignal::User2 => Signal::USR2,
+        });
     }
 
     /// Ends the child and its group: closes its input, if that was not taken; asks with `SIGTERM` if that does not do;
@@ -356,13 +394,18 @@ fn find_program(spec: &LaunchSpec) -> Result<PathBuf, LaunchError> {
         let path = spec.working_dir.join(&spec.program);
         return if is_executable(&path) { Ok(path) } else { Err(not_found(format!("`{}`", path.display()))) };
     }
-    let folders = spec.policy.environment.get("PATH").map_or("", String::as_str);
-    let mut candidates = folders.split(':').filter(|folder| folder.starts_with('/') && !spec.program.is_empty());
+    let folders_text = spec.policy.environment.get("PATH").map_or("", String::as_str);
+    let mut candidates = folders(&spec.policy.environment).filter(|_| !spec.program.is_empty());
     let found = candidates.clone().map(|folder| Path::new(folder).join(&spec.program)).find(|path| is_executable(path));
     found.ok_or_else(|| {
-        let places = candidates.next().map(|_| folders).filter(|folders| !folders.is_empty());
+        let places = candidates.next().map(|_| folders_text).filter(|folders| !folders.is_empty());
         not_found(places.map_or("no folder, because its `PATH` is empty".into(), |folders| format!("`{folders}`")))
     })
+}
+
+/// The absolute folders of the environment's `PATH`.
+fn folders(environment: &BTreeMap<String, String>) -> impl Iterator<Item = &str> + Clone {
+    environment.get("PATH").map_or("", String::as_str).split(':').filter(|folder| folder.starts_with('/'))
 }
 
 fn is_executable(path: &Path) -> bool {

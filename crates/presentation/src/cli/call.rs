@@ -54,6 +54,12 @@ impl Call {
         let composition = global.compose_for_call(&self.name).await?;
         let outcome = self.call(&composition, arguments, shutdown).await;
         composition.close().await;
+        if let Err(ExecuteToolError::Failed(failure)) = &outcome
+            && let Some(partial) = &failure.partial
+        {
+            // What there was before it failed; why it did is told as any other failure.
+            print(partial, global.json, output)?;
+        }
         match outcome.map_err(Failed::Call)? {
             CallOutcome::Done(result) => print(&result, global.json, output),
             CallOutcome::InputRequired(_) => Err(Failed::Call(ExecuteToolError::Failed(ToolFailure::new(

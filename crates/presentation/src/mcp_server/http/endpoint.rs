@@ -11,6 +11,8 @@ use super::{
     request_body,
     response::{Body, accepted, json, live_events, method_not_allowed, text},
     sessions::Sessions,
+    response::{Body, accepted, json, method_not_allowed, text},
+    sessions::{Ended, Sessions},
     settings::HttpSettings,
 };
 use crate::mcp_server::{
@@ -62,10 +64,15 @@ struct RpcRequest {
 impl Endpoint {
     pub(super) fn new(server: McpServer, settings: HttpSettings) -> Self {
         let ending = CancellationToken::new();
+        let app = server.app.clone();
+        let ended: Ended = Box::new(move |principal, session| {
+            let (app, principal, session) = (app.clone(), principal.clone(), session.clone());
+            tokio::spawn(async move { app.session_ended(&principal, &session).await });
+        });
         Self {
             gate: Gate::new(&settings),
             mirrored: MirroredHeaders::new(server.app.registry.clone()),
-            sessions: Sessions::new(&settings, ending.clone(), server.app.permissions.clone()),
+            sessions: Sessions::new(&settings, ending.clone(), ended),
             room: Arc::new(Semaphore::new(settings.max_in_flight)),
             ending,
             draining: AtomicBool::new(false),

@@ -6,13 +6,13 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::{
     collections::HashMap,
+    fmt,
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use toolstead_application::permission_book::PermissionBook;
 use toolstead_domain::{
     client_profile::{ClientProfile, LogLevel},
     principal::Principal,
@@ -22,8 +22,10 @@ use toolstead_domain::{
 /// Random bytes of a session's id: it cannot be guessed, and it lets nobody in who does not hold the token, too.
 const ID_BYTES: usize = 24;
 
+/// Hears of the end of each session.
+pub(super) type Ended = Box<dyn Fn(&Principal, &Arc<str>) + Send + Sync>;
+
 /// All sessions, bounded in number.
-#[derive(Debug)]
 pub(super) struct Sessions {
     by_id: Mutex<HashMap<Arc<str>, Arc<HttpSession>>>,
     limit: usize,
@@ -31,7 +33,7 @@ pub(super) struct Sessions {
     turns: usize,
     ending: CancellationToken,
     random: SystemRandom,
-    permissions: Arc<PermissionBook>,
+    ended: Ended,
 }
 
 /// One session.
@@ -46,8 +48,6 @@ pub(super) struct HttpSession {
     pub(super) turns: Semaphore,
     /// Given when the session is over.
     closed: CancellationToken,
-    /// Where the session's approvals are forgotten when it is gone.
-    permissions: Arc<PermissionBook>,
     state: Mutex<State>,
 }
 
@@ -76,7 +76,7 @@ pub(super) enum NotOpened {
 
 impl Sessions {
     /// No sessions yet. All streams of sessions end with `ending`.
-    pub(super) fn new(settings: &HttpSettings, ending: CancellationToken, permissions: Arc<PermissionBook>) -> Self {
+    pub(super) fn new(settings: &HttpSettings, ending: CancellationToken, ended: Ended) -> Self {
         Self {
             by_id: Mutex::default(),
             limit: settings.max_sessions,
@@ -84,7 +84,7 @@ impl Sessions {
             turns: settings.max_in_flight_per_session,
             ending,
             random: SystemRandom::new(),
-            permissions,
+            ended,
         }
     }
 
@@ -105,7 +105,6 @@ impl Sessions {
             threshold: LogThreshold::session(),
             in_flight: Arc::default(),
             questions: Arc::default(),
-            permissions: self.permissions.clone(),
             turns: Semaphore::new(self.turns),
             closed: self.ending.child_token(),
             state: Mutex::new(state),
@@ -137,6 +136,7 @@ impl Sessions {
         let was_there = closed.is_some();
         if let Some(session) = closed {
             session.close();
+            (self.ended)(&session.principal, &session.id);
         }
         was_there
     }
@@ -152,6 +152,7 @@ impl Sessions {
             let idle = state.users == 0 && now.saturating_duration_since(state.last_used) >= self.idle;
             if idle {
                 session.closed.cancel();
+                (self.ended)(&session.principal, &session.id);
             }
             !idle
         });
@@ -160,6 +161,12 @@ impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<HttpSession>>> {
         // Nothing panics while it is held.
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("open", &self.lock().len()).finish_non_exhaustive()
     }
 }
 
@@ -211,12 +218,6 @@ impl Deref for SessionInUse {
     }
 }
 
-impl Drop for HttpSession {
-    fn drop(&mut self) {
-        self.permissions.forget(&self.principal, &self.id);
-    }
-}
-
 impl Drop for SessionInUse {
     fn drop(&mut self) {
         let mut state = self.0.lock();
@@ -235,8 +236,7 @@ mod tests {
 
     fn sessions(max_sessions: usize) -> Sessions {
         let settings = HttpSettings { max_sessions, session_idle: IDLE, ..HttpSettings::default() };
-        let permissions = PermissionBook::new(Arc::default(), Arc::new(NoRuleStore));
-        Sessions::new(&settings, CancellationToken::new(), Arc::new(permissions))
+        Sessions::new(&settings, CancellationToken::new(), Box::new(|_, _| {}))
     }
 
     fn profile() -> ClientProfile {
@@ -273,6 +273,23 @@ mod tests {
         assert!(sessions.find(&first.id, &principal).is_some(), "it was used just now");
         sessions.expire(start + 3 * IDLE);
         assert!(sessions.find(&third.id, &principal).is_none());
+    }
+
+    #[test]
+    fn the_end_of_a_session_is_told_once_however_it_ends() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let ended = {
+            let told = told.clone();
+            Box::new(move |_: &Principal, id: &Arc<str>| told.lock().unwrap().push(id.clone()))
+        };
+        let settings = HttpSettings { max_sessions: 2, session_idle: IDLE, ..HttpSettings::default() };
+        let sessions = Sessions::new(&settings, CancellationToken::new(), ended);
+        let (principal, start) = (Principal::token("a"), Instant::now());
+        let ids = [0, 1].map(|_| sessions.open(principal.clone(), profile(), start).unwrap().id.clone());
+        assert!(sessions.close(&ids[0], &principal) && !sessions.close(&ids[0], &principal));
+        sessions.expire(start + IDLE);
+        sessions.expire(start + IDLE);
+        assert_eq!(*told.lock().unwrap(), ids);
     }
 
     #[test]

@@ -402,7 +402,7 @@ impl Connection {
             }
         }
         self.session.closed();
-        self.server.app.permissions.forget(&self.session.principal, &self.session.id);
+        self.server.app.session_ended(&self.session.principal, &self.session.id).await;
     }
 }
 

@@ -1,0 +1,341 @@
+//! The tool `bash`.
+
+mod meaning;
+mod report;
+
+use crate::{
+    builtin::{
+        built_in_tool::BuiltInTool,
+        capture::Capture,
+        command::{Command, End, Excess},
+        plain_text::PlainText,
+        programs::Program,
+        run::Run,
+        schema::output_schema,
+        tasks::{NewTask, viewer_of},
+        world::World,
+    },
+    sandbox::launcher::Input as StandardInput,
+};
+use async_trait::async_trait;
+use regex::{Regex, RegexBuilder};
+use report::{Output, Report};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use toolstead_domain::{
+    access::{Access, CommandAccess},
+    category::Category,
+    error_kind::ErrorKind,
+    ports::caller::{Caller, Progress},
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// The system takes no longer argument (Linux, `MAX_ARG_STRLEN`).
+const MAX_COMMAND_BYTES: usize = 128 << 10;
+/// For `ready_when` without `yield_ms`.
+const TIME_TO_BE_READY: Duration = Duration::from_secs(30);
+/// A call that waits for a task ends so long after its own time at the latest.
+pub(super) const SLACK: Duration = Duration::from_secs(5);
+/// Output is told on the way at most so often, and so much of it at once.
+const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
+const PROGRESS_BYTES: usize = 4 << 10;
+/// Less than this is not told as a difference between the time that was asked for and the time that was given.
+const MOMENT: Duration = Duration::from_millis(100);
+/// Variables that change how a program prints and nothing that it does (`design.md` 11).
+const HARMLESS_VARIABLES: &[&str] = &["CI", "LANG", "NODE_ENV", "NO_COLOR", "RUST_BACKTRACE", "RUST_LOG", "TERM", "TZ"];
+
+/// Runs commands.
+pub(super) struct Bash;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The command line, for bash. Each call has a shell of its own: a `cd` and variables do not last.
+    command: String,
+    /// The folder that it starts in; the start folder without it.
+    working_dir: Option<String>,
+    /// Milliseconds until it is ended, with everything that it started. 120000 without it; in the background no limit.
+    #[schemars(range(min = 1))]
+    timeout_ms: Option<u64>,
+    /// What it is for, in a few words, for people.
+    description: Option<String>,
+    /// Its standard input, which is empty without it. In the background it stays open for `task_input`.
+    stdin: Option<String>,
+    /// Environment variables beside those that every command gets.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Let it run in the background as a task, and return at once. It ends with the session.
+    #[serde(default)]
+    background: bool,
+    /// Return after so many milliseconds with what there is; if it still runs then, it goes on as a task.
+    #[schemars(range(max = 600_000))]
+    yield_ms: Option<u64>,
+    /// Run it as a task, and return as soon as a line of its output fits this regular expression, as when a server is
+    /// up; at the latest after `yield_ms` (30000).
+    ready_when: Option<String>,
+    /// The task outlives its session, as long as Toolstead runs.
+    #[serde(default)]
+    detach: bool,
+    /// Give it a terminal.
+    #[serde(default)]
+    tty: bool,
+}
+
+#[async_trait]
+impl BuiltInTool for Bash {
+    const NAME: &str = "bash";
+    const TITLE: &str = "Run a command";
+    const DESCRIPTION: &str = "Runs a command line in a fresh bash and returns its output and exit code. Use it for \
+                               builds, tests and programs; for files prefer the tools for files. Start servers with \
+                               `background` and `ready_when`. A long output is kept whole under a handle.";
+    const CATEGORY: Category = Category::Shell;
+    const TAGS: &[&str] = &["command", "process"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
+    const EXAMPLE: &str = r#"{"command": "make test", "timeout_ms": 300000, "description": "Run the tests"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        world.programs.availability("bash")
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        input.check()?;
+        let folder = world.access(input.folder()).await?;
+        let mut accesses = commands_of(&input.line());
+        accesses.push(Access::ReadPath(folder));
+        Ok(accesses)
+    }
+
+    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+        match input.waits() {
+            Some(wait) => Some(wait + SLACK),
+            None => input.timeout_ms.map(Duration::from_millis),
+        }
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        input.check()?;
+        let ready = input.ready_when.as_deref().map(pattern).transpose()?;
+        let wait = input.waits();
+        let owner = viewer_of(run.context());
+        if wait.is_some() {
+            run.world().tasks.check_room(&owner)?;
+        }
+        let folder = permitted_folder(input.folder(), run).await?;
+        let started = Instant::now();
+        let wanted = input.timeout_ms.map(|time| started + Duration::from_millis(time));
+        let deadline = match wait {
+            Some(_) => wanted,
+            None => Some(wanted.unwrap_or(run.context().deadline).min(run.context().deadline)),
+        };
+        // The path of the call began to count a moment before.
+        let is_reduced = wait.is_none() && deadline.is_some_and(|got| wanted.is_some_and(|wanted| wanted > got + MOMENT));
+        let command = start(&input, folder.clone(), deadline, wait.is_some(), run).await?;
+        let report = Report { run, input: &input, folder: &folder, is_reduced };
+        let Some(wait) = wait else {
+            let end = told_on_the_way(&command, command.ended(), run.context().caller).await;
+            return report.ended(&command, end).await;
+        };
+        // Until it is a task, it ends with the call.
+        let seen = if wait.is_zero() { Ok(Seen::Running) } else { seen(&command, ready.as_ref(), wait, run).await };
+        let line = match seen? {
+            Seen::Ended(end) => return report.ended(&command, end).await,
+            Seen::Ready(line) => Some(line),
+            Seen::Running => None,
+        };
+        let task = run.world().tasks.add(NewTask {
+            owner,
+            is_detached: input.detach,
+            text: input.command.clone(),
+            description: input.description.clone(),
+            started_at: run.world().clock.now(),
+            command,
+        })?;
+        report.running(&task, line).await
+    }
+}
+
+/// What a call that waits for a task has seen of it.
+enum Seen {
+    Ended(End),
+    Ready(String),
+    Running,
+}
+
+impl Input {
+    fn folder(&self) -> &str {
+        self.working_dir.as_deref().unwrap_or(".")
+    }
+
+    /// How long the call stays with a command that may become a task; `None` for one that may not.
+    fn waits(&self) -> Option<Duration> {
+        let given = self.yield_ms.map(Duration::from_millis);
+        let usual = self.ready_when.as_ref().map(|_| TIME_TO_BE_READY);
+        given.or(usual).or((self.background || self.detach).then_some(Duration::ZERO))
+    }
+
+    /// The command line with its variables before it, as a shell would take them: what is judged.
+    fn line(&self) -> String {
+        let is_harmless = |name: &str| HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_");
+        let variables = self.env.iter().filter(|(name, _)| !is_harmless(name));
+        let assigned: String =
+            variables.map(|(name, value)| format!("export {name}='{}'; ", value.replace('\'', r"'\''"))).collect();
+        format!("{assigned}{}", self.command)
+    }
+
+    fn check(&self) -> Result<(), ToolFailure> {
+        let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+        if self.command.trim().is_empty() {
+            return wrong("`command` is empty".into());
+        }
+        if self.command.len() >= MAX_COMMAND_BYTES {
+            let message = format!("`command` has {} bytes, and at most {MAX_COMMAND_BYTES} can be run", self.command.len());
+            return wrong(format!("{message}: write it into a file and run that"));
+        }
+        let texts = self.env.values().chain([&self.command]);
+        if texts.clone().any(|text| text.contains('\0')) {
+            return wrong("a command and its variables hold no NUL character".into());
+        }
+        let is_name = |name: &str| {
+            let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+            first && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        if let Some(name) = self.env.keys().find(|name| !is_name(name)) {
+            return wrong(format!("`{}` is no name of a variable", name.escape_debug()));
+        }
+        let bytes: usize = self.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+        if bytes >= MAX_COMMAND_BYTES {
+            return wrong(format!("`env` has {bytes} bytes, and at most {MAX_COMMAND_BYTES} can be given"));
+        }
+        Ok(())
+    }
+}
+
+/// What a command line would run.
+fn commands_of(line: &str) -> Vec<Access> {
+    vec![Access::RunCommand(CommandAccess::opaque(line, "nothing here understands command lines yet"))]
+}
+
+/// The folder's real path, judged again as it is now.
+pub(super) async fn permitted_folder(folder: &str, run: &Run<'_>) -> Result<PathBuf, ToolFailure> {
+    let access = run.world().access(folder).await?;
+    if run.context().grant.permits(&Access::ReadPath(access.clone())) {
+        return Ok(access.real);
+    }
+    Err(ToolFailure::new(ErrorKind::PermissionDenied, format!("nothing may be run in `{}`", access.lexical.display())))
+}
+
+/// A regular expression for lines; its time is linear in the line.
+pub(super) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
+    let built = RegexBuilder::new(text).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
+    built.map_err(|error| {
+        ToolFailure::new(ErrorKind::InvalidInput, format!("the regular expression cannot be used: {error}"))
+            .next("The syntax is that of Rust's `regex`: no look-around and no back-references.")
+    })
+}
+
+async fn start(
+    input: &Input,
+    folder: PathBuf,
+    deadline: Option<Instant>,
+    is_task: bool,
+    run: &Run<'_>,
+) -> Result<Arc<Command>, ToolFailure> {
+    let programs = &run.world().programs;
+    let program = Program {
+        name: "bash",
+        args: ["--noprofile", "--norc", "-c", &input.command].map(str::to_owned).into(),
+        working_dir: folder,
+        input: standard_input(input)?,
+        environment: input.env.clone(),
+    };
+    let settings = programs.settings();
+    let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
+    let excess = if is_task { Excess::DropsOldest } else { Excess::Ends };
+    let child = programs.start(program, run).await?;
+    let text = input.stdin.clone().map(String::into_bytes);
+    Ok(Arc::new(Command::of(child, capture, deadline, excess, text, is_task)))
+}
+
+/// What the command reads: nothing, unless something is given. The one place that would give it a terminal.
+fn standard_input(input: &Input) -> Result<StandardInput, ToolFailure> {
+    if input.tty {
+        return Err(ToolFailure::new(ErrorKind::Unavailable, "no terminal can be given to commands here")
+            .next("Run it without `tty`; most programs have an option for use without a terminal."));
+    }
+    Ok(if input.stdin.is_some() { StandardInput::Pipe } else { StandardInput::Nothing })
+}
+
+/// Stays with a command until it has ended, is ready, or the time is over.
+async fn seen(
+    command: &Command,
+    ready: Option<&Regex>,
+    wait: Duration,
+    run: &Run<'_>,
+) -> Result<Seen, ToolFailure> {
+    tokio::select! {
+        end = told_on_the_way(command, command.ended(), run.context().caller) => Ok(Seen::Ended(end)),
+        line = ready_line(command, ready) => line.map(Seen::Ready),
+        () = sleep(wait) => Ok(Seen::Running),
+    }
+}
+
+/// Never returns without a pattern, or where the command ends without a line that fits.
+async fn ready_line(command: &Command, pattern: Option<&Regex>) -> Result<String, ToolFailure> {
+    match pattern {
+        Some(pattern) => match command.line_that_fits(pattern).await? {
+            Some(line) => Ok(line),
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits, and tells the client meanwhile what the command prints.
+pub(super) async fn told_on_the_way(command: &Command, ended: impl Future<Output = End>, caller: &dyn Caller) -> End {
+    let mut ticks = interval(BETWEEN_PROGRESS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = 0;
+    tokio::pin!(ended);
+    loop {
+        tokio::select! {
+            end = &mut ended => return end,
+            _ = ticks.tick() => {
+                let total = command.capture.total();
+                if total == told || !caller.wants_progress() {
+                    continue;
+                }
+                // The newest: a client that is behind wants to know where the command is.
+                let from = told.max(total.saturating_sub(PROGRESS_BYTES as u64));
+                if let Ok((_, bytes)) = super::command::read(&command.capture, from, PROGRESS_BYTES).await {
+                    let message = Some(PlainText::of(&bytes));
+                    caller.progress(Progress { progress: total as f64, total: None, message });
+                }
+                told = total;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

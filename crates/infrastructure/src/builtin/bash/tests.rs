@@ -1,0 +1,373 @@
+#![expect(clippy::disallowed_methods, reason = "tests look at processes behind the tools' back")]
+
+use crate::builtin::tests::Bench;
+use serde_json::{Value, json};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{error_kind::ErrorKind, principal::Principal, tool_result::ToolResult};
+
+fn run(bench: &Bench, command: &str) -> ToolResult {
+    bench.call("bash", json!({"command": command})).unwrap_or_else(|failure| failure.into_result())
+}
+
+#[track_caller]
+fn check(command: &str, text: &str) {
+    assert_eq!(run(&Bench::new(), command).joined_text(), text, "{command}");
+}
+
+fn structured(result: &ToolResult) -> &Value {
+    result.structured_content().unwrap()
+}
+
+/// Returns when no such process is there any more.
+#[track_caller]
+fn gone(process: &str) {
+    let start = Instant::now();
+    let path = format!("/proc/{}", process.trim());
+    assert!(path.len() > "/proc/".len(), "a process");
+    while Path::new(&path).metadata().is_ok() {
+        assert!(start.elapsed() < Duration::from_secs(10), "{path} is still there");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn output_and_exit_code_are_told() {
+    check("echo hi", "hi\n");
+    check("true", "The command succeeded and printed nothing.");
+    check("printf 'no line break'", "no line break");
+    let failed = run(&Bench::new(), "echo out; echo err >&2; exit 3");
+    assert!(failed.is_error() && failed.error_kind() == Some(ErrorKind::ExecutionFailed));
+    assert!(failed.joined_text().contains("The command ended with exit code 3"), "{}", failed.joined_text());
+    let told = structured(&failed);
+    assert_eq!((&told["stdout"], &told["stderr"], &told["exit_code"]), (&json!("out\n"), &json!("err\n"), &json!(3)));
+    let killed = run(&Bench::new(), "kill -9 $$");
+    assert!(killed.is_error() && structured(&killed)["signal"] == 9, "{}", killed.joined_text());
+}
+
+#[test]
+fn both_streams_stand_in_the_order_in_which_they_came() {
+    check("for i in 1 2 3; do echo out $i; sleep 0.02; echo err $i >&2; sleep 0.02; done", "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
+}
+
+#[test]
+fn exit_code_1_of_a_search_is_an_answer() {
+    let result = run(&Bench::new(), "echo a | grep b");
+    assert!(!result.is_error() && result.joined_text() == "[exit code 1: nothing was found]", "{}", result.joined_text());
+    assert_eq!(structured(&result)["meaning"], "nothing was found");
+    assert!(run(&Bench::new(), "false").is_error());
+}
+
+#[test]
+fn a_command_without_a_time_of_its_own_has_the_usual_one() {
+    // Seed defect 8: the default was never applied, and the tool could not be used without a timeout.
+    check("echo works", "works\n");
+}
+
+#[test]
+fn a_command_that_is_late_leaves_its_output_and_no_process() {
+    // Seed defect 12.
+    let bench = Bench::new();
+    let script = "echo before; sleep 300 & echo $! > child; echo $$ > shell; wait";
+    let started = Instant::now();
+    let failure = bench.call("bash", json!({"command": script, "timeout_ms": 300})).unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(4));
+    assert_eq!(failure.kind, ErrorKind::Timeout);
+    let result = failure.into_result();
+    assert!(result.joined_text().starts_with("before\n"), "{}", result.joined_text());
+    assert_eq!(structured(&result)["timed_out"], true);
+    for name in ["child", "shell"] {
+        gone(&String::from_utf8(bench.get(name)).unwrap());
+    }
+}
+
+#[test]
+fn a_command_that_ignores_the_request_to_end_is_killed() {
+    let bench = Bench::new();
+    let script = "trap '' TERM; echo $$ > shell; while :; do sleep 0.05; done";
+    let failure = bench.call("bash", json!({"command": script, "timeout_ms": 200})).unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::Timeout);
+    gone(&String::from_utf8(bench.get("shell")).unwrap());
+}
+
+#[test]
+fn a_call_that_is_given_up_ends_its_command() {
+    let bench = Bench::new();
+    let call = bench.call_given_up_after(
+        || bench.exists("shell"),
+        "bash",
+        json!({"command": "sleep 300 & echo $$ > part; mv part shell; wait"}),
+    );
+    assert!(call.is_none());
+    gone(&String::from_utf8(bench.get("shell")).unwrap());
+}
+
+#[test]
+fn input_is_empty_unless_it_is_given() {
+    check("cat; echo end", "end\n");
+    let result = Bench::new().call("bash", json!({"command": "tr a-z A-Z", "stdin": "some text\n"})).unwrap();
+    assert_eq!(result.joined_text(), "SOME TEXT\n");
+    let megabyte = "x".repeat(1 << 20);
+    let result = Bench::new().call("bash", json!({"command": "head -c 1; exit 0", "stdin": megabyte})).unwrap();
+    assert_eq!(result.joined_text(), "x");
+}
+
+#[test]
+fn what_is_left_in_the_background_does_not_hold_up_the_answer_and_ends() {
+    let bench = Bench::new();
+    let started = Instant::now();
+    let result = run(&bench, "sleep 300 & echo $! > child; echo done");
+    assert!(started.elapsed() < Duration::from_secs(3));
+    let text = result.joined_text();
+    assert!(text.starts_with("done\n") && text.contains("`background: true`"), "{text}");
+    gone(&String::from_utf8(bench.get("child")).unwrap());
+}
+
+#[test]
+fn a_terminals_sequences_do_not_reach_the_model_and_progress_bars_are_one_line() {
+    check(r"printf '\033[31mred\033[0m\033]0;title\007\n 1%%\r 2%%\r100%%\n'", "red\n100%\n");
+    check(r"printf 'a\377b\n'", "a\u{fffd}b\n");
+}
+
+#[test]
+fn output_that_is_no_text_is_summed_up_and_kept() {
+    let bench = Bench::new();
+    let result = run(&bench, "head -c 5000 /dev/zero");
+    let text = result.joined_text();
+    assert!(text.starts_with("[5000 bytes that are no text; all of it is `o"), "{text}");
+    assert!(text.len() < 3000 && structured(&result)["output"].is_string());
+}
+
+#[test]
+fn a_long_output_is_shown_by_its_ends_and_kept_whole() {
+    let bench = Bench::new();
+    let result = run(&bench, "seq 1 100000; echo the end >&2");
+    let text = result.joined_text();
+    assert!(text.chars().count() <= 30_000 && text.starts_with("1\n2\n") && text.ends_with("100000\nthe end\n"));
+    let told = structured(&result);
+    assert!(told.to_string().chars().count() <= 30_000 && told["truncated"] == true && told["stderr"] == "the end\n");
+    let handle = told["output"].as_str().unwrap();
+    assert!(text.contains(&format!("all of it is `{handle}`")), "{}", &text[10_000..13_000]);
+    let middle = bench.text("read_file", json!({"path": handle, "offset": 55_555, "limit": 1}));
+    assert!(middle.contains("\t55555\n") || middle.contains("\t55555"), "{middle}");
+}
+
+#[test]
+fn a_command_that_prints_without_end_is_ended() {
+    let result = run(&Bench::new(), "yes");
+    let text = result.joined_text();
+    assert!(result.is_error() && text.contains("printed more than 4194304 bytes"), "{}", &text[text.len() - 300..]);
+}
+
+#[test]
+fn programs_find_an_environment_without_secrets_in_which_nothing_waits_for_a_person() {
+    let bench = Bench::new();
+    let names = run(&bench, "env").joined_text();
+    let names: Vec<&str> = names.lines().filter_map(|line| line.split('=').next()).collect();
+    let expected = [
+        "CI", "DEBIAN_FRONTEND", "EDITOR", "GH_PAGER", "GIT_EDITOR", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "HOME", "LANG",
+        "NO_COLOR", "PAGER", "PATH", "PWD", "SHLVL", "TERM", "TMPDIR", "USER", "VISUAL", "_",
+    ];
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, expected);
+    let result = bench.call("bash", json!({"command": "echo $X$LANG", "env": {"X": "a b"}})).unwrap();
+    assert_eq!(result.joined_text(), "a bC.UTF-8\n");
+}
+
+#[test]
+fn variables_are_judged_with_the_command_unless_they_are_harmless() {
+    let bench = Bench::new();
+    let judged = |arguments: Value| bench.call_unchecked("bash", arguments).unwrap()[0].to_string();
+    let told = judged(json!({"command": "make", "env": {"LD_PRELOAD": "it's", "TZ": "UTC"}}));
+    assert!(told.starts_with(r"run export LD_PRELOAD='it'\''s'; make"), "{told}");
+    assert!(judged(json!({"command": "make", "env": {"LC_ALL": "C"}})).starts_with("run make"));
+}
+
+#[test]
+fn calls_that_cannot_be_meant_are_refused() {
+    let bench = Bench::new();
+    for arguments in [
+        json!({"command": " "}),
+        json!({"command": "a\u{0}b"}),
+        json!({"command": "x".repeat(200_000)}),
+        json!({"command": "a", "env": {"A B": "c"}}),
+        json!({"command": "a", "env": {"BASH_FUNC_x%%": "() { id; }"}}),
+        json!({"command": "a", "ready_when": "("}),
+        json!({"command": "a", "yield_ms": 600_001}),
+    ] {
+        let failure = bench.call("bash", arguments.clone()).unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::InvalidInput, "{}", &arguments.to_string()[..60.min(arguments.to_string().len())]);
+    }
+    assert_eq!(bench.call("bash", json!({"command": "a", "working_dir": "/etc"})).unwrap_err().kind, ErrorKind::PermissionDenied);
+    assert_eq!(bench.call("bash", json!({"command": "a", "tty": true})).unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(bench.call("bash", json!({"command": "a", "working_dir": "no"})).unwrap_err().kind, ErrorKind::NotFound);
+}
+
+#[test]
+fn each_command_starts_in_its_own_folder() {
+    let bench = Bench::new();
+    bench.put("sub/file", "");
+    let result = bench.call("bash", json!({"command": "ls; cd /", "working_dir": "sub"})).unwrap();
+    assert_eq!(result.joined_text(), "file\n");
+    assert_eq!(run(&bench, "ls").joined_text(), "sub\n");
+}
+
+/// Starts a task and returns its name.
+fn start(bench: &Bench, arguments: Value) -> String {
+    let result = bench.call("bash", arguments).unwrap();
+    structured(&result)["task_id"].as_str().unwrap_or_else(|| panic!("{}", result.joined_text())).to_owned()
+}
+
+#[test]
+fn a_command_yields_and_goes_on_and_its_output_is_read_as_often_as_one_likes() {
+    let bench = Bench::new();
+    let task = start(&bench, json!({"command": "echo one; until [ -e go ]; do sleep 0.01; done; echo two; exit 4", "ready_when": "one"}));
+    let look = |arguments: Value| bench.call("task_output", arguments).unwrap();
+    assert!(look(json!({"task_id": task})).joined_text().starts_with('['), "the start has shown it");
+    let again = look(json!({"task_id": task, "since": 0}));
+    assert!(again.joined_text().starts_with("one\n") && structured(&again)["status"] == "running");
+    bench.put("go", "");
+    let ended = bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
+    assert_eq!((&structured(&ended)["tasks"][0]["exit_code"], &structured(&ended)["timed_out"]), (&json!(4), &json!(false)));
+    let new = look(json!({"task_id": task}));
+    assert!(new.joined_text().starts_with("two\n"), "{}", new.joined_text());
+    let cursor = &structured(&new)["cursor"];
+    assert!(look(json!({"task_id": task})).joined_text().starts_with('['), "there is nothing new");
+    assert!(look(json!({"task_id": task, "since": cursor})).joined_text().starts_with('['));
+    for arguments in [json!({"task_id": task, "since": 0, "filter": "^t"}), json!({"task_id": task, "since": 0, "tail_lines": 1})] {
+        assert!(look(arguments).joined_text().starts_with("two\n["));
+    }
+    assert!(look(json!({"task_id": task, "since": 0})).joined_text().starts_with("one\ntwo\n["));
+}
+
+#[test]
+fn a_command_that_ends_before_it_yields_answers_as_any_other() {
+    let bench = Bench::new();
+    let result = bench.call("bash", json!({"command": "echo quick", "yield_ms": 20_000})).unwrap();
+    assert_eq!((result.joined_text().as_str(), structured(&result).get("task_id")), ("quick\n", None));
+    let never_ready = bench.call("bash", json!({"command": "echo no; exit 2", "ready_when": "yes"})).unwrap();
+    assert!(never_ready.is_error() && never_ready.joined_text().contains("exit code 2"));
+}
+
+#[test]
+fn a_prompt_without_a_line_break_is_ready_and_takes_input() {
+    let bench = Bench::new();
+    let script = "printf 'name? '; read name; echo hello $name; read name || echo closed";
+    let task = start(&bench, json!({"command": script, "ready_when": "name\\? $", "stdin": ""}));
+    bench.call("task_input", json!({"task_id": task, "text": "Ada\n"})).unwrap();
+    let answer = bench.call("task_output", json!({"task_id": task, "wait_ms": 20_000})).unwrap();
+    assert!(answer.joined_text().starts_with("hello Ada\n"), "{}", answer.joined_text());
+    bench.call("task_input", json!({"task_id": task, "close": true})).unwrap();
+    bench.call("task_wait", json!({})).unwrap();
+    assert!(bench.text("task_output", json!({"task_id": task})).starts_with("closed\n"));
+    let late = bench.call("task_input", json!({"task_id": task, "text": "x"})).unwrap_err();
+    assert_eq!(late.kind, ErrorKind::ExecutionFailed);
+    let deaf = start(&bench, json!({"command": "sleep 300", "background": true}));
+    assert_eq!(bench.call("task_input", json!({"task_id": deaf, "text": "x"})).unwrap_err().kind, ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_task_is_stopped_once_and_for_all() {
+    let bench = Bench::new();
+    let task = start(&bench, json!({"command": "sleep 300 & echo $! > child; echo up; wait", "ready_when": "up"}));
+    for _ in 0..2 {
+        let stopped = bench.call("task_stop", json!({"task_id": task})).unwrap();
+        assert_eq!(structured(&stopped)["status"], "cancelled");
+    }
+    gone(&String::from_utf8(bench.get("child")).unwrap());
+    let script = "trap 'echo told' USR1; echo up; while :; do sleep 0.01; done";
+    let task = start(&bench, json!({"command": script, "ready_when": "up"}));
+    let signalled = bench.call("task_stop", json!({"task_id": task, "signal": "USR1"})).unwrap();
+    assert_eq!(structured(&signalled)["status"], "running");
+    let heard = bench.text("task_output", json!({"task_id": task, "wait_ms": 20_000}));
+    assert!(heard.starts_with("told\n"), "{heard}");
+    let killed = bench.call("task_stop", json!({"task_id": task, "force": true})).unwrap();
+    assert_eq!((&structured(&killed)["status"], &structured(&killed)["signal"]), (&json!("cancelled"), &json!(9)));
+}
+
+#[test]
+fn the_time_of_a_task_is_its_own() {
+    let bench = Bench::new();
+    let task = start(&bench, json!({"command": "sleep 300", "background": true, "timeout_ms": 100}));
+    let ended = bench.call("task_wait", json!({"task_ids": [task], "mode": "any"})).unwrap();
+    assert_eq!(structured(&ended)["tasks"][0]["status"], "timed_out");
+    let running = start(&bench, json!({"command": "sleep 300", "background": true}));
+    let waited = bench.call("task_wait", json!({"task_ids": [running], "timeout_ms": 10})).unwrap();
+    assert_eq!(structured(&waited)["timed_out"], true);
+}
+
+#[test]
+fn the_end_of_a_task_is_told_once_with_the_next_result() {
+    let bench = Bench::new();
+    bench.call("bash", json!({"command": "exit 7", "background": true})).unwrap();
+    let next = || bench.call("echo", json!({"message": "x"})).unwrap().joined_text();
+    let (mut told, started) = (next(), Instant::now());
+    while told == "Echo: x" && started.elapsed() < Duration::from_secs(20) {
+        told = next();
+    }
+    assert!(told.contains("`task_1` (exit 7) ended with exit code 7"), "{told}");
+    assert_eq!(next(), "Echo: x");
+    let listed = bench.call("task_list", json!({"status": "failed"})).unwrap();
+    assert_eq!(structured(&listed)["tasks"][0]["exit_code"], 7);
+}
+
+#[test]
+fn tasks_belong_to_their_session_and_detached_ones_to_their_principal() {
+    let bench = Bench::new();
+    let own = start(&bench, json!({"command": "sleep 300", "background": true}));
+    let detached = start(&bench, json!({"command": "sleep 300", "detach": true}));
+    assert_ne!(own, detached);
+    let bench = bench.in_session(Principal::local(), "another");
+    let listed = bench.text("task_list", json!({}));
+    assert!(listed.contains(&detached) && !listed.contains(&format!("`{own}`")), "{listed}");
+    for tool in ["task_output", "task_stop"] {
+        assert_eq!(bench.call(tool, json!({"task_id": own})).unwrap_err().kind, ErrorKind::NotFound, "{tool}");
+    }
+    let bench = bench.in_session(Principal::token("somebody"), "test");
+    assert_eq!(bench.text("task_list", json!({})), "There are no such tasks in this session.");
+    for id in [&own, &detached, "task_99", "task_x", "1"] {
+        assert_eq!(bench.call("task_output", json!({"task_id": id})).unwrap_err().kind, ErrorKind::NotFound, "{id}");
+    }
+}
+
+#[test]
+fn the_end_of_a_session_ends_its_tasks_and_leaves_detached_ones() {
+    let bench = Bench::new();
+    let task = |name: &str, detach: bool| {
+        let command = format!("echo $$ > {name}; echo up; sleep 300");
+        start(&bench, json!({"command": command, "ready_when": "up", "detach": detach}))
+    };
+    let (_, kept) = (task("own", false), task("kept", true));
+    bench.end_session();
+    assert!(bench.text("task_wait", json!({"timeout_ms": 300})).contains(&kept));
+    gone(&String::from_utf8(bench.get("own")).unwrap());
+    assert!(Path::new(&format!("/proc/{}", String::from_utf8(bench.get("kept")).unwrap().trim())).metadata().is_ok());
+    bench.close();
+    gone(&String::from_utf8(bench.get("kept")).unwrap());
+    assert!(bench.call("bash", json!({"command": "true", "background": true})).is_err());
+}
+
+#[test]
+fn a_session_has_so_many_tasks_at_once() {
+    let bench = Bench::new();
+    for _ in 0..16 {
+        start(&bench, json!({"command": "sleep 300", "background": true}));
+    }
+    let failure = bench.call("bash", json!({"command": "sleep 300", "background": true})).unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::BudgetExhausted);
+    bench.call("task_stop", json!({"task_id": "task_1"})).unwrap();
+    assert_eq!(start(&bench, json!({"command": "sleep 300", "background": true})), "task_17");
+}
+
+#[test]
+fn a_task_that_prints_more_than_is_kept_goes_on_and_loses_the_oldest() {
+    let bench = Bench::new();
+    let script = "head -c 5000000 /dev/zero | tr '\\0' '\\n'; echo last; until [ -e go ]; do sleep 0.01; done";
+    let task = start(&bench, json!({"command": script, "ready_when": "last", "yield_ms": 60_000}));
+    let result = bench.call("task_output", json!({"task_id": task, "since": 0, "tail_lines": 2})).unwrap();
+    assert_eq!(structured(&result)["dropped_bytes"], 5_000_005 - (4 << 20));
+    assert!(result.joined_text().contains("last\n"), "{}", result.joined_text());
+}

@@ -1,0 +1,103 @@
+//! The tool `task_wait`.
+
+use crate::builtin::{
+    answer::answer,
+    bash::SLACK,
+    built_in_tool::BuiltInTool,
+    run::Run,
+    schema::output_schema,
+    tasks::{TaskFacts, viewer_of},
+};
+use async_trait::async_trait;
+use futures::future::{join_all, select_all};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::timeout;
+use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+
+/// Waits for tasks.
+pub(super) struct TaskWait;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The tasks; without it all of this session.
+    task_ids: Option<Vec<String>>,
+    /// Wait until all of them have ended, or any one.
+    #[serde(default)]
+    mode: Mode,
+    /// Wait for so many milliseconds at most. The tasks go on.
+    #[serde(default = "a_minute")]
+    #[schemars(range(max = 600_000))]
+    timeout_ms: u64,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mode {
+    #[default]
+    All,
+    Any,
+}
+
+fn a_minute() -> u64 {
+    60_000
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    tasks: Vec<TaskFacts>,
+    /// Whether the time was over first.
+    timed_out: bool,
+}
+
+#[async_trait]
+impl BuiltInTool for TaskWait {
+    const NAME: &str = "task_wait";
+    const TITLE: &str = "Wait for tasks";
+    const DESCRIPTION: &str = "Waits until tasks have ended, all of them or any one, and tells how they ended. When the \
+                               time is over first, the tasks go on.";
+    const CATEGORY: Category = Category::Shell;
+    const TAGS: &[&str] = &["background", "process", "task"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"task_ids": ["task_1"], "timeout_ms": 30000}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+        Some(Duration::from_millis(input.timeout_ms) + SLACK)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let (registry, viewer) = (&run.world().tasks, viewer_of(run.context()));
+        let tasks = match &input.task_ids {
+            Some(ids) => ids.iter().map(|id| registry.find(&viewer, id)).collect::<Result<Vec<_>, _>>()?,
+            None => registry.visible(&viewer),
+        };
+        if tasks.is_empty() {
+            return answer("There are no tasks in this session.", &Output { tasks: Vec::new(), timed_out: false });
+        }
+        let ends = tasks.iter().map(|task| Box::pin(task.command.ended()));
+        let waited = async {
+            match input.mode {
+                Mode::All => drop(join_all(ends).await),
+                Mode::Any => drop(select_all(ends).await),
+            }
+        };
+        let timed_out = timeout(Duration::from_millis(input.timeout_ms), waited).await.is_err();
+        let mut lines = Vec::new();
+        for task in &tasks {
+            task.seen_by(&viewer);
+            lines.push(task.told());
+        }
+        if timed_out {
+            lines.push(format!("[the {} ms are over; the tasks go on]", input.timeout_ms));
+        }
+        answer(lines.join("\n"), &Output { tasks: tasks.iter().map(|task| task.facts()).collect(), timed_out })
+    }
+}

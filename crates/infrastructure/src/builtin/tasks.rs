@@ -1,0 +1,375 @@
+//! Commands that run in the background, and whose they are.
+
+use crate::builtin::{
+    answer::rfc3339,
+    command::{Cause, Command, End, Once},
+    seen_files::Viewer,
+};
+use futures::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    str::FromStr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{sync::Semaphore, time::timeout};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::{clock::Timestamp, tool_provider::CallContext},
+    tool_failure::ToolFailure,
+};
+
+/// Tasks of one session that run at once (`sandbox.md` 4.7).
+const RUNNING_OF_A_SESSION: usize = 16;
+/// Tasks that run at once in all.
+const RUNNING_IN_ALL: usize = 256;
+/// Tasks of one session that are known, the ended ones with their output. The oldest of these are forgotten first.
+const KNOWN_OF_A_SESSION: usize = 64;
+/// At shutdown tasks have so long to end by themselves.
+const LAST_GRACE: Duration = Duration::from_millis(250);
+/// And to be gone once they were killed.
+const LAST_KILLS: Duration = Duration::from_millis(400);
+/// So much of a command is shown in lists.
+const SHOWN_COMMAND: usize = 120;
+
+/// All tasks of this process.
+#[derive(Debug)]
+pub struct Tasks {
+    known: Mutex<Known>,
+    /// Large outputs are rendered one after the other: each is in memory for a moment.
+    pub(super) rendering: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The number of the last task. It never goes back.
+    last: u64,
+    tasks: BTreeMap<u64, Arc<Task>>,
+    is_closed: bool,
+}
+
+/// The name of a task: `task_3`. It is never given twice by one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TaskId(u64);
+
+/// One command in the background.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) id: TaskId,
+    owner: Viewer,
+    /// Whether it outlives its session.
+    pub(super) is_detached: bool,
+    pub(super) text: String,
+    pub(super) description: Option<String>,
+    started_at: Timestamp,
+    pub(super) command: Arc<Command>,
+    /// Where the last look at its output ended.
+    pub(super) cursor: AtomicU64,
+    /// Its session has heard of its end.
+    told: Once,
+}
+
+/// What is to become a task.
+#[derive(Debug)]
+pub(super) struct NewTask {
+    pub(super) owner: Viewer,
+    pub(super) is_detached: bool,
+    pub(super) text: String,
+    pub(super) description: Option<String>,
+    pub(super) started_at: Timestamp,
+    pub(super) command: Arc<Command>,
+}
+
+/// How a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    Running,
+    Succeeded,
+    // Ended with another code than 0, by a signal, or because it printed too much.
+    Failed,
+    // Stopped by somebody.
+    Cancelled,
+    TimedOut,
+}
+
+/// A task as lists show it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TaskFacts {
+    /// Its name for the other tools for tasks.
+    pub(super) task_id: String,
+    /// Always `shell`.
+    kind: &'static str,
+    pub(super) pid: u32,
+    pub(super) status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exit_code: Option<i32>,
+    /// The number of the signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) signal: Option<i32>,
+    started_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// Whether it outlives its session.
+    detached: bool,
+    /// Bytes that it has printed.
+    output_bytes: u64,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { known: Mutex::default(), rendering: Semaphore::new(1) }
+    }
+}
+
+/// The session that a call belongs to.
+pub(super) fn viewer_of(context: &CallContext<'_>) -> Viewer {
+    Viewer { principal: context.principal.clone(), session: context.session.to_owned() }
+}
+
+impl Tasks {
+    /// Whether the session may have one more running.
+    ///
+    /// # Errors
+    /// `budget_exhausted` when it has as many as it may.
+    pub(super) fn check_room(&self, owner: &Viewer) -> Result<(), ToolFailure> {
+        let known = self.lock();
+        let running: Vec<_> = known.tasks.values().filter(|task| task.command.end().is_none()).collect();
+        let own = running.iter().filter(|task| task.owner == *owner).count();
+        if own < RUNNING_OF_A_SESSION && running.len() < RUNNING_IN_ALL && !known.is_closed {
+            return Ok(());
+        }
+        let message = format!("{own} tasks of this session run already, {} in all", running.len());
+        Err(ToolFailure::new(ErrorKind::BudgetExhausted, message)
+            .next(format!("At most {RUNNING_OF_A_SESSION} run at once in a session: end one with `task_stop`.")))
+    }
+
+    /// Keeps a task.
+    ///
+    /// # Errors
+    /// As [`check_room`](Self::check_room); the command ends then.
+    pub(super) fn add(&self, new: NewTask) -> Result<Arc<Task>, ToolFailure> {
+        self.check_room(&new.owner)?;
+        let mut known = self.lock();
+        if known.is_closed {
+            return Err(ToolFailure::new(ErrorKind::Cancelled, "Toolstead is shutting down"));
+        }
+        known.last += 1;
+        let NewTask { owner, is_detached, text, description, started_at, command } = new;
+        let task = Arc::new(Task {
+            id: TaskId(known.last),
+            owner,
+            is_detached,
+            text,
+            description,
+            started_at,
+            command,
+            cursor: AtomicU64::new(0),
+            told: Once::default(),
+        });
+        known.tasks.insert(task.id.0, task.clone());
+        known.forget_oldest(&task.owner);
+        Ok(task)
+    }
+
+    /// The tasks that a session may see: its own, and detached ones of its principal. Oldest first.
+    pub(super) fn visible(&self, viewer: &Viewer) -> Vec<Arc<Task>> {
+        self.lock().tasks.values().filter(|task| task.is_visible(viewer)).cloned().collect()
+    }
+
+    /// The task of that name.
+    ///
+    /// # Errors
+    /// `not_found`, also for a task of somebody else.
+    pub(super) fn find(&self, viewer: &Viewer, id: &str) -> Result<Arc<Task>, ToolFailure> {
+        let number = TaskId::from_str(id).ok();
+        let found = number.and_then(|id| self.lock().tasks.get(&id.0).cloned());
+        found.filter(|task| task.is_visible(viewer)).ok_or_else(|| {
+            let shown: String = id.chars().take(40).collect();
+            let names: Vec<String> = self.visible(viewer).iter().map(|task| task.id.to_string()).collect();
+            let next = match names.is_empty() {
+                true => "This session has no tasks.".to_owned(),
+                false => format!("There are: {}.", names.join(", ")),
+            };
+            ToolFailure::new(ErrorKind::NotFound, format!("there is no task `{shown}`")).next(next)
+        })
+    }
+
+    /// Whether a session has tasks whose end it has not heard of.
+    pub(super) fn has_news(&self, viewer: &Viewer) -> bool {
+        self.lock().tasks.values().any(|task| task.is_news(viewer))
+    }
+
+    /// One line for each task of the session that has ended since it was last told.
+    pub(super) fn take_news(&self, viewer: &Viewer) -> Vec<String> {
+        let ended: Vec<Arc<Task>> = self.lock().tasks.values().filter(|task| task.is_news(viewer)).cloned().collect();
+        ended.into_iter().filter(|task| task.told.first()).map(|task| task.news()).collect()
+    }
+
+    /// Ends the tasks that belong to a session alone, and forgets them. They have their grace.
+    pub(super) fn end_session(&self, viewer: &Viewer) {
+        self.lock().tasks.retain(|_, task| {
+            let goes = task.owner == *viewer && !task.is_detached;
+            if goes {
+                task.command.stop();
+            }
+            !goes
+        });
+    }
+
+    /// Ends all tasks, and takes no new ones. Returns when they are gone, within a second.
+    pub(super) async fn close(&self) {
+        let tasks: Vec<Arc<Task>> = {
+            let mut known = self.lock();
+            known.is_closed = true;
+            std::mem::take(&mut known.tasks).into_values().collect()
+        };
+        let all_ended = || join_all(tasks.iter().map(|task| task.command.ended()));
+        tasks.iter().for_each(|task| task.command.stop());
+        if timeout(LAST_GRACE, all_ended()).await.is_err() {
+            tasks.iter().for_each(|task| task.command.kill());
+            let _ = timeout(LAST_KILLS, all_ended()).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Nothing panics while it is held.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn forget_oldest(&mut self, owner: &Viewer) {
+        let own = self.tasks.values().filter(|task| task.owner == *owner);
+        let surplus = own.count().saturating_sub(KNOWN_OF_A_SESSION);
+        let ended = self.tasks.values().filter(|task| task.owner == *owner && task.command.end().is_some());
+        let goes: Vec<u64> = ended.take(surplus).map(|task| task.id.0).collect();
+        for id in goes {
+            self.tasks.remove(&id);
+        }
+    }
+}
+
+impl Task {
+    fn is_visible(&self, viewer: &Viewer) -> bool {
+        self.owner == *viewer || (self.is_detached && self.owner.principal == viewer.principal)
+    }
+
+    fn is_news(&self, viewer: &Viewer) -> bool {
+        self.owner == *viewer && !self.told.is_done() && self.command.end().is_some()
+    }
+
+    /// Whoever asked has heard how the task is: its end is no news any more.
+    pub(super) fn seen_by(&self, viewer: &Viewer) {
+        if self.is_news(viewer) {
+            self.told.first();
+        }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.command.end().map_or(Status::Running, |end| Status::of(&end))
+    }
+
+    /// "`task_1` (npm run dev) ended with exit code 1 after 2.5 s".
+    pub(super) fn told(&self) -> String {
+        let name = format!("`{}` ({})", self.id, self.shown());
+        match self.command.end() {
+            None => format!("{name} runs, since {:.1} s", self.command.started.elapsed().as_secs_f64()),
+            Some(end) => format!("{name} {}", end.told()),
+        }
+    }
+
+    fn news(&self) -> String {
+        format!("[{}: task_output {{\"task_id\": \"{}\"}} shows its output]", self.told(), self.id)
+    }
+
+    fn shown(&self) -> String {
+        let line = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match line.char_indices().nth(SHOWN_COMMAND) {
+            Some((at, _)) => format!("{}…", &line[..at]),
+            None => line,
+        }
+    }
+
+    pub(super) fn facts(&self) -> TaskFacts {
+        let end = self.command.end();
+        let ended_at = end.as_ref().map(|end| {
+            let micros = i64::try_from(end.after.as_micros()).unwrap_or(i64::MAX);
+            rfc3339(Timestamp(self.started_at.0.saturating_add(micros)))
+        });
+        TaskFacts {
+            task_id: self.id.to_string(),
+            kind: "shell",
+            pid: self.command.process,
+            status: self.status(),
+            exit_code: end.as_ref().and_then(|end| end.code),
+            signal: end.as_ref().and_then(|end| end.signal),
+            started_at: rfc3339(self.started_at),
+            ended_at,
+            command: self.shown(),
+            description: self.description.clone(),
+            detached: self.is_detached,
+            output_bytes: self.command.capture.total(),
+        }
+    }
+}
+
+impl Status {
+    pub(super) fn of(end: &End) -> Self {
+        match (end.cause, end.code) {
+            (Cause::Itself, Some(0)) => Self::Succeeded,
+            (Cause::Itself | Cause::TooMuchOutput, _) => Self::Failed,
+            (Cause::Stopped, _) => Self::Cancelled,
+            (Cause::TimedOut, _) => Self::TimedOut,
+        }
+    }
+}
+
+impl End {
+    /// "ended with exit code 1 after 2.5 s".
+    pub(super) fn told(&self) -> String {
+        let after = self.after.as_secs_f64();
+        let how = match (self.code, self.signal) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "no exit code".into(),
+        };
+        match self.cause {
+            Cause::Itself => format!("ended with {how} after {after:.1} s"),
+            Cause::TimedOut => format!("ran out of time after {after:.1} s and was ended ({how})"),
+            Cause::Stopped => format!("was stopped after {after:.1} s ({how})"),
+            Cause::TooMuchOutput => format!("was ended after {after:.1} s because it printed too much"),
+        }
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task_{}", self.0)
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text.strip_prefix("task_").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        digits.and_then(|digits| digits.parse().ok()).map(Self).ok_or(())
+    }
+}
+
+impl Task {
+    /// Where the last look ended, and the look ends there now.
+    pub(super) fn moves_cursor(&self, to: u64) {
+        self.cursor.fetch_max(to, Ordering::Relaxed);
+    }
+}
