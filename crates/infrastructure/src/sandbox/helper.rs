@@ -13,6 +13,7 @@
 use crate::sandbox::{
     child_environment,
     launcher::{Exit, Input, LaunchSpec, Launcher},
+    zygote,
 };
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,7 @@ pub type Work = fn(order: &str, input: &mut dyn Read) -> Vec<u8>;
 /// process can start helpers.
 pub fn enter(works: &[(&str, Work)]) {
     HAS_DOOR.store(true, Ordering::Relaxed);
+    zygote::enter();
     let Some(name) = env::var_os(MARKER) else { return };
     let work = works.iter().find(|(known, _)| name == *known).map(|(_, work)| *work);
     process::exit(match work {
