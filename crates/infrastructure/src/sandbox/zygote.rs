@@ -11,6 +11,7 @@
 //! runtime starts its own program a second time, before that has any thread, and asks it for runs.
 
 mod filter;
+mod git_config;
 mod identity;
 mod init;
 mod mount;

@@ -13,7 +13,6 @@ use super::{
 use landlock::ABI;
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    fs::OFlags,
     io::Errno,
     net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with},
     pipe::{PipeFlags, pipe_with},
@@ -69,8 +68,10 @@ pub(super) fn run(mut birth: Birth<'_>) -> i32 {
         Err(failure) => return told(&birth.socket, &Report::Failed(failure)),
     };
     let Birth { socket, streams, .. } = birth;
-    // Whoever reads the output must see its end.
+    // Whoever reads the output must see its end, and the zygote's socket is not this process's.
     drop(streams);
+    // SAFETY: the call touches no memory, and nobody here uses the three.
+    unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
     let descriptors: Vec<_> = running.listener.iter().map(AsFd::as_fd).collect();
     if report(&socket, &Report::Started, &descriptors).is_err() {
         return 1;
@@ -264,6 +265,3 @@ fn end_all() {
         }
     }
 }
-
-/// How roots are opened that outlive the old root.
-pub(super) const ROOT_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);

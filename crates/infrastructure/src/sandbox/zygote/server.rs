@@ -142,7 +142,16 @@ impl Zygote {
             network,
             scratch: session.map(|session| session.scratch.as_path()),
         };
-        let (pid, process) = clone(makes_network, birth).step(|| "make the namespaces of a run".into())?;
+        if makes_session_network {
+            // What is not dumpable does not show its namespaces, not even to its parent. The init closes itself off
+            // again before the payload is there.
+            let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+        }
+        let cloned = clone(makes_network, birth).step(|| "make the namespaces of a run".into());
+        if makes_session_network {
+            let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        }
+        let (pid, process) = cloned?;
         if makes_session_network
             && let Some(session) = self.sessions.iter_mut().find(|one| Some(&one.key) == key.as_ref())
         {
