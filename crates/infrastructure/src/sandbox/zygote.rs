@@ -164,6 +164,7 @@ fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
 mod test_door {
     extern "C" fn before_main() {
         super::enter();
+        crate::sandbox::self_test::enter();
     }
 
     #[used]

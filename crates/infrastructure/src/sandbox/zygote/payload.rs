@@ -58,7 +58,7 @@ fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
         limit(resource, most).step(|| "set the limits of memory, processes and files".into())?;
     }
     if let Some(abi) = tools.landlock {
-        landlock(request, abi)?;
+        landlock(request, abi, tools.own_program)?;
     }
     // Marked, not closed: the pipe that tells of a failed exec is among them.
     // SAFETY: the call touches no memory.
@@ -85,7 +85,7 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
-fn landlock(request: &Request, abi: ABI) -> Result<(), Failure> {
+fn landlock(request: &Request, abi: ABI, own_program: &OwnedFd) -> Result<(), Failure> {
     let step = || "restrict this process with Landlock".to_owned();
     let other = |error: landlock::RulesetError| io::Error::other(error);
     let ruleset = || -> Result<_, landlock::RulesetError> {
@@ -109,6 +109,10 @@ fn landlock(request: &Request, abi: ABI) -> Result<(), Failure> {
             access &= AccessFs::from_file(abi);
         }
         rules = rules.add_rule(PathBeneath::new(place, access)).map_err(other).step(step)?;
+    }
+    if matches!(request.program, Program::Own) {
+        let access = AccessFs::Execute | AccessFs::ReadFile;
+        rules = rules.add_rule(PathBeneath::new(own_program, access)).map_err(other).step(step)?;
     }
     let status = rules.restrict_self().map_err(other).step(step)?;
     if status.ruleset == RulesetStatus::FullyEnforced {

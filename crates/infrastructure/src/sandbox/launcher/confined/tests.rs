@@ -4,7 +4,7 @@ use crate::sandbox::child_environment;
 use std::{
     fs,
     os::unix::{fs::MetadataExt, process::CommandExt},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     sync::Arc,
 };
@@ -342,5 +342,126 @@ while True: s.accept()[0].sendall(b'hello')
         assert_eq!(world.run(spec(Some("a"), "cat /tmp/note")).await.stdout, "kept\n");
         world.launcher.release_session("a".into());
         assert_eq!(world.run(spec(Some("a"), "cat /tmp/note 2>/dev/null || echo fresh")).await.stdout, "fresh\n");
+    });
+}
+
+#[test]
+fn a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program() {
+    as_both("a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program", async || {
+        let world = World::new();
+        let mut spec =
+            world.spec("stty size; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all; read line; echo got $line; exit 4");
+        spec.input = Input::Terminal { rows: 30, columns: 100 };
+        let mut child = world.launcher.launch(spec).await.unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stdin, b"hello\n").await.unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut screen = Vec::new();
+        // The end of a terminal is an error.
+        let _ = timeout(Duration::from_secs(10), stdout.read_to_end(&mut screen)).await.unwrap();
+        let screen = String::from_utf8(screen).unwrap();
+        assert!(screen.contains("30 100") && screen.contains("all") && screen.contains("got hello"), "{screen}");
+        assert_eq!(child.exited().await, Exit::Code(4));
+    });
+}
+
+#[test]
+fn what_is_hidden_is_there_and_cannot_be_read() {
+    as_both("what_is_hidden_is_there_and_cannot_be_read", async || {
+        let world = World::new();
+        fs::write(world.work().join(".env"), "KEY=secret").unwrap();
+        fs::create_dir(world.work().join("keys")).unwrap();
+        fs::write(world.work().join("keys/a"), "secret").unwrap();
+        let mut spec = world.spec(
+            "ls -d .env keys; cat .env keys/a; ls keys; chmod 777 keys .env; cat .env; mv .env x; rm -rf keys; true",
+        );
+        spec.policy.hidden = vec![world.work().join(".env"), world.work().join("keys"), world.work().join("missing")];
+        let done = world.run(spec).await;
+        assert_eq!(done.stdout, ".env\nkeys\n", "{}", done.stderr);
+        assert_eq!(fs::read_to_string(world.work().join("keys/a")).unwrap(), "secret");
+        assert_eq!(fs::read_to_string(world.work().join(".env")).unwrap(), "KEY=secret");
+    });
+}
+
+#[test]
+fn the_limits_of_processes_files_and_memory_hold() {
+    as_both("the_limits_of_processes_files_and_memory_hold", async || {
+        let world = World::new();
+        let mut spec = world.spec(
+            "head -c 2000000 /dev/zero > big; stat -c %s big; \
+             for i in $(seq 60); do sleep 5 & done 2>&1 | grep -c -m1 'Resource temporarily unavailable'; \
+             /usr/bin/python3 -c 'b = bytearray(300 << 20)' 2>&1 | grep -c MemoryError; ulimit -c",
+        );
+        spec.policy.limits.file_bytes = 1_000_000;
+        spec.policy.limits.processes = 40;
+        spec.policy.limits.memory_bytes = 200 << 20;
+        let done = world.run(spec).await;
+        assert_eq!(done.stdout, "1000000\n1\n1\n0\n", "{}", done.stderr);
+    });
+}
+
+#[test]
+fn a_limited_network_has_one_way_out() {
+    as_both("a_limited_network_has_one_way_out", async || {
+        let world = World::new();
+        let mut spec = world.spec(
+            "echo $HTTP_PROXY $no_proxy; p=${http_proxy##*:}; exec 3<>/dev/tcp/127.0.0.1/$p; echo hi >&3; head -1 <&3",
+        );
+        spec.policy.network = NetworkPolicy::Hosts(vec!["example.com".into()]);
+        let mut child = world.launcher.launch(spec).await.unwrap();
+        let proxy = child.proxy.take().unwrap();
+        proxy.set_nonblocking(true).unwrap();
+        let proxy = tokio::net::TcpListener::from_std(proxy).unwrap();
+        let serving = async {
+            let (mut stream, _) = proxy.accept().await.unwrap();
+            let mut word = [0; 3];
+            stream.read_exact(&mut word).await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut stream, b"from outside\n").await.unwrap();
+            word
+        };
+        let (word, done) = tokio::join!(serving, ended(child));
+        assert_eq!(&word, b"hi\n");
+        assert!(
+            done.stdout.starts_with("http://127.0.0.1:") && done.stdout.ends_with("from outside\n"),
+            "{}",
+            done.stdout
+        );
+    });
+}
+
+#[tokio::test]
+async fn a_root_that_is_not_there_is_named() {
+    let world = World::new();
+    let mut spec = world.spec("true");
+    spec.policy.write_roots.push("/no/such/folder".into());
+    let error = world.launcher.launch(spec).await.unwrap_err().to_string();
+    assert!(error.contains("show `/no/such/folder`"), "{error}");
+}
+
+/// In a process of its own, because all launchers of a process share one zygote.
+#[test]
+fn without_a_zygote_nothing_runs_confined() {
+    const ALONE: &str = "TOOLSTEAD_TEST_ZYGOTE_DIES";
+    if std::env::var_os(ALONE).is_none() {
+        let path = format!("{}::without_a_zygote_nothing_runs_confined", module_path!().split_once("::").unwrap().1);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", &path, "--nocapture"]).env(ALONE, "1").output().unwrap();
+        return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let world = World::new();
+        let mut child = world.launcher.launch(world.spec("sleep 999")).await.unwrap();
+        let own = format!("PPid:\t{}\n", std::process::id());
+        let mine = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).filter(|process| {
+            fs::read_to_string(process.join("status")).is_ok_and(|status| status.contains(&own))
+                && fs::read_to_string(process.join("cmdline")).is_ok_and(|line| line.starts_with("toolstead-zygote"))
+        });
+        let zygotes: Vec<i32> = mine.filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect();
+        assert_eq!(zygotes.len(), 1);
+        rustix::process::kill_process(rustix::process::Pid::from_raw(zygotes[0]).unwrap(), Signal::KILL).unwrap();
+        assert_eq!(timeout(Duration::from_secs(5), child.exited()).await.unwrap(), Exit::Signal(9));
+        let error = world.launcher.launch(world.spec("true")).await.unwrap_err().to_string();
+        assert!(error.contains("is gone; restart Toolstead"), "{error}");
     });
 }
