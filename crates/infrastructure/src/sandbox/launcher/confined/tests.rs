@@ -465,3 +465,19 @@ fn without_a_zygote_nothing_runs_confined() {
         assert!(error.contains("is gone; restart Toolstead"), "{error}");
     });
 }
+
+/// As an ordinary user the toolchains would have to stand outside of the superuser's home.
+#[tokio::test]
+async fn toolchains_on_the_path_work_in_a_private_home() {
+    let world = World::new();
+    fs::create_dir(world.work().join("src")).unwrap();
+    fs::write(world.work().join("src/main.rs"), "fn main() { println!(\"built\"); }").unwrap();
+    fs::write(world.work().join("Cargo.toml"), "[package]\nname = \"a\"\nedition = \"2021\"\n[workspace]\n").unwrap();
+    let mut spec =
+        world.spec("cargo run -q && ls $HOME/.cargo && touch $HOME/own && git config --global user.name x && whoami");
+    spec.policy.environment = child_environment::base(|name| std::env::var(name).ok());
+    let done = world.run(spec).await;
+    assert_eq!(done.exit, Exit::Code(0), "{}", done.stderr);
+    assert!(done.stdout.starts_with("built\n") && done.stdout.contains("bin\n"), "{}", done.stdout);
+    assert!(!done.stdout.contains("credentials"), "{}", done.stdout);
+}
