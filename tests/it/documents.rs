@@ -40,11 +40,17 @@ fn text_of(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// The processes that this one started, each with its folder in `/proc`.
-fn children_of(parent: u32) -> Vec<PathBuf> {
+/// The processes that came of this one, each with its folder in `/proc`, without those that only hold the sandbox: its
+/// zygote and the inits of its runs.
+fn children_of(ancestor: u32) -> Vec<PathBuf> {
+    let parent = |folder: &Path| {
+        let status = fs::read_to_string(folder.join("status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse::<u32>().ok())
+    };
     let is_child = |folder: &PathBuf| {
-        let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
-        status.lines().any(|line| line.split_whitespace().eq(["PPid:", &parent.to_string()]))
+        let up = std::iter::successors(parent(folder), |process| parent(&Path::new("/proc").join(process.to_string())));
+        let name = fs::read_to_string(folder.join("cmdline")).unwrap_or_default();
+        up.take(4).any(|process| process == ancestor) && !name.starts_with("toolstead-zygote")
     };
     fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()).filter(is_child).collect()
 }

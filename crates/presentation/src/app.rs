@@ -20,6 +20,7 @@ use toolstead_domain::{
         rule_store::RuleStore,
         tool_repository::{StoreError, ToolRepository},
     },
+    principal::Principal,
     tool_execution::CancelReason,
 };
 

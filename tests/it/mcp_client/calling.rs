@@ -28,7 +28,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::{
     mcp::client::{
         McpServer, McpServerStatus,
-        config::{HttpServer, McpServerConfig, McpTransport, RetryPolicy, StdioServer},
+        config::{HttpServer, McpServerConfig, McpTransport, RetryPolicy, ServerProfile, StdioServer},
         connection::McpServerDeps,
         http_connector::HttpConnector,
     },
@@ -73,6 +73,8 @@ pub(super) fn deps() -> McpServerDeps {
 /// A configuration that tries again quickly.
 pub(super) fn config(name: &str, transport: McpTransport) -> McpServerConfig {
     let mut config = McpServerConfig::new(ServerName::parse(name).unwrap(), transport);
+    // This test program cannot start itself as the sandbox's process; real_servers.rs goes through the binary.
+    config.confinement.profile = ServerProfile::Open;
     config.retry = RetryPolicy { first: Duration::from_millis(50), longest: Duration::from_secs(60) };
     config
 }

@@ -13,6 +13,7 @@
 use crate::sandbox::{
     child_environment,
     launcher::{Exit, Input, LaunchSpec, Launcher},
+    self_test, zygote,
 };
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,8 @@ pub type Work = fn(order: &str, input: &mut dyn Read) -> Vec<u8>;
 /// process can start helpers.
 pub fn enter(works: &[(&str, Work)]) {
     HAS_DOOR.store(true, Ordering::Relaxed);
+    zygote::enter();
+    self_test::enter();
     let Some(name) = env::var_os(MARKER) else { return };
     let work = works.iter().find(|(known, _)| name == *known).map(|(_, work)| *work);
     process::exit(match work {
@@ -91,8 +94,8 @@ fn serve(work: Work) -> io::Result<i32> {
     Ok(0)
 }
 
-/// What the child does to itself before it sees a byte of the document. Privileges, session and descriptors were dealt
-/// with by the launcher.
+/// What the child does to itself before it sees a byte of the document. The launcher has closed it in: no files, no
+/// network, no privileges.
 fn confine(bounds: HelperBounds) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     rustix::thread::set_no_new_privs(true)?;
@@ -109,8 +112,6 @@ fn confine(bounds: HelperBounds) -> io::Result<()> {
     ] {
         setrlimit(resource, Rlimit { current: Some(soft), maximum: Some(hard) })?;
     }
-    // The parsers need no file, no network and no further program. Code that a document brings in could raise the limits
-    // again where this runs as root; to keep that out is left to the sandbox of child processes, which is entered here.
     Ok(())
 }
 
@@ -280,7 +281,7 @@ fn spec(name: &str) -> LaunchSpec {
         working_dir: "/".into(),
         input: Input::Pipe,
         policy: SandboxPolicy {
-            confinement: Confinement::Open,
+            confinement: Confinement::Sealed,
             session: None,
             hidden: Vec::new(),
             write_roots: Vec::new(),

@@ -1,6 +1,13 @@
 //! The one place that starts child processes.
 #![expect(unsafe_code, reason = "what a child does between fork and exec can be said in no other way")]
 
+mod confined;
+
+use crate::sandbox::{
+    preparing,
+    zygote::{Zygote, ZygoteError},
+};
+use confined::Run;
 use rustix::{
     io::Errno,
     pipe::{PipeFlags, pipe_with},
@@ -13,13 +20,14 @@ use rustix::{
 use std::{
     collections::BTreeMap,
     fmt, io,
+    net::TcpListener,
     os::{
         fd::{AsFd, OwnedFd},
         unix::{fs::PermissionsExt, process::CommandExt},
     },
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::mpsc,
+    sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
@@ -29,7 +37,7 @@ use tokio::{
     sync::oneshot,
     time::timeout,
 };
-use toolstead_domain::sandbox_policy::SandboxPolicy;
+use toolstead_domain::sandbox_policy::{Confinement, SandboxPolicy};
 
 /// How long a child may take to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
@@ -68,11 +76,20 @@ pub enum Input {
     Pipe,
     /// At its end from the beginning, so that nothing waits for somebody to type.
     Nothing,
+    /// A terminal of this size, which is its output, too: [`Child::stdin`] types, [`Child::stdout`] reads the screen,
+    /// and [`Child::stderr`] is at its end. Reading ends with the error `EIO` when nobody holds the terminal any more.
+    /// For confined children alone.
+    Terminal {
+        /// Lines.
+        rows: u16,
+        /// Characters of a line.
+        columns: u16,
+    },
 }
 
 /// A running child: the leader of a session and process group of its own.
 ///
-/// Dropping it kills the whole group.
+/// Dropping it kills the whole group; of a confined child it kills everything that came of it.
 #[derive(Debug)]
 pub struct Child {
     /// Its standard input; taken by whoever writes there.
@@ -81,6 +98,9 @@ pub struct Child {
     pub stdout: Option<pipe::Receiver>,
     /// Its standard error; taken by whoever reads it.
     pub stderr: Option<pipe::Receiver>,
+    /// Where the network is limited to hosts: a listener in the child's own network, which `HTTP_PROXY` of the child
+    /// leads to. Whoever accepts there is its only way out; taken by the proxy.
+    pub proxy: Option<TcpListener>,
     process: Process,
 }
 
@@ -135,6 +155,9 @@ pub enum LaunchError {
         #[source]
         source: io::Error,
     },
+    /// A step of the confinement failed. It is never tried again with less.
+    #[error("the program was not started, because it could not be confined: {0}")]
+    Confine(String),
     /// The launching thread is gone.
     #[error("no child can be started any more")]
     Stopped,
@@ -148,18 +171,34 @@ enum Order {
     },
     /// A child that has been killed and not been waited for.
     Reap(OwnedFd),
+    /// A confined run that has been told to end; it is killed if it does not.
+    End(OwnedFd),
+    /// What the runs of a session share is not needed any more.
+    Release(Arc<str>),
 }
 
 struct Started {
-    process: Process,
+    process: Begun,
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
 }
 
+enum Begun {
+    Open(Group),
+    /// The socket on which is told how it goes on.
+    Confined(OwnedFd, Launcher),
+}
+
+#[derive(Debug)]
+enum Process {
+    Open(Group),
+    Confined(Run),
+}
+
 /// A child that has not been waited for, so that neither its id nor its group's can have been given to anybody else.
 #[derive(Debug)]
-struct Process {
+struct Group {
     id: Pid,
     handle: Option<OwnedFd>,
     launcher: Launcher,
@@ -192,24 +231,54 @@ impl Launcher {
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
         let Started { process, stdin, stdout, stderr } = started.await.map_err(|_| LaunchError::Stopped)??;
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
+        let (process, proxy) = match process {
+            Begun::Open(group) => (Process::Open(group), None),
+            Begun::Confined(reports, launcher) => {
+                let (run, proxy) = Run::begin(reports, launcher).await?;
+                (Process::Confined(run), proxy)
+            }
+        };
         Ok(Child {
-            stdin: stdin.map(pipe::Sender::from_owned_fd).transpose().map_err(failed)?,
-            stdout: Some(pipe::Receiver::from_owned_fd(stdout).map_err(failed)?),
-            stderr: Some(pipe::Receiver::from_owned_fd(stderr).map_err(failed)?),
+            // A terminal is no pipe, and is read and written as one.
+            stdin: stdin.map(|end| pipe::Sender::from_file_unchecked(end.into())).transpose().map_err(failed)?,
+            stdout: Some(pipe::Receiver::from_file_unchecked(stdout.into()).map_err(failed)?),
+            stderr: Some(pipe::Receiver::from_file_unchecked(stderr.into()).map_err(failed)?),
+            proxy,
             process,
         })
+    }
+
+    /// Lets go of the network and the `/tmp` that runs of a session share. Runs that are there keep them.
+    pub fn release_session(&self, session: Arc<str>) {
+        // Without the thread nothing is held either.
+        let _ = self.orders.send(Order::Release(session));
     }
 }
 
 impl Child {
     /// The process id.
     pub fn id(&self) -> u32 {
-        self.process.id.as_raw_nonzero().get().unsigned_abs()
+        match &self.process {
+            Process::Open(group) => group.id.as_raw_nonzero().get().unsigned_abs(),
+            Process::Confined(run) => run.id,
+        }
     }
 
-    /// Returns when the child has ended. Its group may live on until this value is dropped.
+    /// Returns when the child has ended. The group of a child that is not confined may live on until this value is
+    /// dropped; of a confined one nothing is left.
     pub async fn exited(&mut self) -> Exit {
-        self.process.exited().await
+        match &mut self.process {
+            Process::Open(group) => group.exited().await,
+            Process::Confined(run) => run.exited().await,
+        }
+    }
+
+    /// What the child did to protected names and what was undone, one line each; known once it has ended by itself.
+    pub fn undone(&self) -> &[String] {
+        match &self.process {
+            Process::Open(_) => &[],
+            Process::Confined(run) => &run.undone,
+        }
     }
 
     /// Sends a signal to the child and its group. Does nothing once they are gone.
@@ -233,17 +302,23 @@ impl Child {
         if timeout(gently, self.exited()).await.is_ok() {
             return;
         }
-        self.process.signal(Signal::TERM);
+        match &self.process {
+            Process::Open(group) => group.signal(Signal::TERM),
+            Process::Confined(run) => run.signal(Signal::TERM),
+        }
         if timeout(grace.saturating_sub(gently), self.exited()).await.is_ok() {
             return;
         }
-        self.process.signal(Signal::KILL);
+        match &self.process {
+            Process::Open(group) => group.signal(Signal::KILL),
+            Process::Confined(run) => run.end(),
+        }
         // Only a process that hangs in the kernel takes longer; the launching thread waits for that one.
         let _ = timeout(Duration::from_secs(1), self.exited()).await;
     }
 }
 
-impl Process {
+impl Group {
     async fn exited(&self) -> Exit {
         loop {
             let Some(handle) = &self.handle else { return Exit::Code(0) };
@@ -275,7 +350,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         match self.handle.take() {
@@ -293,6 +368,8 @@ impl fmt::Debug for Order {
         f.write_str(match self {
             Self::Launch { .. } => "Launch",
             Self::Reap(_) => "Reap",
+            Self::End(_) => "End",
+            Self::Release(_) => "Release",
         })
     }
 }
@@ -309,22 +386,32 @@ impl fmt::Display for Exit {
 /// The launching thread.
 fn serve(queue: &mpsc::Receiver<Order>) {
     let mut killed: Vec<OwnedFd> = Vec::new();
+    let mut ending: Vec<confined::Ending> = Vec::new();
+    // Kept once it is there: it lives as long as somebody can order something.
+    let mut zygote: Option<Arc<Zygote>> = None;
     loop {
-        let order = if killed.is_empty() {
+        let order = if killed.is_empty() && ending.is_empty() {
             queue.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
         } else {
             queue.recv_timeout(REAPING_INTERVAL)
         };
         match order {
             // Whoever has stopped waiting drops the child, which ends it.
-            Ok(Order::Launch { spec, launcher, reply }) => drop(reply.send(start(&spec, launcher))),
+            Ok(Order::Launch { spec, launcher, reply }) => drop(reply.send(start(&spec, launcher, &mut zygote))),
             Ok(Order::Reap(handle)) => killed.push(handle),
+            Ok(Order::End(handle)) => ending.push(confined::Ending::of(handle)),
+            Ok(Order::Release(session)) => {
+                if let Some(zygote) = &zygote {
+                    zygote.release(&session);
+                }
+            }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             // Nobody can order anything any more; what was killed last is still waited for.
-            Err(mpsc::RecvTimeoutError::Disconnected) if killed.is_empty() => return,
+            Err(mpsc::RecvTimeoutError::Disconnected) if killed.is_empty() && ending.is_empty() => return,
             Err(mpsc::RecvTimeoutError::Disconnected) => thread::sleep(REAPING_INTERVAL),
         }
         killed.retain(|handle| !is_reaped(handle));
+        ending.retain(|run| !run.is_over());
     }
 }
 
@@ -334,24 +421,82 @@ fn is_reaped(handle: &OwnedFd) -> bool {
     !matches!(ended, Ok(None) | Err(Errno::INTR))
 }
 
-fn start(spec: &LaunchSpec, launcher: Launcher) -> Result<Started, LaunchError> {
+fn start(spec: &LaunchSpec, launcher: Launcher, zygote: &mut Option<Arc<Zygote>>) -> Result<Started, LaunchError> {
     if !spec.working_dir.is_dir() {
         return Err(LaunchError::NoWorkingFolder(spec.working_dir.clone()));
     }
     let program = find_program(spec)?;
-    start_program(&program, spec, launcher).map_err(|source| LaunchError::Start { program, source })
+    if spec.policy.confinement == Confinement::Open {
+        return start_program(&program, spec, launcher).map_err(|source| LaunchError::Start { program, source });
+    }
+    let request = preparing::request(spec, &program)?;
+    let zygote = match zygote {
+        Some(zygote) => zygote,
+        None => zygote.insert(Zygote::running().map_err(unconfined)?),
+    };
+    let streams = Streams::open(spec.input).map_err(|source| LaunchError::Start { program, source })?;
+    let reports = zygote.launch(request, streams.theirs).map_err(unconfined)?;
+    let Ours { stdin, stdout, stderr } = streams.ours;
+    Ok(Started { process: Begun::Confined(reports, launcher), stdin, stdout, stderr })
+}
+
+fn unconfined(error: ZygoteError) -> LaunchError {
+    let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+    LaunchError::Confine(causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}")))
+}
+
+/// Both ends of the standard streams of a child.
+struct Streams {
+    ours: Ours,
+    /// Its input, output and error output.
+    theirs: [OwnedFd; 3],
+}
+
+struct Ours {
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+impl Streams {
+    fn open(input: Input) -> io::Result<Self> {
+        if let Input::Terminal { rows, columns } = input {
+            return Self::terminal(rows, columns);
+        }
+        let (their_stdin, stdin) = match input {
+            Input::Pipe => pipe_with(PipeFlags::CLOEXEC).map(|(read, write)| (read, Some(write)))?,
+            _ => (std::fs::File::open("/dev/null")?.into(), None),
+        };
+        let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok(Self { ours: Ours { stdin, stdout, stderr }, theirs: [their_stdin, their_stdout, their_stderr] })
+    }
+
+    fn terminal(rows: u16, columns: u16) -> io::Result<Self> {
+        use rustix::{
+            fs::{CWD, Mode, OFlags, openat},
+            pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+            termios::{Winsize, tcsetwinsize},
+        };
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&terminal)?;
+        unlockpt(&terminal)?;
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&terminal, size)?;
+        let name = ptsname(&terminal, Vec::new())?;
+        let theirs = openat(CWD, name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        // Nothing writes there; its reader is at the end at once.
+        let (stderr, _) = pipe_with(PipeFlags::CLOEXEC)?;
+        let ours = Ours { stdin: Some(terminal.try_clone()?), stdout: terminal, stderr };
+        Ok(Self { ours, theirs: [theirs.try_clone()?, theirs.try_clone()?, theirs] })
+    }
 }
 
 fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::Result<Started> {
-    let (child_stdin, stdin) = match spec.input {
-        Input::Pipe => {
-            let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-            (Stdio::from(read), Some(write))
-        }
-        Input::Nothing => (Stdio::null(), None),
-    };
-    let (stdout, child_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
-    let (stderr, child_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+    if matches!(spec.input, Input::Terminal { .. }) {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "only a confined program gets a terminal"));
+    }
+    let Streams { ours, theirs: [stdin, stdout, stderr] } = Streams::open(spec.input)?;
     let runtime = rustix::process::getpid();
     let mut command = Command::new(program);
     command
@@ -359,16 +504,17 @@ fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::R
         .env_clear()
         .envs(&spec.policy.environment)
         .current_dir(&spec.working_dir)
-        .stdin(child_stdin)
-        .stdout(Stdio::from(child_stdout))
-        .stderr(Stdio::from(child_stderr));
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr));
     // SAFETY: the closure makes system calls alone. It allocates nothing, takes no lock and reads no environment.
     unsafe { command.pre_exec(move || confine(runtime)) };
     let id = command.spawn()?.id();
     let id = i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    let mut process = Process { id, handle: None, launcher };
+    let mut process = Group { id, handle: None, launcher };
     process.handle = Some(pidfd_open(id, PidfdFlags::empty())?);
-    Ok(Started { process, stdin, stdout, stderr })
+    let Ours { stdin, stdout, stderr } = ours;
+    Ok(Started { process: Begun::Open(process), stdin, stdout, stderr })
 }
 
 /// What the child does to itself before it becomes the program.

@@ -10,7 +10,11 @@ use crate::composition_root::{Composition, Servers};
 use clap::Args;
 use serde_json::json;
 use toolstead_domain::ports::{execution_log::ExecutionFilter, tool_provider::ProviderState};
-use toolstead_infrastructure::sandbox::kernel;
+use toolstead_infrastructure::sandbox::{
+    kernel,
+    launcher::Launcher,
+    self_test::{self, Tier},
+};
 
 /// Checks the surroundings.
 #[derive(Debug, Args)]
@@ -32,6 +36,7 @@ struct Finding {
 impl Doctor {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let mut findings = kernel_findings();
+        findings.push(sandbox_finding().await);
         match global.compose(Servers::All).await {
             Ok(composition) => {
                 findings.extend(application_findings(&composition).await);
@@ -68,6 +73,21 @@ fn kernel_findings() -> Vec<Finding> {
             "missing: they are needed to confine commands",
         ),
     ]
+}
+
+async fn sandbox_finding() -> Finding {
+    let what = "sandbox";
+    let launcher = match Launcher::start() {
+        Ok(launcher) => launcher,
+        Err(error) => return Finding { verdict: Verdict::Bad, what, said: chain(&error) },
+    };
+    let tier = self_test::tier(&launcher).await;
+    let verdict = match &tier {
+        Tier::First { notes } if notes.is_empty() => Verdict::Good,
+        Tier::First { .. } => Verdict::Worth,
+        Tier::Third { .. } => Verdict::Bad,
+    };
+    Finding { verdict, what, said: tier.to_string() }
 }
 
 async fn application_findings(composition: &Composition) -> Vec<Finding> {

@@ -51,8 +51,13 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
         .iter()
         .map(|one| format!("`{}` of `{}` is not offered: another provider has its name", one.tool, one.provider))
         .collect();
+    let profile = |status: &McpServerStatus| {
+        let servers = &composition.config.mcp_servers;
+        let own = servers.iter().find(|server| server.name == status.name && status.transport == "stdio");
+        own.map(|server| server.profile.as_str())
+    };
     if as_json {
-        let running: Vec<Value> = running.iter().map(to_json).collect();
+        let running: Vec<Value> = running.iter().map(|status| to_json(status, profile(status))).collect();
         let idle: Vec<Value> = idle.iter().map(|(name, why)| json!({"name": name, "state": why})).collect();
         let found = &composition.config.found_servers;
         let found: Vec<Value> = found
@@ -69,13 +74,14 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
             status.name.to_string(),
             status.state.label().to_owned(),
             status.transport.to_owned(),
+            or(profile(status).map(str::to_owned)),
             or(status.protocol.map(|version| version.to_string())),
             or(status.tools.map(|count| count.to_string())),
             or(status.server.clone()),
         ]
     };
     let rows = running.iter().map(row).chain(idle.iter().map(|(name, why)| vec![(*name).to_owned(), why.clone()]));
-    output.line(&table(&["NAME", "STATE", "TRANSPORT", "PROTOCOL", "TOOLS", "SERVER"], rows))?;
+    output.line(&table(&["NAME", "STATE", "TRANSPORT", "PROFILE", "PROTOCOL", "TOOLS", "SERVER"], rows))?;
     for status in &running {
         let reason = match &status.state {
             ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } => Some(reason),
@@ -99,7 +105,7 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
     Ok(())
 }
 
-fn to_json(status: &McpServerStatus) -> Value {
+fn to_json(status: &McpServerStatus, profile: Option<&str>) -> Value {
     let reason = match &status.state {
         ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } => Some(reason),
         ProviderState::Connecting | ProviderState::Ready | ProviderState::Closed => None,
@@ -109,6 +115,7 @@ fn to_json(status: &McpServerStatus) -> Value {
         "state": status.state.label(),
         "reason": reason,
         "transport": status.transport,
+        "profile": profile,
         "protocol": status.protocol.map(|version| version.as_str()),
         "server": status.server,
         "tools": status.tools,

@@ -4,14 +4,15 @@ use super::{Servers, StartupError};
 use crate::config::{
     Config,
     environment::Environment,
-    mcp_server::{McpNames, McpServerConfig as Configured, McpTransport as ConfiguredTransport},
+    mcp_server::{McpNames, McpProfile, McpServerConfig as Configured, McpTransport as ConfiguredTransport},
 };
 use std::sync::Arc;
 use toolstead_infrastructure::{
     mcp::client::{
         McpServer,
         config::{
-            HttpServer, McpLimits, McpServerConfig, McpTimeouts, McpTransport, RetryPolicy, StdioServer, ToolNames,
+            HttpServer, McpLimits, McpServerConfig, McpTimeouts, McpTransport, RetryPolicy, ServerConfinement,
+            ServerProfile, StdioServer, ToolNames,
         },
         connection::McpServerDeps,
         http_connector::HttpConnector,
@@ -76,5 +77,14 @@ fn converted(server: &Configured, config: &Config) -> Option<McpServerConfig> {
         },
         limits: McpLimits { tools: server.max_tools, ..McpLimits::default() },
         retry: RetryPolicy::default(),
+        confinement: ServerConfinement {
+            profile: match server.profile {
+                McpProfile::Guarded => ServerProfile::Guarded,
+                McpProfile::Strict => ServerProfile::Strict,
+                McpProfile::Open => ServerProfile::Open,
+            },
+            roots: server.roots.clone(),
+            limits: config.sandbox_limits(),
+        },
     })
 }

@@ -54,6 +54,8 @@ pub struct McpServerConfig {
     pub required: bool,
     /// How a stdio server is confined.
     pub profile: McpProfile,
+    /// Folders and files that it may read and write, beside those that the profile gives it.
+    pub roots: Vec<PathBuf>,
     /// Not to be started.
     pub disabled: bool,
 }
@@ -136,6 +138,7 @@ struct Written {
     max_tools: usize,
     required: bool,
     profile: McpProfile,
+    roots: Vec<PathBuf>,
     disabled: bool,
 }
 
@@ -198,6 +201,7 @@ pub(super) fn servers(
             max_tools: written.max_tools,
             required: written.required,
             profile: written.profile,
+            roots: written.roots,
             disabled: written.disabled,
             origin,
         });

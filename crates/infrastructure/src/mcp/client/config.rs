@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
-use toolstead_domain::{client_profile::ProtocolVersion, server_name::ServerName};
+use toolstead_domain::{client_profile::ProtocolVersion, sandbox_policy::SandboxLimits, server_name::ServerName};
 use url::Url;
 
 use crate::mcp::wire::lines::MAX_MESSAGE_BYTES;
@@ -24,6 +24,42 @@ pub struct McpServerConfig {
     pub limits: McpLimits,
     /// When it is tried again.
     pub retry: RetryPolicy,
+    /// How it is confined, if it is a child process.
+    pub confinement: ServerConfinement,
+}
+
+/// How a server that is started here is confined.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerConfinement {
+    /// The profile.
+    pub profile: ServerProfile,
+    /// Folders and files that it may read and write, beside those that the profile gives it.
+    pub roots: Vec<PathBuf>,
+    /// The bounds of its processes.
+    pub limits: SandboxLimits,
+}
+
+/// What a server that is started here may reach. In all of them its environment is the declared one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ServerProfile {
+    /// What the absolute paths among its arguments name, its declared roots, a private home, the machine's network.
+    #[default]
+    Guarded,
+    /// Its declared roots and a private home. No network.
+    Strict,
+    /// Everything that the runtime's user may reach.
+    Open,
+}
+
+impl ServerProfile {
+    /// The profile as the configuration writes it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Guarded => "guarded",
+            Self::Strict => "strict",
+            Self::Open => "open",
+        }
+    }
 }
 
 /// How a server is reached.
@@ -129,6 +165,7 @@ impl McpServerConfig {
             timeouts: McpTimeouts::default(),
             limits: McpLimits::default(),
             retry: RetryPolicy::default(),
+            confinement: ServerConfinement::default(),
         }
     }
 }

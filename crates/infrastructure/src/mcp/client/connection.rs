@@ -1,8 +1,10 @@
 //! One conversation with a server: from its first word to its last.
 
+mod launch_spec;
+
 use crate::{
     mcp::client::{
-        config::{McpServerConfig, McpTransport, StdioServer},
+        config::{McpServerConfig, McpTransport, ServerProfile, StdioServer},
         handshake::{self, ServerCard},
         http::HttpTransport,
         http_connector::HttpConnector,
@@ -12,15 +14,12 @@ use crate::{
         request_error::RequestError,
         transport::Transport,
     },
-    sandbox::launcher::{Input, LaunchSpec, Launcher},
+    sandbox::launcher::{LaunchSpec, Launcher},
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
-use toolstead_domain::{
-    client_profile::{Generation, ProtocolVersion},
-    sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
-};
+use toolstead_domain::client_profile::{Generation, ProtocolVersion};
 
 /// What servers are reached with.
 #[derive(Debug, Clone)]
@@ -182,7 +181,26 @@ impl Connector<'_> {
             Err(error) => error,
         };
         let last_words = transport.abandon().await;
-        Err(with_last_words(loss_of(error), last_words))
+        let loss = with_last_words(loss_of(error), last_words);
+        Err(match (loss, &self.config.transport) {
+            (Loss::Failed(reason), McpTransport::Stdio(_)) => Loss::Failed(reason + &self.hint()),
+            (loss, _) => loss,
+        })
+    }
+
+    /// What its profile keeps from it, and where more is given.
+    fn hint(&self) -> String {
+        let (profile, name) = (self.config.confinement.profile, &self.config.name);
+        let closed = match profile {
+            ServerProfile::Guarded => "any file that no absolute path among its arguments names",
+            ServerProfile::Strict => "the network, and any file",
+            ServerProfile::Open => return String::new(),
+        };
+        format!(
+            "; its profile `{}` closes {closed}: a folder that it needs goes to `mcp_servers.{name}.roots`, and \
+             `mcp_servers.{name}.profile` names another profile",
+            profile.label()
+        )
     }
 
     async fn connect(&self) -> Result<Transport, Loss> {
@@ -210,24 +228,7 @@ impl Connector<'_> {
     }
 
     fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {
-        let mut environment = self.deps.environment.clone();
-        environment.extend(server.env.clone());
-        LaunchSpec {
-            program: server.command.clone(),
-            args: server.args.clone(),
-            working_dir: server.working_dir.clone().unwrap_or_else(|| self.deps.working_dir.clone()),
-            input: Input::Pipe,
-            policy: SandboxPolicy {
-                confinement: Confinement::Open,
-                session: None,
-                hidden: Vec::new(),
-                write_roots: Vec::new(),
-                read_roots: Vec::new(),
-                network: NetworkPolicy::Host,
-                environment,
-                limits: SandboxLimits::default(),
-            },
-        }
+        launch_spec::of(server, &self.config.confinement, self.deps)
     }
 }
 

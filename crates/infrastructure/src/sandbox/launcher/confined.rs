@@ -1,0 +1,154 @@
+//! A confined run, as the runtime sees it.
+
+use super::{Exit, LaunchError, Launcher, Order};
+use crate::sandbox::zygote::request::{Report, receive_now};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{OFlags, fcntl_setfl},
+    process::{Signal, pidfd_send_signal},
+};
+use std::{
+    io,
+    net::TcpListener,
+    os::fd::{AsFd, OwnedFd},
+    time::{Duration, Instant},
+};
+use tokio::io::{Interest, unix::AsyncFd};
+
+/// An init that has been told to end and is still there by then is killed. It has nothing to do but to kill and to put
+/// right what stands in the workspace.
+const TIME_TO_END: Duration = Duration::from_secs(1);
+
+/// A run and its init. Dropping it ends both.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// The init's process id.
+    pub(super) id: u32,
+    /// What was undone when the run ended.
+    pub(super) undone: Vec<String>,
+    reports: Option<AsyncFd<OwnedFd>>,
+    process: Option<OwnedFd>,
+    exit: Option<Exit>,
+    launcher: Launcher,
+}
+
+impl Run {
+    /// Waits until the program runs.
+    pub(super) async fn begin(
+        reports: OwnedFd,
+        launcher: Launcher,
+    ) -> Result<(Self, Option<TcpListener>), LaunchError> {
+        let failed = |error: io::Error| LaunchError::Confine(format!("hear of the run: {error}"));
+        fcntl_setfl(&reports, OFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
+        // SAFETY: the descriptor is owned by what registers it, and is closed with that.
+        let reports = unsafe { AsyncFd::register_with_interest(reports, Interest::READABLE) };
+        let reports = reports.map_err(|error| failed(error.into()))?;
+        let mut run = Self { id: 0, undone: Vec::new(), reports: Some(reports), process: None, exit: None, launcher };
+        loop {
+            match run.heard().await.map_err(failed)? {
+                Some((Report::Born { pid }, descriptors)) => {
+                    run.id = pid.unsigned_abs();
+                    run.process = descriptors.into_iter().next();
+                }
+                Some((Report::Started, descriptors)) => {
+                    let proxy = descriptors.into_iter().next().map(TcpListener::from);
+                    return Ok((run, proxy));
+                }
+                Some((Report::Failed(failure), _)) => return Err(LaunchError::Confine(failure.to_string())),
+                Some((Report::Ended { .. }, _)) | None => {
+                    let reason = "it ended before its program ran".to_owned();
+                    return Err(LaunchError::Confine(reason));
+                }
+            }
+        }
+    }
+
+    pub(super) async fn exited(&mut self) -> Exit {
+        loop {
+            if let Some(exit) = self.exit {
+                return exit;
+            }
+            match self.heard().await {
+                Ok(Some((Report::Ended { code, by_signal, undone }, _))) => {
+                    self.undone = undone;
+                    self.exit = Some(if by_signal { Exit::Signal(code) } else { Exit::Code(code) });
+                }
+                Ok(Some(_)) => {}
+                // Its init was killed, and with it everything.
+                Ok(None) => self.exit = Some(Exit::Signal(Signal::KILL.as_raw())),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    self.exit = Some(Exit::Signal(Signal::KILL.as_raw()));
+                }
+                // The runtime is shutting down; nobody gets an answer any more.
+                Err(_) => std::future::pending().await,
+            }
+        }
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        let Some(reports) = &self.reports else { return };
+        // Fails only where the run has ended.
+        let _ = rustix::io::write(reports.get_ref(), &[signal.as_raw().to_le_bytes()[0]]);
+    }
+
+    /// Has everything killed. That it is gone is heard as its exit.
+    pub(super) fn end(&self) {
+        let Some(reports) = &self.reports else { return };
+        // The init is at the end of what it can be told; what it tells is still heard.
+        let _ = rustix::net::shutdown(reports.get_ref(), rustix::net::Shutdown::Write);
+    }
+
+    async fn heard(&self) -> io::Result<Option<(Report, Vec<OwnedFd>)>> {
+        let Some(reports) = &self.reports else { return Ok(None) };
+        loop {
+            let mut ready = reports.readable().await?;
+            let Ok(received) = ready.try_io(|reports| receive_now(reports.get_ref())) else { continue };
+            let (bytes, descriptors) = received?;
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            return Ok(Some((serde_json::from_slice(&bytes)?, descriptors)));
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Closing it ends the run.
+        drop(self.reports.take());
+        if let Some(process) = self.process.take() {
+            // Cannot fail: the thread serves as long as anybody can send.
+            let _ = self.launcher.orders.send(Order::End(process));
+        }
+    }
+}
+
+/// A run that has been told to end.
+#[derive(Debug)]
+pub(super) struct Ending {
+    process: OwnedFd,
+    deadline: Instant,
+}
+
+impl Ending {
+    pub(super) fn of(process: OwnedFd) -> Self {
+        Self { process, deadline: Instant::now() + TIME_TO_END }
+    }
+
+    /// Whether nothing of it is left. Kills it when its time is over.
+    pub(super) fn is_over(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut events = [PollFd::new(&self.process, PollFlags::IN)];
+        if !matches!(poll(&mut events, Some(&at_once)), Ok(0) | Err(rustix::io::Errno::INTR)) {
+            return true;
+        }
+        if Instant::now() >= self.deadline {
+            // Fails only where it has just ended.
+            let _ = pidfd_send_signal(self.process.as_fd(), Signal::KILL);
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

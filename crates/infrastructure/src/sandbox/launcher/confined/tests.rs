@@ -1,0 +1,483 @@
+use super::super::{Child, Input, LaunchSpec};
+use super::*;
+use crate::sandbox::child_environment;
+use std::{
+    fs,
+    os::unix::{fs::MetadataExt, process::CommandExt},
+    path::PathBuf,
+    process::Command,
+    sync::Arc,
+};
+use tokio::{io::AsyncReadExt, time::timeout};
+use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+
+/// A workspace, and beside it what a run must not reach.
+struct World {
+    folder: tempfile::TempDir,
+    launcher: Launcher,
+}
+
+struct Ended {
+    stdout: String,
+    stderr: String,
+    exit: Exit,
+    undone: Vec<String>,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::create_dir(folder.path().join("work")).unwrap();
+        fs::create_dir(folder.path().join("outside")).unwrap();
+        fs::write(folder.path().join("outside/secret"), "secret").unwrap();
+        Self { folder, launcher: Launcher::start().unwrap() }
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn spec(&self, script: &str) -> LaunchSpec {
+        LaunchSpec {
+            program: "bash".into(),
+            args: vec!["-c".into(), script.into()],
+            working_dir: self.work(),
+            input: Input::Nothing,
+            policy: SandboxPolicy {
+                confinement: Confinement::Sealed,
+                session: None,
+                hidden: Vec::new(),
+                write_roots: vec![self.work()],
+                read_roots: Vec::new(),
+                network: NetworkPolicy::None,
+                environment: child_environment::base(|_| None),
+                limits: SandboxLimits::default(),
+            },
+        }
+    }
+
+    async fn run(&self, spec: LaunchSpec) -> Ended {
+        ended(self.launcher.launch(spec).await.unwrap()).await
+    }
+
+    async fn bash(&self, script: &str) -> Ended {
+        self.run(self.spec(script)).await
+    }
+}
+
+async fn ended(mut child: Child) -> Ended {
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let reading = async { tokio::join!(out.read_to_string(&mut stdout), err.read_to_string(&mut stderr)) };
+    let exit = timeout(Duration::from_secs(60), async {
+        let (_, exit) = tokio::join!(reading, child.exited());
+        exit
+    });
+    let exit = exit.await.expect("it ends");
+    Ended { stdout, stderr, exit, undone: child.undone().to_vec() }
+}
+
+#[tokio::test]
+async fn a_run_edits_its_root_and_its_files_are_the_owners() {
+    let world = World::new();
+    fs::write(world.work().join("old"), "old").unwrap();
+    let done = world.bash("id -u; pwd; echo more >> old; echo new > new; mkdir -p a/b; echo oops >&2; exit 3").await;
+    assert_eq!(done.exit, Exit::Code(3), "{}{}", done.stdout, done.stderr);
+    assert_eq!(done.stderr, "oops\n");
+    assert!(!done.stdout.starts_with("0\n"), "{}", done.stdout);
+    assert_eq!(fs::read_to_string(world.work().join("old")).unwrap(), "oldmore\n");
+    let own = fs::metadata(world.work()).unwrap();
+    for name in ["new", "a/b"] {
+        let made = fs::metadata(world.work().join(name)).unwrap();
+        assert_eq!((made.uid(), made.gid()), (own.uid(), own.gid()), "{name}");
+    }
+}
+
+const ROLE: &str = "TOOLSTEAD_TEST_AS_NOBODY";
+
+/// Runs the body as this user, and where that is root a second time as nobody, in a process of its own.
+fn as_both(test: &str, body: impl AsyncFnOnce()) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(body());
+    if rustix::process::geteuid().as_raw() != 0 {
+        return;
+    }
+    let path = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &path, "--nocapture"])
+        .env_clear()
+        .env(ROLE, "1")
+        .uid(65534)
+        .gid(65534)
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "as nobody: {said}{complaint}");
+}
+
+#[test]
+fn nothing_outside_can_be_reached() {
+    as_both("nothing_outside_can_be_reached", async || {
+        let world = World::new();
+        let outside = world.folder.path().join("outside");
+        for name in ["moved", "cut"] {
+            fs::write(outside.join(name), "x").unwrap();
+        }
+        fs::create_dir_all(world.work().join(".git/hooks")).unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let _by_path = std::os::unix::net::UnixListener::bind(outside.join("socket")).unwrap();
+        let name = format!("toolstead-test-{}", std::process::id());
+        let address = <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&name);
+        let _abstract = std::os::unix::net::UnixListener::bind_addr(&address.unwrap()).unwrap();
+        let echo = udp.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut byte = [0];
+            while let Ok((_, from)) = echo.recv_from(&mut byte) {
+                let _ = echo.send_to(&byte, from);
+            }
+        });
+        let mut spec = world.spec("");
+        spec.program = "/usr/bin/python3".into();
+        spec.args = vec!["-c".into(), include_str!("probe.py").into()];
+        spec.args.extend([outside.display().to_string(), world.work().display().to_string()]);
+        spec.args.extend([tcp.local_addr().unwrap().port().to_string(), udp.local_addr().unwrap().port().to_string()]);
+        spec.args.extend([std::process::id().to_string(), name]);
+        let checks = |done: &Ended, kind: &str| -> Vec<String> {
+            let lines = done.stdout.lines().filter_map(|line| line.split_once('\t'));
+            lines.filter(|(_, found)| *found == kind).map(|(name, _)| name.to_owned()).collect()
+        };
+        let closed = world.run(spec.clone()).await;
+        assert_eq!(checks(&closed, "O"), [""; 0], "{}", closed.stderr);
+        assert_eq!(checks(&closed, "-").len(), 49, "{}{}", closed.stdout, closed.stderr);
+        // Checks that change nothing of the machine, where nothing is closed: they can tell the difference.
+        let telling = [
+            "write outside",
+            "read outside",
+            "read outside by a link",
+            "rename from outside",
+            "truncate outside",
+            "chmod outside",
+            "learn whether something is outside",
+            "plant a hook",
+            "replace the repository",
+            "TCP to the host",
+            "UDP to the host",
+            "unix socket by path",
+            "abstract unix socket",
+            "signal a host process",
+            "netlink socket",
+            "user namespace by unshare",
+            "user namespace by clone3",
+        ];
+        spec.policy.confinement = Confinement::Open;
+        spec.args.extend(telling.map(str::to_owned));
+        let mut open = checks(&world.run(spec).await, "O");
+        open.sort_unstable();
+        let mut expected = telling;
+        expected.sort_unstable();
+        assert_eq!(open, expected);
+    });
+}
+
+#[test]
+fn nothing_survives_a_run() {
+    as_both("nothing_survives_a_run", async || {
+        let world = World::new();
+        for (number, kind) in [
+            "(setsid bash -c 'trap \"\" TERM HUP INT QUIT; (exec -a TOKEN sleep 999) & exec -a TOKEN sleep 999' &)",
+            "setsid setsid bash -c 'exec -a TOKEN sleep 999' &",
+            "bash -c 'trap \"\" TERM HUP; while :; do (exec -a TOKEN sleep 999); done' &",
+            "(/usr/bin/python3 -c 'import os\nos.setsid()\nwhile True:\n  if os.fork(): os._exit(0)' TOKEN &)",
+            "bash -c '(exec -a TOKEN sleep 999) & kill -STOP $$' TOKEN &",
+        ]
+        .iter()
+        .enumerate()
+        {
+            for round in 0..20 {
+                let token = format!("toolstead-{}-{number}-{round}", std::process::id());
+                let script =
+                    format!("trap '' TERM; {kind}\necho ready; exec -a TOKEN sleep 999").replace("TOKEN", &token);
+                let mut child = world.launcher.launch(world.spec(&script)).await.unwrap();
+                let mut ready = [0; 5];
+                child.stdout.as_mut().unwrap().read_exact(&mut ready).await.unwrap();
+                if round % 2 == 0 {
+                    timeout(Duration::from_secs(5), child.terminate(Duration::from_millis(20))).await.unwrap();
+                    assert_eq!(living(&token), [""; 0], "{kind}");
+                } else {
+                    drop(child);
+                    let gone = async {
+                        while !living(&token).is_empty() {
+                            tokio::time::sleep(Duration::from_millis(1)).await;
+                        }
+                    };
+                    timeout(Duration::from_secs(5), gone)
+                        .await
+                        .unwrap_or_else(|_| panic!("{kind}: {:?}", living(&token)));
+                }
+            }
+        }
+    });
+}
+
+/// Command lines that hold the text.
+fn living(token: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|one| fs::read_to_string(one.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains(token)).collect()
+}
+
+#[test]
+fn protected_names_hold_and_ordinary_work_with_git_goes_on() {
+    as_both("protected_names_hold_and_ordinary_work_with_git_goes_on", async || {
+        // What stands there before, the command, what is said to be undone, files afterwards (`!` for those that must
+        // not be there).
+        for (before, script, undone, after) in [
+            (
+                "",
+                "git init -q && git config user.name a && git remote add o git@example.com:a/b",
+                "",
+                ".git/config .git/HEAD",
+            ),
+            (
+                "repository",
+                "git config user.email a@b && git config user.name a && touch f && git add f && git commit -qm x",
+                "",
+                ".git/refs/heads",
+            ),
+            (
+                "repository",
+                "git config core.fsmonitor ./x; git config user.name kept",
+                "core.fsmonitor",
+                "!.git/config.lock",
+            ),
+            ("repository", "echo x > .git/hooks/pre-commit || true", "", "!.git/hooks/pre-commit"),
+            ("repository", "mv .git .git2 || rm -rf .git/hooks || true", "", ".git/HEAD !.git2"),
+            ("repository", "rm -f .git/config; ln -s /etc/passwd .git/config", "config", ".git/config"),
+            (
+                "",
+                "git init -q; echo x > .git/hooks/post-commit; chmod +x .git/hooks/post-commit",
+                "post-commit",
+                "!.git/hooks/post-commit",
+            ),
+            ("", "mkdir -p .claude && echo '{}' > .claude/settings.json", ".claude", "!.claude .claude.refused"),
+            (".mcp.json", "echo x > .mcp.json; mv .mcp.json x; rm -f .mcp.json; true", "", ".mcp.json !x"),
+            ("", "echo 'gitdir: elsewhere' > .git", ".git", "!.git .git.refused"),
+        ] {
+            let world = World::new();
+            match before {
+                "" => {}
+                "repository" => {
+                    let init = Command::new("git").args(["init", "-q"]).current_dir(world.work()).output().unwrap();
+                    assert!(init.status.success());
+                }
+                name => fs::write(world.work().join(name), "old").unwrap(),
+            }
+            let done = world.bash(script).await;
+            assert_eq!(done.exit, Exit::Code(0), "{script}: {}", done.stderr);
+            let said = done.undone.join("\n");
+            assert!(if undone.is_empty() { said.is_empty() } else { said.contains(undone) }, "{script}: {said}");
+            for name in after.split_whitespace() {
+                let (name, is_there) = name.strip_prefix('!').map_or((name, true), |name| (name, false));
+                let found = fs::symlink_metadata(world.work().join(name)).is_ok();
+                assert_eq!(found, is_there, "{script}: {name}: {}", done.stderr);
+            }
+            if let Ok(config) = fs::read_to_string(world.work().join(".git/config")) {
+                assert!(!config.contains("fsmonitor") && !config.contains("root:"), "{script}: {config}");
+                assert_eq!(script.contains("kept"), config.contains("kept"));
+            }
+            if before == ".mcp.json" {
+                assert_eq!(fs::read_to_string(world.work().join(before)).unwrap(), "old");
+            }
+            let left = fs::read_dir(world.work()).unwrap().flatten().map(|entry| entry.file_name());
+            assert!(before != "repository" || left.count() <= 2, "nothing else is left: {script}");
+        }
+    });
+}
+
+#[test]
+fn a_link_under_a_protected_name_fails_the_run_and_touches_nothing() {
+    as_both("a_link_under_a_protected_name_fails_the_run_and_touches_nothing", async || {
+        for name in [".git", ".claude", "toolstead.toml", ".git/hooks", ".git/config"] {
+            let world = World::new();
+            let outside = world.folder.path().join("outside");
+            let link = world.work().join(name);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(outside.join("planted"), &link).unwrap();
+            let error = world.launcher.launch(world.spec("true")).await.unwrap_err().to_string();
+            assert!(error.contains("protect") && error.contains("symbolic link"), "{name}: {error}");
+            assert!(!outside.join("planted").exists());
+            assert_eq!(fs::read_link(&link).unwrap(), outside.join("planted"));
+        }
+    });
+}
+
+#[test]
+fn runs_of_a_session_share_a_network_and_a_folder_for_what_passes() {
+    as_both("runs_of_a_session_share_a_network_and_a_folder_for_what_passes", async || {
+        let world = World::new();
+        let spec = |session: Option<&str>, script: &str| {
+            let mut spec = world.spec(script);
+            spec.policy.session = session.map(Arc::from);
+            spec
+        };
+        let serve = "/usr/bin/python3 -c \"
+import socket
+s = socket.socket(); s.bind(('127.0.0.1', 4000)); s.listen(); print('up', flush=True)
+while True: s.accept()[0].sendall(b'hello')
+\"";
+        let reach = "echo kept >> /tmp/note; cat /tmp/note; exec 3<>/dev/tcp/127.0.0.1/4000 && head -c5 <&3";
+        let mut server = world.launcher.launch(spec(Some("a"), serve)).await.unwrap();
+        let mut up = [0; 2];
+        server.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        assert_eq!(world.run(spec(Some("a"), reach)).await.stdout, "kept\nhello");
+        for other in [Some("b"), None] {
+            let done = world.run(spec(other, reach)).await;
+            assert_eq!(done.stdout, "kept\n", "{}", done.stderr);
+            assert_ne!(done.exit, Exit::Code(0));
+        }
+        drop(server);
+        assert_eq!(world.run(spec(Some("a"), "cat /tmp/note")).await.stdout, "kept\n");
+        world.launcher.release_session("a".into());
+        assert_eq!(world.run(spec(Some("a"), "cat /tmp/note 2>/dev/null || echo fresh")).await.stdout, "fresh\n");
+    });
+}
+
+#[test]
+fn a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program() {
+    as_both("a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program", async || {
+        let world = World::new();
+        let mut spec =
+            world.spec("stty size; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all; read line; echo got $line; exit 4");
+        spec.input = Input::Terminal { rows: 30, columns: 100 };
+        let mut child = world.launcher.launch(spec).await.unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stdin, b"hello\n").await.unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut screen = Vec::new();
+        // The end of a terminal is an error.
+        let _ = timeout(Duration::from_secs(10), stdout.read_to_end(&mut screen)).await.unwrap();
+        let screen = String::from_utf8(screen).unwrap();
+        assert!(screen.contains("30 100") && screen.contains("all") && screen.contains("got hello"), "{screen}");
+        assert_eq!(child.exited().await, Exit::Code(4));
+    });
+}
+
+#[test]
+fn what_is_hidden_is_there_and_cannot_be_read() {
+    as_both("what_is_hidden_is_there_and_cannot_be_read", async || {
+        let world = World::new();
+        fs::write(world.work().join(".env"), "KEY=secret").unwrap();
+        fs::create_dir(world.work().join("keys")).unwrap();
+        fs::write(world.work().join("keys/a"), "secret").unwrap();
+        let mut spec = world.spec(
+            "ls -d .env keys; cat .env keys/a; ls keys; chmod 777 keys .env; cat .env; mv .env x; rm -rf keys; true",
+        );
+        spec.policy.hidden = vec![world.work().join(".env"), world.work().join("keys"), world.work().join("missing")];
+        let done = world.run(spec).await;
+        assert_eq!(done.stdout, ".env\nkeys\n", "{}", done.stderr);
+        assert_eq!(fs::read_to_string(world.work().join("keys/a")).unwrap(), "secret");
+        assert_eq!(fs::read_to_string(world.work().join(".env")).unwrap(), "KEY=secret");
+    });
+}
+
+#[test]
+fn the_limits_of_processes_files_and_memory_hold() {
+    as_both("the_limits_of_processes_files_and_memory_hold", async || {
+        let world = World::new();
+        let mut spec = world.spec(
+            "head -c 2000000 /dev/zero > big; stat -c %s big; \
+             for i in $(seq 60); do sleep 5 & done 2>&1 | grep -c -m1 'Resource temporarily unavailable'; \
+             /usr/bin/python3 -c 'b = bytearray(300 << 20)' 2>&1 | grep -c MemoryError; ulimit -c",
+        );
+        spec.policy.limits.file_bytes = 1_000_000;
+        spec.policy.limits.processes = 40;
+        spec.policy.limits.memory_bytes = 200 << 20;
+        let done = world.run(spec).await;
+        assert_eq!(done.stdout, "1000000\n1\n1\n0\n", "{}", done.stderr);
+    });
+}
+
+#[test]
+fn a_limited_network_has_one_way_out() {
+    as_both("a_limited_network_has_one_way_out", async || {
+        let world = World::new();
+        let mut spec = world.spec(
+            "echo $HTTP_PROXY $no_proxy; p=${http_proxy##*:}; exec 3<>/dev/tcp/127.0.0.1/$p; echo hi >&3; head -1 <&3",
+        );
+        spec.policy.network = NetworkPolicy::Hosts(vec!["example.com".into()]);
+        let mut child = world.launcher.launch(spec).await.unwrap();
+        let proxy = child.proxy.take().unwrap();
+        proxy.set_nonblocking(true).unwrap();
+        let proxy = tokio::net::TcpListener::from_std(proxy).unwrap();
+        let serving = async {
+            let (mut stream, _) = proxy.accept().await.unwrap();
+            let mut word = [0; 3];
+            stream.read_exact(&mut word).await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut stream, b"from outside\n").await.unwrap();
+            word
+        };
+        let (word, done) = tokio::join!(serving, ended(child));
+        assert_eq!(&word, b"hi\n");
+        assert!(
+            done.stdout.starts_with("http://127.0.0.1:") && done.stdout.ends_with("from outside\n"),
+            "{}",
+            done.stdout
+        );
+    });
+}
+
+#[tokio::test]
+async fn a_root_that_is_not_there_is_named() {
+    let world = World::new();
+    let mut spec = world.spec("true");
+    spec.policy.write_roots.push("/no/such/folder".into());
+    let error = world.launcher.launch(spec).await.unwrap_err().to_string();
+    assert!(error.contains("show `/no/such/folder`"), "{error}");
+}
+
+/// In a process of its own, because all launchers of a process share one zygote.
+#[test]
+fn without_a_zygote_nothing_runs_confined() {
+    const ALONE: &str = "TOOLSTEAD_TEST_ZYGOTE_DIES";
+    if std::env::var_os(ALONE).is_none() {
+        let path = format!("{}::without_a_zygote_nothing_runs_confined", module_path!().split_once("::").unwrap().1);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", &path, "--nocapture"]).env(ALONE, "1").output().unwrap();
+        return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let world = World::new();
+        let mut child = world.launcher.launch(world.spec("sleep 999")).await.unwrap();
+        let own = format!("PPid:\t{}\n", std::process::id());
+        let mine = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).filter(|process| {
+            fs::read_to_string(process.join("status")).is_ok_and(|status| status.contains(&own))
+                && fs::read_to_string(process.join("cmdline")).is_ok_and(|line| line.starts_with("toolstead-zygote"))
+        });
+        let zygotes: Vec<i32> = mine.filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect();
+        assert_eq!(zygotes.len(), 1);
+        rustix::process::kill_process(rustix::process::Pid::from_raw(zygotes[0]).unwrap(), Signal::KILL).unwrap();
+        assert_eq!(timeout(Duration::from_secs(5), child.exited()).await.unwrap(), Exit::Signal(9));
+        let error = world.launcher.launch(world.spec("true")).await.unwrap_err().to_string();
+        assert!(error.contains("is gone; restart Toolstead"), "{error}");
+    });
+}
+
+/// As an ordinary user the toolchains would have to stand outside of the superuser's home.
+#[tokio::test]
+async fn toolchains_on_the_path_work_in_a_private_home() {
+    let world = World::new();
+    fs::create_dir(world.work().join("src")).unwrap();
+    fs::write(world.work().join("src/main.rs"), "fn main() { println!(\"built\"); }").unwrap();
+    fs::write(world.work().join("Cargo.toml"), "[package]\nname = \"a\"\nedition = \"2021\"\n[workspace]\n").unwrap();
+    let mut spec =
+        world.spec("cargo run -q && ls $HOME/.cargo && touch $HOME/own && git config --global user.name x && whoami");
+    spec.policy.environment = child_environment::base(|name| std::env::var(name).ok());
+    let done = world.run(spec).await;
+    assert_eq!(done.exit, Exit::Code(0), "{}", done.stderr);
+    assert!(done.stdout.starts_with("built\n") && done.stdout.contains("bin\n"), "{}", done.stdout);
+    assert!(!done.stdout.contains("credentials"), "{}", done.stdout);
+}

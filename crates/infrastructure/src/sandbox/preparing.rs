@@ -1,0 +1,138 @@
+//! From what a run may touch to what the zygote is asked: every path looked up, by the runtime's own eyes.
+
+use crate::sandbox::{
+    launcher::{Input, LaunchError, LaunchSpec},
+    toolchains::{Toolchains, is_of_system},
+    zygote::request::{Copied, Folder, Network, Program, Request},
+};
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+use toolstead_domain::sandbox_policy::NetworkPolicy;
+
+/// The program that means the runtime's own.
+pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
+/// The settings of git that are copied into a private home, as far as they exist.
+const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"];
+/// A larger file is no settings.
+const MAX_SETTINGS_BYTES: u64 = 256 << 10;
+
+/// The request for a run. `program` is what was found for the one that the specification names.
+pub(super) fn request(spec: &LaunchSpec, program: &Path) -> Result<Request, LaunchError> {
+    let policy = &spec.policy;
+    let own_home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let mut environment = policy.environment.clone();
+    let mut tools = Toolchains::new(own_home.as_deref());
+    tools.add_path(environment.get("PATH").map_or("", String::as_str));
+    let program = if spec.program == OWN_PROGRAM {
+        Program::Own
+    } else {
+        tools.add_program(program);
+        Program::At(seen_at(program))
+    };
+    let mut folders = Vec::new();
+    for (paths, is_writable) in [(&policy.read_roots, false), (&policy.write_roots, true)] {
+        for path in paths {
+            let source = fs::canonicalize(path).map_err(|error| refused(path, &error.to_string()))?;
+            if !is_plain(path) || is_of_system(&source) && is_writable || source == Path::new("/") {
+                return Err(refused(path, "this folder cannot be shown to a confined program"));
+            }
+            // A root that is reached over a link is seen under both names.
+            if source != *path {
+                folders.push(folder(&source, path.clone(), is_writable, true)?);
+            }
+            folders.push(folder(&source, source.clone(), is_writable, true)?);
+        }
+    }
+    for path in tools.into_folders() {
+        let is_covered = |one: &Folder| path.starts_with(&one.target) || one.target == path;
+        if !folders.iter().any(is_covered) {
+            folders.push(folder(&path, path.clone(), false, false)?);
+        }
+    }
+    // An outer folder first, so that an inner one is mounted on it; of two at one place the writable one last.
+    folders.sort_by(|a, b| {
+        let depth = |one: &Folder| one.target.components().count();
+        (depth(a), &a.target, a.is_writable).cmp(&(depth(b), &b.target, b.is_writable))
+    });
+    let home = home(environment.get("HOME").map(Path::new), &folders);
+    environment.insert("HOME".into(), home.path.to_string_lossy().into_owned());
+    Ok(Request {
+        program,
+        args: spec.args.clone(),
+        environment,
+        working_dir: spec.working_dir.clone(),
+        settings: if home.is_private { settings(own_home.as_deref()) } else { Vec::new() },
+        home: home.is_private.then_some(home.path),
+        folders,
+        hidden: policy.hidden.iter().map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone())).collect(),
+        session: policy.session.as_deref().map(str::to_owned),
+        network: match &policy.network {
+            NetworkPolicy::None => Network::Private,
+            NetworkPolicy::Hosts(hosts) if hosts.is_empty() => Network::Private,
+            NetworkPolicy::Hosts(_) => Network::Listener,
+            NetworkPolicy::Host => Network::Host,
+        },
+        memory_bytes: policy.limits.memory_bytes,
+        processes: policy.limits.processes.into(),
+        file_bytes: policy.limits.file_bytes,
+        terminal: matches!(spec.input, Input::Terminal { .. }),
+        requires_landlock: false,
+    })
+}
+
+fn refused(path: &Path, reason: &str) -> LaunchError {
+    LaunchError::Confine(format!("show `{}`: {reason}", path.display()))
+}
+
+/// The path at which a program stands in the sandbox, where no folder is a link. The program itself may be one: what it
+/// is called by can matter to it.
+fn seen_at(program: &Path) -> PathBuf {
+    let folder = program.parent().and_then(|folder| fs::canonicalize(folder).ok());
+    match (folder, program.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => program.to_owned(),
+    }
+}
+
+fn folder(source: &Path, target: PathBuf, is_writable: bool, is_root: bool) -> Result<Folder, LaunchError> {
+    let found = fs::metadata(source).map_err(|error| refused(source, &error.to_string()))?;
+    Ok(Folder { source: source.to_owned(), target, is_writable, owner: (found.uid(), found.gid()), is_root })
+}
+
+struct Home {
+    path: PathBuf,
+    is_private: bool,
+}
+
+/// The home of a run: private, at the path that the environment names, unless a root stands there.
+fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
+    let usable = named.filter(|home| {
+        is_plain(home) && home.components().count() > 1 && !is_of_system(home) && !home.starts_with("/tmp")
+    });
+    let usable =
+        usable.filter(|home| !["/proc", "/dev", "/sys", "/run", "/var"].iter().any(|own| *home == Path::new(own)));
+    let Some(home) = usable else { return Home { path: "/home/user".into(), is_private: true } };
+    let is_private = !folders.iter().any(|folder| home.starts_with(&folder.target));
+    Home { path: home.into(), is_private }
+}
+
+/// The user's settings of git. Credential files are not among them.
+fn settings(home: Option<&Path>) -> Vec<Copied> {
+    let read = |name: &&str| {
+        let path = home?.join(name);
+        let found = fs::metadata(&path).ok()?;
+        let text = (found.is_file() && found.len() <= MAX_SETTINGS_BYTES).then(|| fs::read(&path).ok())??;
+        Some(Copied { path: PathBuf::from(*name), text })
+    };
+    GIT_SETTINGS.iter().filter_map(read).collect()
+}
+
+/// Absolute, and without `.` and `..`.
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute() && !path.components().any(|part| part.as_os_str() == OsStr::new(".."))
+}

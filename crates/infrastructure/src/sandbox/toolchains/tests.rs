@@ -1,0 +1,71 @@
+use super::*;
+use std::os::unix::fs::symlink;
+
+/// What is shown of a home that has `files` (folders end with `/`, links are `from -> to`) for a `PATH` beneath it.
+fn check(files: &[&str], path: &str, shown: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let home = fs::canonicalize(folder.path()).unwrap();
+    for file in files {
+        let (name, target) = file.split_once(" -> ").map_or((*file, None), |(name, target)| (name, Some(target)));
+        let place = home.join(name);
+        fs::create_dir_all(if name.ends_with('/') { &place } else { place.parent().unwrap() }).unwrap();
+        match target {
+            Some(target) => symlink(home.join(target), place).unwrap(),
+            None if name.ends_with('/') => {}
+            None => fs::write(place, "").unwrap(),
+        }
+    }
+    let mut tools = Toolchains::new(Some(&home));
+    let path: Vec<String> = path.split(':').map(|one| home.join(one).display().to_string()).collect();
+    tools.add_path(&path.join(":"));
+    let found: Vec<String> = tools
+        .into_folders()
+        .iter()
+        .map(|one| one.strip_prefix(&home).map_or(one.display().to_string(), |one| one.display().to_string()))
+        .collect();
+    assert_eq!(found, shown, "{files:?} {path:?}");
+}
+
+#[test]
+fn installations_are_shown_and_credentials_and_work_are_not() {
+    check(&[".cargo/bin/", ".cargo/credentials.toml", ".rustup/toolchains/"], ".cargo/bin", &[".cargo/bin", ".rustup"]);
+    check(&[".nvm/versions/node/v1/bin/", ".nvm/other"], ".nvm/versions/node/v1/bin", &[".nvm/versions/node/v1"]);
+    check(&[".pyenv/shims/", ".pyenv/versions/"], ".pyenv/shims:.pyenv/bin", &[".pyenv"]);
+    check(&["bin/tool"], "bin", &["bin"]);
+    check(&["project/bin/run", "project/.env"], "project/bin", &["project/bin"]);
+    check(&["work/.venv/bin/", "work/.venv/pyvenv.cfg"], "work/.venv/bin", &["work/.venv"]);
+    check(&["miniconda3/bin/", "miniconda3/conda-meta/"], "miniconda3/bin", &["miniconda3"]);
+    check(
+        &[
+            ".local/bin/tool -> .local/share/uv/tools/a/bin/tool",
+            ".local/share/uv/tools/a/bin/tool",
+            ".local/share/keyrings/",
+        ],
+        ".local/bin",
+        &[".local/bin", ".local/share/uv"],
+    );
+    check(&["app/node_modules/.bin/", "app/node_modules/x/"], "app/node_modules/.bin", &["app/node_modules"]);
+    check(&["missing/"], "elsewhere:bin", &[]);
+}
+
+#[test]
+fn a_program_brings_its_interpreter_and_what_it_is_a_link_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = fs::canonicalize(folder.path()).unwrap();
+    for name in ["venv/bin", "python/bin", "app/node_modules/.bin", "app/node_modules/server"] {
+        fs::create_dir_all(top.join(name)).unwrap();
+    }
+    fs::write(top.join("python/bin/python3"), "").unwrap();
+    symlink(top.join("python/bin/python3"), top.join("venv/bin/python")).unwrap();
+    fs::write(top.join("venv/bin/server"), format!("#!{}\n", top.join("venv/bin/python").display())).unwrap();
+    symlink("../server/index.js", top.join("app/node_modules/.bin/server")).unwrap();
+    fs::write(top.join("app/node_modules/server/index.js"), "#!/usr/bin/env node\n").unwrap();
+    let shown = |program: &str| {
+        let mut tools = Toolchains::new(None);
+        tools.add_program(&top.join(program));
+        tools.into_folders()
+    };
+    assert_eq!(shown("venv/bin/server"), [top.join("python"), top.join("venv")]);
+    assert_eq!(shown("app/node_modules/.bin/server"), [top.join("app/node_modules")]);
+    assert_eq!(shown("no/such"), [PathBuf::new(); 0]);
+}

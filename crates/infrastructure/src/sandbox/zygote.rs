@@ -1,0 +1,173 @@
+//! The process that gives birth to every confined run.
+//!
+//! ```text
+//! runtime (many threads)
+//!   └─ zygote: this program again, one thread, empty environment, no secret in its memory
+//!        └─ init of one run: new namespaces, no capabilities; reaps, ends with the payload
+//!             └─ payload
+//! ```
+//!
+//! Namespaces cannot be set up safely after a fork of a program with threads: some lock would be held for ever. So the
+//! runtime starts its own program a second time, before that has any thread, and asks it for runs.
+
+mod filter;
+mod git_config;
+mod identity;
+mod init;
+mod mount;
+mod payload;
+mod protected;
+pub(super) mod request;
+mod server;
+mod stage;
+mod view;
+
+use request::{Failure, Order, Report, Request, packed, receive, send};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
+use std::{
+    env, io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    process::{self, Command, Stdio},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread::{self, JoinHandle},
+};
+
+/// The name under which this program is started as a zygote. The marker is no variable: the environment is empty.
+const NAME: &str = "toolstead-zygote";
+
+/// Whether this program's `main` begins with [`enter`]. Without it, a second start would run a foreign `main` again.
+static HAS_DOOR: AtomicBool = AtomicBool::new(false);
+/// The one of this process. Runs of all launchers share it.
+static RUNNING: Mutex<Weak<Zygote>> = Mutex::new(Weak::new());
+
+/// Becomes the zygote and ends the process, if this process was started as one. Else returns, and from now on this
+/// process can start one.
+pub(super) fn enter() {
+    HAS_DOOR.store(true, Ordering::Relaxed);
+    if env::args_os().next().is_some_and(|name| name == NAME) {
+        // SAFETY: the call touches no memory, and nothing here has opened a descriptor yet.
+        unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) };
+        process::exit(server::serve());
+    }
+}
+
+/// The runtime's side of it.
+#[derive(Debug)]
+pub(super) struct Zygote {
+    socket: OwnedFd,
+    watcher: Option<JoinHandle<()>>,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ZygoteError {
+    #[error(
+        "the program that runs Toolstead cannot confine commands: its `main` does not begin with `enter_if_helper()`"
+    )]
+    NoDoor,
+    #[error("{0}")]
+    Step(#[from] Failure),
+    #[error("the process that starts confined programs is gone; restart Toolstead")]
+    Gone(#[source] io::Error),
+    #[error("the process that starts confined programs could not be started")]
+    Start(#[source] io::Error),
+}
+
+impl Zygote {
+    /// The one of this process; started if there is none.
+    pub(super) fn running() -> Result<Arc<Self>, ZygoteError> {
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(zygote) = running.upgrade() {
+            return Ok(zygote);
+        }
+        let zygote = Arc::new(Self::start()?);
+        *running = Arc::downgrade(&zygote);
+        Ok(zygote)
+    }
+
+    fn start() -> Result<Self, ZygoteError> {
+        if !HAS_DOOR.load(Ordering::Relaxed) {
+            return Err(ZygoteError::NoDoor);
+        }
+        let (socket, theirs) = channel().map_err(ZygoteError::Start)?;
+        let (started, is_started) = mpsc::channel();
+        // Its death signal is bound to the thread that forks it, so that thread stays as long as it lives.
+        let watcher = thread::Builder::new().name("zygote".into()).stack_size(128 << 10).spawn(move || {
+            let child = Command::new("/proc/self/exe")
+                .arg0(NAME)
+                .env_clear()
+                .current_dir("/")
+                .stdin(Stdio::from(theirs))
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
+            match child {
+                Ok(mut child) => {
+                    let _ = started.send(Ok(()));
+                    let _ = child.wait();
+                }
+                Err(error) => drop(started.send(Err(error))),
+            }
+        });
+        let watcher = Some(watcher.map_err(ZygoteError::Start)?);
+        is_started.recv().map_err(io::Error::other).flatten().map_err(ZygoteError::Start)?;
+        let zygote = Self { socket, watcher };
+        let (bytes, _) = receive(&zygote.socket, request::MAX_REPORT_BYTES).map_err(ZygoteError::Start)?;
+        match serde_json::from_slice(&bytes) {
+            Ok(Report::Started) => Ok(zygote),
+            Ok(Report::Failed(failure)) => Err(failure.into()),
+            _ => Err(ZygoteError::Start(io::Error::other("it ended at once"))),
+        }
+    }
+
+    /// Orders a run. What is heard of it comes on the socket; closing that ends the run.
+    pub(super) fn launch(&self, request: Request, streams: [OwnedFd; 3]) -> Result<OwnedFd, ZygoteError> {
+        let (ours, theirs) = channel().map_err(ZygoteError::Gone)?;
+        let order = packed(&Order::Launch(Box::new(request))).map_err(ZygoteError::Gone)?;
+        let [stdin, stdout, stderr] = &streams;
+        let descriptors = [order.as_fd(), theirs.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        send(&self.socket, b"o", &descriptors).map_err(ZygoteError::Gone)?;
+        Ok(ours)
+    }
+
+    /// Lets go of what the runs of a session share.
+    pub(super) fn release(&self, session: &str) {
+        if let Ok(order) = packed(&Order::Release(session.into())) {
+            // A zygote that is gone holds nothing.
+            let _ = send(&self.socket, b"o", &[order.as_fd()]);
+        }
+    }
+}
+
+impl Drop for Zygote {
+    fn drop(&mut self) {
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        if let Some(watcher) = self.watcher.take() {
+            let _ = watcher.join();
+        }
+    }
+}
+
+fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Test programs have a `main` of their own; this runs before it, as the first line of ours would.
+#[cfg(test)]
+mod test_door {
+    extern "C" fn before_main() {
+        super::enter();
+        crate::sandbox::self_test::enter();
+    }
+
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static BEFORE_MAIN: extern "C" fn() = before_main;
+}

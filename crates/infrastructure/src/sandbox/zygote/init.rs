@@ -1,0 +1,267 @@
+//! The first process of one run: it builds the run's world, becomes nobody, starts the payload, reaps what the payload
+//! leaves behind, and takes everything with it when it ends.
+
+use super::{
+    filter::Filter,
+    identity::{IdMaps, Identity, drop_capabilities},
+    payload::{Tools, become_program},
+    protected::Protected,
+    request::{Failure, Network, Report, Request, Step, report},
+    stage,
+    view::View,
+};
+use landlock::ABI;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with},
+    pipe::{PipeFlags, pipe_with},
+    process::{
+        DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, kill_process_group, set_dumpable_behavior,
+        set_parent_process_death_signal, wait,
+    },
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    net::{Ipv4Addr, SocketAddrV4},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+/// What the zygote hands to an init.
+#[derive(Debug)]
+pub(super) struct Birth<'a> {
+    pub(super) request: Request,
+    pub(super) socket: OwnedFd,
+    pub(super) streams: [OwnedFd; 3],
+    pub(super) identity: &'a Identity,
+    pub(super) maps: &'a IdMaps,
+    pub(super) filter: &'a Filter,
+    pub(super) own_program: &'a OwnedFd,
+    pub(super) landlock: Option<ABI>,
+    /// The network of the session, where it has one already.
+    pub(super) network: Option<&'a OwnedFd>,
+    /// Where the session's `/tmp` and home stand on the stage.
+    pub(super) scratch: Option<&'a Path>,
+}
+
+/// What is left to do when the payload runs.
+struct Running {
+    payload: Pid,
+    protected: Protected,
+    listener: Option<OwnedFd>,
+}
+
+/// The life of an init; its result is its exit code.
+pub(super) fn run(mut birth: Birth<'_>) -> i32 {
+    let signals = match signals() {
+        Ok(signals) => signals,
+        Err(error) => {
+            let failure = Failure { step: "hear of ended processes".into(), reason: error.to_string() };
+            return told(&birth.socket, &Report::Failed(failure));
+        }
+    };
+    let running = match start(&mut birth) {
+        Ok(running) => running,
+        Err(failure) => return told(&birth.socket, &Report::Failed(failure)),
+    };
+    let Birth { socket, streams, .. } = birth;
+    // Whoever reads the output must see its end, and the zygote's socket is not this process's.
+    drop(streams);
+    // SAFETY: the call touches no memory, and nobody here uses the three.
+    unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
+    let descriptors: Vec<_> = running.listener.iter().map(AsFd::as_fd).collect();
+    if report(&socket, &Report::Started, &descriptors).is_err() {
+        return 1;
+    }
+    let status = attend(&socket, &signals, running.payload);
+    end_all();
+    let undone = running.protected.undo();
+    let (code, by_signal) = match status {
+        Some(status) => match status.terminating_signal() {
+            Some(signal) => (signal, true),
+            None => (status.exit_status().unwrap_or(0), false),
+        },
+        None => (libc::SIGKILL, true),
+    };
+    told(&socket, &Report::Ended { code, by_signal, undone })
+}
+
+fn told(socket: &OwnedFd, last: &Report) -> i32 {
+    i32::from(report(socket, last, &[]).is_err())
+}
+
+/// A descriptor that can be read when a child has ended.
+fn signals() -> io::Result<OwnedFd> {
+    // SAFETY: the set is this function's own; this process has one thread.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        let descriptor = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
+    }
+}
+
+fn start(birth: &mut Birth<'_>) -> Result<Running, Failure> {
+    let Birth { request, identity, maps, .. } = birth;
+    let listener = network(request, birth.network)?;
+    rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
+    let scratch = match birth.scratch {
+        Some(scratch) => scratch.to_owned(),
+        None => own_scratch(identity)?,
+    };
+    let view = View::build(request, identity, maps, &scratch)?;
+    let protected = Protected::guard(&view, request)?;
+    view.enter()?;
+    drop(view);
+    identity.assume()?;
+    drop_capabilities()?;
+    let step = || "hide from the payload".to_owned();
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
+    // A change of the user clears it.
+    set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
+    let payload = fork(birth)?;
+    Ok(Running { payload, protected, listener })
+}
+
+fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
+    let place = stage::at("scratch");
+    stage::scratch(&place, identity)?;
+    Ok(place)
+}
+
+/// Enters the session's network or sets up the new one, and listens in it if the request says so.
+fn network(request: &mut Request, shared: Option<&OwnedFd>) -> Result<Option<OwnedFd>, Failure> {
+    if request.network == Network::Host {
+        return Ok(None);
+    }
+    if let Some(shared) = shared {
+        move_into_link_name_space(shared.as_fd(), Some(LinkNameSpaceType::Network))
+            .step(|| "enter the session's network".into())?;
+    }
+    loopback_up().step(|| "start the loopback interface".into())?;
+    if request.network == Network::Private {
+        return Ok(None);
+    }
+    let step = || "listen for the proxy".to_owned();
+    let listener =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+            .step(step)?;
+    bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).step(step)?;
+    listen(&listener, 128).step(step)?;
+    let address = rustix::net::getsockname(&listener).step(step)?;
+    let address = SocketAddrV4::try_from(address).step(step)?;
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        for name in [name.to_owned(), name.to_lowercase()] {
+            request.environment.insert(name, format!("http://{address}"));
+        }
+    }
+    for name in ["NO_PROXY", "no_proxy"] {
+        request.environment.insert(name.into(), "localhost,127.0.0.1,::1".into());
+    }
+    Ok(Some(listener))
+}
+
+fn loopback_up() -> io::Result<()> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: an all-zero request is valid, its name ends with a null, and it lives through both calls.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(c"lo".to_bytes()) {
+            *to = from.cast_signed();
+        }
+        if libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        request.ifr_ifru.ifru_flags |= libc::c_short::try_from(libc::IFF_UP).unwrap_or(1);
+        if libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Starts the payload, and returns once its program runs.
+fn fork(birth: &Birth<'_>) -> Result<Pid, Failure> {
+    let step = || "start a process".to_owned();
+    let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
+    // SAFETY: this process has one thread, so that the child finds no lock held.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(told);
+        let tools = Tools {
+            filter: birth.filter,
+            own_program: birth.own_program,
+            landlock: birth.landlock,
+            streams: &birth.streams,
+        };
+        let failure = become_program(&birth.request, &tools);
+        let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
+        // SAFETY: the call touches no memory.
+        unsafe { libc::_exit(127) }
+    }
+    if child < 0 {
+        return Err(io::Error::last_os_error()).step(step);
+    }
+    drop(tell);
+    let mut failure = Vec::new();
+    File::from(told).read_to_end(&mut failure).step(step)?;
+    if failure.is_empty() {
+        return Pid::from_raw(child).ok_or(Errno::CHILD).step(step);
+    }
+    let unknown = |_| Failure { step: step(), reason: "it ended before it began".into() };
+    Err(serde_json::from_slice(&failure).unwrap_or_else(unknown))
+}
+
+/// Reaps, and passes signals on, until the payload has ended, or the runtime has let go of the run.
+fn attend(socket: &OwnedFd, signals: &OwnedFd, payload: Pid) -> Option<WaitStatus> {
+    loop {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == payload => return Some(status),
+                Ok(Some(_)) => {}
+                Err(Errno::INTR) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        let mut events = [PollFd::new(socket, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
+        match poll(&mut events, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+        let (from_runtime, of_child) = (events[0].revents(), events[1].revents());
+        if !of_child.is_empty() {
+            let mut spent = [0; 512];
+            let _ = rustix::io::read(signals, &mut spent);
+        }
+        if !from_runtime.is_empty() {
+            let mut signal = [0; 1];
+            match rustix::io::read(socket, &mut signal) {
+                Ok(1..) => {
+                    if let Some(signal) = Signal::from_named_raw(signal[0].into()) {
+                        let _ = kill_process_group(payload, signal);
+                    }
+                }
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Ok(0) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// Kills everything but this process, and waits until it is gone.
+fn end_all() {
+    loop {
+        // SAFETY: the call touches no memory.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+        match wait(WaitOptions::empty()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The last steps of a payload, from the fork to its program.
+
+use super::{
+    filter::Filter,
+    request::{Failure, Program, Request, Step},
+};
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetStatus, Scope,
+};
+use rustix::{
+    process::{Resource, Rlimit, setrlimit, setsid},
+    stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
+};
+use std::{
+    ffi::CString,
+    io,
+    os::fd::{AsRawFd, OwnedFd, RawFd},
+    path::Path,
+};
+
+const OPEN_FILES: u64 = 1024;
+
+/// What a payload needs beside the request, prepared before the fork.
+#[derive(Debug)]
+pub(super) struct Tools<'a> {
+    pub(super) filter: &'a Filter,
+    pub(super) own_program: &'a OwnedFd,
+    pub(super) landlock: Option<ABI>,
+    pub(super) streams: &'a [OwnedFd; 3],
+}
+
+/// Becomes the program. Returns only where that fails.
+pub(super) fn become_program(request: &Request, tools: &Tools<'_>) -> Failure {
+    confine(request, tools).map_or_else(|failure| failure, |()| execute(request, tools.own_program.as_raw_fd()))
+}
+
+fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
+    setsid().step(|| "make a session".into())?;
+    if request.terminal {
+        rustix::process::ioctl_tiocsctty(&tools.streams[0]).step(|| "take the terminal".into())?;
+    }
+    let [stdin, stdout, stderr] = tools.streams;
+    dup2_stdin(stdin)
+        .and_then(|()| dup2_stdout(stdout))
+        .and_then(|()| dup2_stderr(stderr))
+        .step(|| "set the standard streams".into())?;
+    rustix::process::chdir(&request.working_dir)
+        .step(|| format!("enter the working folder `{}`", request.working_dir.display()))?;
+    for (resource, most) in [
+        // Not the address space: V8, Go and Java reserve many times what they use.
+        (Resource::Data, request.memory_bytes),
+        (Resource::Nproc, request.processes),
+        (Resource::Fsize, request.file_bytes),
+        (Resource::Nofile, OPEN_FILES),
+        (Resource::Core, 0),
+    ] {
+        limit(resource, most).step(|| "set the limits of memory, processes and files".into())?;
+    }
+    if let Some(abi) = tools.landlock {
+        landlock(request, abi, tools.own_program)?;
+    }
+    // Marked, not closed: the pipe that tells of a failed exec is among them.
+    // SAFETY: the call touches no memory.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if closed != 0 {
+        return Err(io::Error::last_os_error()).step(|| "close all descriptors".into());
+    }
+    // SAFETY: no structure is passed; this process has one thread.
+    unsafe {
+        for signal in 1..=libc::SIGRTMAX() {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+    tools.filter.apply().map_err(io::Error::other).step(|| "put the filter of system calls in place".into())
+}
+
+/// Lowers a limit. One that is lower already stays.
+fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    let known = rustix::process::getrlimit(resource);
+    let most = known.maximum.map_or(most, |maximum| maximum.min(most));
+    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
+}
+
+fn landlock(request: &Request, abi: ABI, own_program: &OwnedFd) -> Result<(), Failure> {
+    let step = || "restrict this process with Landlock".to_owned();
+    let other = |error: landlock::RulesetError| io::Error::other(error);
+    let ruleset = || -> Result<_, landlock::RulesetError> {
+        let mut rules = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(abi))?;
+        if abi >= ABI::V6 {
+            rules = rules.scope(Scope::from_all(abi))?;
+        }
+        rules.create()
+    };
+    let mut rules = ruleset().map_err(other).step(step)?;
+    let writable = request.folders.iter().filter(|folder| folder.is_writable).map(|folder| folder.target.as_path());
+    let open = writable.chain(request.home.as_deref()).chain(["/tmp", "/var/tmp", "/dev", "/proc"].map(Path::new));
+    let all = [(Path::new("/"), AccessFs::from_read(abi))]
+        .into_iter()
+        .chain(open.map(|path| (path, AccessFs::from_all(abi))));
+    for (path, mut access) in all {
+        let place = PathFd::new(path).map_err(io::Error::other).step(step)?;
+        if !path.is_dir() {
+            access &= AccessFs::from_file(abi);
+        }
+        rules = rules.add_rule(PathBeneath::new(place, access)).map_err(other).step(step)?;
+    }
+    if matches!(request.program, Program::Own) {
+        let access = AccessFs::Execute | AccessFs::ReadFile;
+        rules = rules.add_rule(PathBeneath::new(own_program, access)).map_err(other).step(step)?;
+    }
+    let status = rules.restrict_self().map_err(other).step(step)?;
+    if status.ruleset == RulesetStatus::FullyEnforced {
+        return Ok(());
+    }
+    Err(Failure { step: step(), reason: "the kernel did not enforce all of it".into() })
+}
+
+fn execute(request: &Request, own_program: RawFd) -> Failure {
+    let step = || match &request.program {
+        Program::Own => "start the runtime's own program".to_owned(),
+        Program::At(path) => format!("start `{}`", path.display()),
+    };
+    let texts = || -> io::Result<_> {
+        let name = match &request.program {
+            Program::Own => c"toolstead".to_owned(),
+            Program::At(path) => CString::new(path.as_os_str().as_encoded_bytes())?,
+        };
+        let args = request.args.iter().map(|text| CString::new(text.as_str()));
+        let args = [Ok(name.clone())].into_iter().chain(args).collect::<Result<Vec<_>, _>>()?;
+        let environment = request.environment.iter().map(|(name, value)| CString::new(format!("{name}={value}")));
+        Ok((name, args, environment.collect::<Result<Vec<_>, _>>()?))
+    };
+    let (name, args, environment) = match texts().step(step) {
+        Ok(texts) => texts,
+        Err(failure) => return failure,
+    };
+    let pointers = |texts: &[CString]| {
+        texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect::<Vec<*const libc::c_char>>()
+    };
+    let (args, environment) = (pointers(&args), pointers(&environment));
+    // SAFETY: the texts and both lists end with a null and live until the call has replaced this process or failed.
+    unsafe {
+        match &request.program {
+            Program::At(_) => libc::execve(name.as_ptr(), args.as_ptr(), environment.as_ptr()),
+            Program::Own => {
+                let flags = libc::AT_EMPTY_PATH;
+                let place = c"".as_ptr();
+                libc::syscall(libc::SYS_execveat, own_program, place, args.as_ptr(), environment.as_ptr(), flags)
+                    as libc::c_int
+            }
+        };
+    }
+    let error = io::Error::last_os_error();
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => {
+            "it, or the interpreter that its first line names, is not there in the sandbox".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    Failure { step: step(), reason }
+}

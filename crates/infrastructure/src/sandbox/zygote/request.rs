@@ -1,0 +1,206 @@
+//! What passes between the runtime, the zygote and the init of one run.
+//!
+//! ```text
+//! runtime -> zygote  one byte; descriptors: the order as JSON in a sealed memory file, and for a launch
+//!                    the init's socket, stdin, stdout, stderr
+//! init    -> runtime reports, one message each, as JSON; descriptors where the report says so
+//! runtime -> init    one byte: a signal for the payload's group; the end of the socket ends the run
+//! ```
+
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    io::Errno,
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+        recvmsg, sendmsg,
+    },
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, IoSlice, IoSliceMut, Read, Seek, Write},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::PathBuf,
+};
+
+/// Descriptors of one message at most.
+const MAX_DESCRIPTORS: usize = 8;
+/// A report at most, in bytes.
+pub(super) const MAX_REPORT_BYTES: usize = 32 << 10;
+
+/// What the zygote is told to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::sandbox) enum Order {
+    /// Start this.
+    Launch(Box<Request>),
+    /// Let go of what the runs of a session share.
+    Release(String),
+}
+
+/// One run, with every path looked up.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::sandbox) struct Request {
+    pub(in crate::sandbox) program: Program,
+    pub(in crate::sandbox) args: Vec<String>,
+    pub(in crate::sandbox) environment: BTreeMap<String, String>,
+    pub(in crate::sandbox) working_dir: PathBuf,
+    /// Where the private home is mounted; `None` where a root stands in its place.
+    pub(in crate::sandbox) home: Option<PathBuf>,
+    /// What is copied into the private home: the user's settings of git.
+    pub(in crate::sandbox) settings: Vec<Copied>,
+    pub(in crate::sandbox) folders: Vec<Folder>,
+    /// Canonical paths that are there and cannot be read.
+    pub(in crate::sandbox) hidden: Vec<PathBuf>,
+    pub(in crate::sandbox) session: Option<String>,
+    pub(in crate::sandbox) network: Network,
+    pub(in crate::sandbox) memory_bytes: u64,
+    pub(in crate::sandbox) processes: u64,
+    pub(in crate::sandbox) file_bytes: u64,
+    /// The three standard streams are one terminal.
+    pub(in crate::sandbox) terminal: bool,
+    /// A run without Landlock is refused.
+    pub(in crate::sandbox) requires_landlock: bool,
+}
+
+/// What is executed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::sandbox) enum Program {
+    /// The runtime's own program.
+    Own,
+    /// The program at this path.
+    At(PathBuf),
+}
+
+/// A file of the private home.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::sandbox) struct Copied {
+    /// Beneath the home.
+    pub(in crate::sandbox) path: PathBuf,
+    pub(in crate::sandbox) text: Vec<u8>,
+}
+
+/// A folder or file of the host that a run sees.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::sandbox) struct Folder {
+    /// Where it stands on the host: no part of it is a symbolic link.
+    pub(in crate::sandbox) source: PathBuf,
+    /// Where it stands in the sandbox.
+    pub(in crate::sandbox) target: PathBuf,
+    pub(in crate::sandbox) is_writable: bool,
+    /// User and group that own it.
+    pub(in crate::sandbox) owner: (u32, u32),
+    /// Whether the names in it are protected ([`super::protected`]).
+    pub(in crate::sandbox) is_root: bool,
+}
+
+/// The network of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sandbox) enum Network {
+    /// The private one, which leads nowhere.
+    Private,
+    /// The private one with a listener in it, which is given to the runtime.
+    Listener,
+    /// The machine's.
+    Host,
+}
+
+/// What is heard from a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::sandbox) enum Report {
+    /// The init is there; its descriptor comes along.
+    Born {
+        /// As the zygote sees it.
+        pid: i32,
+    },
+    /// The program runs. The listener comes along where one was asked for.
+    Started,
+    /// A step failed, and nothing runs.
+    Failed(Failure),
+    /// The program has ended, and so has all that it started.
+    Ended {
+        code: i32,
+        by_signal: bool,
+        /// What it did to protected entries and what was undone, one line each.
+        undone: Vec<String>,
+    },
+}
+
+/// A step that failed.
+#[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
+#[error("{step}: {reason}")]
+pub(in crate::sandbox) struct Failure {
+    /// What was tried, as in "mount `/work`".
+    pub(in crate::sandbox) step: String,
+    pub(in crate::sandbox) reason: String,
+}
+
+pub(super) trait Step<T> {
+    /// Names what was tried.
+    fn step(self, step: impl FnOnce() -> String) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+    fn step(self, step: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.map_err(|error| Failure { step: step(), reason: error.into().to_string() })
+    }
+}
+
+/// Puts a value into a memory file, to be passed on.
+pub(super) fn packed(value: &impl Serialize) -> io::Result<OwnedFd> {
+    let mut file = File::from(memfd_create("order", MemfdFlags::CLOEXEC)?);
+    file.write_all(&serde_json::to_vec(value)?)?;
+    Ok(file.into())
+}
+
+pub(super) fn unpacked<T: DeserializeOwned>(file: OwnedFd) -> io::Result<T> {
+    let mut file = File::from(file);
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Sends one message with descriptors.
+pub(super) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    loop {
+        match sendmsg(&socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL) {
+            Err(Errno::INTR) => {}
+            sent => return Ok(sent.map(drop)?),
+        }
+    }
+}
+
+/// Receives one report, where one is there.
+pub(in crate::sandbox) fn receive_now(socket: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    receive(socket, MAX_REPORT_BYTES)
+}
+
+/// Receives one message with its descriptors. No bytes: the other end is gone.
+pub(super) fn receive(socket: impl AsFd, most: usize) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut bytes = vec![0; most];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let read = loop {
+        match recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            received => break received?.bytes,
+        }
+    };
+    bytes.truncate(read);
+    let descriptors = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(rights) => rights.collect::<Vec<OwnedFd>>(),
+        _ => Vec::new(),
+    });
+    Ok((bytes, descriptors.collect()))
+}
+
+pub(super) fn report(socket: impl AsFd, report: &Report, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    send(socket, &serde_json::to_vec(report)?, descriptors)
+}

@@ -1,0 +1,221 @@
+//! The zygote's own side: it waits for orders and gives birth to inits.
+
+use super::{
+    filter::Filter,
+    identity::{IdMaps, Identity, unshare},
+    init::{self, Birth},
+    request::{Failure, Network, Order, Report, Request, Step, receive, report, unpacked},
+    stage,
+};
+use crate::sandbox::kernel;
+use landlock::ABI;
+use rustix::{
+    mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
+    process::{DumpableBehavior, Pid, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal},
+};
+use std::{
+    collections::VecDeque,
+    fs::{self, File},
+    io,
+    os::fd::{AsFd, FromRawFd, OwnedFd},
+    path::PathBuf,
+};
+
+/// Sessions that are kept; the one that was opened first gives way.
+const MAX_SESSIONS: usize = 256;
+
+struct Zygote {
+    identity: Identity,
+    filter: Filter,
+    landlock: Option<ABI>,
+    own_program: OwnedFd,
+    maps: IdMaps,
+    sessions: VecDeque<Session>,
+    opened: u64,
+}
+
+/// What the runs of one session share.
+struct Session {
+    key: String,
+    network: Option<OwnedFd>,
+    scratch: PathBuf,
+}
+
+/// The life of a zygote: from its socket, which is its standard input, to its exit code.
+pub(super) fn serve() -> i32 {
+    let socket = rustix::stdio::stdin();
+    let mut zygote = match Zygote::prepare() {
+        Ok(zygote) => zygote,
+        Err(failure) => return i32::from(report(socket, &Report::Failed(failure), &[]).is_err()),
+    };
+    if report(socket, &Report::Started, &[]).is_err() {
+        return 1;
+    }
+    loop {
+        match receive(socket, 1) {
+            Ok((bytes, _)) if bytes.is_empty() => return 0,
+            Ok((_, descriptors)) => zygote.obey(descriptors),
+            Err(_) => return 1,
+        }
+    }
+}
+
+impl Zygote {
+    fn prepare() -> Result<Self, Failure> {
+        let step = || "start the sandbox's process".to_owned();
+        set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
+        if getppid().is_none() {
+            return Err(Failure { step: step(), reason: "the runtime is gone".into() });
+        }
+        // SAFETY: no handler is passed; this process has one thread. Inits are reaped by nobody: their end is told by
+        // their sockets.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        let identity = Identity::choose()?;
+        let own_program = File::open("/proc/self/exe").step(step)?.into();
+        if identity.is_other {
+            unshare(libc::CLONE_NEWNS).step(|| "make a mount namespace".into())?;
+        } else {
+            unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS).step(|| "make a user namespace".into())?;
+            identity.map_itself()?;
+        }
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
+        // What the machine mounts later is seen here; what is mounted here is seen by nobody else.
+        let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+        mount_change("/", propagation).step(|| "part from the machine's mounts".into())?;
+        stage::build(&identity)?;
+        let filter = Filter::build().map_err(io::Error::other).step(|| "build the filter of system calls".into())?;
+        let landlock = kernel::features().landlock_abi.map(|abi| ABI::from(i32::try_from(abi).unwrap_or(i32::MAX)));
+        let (maps, sessions) = (IdMaps::default(), VecDeque::new());
+        Ok(Self { identity, filter, landlock, own_program, maps, sessions, opened: 0 })
+    }
+
+    fn obey(&mut self, mut descriptors: Vec<OwnedFd>) {
+        if descriptors.is_empty() {
+            return;
+        }
+        match unpacked(descriptors.remove(0)) {
+            Ok(Order::Launch(request)) => {
+                let Ok([socket, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(descriptors) else { return };
+                // Only this end keeps it open, so that the runtime hears of everything that goes wrong here.
+                if let Err(failure) = self.launch(*request, &socket, [stdin, stdout, stderr]) {
+                    let _ = report(&socket, &Report::Failed(failure), &[]);
+                }
+            }
+            Ok(Order::Release(key)) => {
+                if let Some(place) = self.sessions.iter().position(|session| session.key == key) {
+                    self.release(place);
+                }
+            }
+            Err(error) => {
+                if let Some(socket) = descriptors.first() {
+                    let failure = Failure { step: "read the order".into(), reason: error.to_string() };
+                    let _ = report(socket, &Report::Failed(failure), &[]);
+                }
+            }
+        }
+    }
+
+    fn launch(&mut self, request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure> {
+        if request.requires_landlock && self.landlock.is_none() {
+            let reason = "this kernel has no Landlock, and `sandbox.require` asks for it";
+            return Err(Failure { step: "restrict this process with Landlock".into(), reason: reason.into() });
+        }
+        for folder in &request.folders {
+            self.maps.provide(&self.identity, folder.owner)?;
+        }
+        let session = request.session.clone().map(|key| self.session(key)).transpose()?;
+        let session = session.map(|place| &self.sessions[place]);
+        let network = session.and_then(|session| session.network.as_ref());
+        let is_private = request.network != Network::Host;
+        let makes_network = is_private && network.is_none();
+        let makes_session_network = makes_network && session.is_some();
+        let key = request.session.clone();
+        let birth = Birth {
+            request,
+            socket: socket.try_clone().step(|| "start a process".into())?,
+            streams,
+            identity: &self.identity,
+            maps: &self.maps,
+            filter: &self.filter,
+            own_program: &self.own_program,
+            landlock: self.landlock,
+            network,
+            scratch: session.map(|session| session.scratch.as_path()),
+        };
+        if makes_session_network {
+            // What is not dumpable does not show its namespaces, not even to its parent. The init closes itself off
+            // again before the payload is there.
+            let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+        }
+        let cloned = clone(makes_network, birth).step(|| "make the namespaces of a run".into());
+        if makes_session_network {
+            let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        }
+        let (pid, process) = cloned?;
+        if makes_session_network
+            && let Some(session) = self.sessions.iter_mut().find(|one| Some(&one.key) == key.as_ref())
+        {
+            session.network = File::open(format!("/proc/{}/ns/net", pid.as_raw_nonzero())).ok().map(Into::into);
+        }
+        let born = Report::Born { pid: pid.as_raw_nonzero().get() };
+        report(socket, &born, &[process.as_fd()]).step(|| "report a start".into())
+    }
+
+    /// The place of the session in the list; opened if it is new.
+    fn session(&mut self, key: String) -> Result<usize, Failure> {
+        if let Some(place) = self.sessions.iter().position(|session| session.key == key) {
+            return Ok(place);
+        }
+        if self.sessions.len() >= MAX_SESSIONS {
+            self.release(0);
+        }
+        self.opened += 1;
+        let scratch = stage::at("shared").join(self.opened.to_string());
+        fs::create_dir(&scratch).step(|| "open a session".into())?;
+        stage::scratch(&scratch, &self.identity)?;
+        self.sessions.push_back(Session { key, network: None, scratch });
+        Ok(self.sessions.len() - 1)
+    }
+
+    /// Lets go of what a session shares. Runs that are there keep it.
+    fn release(&mut self, place: usize) {
+        if let Some(session) = self.sessions.remove(place) {
+            let _ = unmount(&session.scratch, UnmountFlags::DETACH);
+            let _ = fs::remove_dir(&session.scratch);
+        }
+    }
+}
+
+/// Starts an init in namespaces of its own; the init never returns from here.
+fn clone(makes_network: bool, birth: Birth<'_>) -> io::Result<(Pid, OwnedFd)> {
+    let mut flags = libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWCGROUP
+        | libc::CLONE_PIDFD;
+    if makes_network {
+        flags |= libc::CLONE_NEWNET;
+    }
+    let mut process: libc::c_int = -1;
+    // SAFETY: all-zero is valid for the structure. The call shares no memory, so it is a fork, and this process has one
+    // thread, so that the child finds no lock held. The descriptor is new and nobody else's.
+    unsafe {
+        let mut arguments: libc::clone_args = std::mem::zeroed();
+        arguments.flags = u64::from(flags.unsigned_abs());
+        arguments.pidfd = &raw mut process as u64;
+        arguments.exit_signal = u64::from(libc::SIGCHLD.unsigned_abs());
+        let pid = libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>());
+        match i32::try_from(pid) {
+            Ok(0) => {
+                let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| init::run(birth)));
+                libc::_exit(code.unwrap_or(70))
+            }
+            Ok(pid @ 1..) => {
+                let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
+                Ok((pid, OwnedFd::from_raw_fd(process)))
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}

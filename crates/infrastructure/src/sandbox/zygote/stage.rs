@@ -1,0 +1,193 @@
+//! What the roots of all runs are built from: made once, on a file system in memory that only the zygote and its runs
+//! see. It hides `/sys`, which no run gets to see anyway.
+
+use super::{
+    identity::Identity,
+    mount,
+    request::{Failure, Step},
+};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chownat, mkdirat, openat, symlinkat};
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// The folder that the stage hides.
+const STAGE: &str = "/sys";
+/// Folders of the system, as far as they exist.
+pub(super) const SYSTEM_FOLDERS: [&str; 9] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/libexec"];
+/// The bytes of what a session, or one run without a session, keeps in its `/tmp` and its home.
+const SCRATCH_BYTES: u64 = 512 << 20;
+/// Devices without which programs do not live. The terminal is the run's own, if it has one.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// What programs read of `/etc` and what holds no secret.
+const SETTINGS: [&str; 54] = [
+    "ImageMagick-6",
+    "ImageMagick-7",
+    "OpenCL",
+    "R",
+    "alternatives",
+    "bash.bashrc",
+    "bashrc",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "crypto-policies",
+    "debian_version",
+    "ethers",
+    "fonts",
+    "gai.conf",
+    "ghc",
+    "gitattributes",
+    "gitconfig",
+    "groff",
+    "host.conf",
+    "hosts",
+    "inputrc",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "locale.conf",
+    "localtime",
+    "lsb-release",
+    "magic",
+    "magic.mime",
+    "mailcap",
+    "manpath.config",
+    "maven",
+    "mime.types",
+    "mke2fs.conf",
+    "networks",
+    "nsswitch.conf",
+    "os-release",
+    "papersize",
+    "pki",
+    "profile",
+    "profile.d",
+    "protocols",
+    "redhat-release",
+    "resolv.conf",
+    "rpc",
+    "services",
+    "shells",
+    "skel",
+    "ssl",
+    "terminfo",
+    "texmf",
+    "timezone",
+    "vulkan",
+];
+/// Further ones that bear a version in their names.
+const VERSIONED_SETTINGS: [&str; 6] = ["java", "jvm", "perl", "php", "python", "dotnet"];
+
+/// A path on the stage.
+pub(super) fn at(name: &str) -> PathBuf {
+    Path::new(STAGE).join(name)
+}
+
+/// Builds the stage; once, in the zygote.
+pub(super) fn build(identity: &Identity) -> Result<(), Failure> {
+    let stage = mount::memory(16 << 20, "755").step(|| "make a file system in memory".into())?;
+    let place = mount::open_exactly(Path::new(STAGE)).step(|| format!("open `{STAGE}`"))?;
+    mount::attach(&stage, place).step(|| format!("mount a file system in memory at `{STAGE}`"))?;
+    for name in ["root", "scratch", "shared", "etc", "dev", "dev/pts", "nothing"] {
+        fs::create_dir(at(name)).step(|| format!("make `{name}` of the stage"))?;
+    }
+    for (name, mode) in [("nothing", 0), ("no-file", 0)] {
+        if name == "no-file" {
+            fs::write(at(name), "").step(|| format!("make `{name}` of the stage"))?;
+        }
+        fs::set_permissions(at(name), std::os::unix::fs::PermissionsExt::from_mode(mode))
+            .step(|| format!("close `{name}` of the stage"))?;
+    }
+    settings(identity)?;
+    devices()
+}
+
+fn settings(identity: &Identity) -> Result<(), Failure> {
+    let step = || "build `/etc`".to_owned();
+    let (uid, gid) = (identity.uid, identity.gid);
+    let users =
+        format!("root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\nuser:x:{uid}:{gid}::/tmp:/bin/sh\n");
+    fs::write(at("etc/passwd"), users).step(step)?;
+    fs::write(at("etc/group"), format!("root:x:0:\nnogroup:x:65534:\nuser:x:{gid}:\n")).step(step)?;
+    fs::write(at("etc/hostname"), "sandbox\n").step(step)?;
+    for entry in fs::read_dir("/etc").step(step)?.flatten() {
+        let name = entry.file_name();
+        let is_known =
+            |name: &str| SETTINGS.contains(&name) || VERSIONED_SETTINGS.iter().any(|prefix| name.starts_with(prefix));
+        // What cannot be read by this user, or dangles, is not there for its runs either.
+        if name.to_str().is_some_and(is_known) {
+            let _ = setting(&name);
+        }
+    }
+    Ok(())
+}
+
+/// Puts one file or folder of `/etc` on the stage.
+fn setting(name: &OsStr) -> io::Result<()> {
+    let target = at("etc").join(name);
+    let source = fs::canonicalize(Path::new("/etc").join(name))?;
+    if source.starts_with("/usr") {
+        return std::os::unix::fs::symlink(source, target);
+    }
+    if source.is_dir() {
+        fs::create_dir(&target)?;
+    } else {
+        fs::write(&target, "")?;
+    }
+    let tree = mount::copy(mount::open_exactly(&source)?)?;
+    mount::attach(tree, mount::open_exactly(&target)?)
+}
+
+fn devices() -> Result<(), Failure> {
+    for name in DEVICES {
+        let step = || format!("bind the device `{name}`");
+        let target = at("dev").join(name);
+        fs::write(&target, "").step(step)?;
+        let device = mount::open_exactly(&Path::new("/dev").join(name)).step(step)?;
+        if FileType::from_raw_mode(rustix::fs::fstat(&device).step(step)?.st_mode) != FileType::CharacterDevice {
+            return Err(Failure { step: step(), reason: "it is no device".into() });
+        }
+        let tree = mount::copy(device).step(step)?;
+        mount::attach(tree, mount::open_exactly(&target).step(step)?).step(step)?;
+    }
+    for (name, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        ("shm", "/tmp"),
+        ("ptmx", "pts/ptmx"),
+    ] {
+        symlinkat(target, CWD, at("dev").join(name)).step(|| format!("make `/dev/{name}`"))?;
+    }
+    Ok(())
+}
+
+/// Mounts a fresh `/tmp` and home at a place on the stage.
+pub(super) fn scratch(place: &Path, identity: &Identity) -> Result<(), Failure> {
+    let step = || "make a private `/tmp` and home".to_owned();
+    let scratch = mount::memory(SCRATCH_BYTES, "755").step(step)?;
+    mount::attach(&scratch, mount::open_exactly(place).step(step)?).step(step)?;
+    let folder =
+        openat(&scratch, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step(step)?;
+    for (name, mode) in [("tmp", 0o1777), ("home", 0o700)] {
+        mkdirat(&folder, name, Mode::from_raw_mode(mode)).step(step)?;
+        rustix::fs::chmodat(&folder, name, Mode::from_raw_mode(mode), AtFlags::empty()).step(step)?;
+        give(identity, &folder, name).step(step)?;
+    }
+    Ok(())
+}
+
+/// Makes an entry the payload's own.
+pub(super) fn give(
+    identity: &Identity,
+    folder: impl std::os::fd::AsFd,
+    name: impl rustix::path::Arg,
+) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
+    Ok(chownat(folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?)
+}
