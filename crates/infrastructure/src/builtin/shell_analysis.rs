@@ -23,7 +23,9 @@ use crate::{
     sandbox::workspace::Workspace,
 };
 use std::{
+    cell::Cell,
     path::{Component, Path, PathBuf},
+    rc::Rc,
     sync::Arc,
 };
 use toolstead_domain::{
@@ -33,6 +35,9 @@ use toolstead_domain::{
 
 /// The longest text that is looked at, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
+
+/// The longest that a text and all texts within it are together, in bytes.
+const MAX_ALL_TEXTS: usize = 4 * MAX_TEXT;
 
 /// How deep programs and texts may start each other.
 const MAX_LEVEL: usize = 6;
@@ -69,17 +74,19 @@ pub enum TouchOrigin {
 }
 
 /// How deep an analysis may still go.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Limits {
     levels: usize,
+    /// The bytes that all texts within texts may still have together: each level may be read several times.
+    bytes: Rc<Cell<usize>>,
 }
 
 impl Limits {
-    fn deeper(self) -> Self {
-        Self { levels: self.levels.saturating_sub(1) }
+    fn deeper(&self) -> Self {
+        Self { levels: self.levels.saturating_sub(1), bytes: self.bytes.clone() }
     }
 
-    fn exhausted(self) -> bool {
+    fn exhausted(&self) -> bool {
         self.levels == 0
     }
 }
@@ -97,7 +104,11 @@ impl Analysis {
 
 /// What this text would do if bash ran it in that folder, an absolute path without links.
 pub fn analyse(text: &str, folder: &Path) -> Analysis {
-    analyse_inner(text, Folders::start(folder), Limits { levels: MAX_LEVEL + 1 })
+    analyse_inner(
+        text,
+        Folders::start(folder),
+        Limits { levels: MAX_LEVEL + 1, bytes: Rc::new(Cell::new(MAX_ALL_TEXTS)) },
+    )
 }
 
 /// What these bytes would do. Bytes that are no text are opaque.
@@ -115,6 +126,10 @@ fn analyse_inner(text: &str, folders: Folders, limits: Limits) -> Analysis {
     if limits.exhausted() {
         return Analysis::opaque(text, "too many shells start each other");
     }
+    let Some(left) = limits.bytes.get().checked_sub(text.len()) else {
+        return Analysis::opaque(shown(text), "the texts within it are too long together");
+    };
+    limits.bytes.set(left);
     if let Some(reason) = unreadable(text) {
         return Analysis::opaque(text, reason);
     }

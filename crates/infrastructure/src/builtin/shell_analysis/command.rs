@@ -9,7 +9,7 @@ use super::{
     word::{Dynamic, Word},
     wrappers,
 };
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 use toolstead_domain::access::Clarity;
 
 /// Words without quotes.
@@ -22,6 +22,8 @@ pub(super) struct Understood {
     pub(super) words: Words,
     /// What deny rules are compared with as well.
     pub(super) readings: Vec<Words>,
+    /// The same, to find repetitions among many.
+    known: HashSet<Words>,
     pub(super) clarity: Clarity,
     /// How it moves to another folder.
     pub(super) moves: Option<Move>,
@@ -42,6 +44,7 @@ impl Understood {
         Self {
             words: texts(words),
             readings: Vec::new(),
+            known: HashSet::new(),
             clarity: Clarity::Plain,
             moves: None,
             operands: Vec::new(),
@@ -64,7 +67,7 @@ impl Understood {
     }
 
     pub(super) fn reading(&mut self, words: Words) {
-        if words != self.words && !words.is_empty() && !self.readings.contains(&words) {
+        if words != self.words && !words.is_empty() && self.known.insert(words.clone()) {
             self.readings.push(words);
         }
     }

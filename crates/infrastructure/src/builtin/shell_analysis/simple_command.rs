@@ -125,7 +125,7 @@ impl<'t> Walk<'t> {
             }
             return;
         }
-        let scope = Scope { folders: &self.folders, limits: self.limits };
+        let scope = Scope { folders: &self.folders, limits: self.limits.clone() };
         let mut understood = understand(&parts.words, &scope);
         let harmful: Vec<_> =
             parts.assignments.iter().filter(|one| builtins::variable(&one.name) != Variable::Harmless).collect();

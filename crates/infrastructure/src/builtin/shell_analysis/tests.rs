@@ -136,6 +136,9 @@ fn whatever_exceeds_a_limit_is_opaque_and_nothing_takes_long() {
         "\"".repeat(60_001),
         format!("x {}", "y ".repeat(300)),
         "a;".repeat(20_000),
+        many("x $(", ")", 250),
+        format!("sh -c '{}$x'", "a b c d e f g h i j k l m n o p q r s t;".repeat(900)),
+        format!("foo '{}' $x", "a b c d e f g h i j k l m n o p q r s t;".repeat(900)),
     ];
     for text in texts {
         let start = Instant::now();

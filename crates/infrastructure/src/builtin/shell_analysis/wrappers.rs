@@ -180,7 +180,8 @@ fn inner(text: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
         Clarity::Opaque(reason) => Some(reason.clone()),
         _ => None,
     });
-    if let (Some(reason), true) = (unclear, surely) {
+    let spent = unclear.is_some() && scope.limits.bytes.get() < text.len();
+    if let (Some(reason), true) = (unclear, surely || spent) {
         result.opaque(format!("in the text that it runs: {reason}"));
     }
     if surely {
