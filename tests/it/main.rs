@@ -37,6 +37,8 @@ mod cli;
 mod clients;
 /// The official conformance suite, against us and through us.
 mod conformance;
+/// What must be refused is, what must be held is, and ordinary work passes.
+mod corpus;
 /// `kill -9` under load loses nothing that was answered.
 mod crash;
 /// Documents are read in a child process that takes nothing down but itself.
