@@ -43,6 +43,8 @@ mod corpus;
 mod crash;
 /// Documents are read in a child process that takes nothing down but itself.
 mod documents;
+/// Ordinary work goes on in the sandbox.
+mod ordinary_life;
 /// Real servers stand behind us, and one may die.
 mod real_servers;
 /// The names and parameters that other systems know our file tools by.
