@@ -46,6 +46,8 @@ mod cli;
 mod clients;
 /// The official conformance suite, against us and through us.
 mod conformance;
+/// What must be refused is, what must be held is, and ordinary work passes.
+mod corpus;
 /// `kill -9` under load loses nothing that was answered.
 mod crash;
 /// Documents are read in a child process that takes nothing down but itself.
@@ -54,6 +56,8 @@ mod documents;
 mod events;
 /// Hooks of the user.
 mod hooks;
+/// Ordinary work goes on in the sandbox.
+mod ordinary_life;
 /// Real servers stand behind us, and one may die.
 mod real_servers;
 /// Commands, tasks and what becomes of their processes, through the real binaries.

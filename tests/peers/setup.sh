@@ -24,6 +24,16 @@ if ! command -v rg >/dev/null || ! command -v fdfind >/dev/null; then
   command -v fdfind >/dev/null || missing "fd is missing under its Debian name fdfind: on Debian: apt-get install fd-find"
 fi
 
+# What ordinary work in the sandbox is tried with.
+if ! /usr/bin/python3 -m pytest --version >/dev/null 2>&1; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo 'setup.sh: pytest is missing, installing it' >&2
+    apt-get update -qq || echo 'setup.sh: apt-get update failed, trying with the lists that are here' >&2
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-pytest >&2 || missing "apt-get could not install python3-pytest"
+  fi
+  /usr/bin/python3 -m pytest --version >/dev/null 2>&1 || missing "pytest is missing for /usr/bin/python3: on Debian: apt-get install python3-pytest"
+fi
+
 hash=$(cat package.json package-lock.json .npmrc requirements.txt | sha256sum | cut -d ' ' -f 1)
 # The folders are asked for too: either may have been cleaned without the other.
 if [ "$(cat "$stamp" 2>/dev/null)" = "$hash" ] && [ -x node_modules/.bin/conformance ] && [ -x "$venv/bin/python" ]; then

@@ -7,8 +7,6 @@ pub mod host;
 pub mod kernel;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
 pub mod launcher;
-#[expect(clippy::disallowed_methods, reason = "a file of our own that has no name")]
-pub mod spool;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod preparing;
 #[expect(clippy::disallowed_methods, reason = "what a server's arguments name is looked up on the machine itself")]
@@ -16,6 +14,8 @@ pub mod program_folders;
 #[expect(clippy::disallowed_methods, reason = "it places canaries, and tries to reach them")]
 #[expect(unsafe_code, reason = "whether a namespace can be made is tried with the system call")]
 pub mod self_test;
+#[expect(clippy::disallowed_methods, reason = "a file of our own that has no name")]
+pub mod spool;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod toolchains;
 pub mod workspace;

@@ -10,8 +10,8 @@ use super::{
     negotiation::{Accept, is_json},
     request_body,
     response::{Body, accepted, json, live_events, method_not_allowed, text},
-    sessions::Sessions,
     response::{Body, accepted, json, method_not_allowed, text},
+    sessions::Sessions,
     sessions::{Ended, Sessions},
     settings::HttpSettings,
 };

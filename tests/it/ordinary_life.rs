@@ -1,0 +1,225 @@
+//! Ordinary work goes on in the sandbox: each piece of it ends there as it ends outside, for the superuser and for an
+//! ordinary user.
+
+use crate::binaries::Pipe;
+use serde_json::{Value, json};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// Somebody without rights.
+const NOBODY: u32 = 65534;
+
+/// Command lines, run one after the other in the same workspace; outside in a copy of it.
+const WORK: &[&str] = &[
+    "cargo build --offline --quiet",
+    "cargo test --offline --quiet",
+    "cd broken && cargo build --offline --quiet",
+    "npm test --silent",
+    "npm run --silent fails",
+    "node --version && npm --version",
+    "/usr/bin/python3 -m pytest -q -p no:cacheprovider good",
+    "/usr/bin/python3 -m pytest -q -p no:cacheprovider bad",
+    "git init --quiet repo",
+    "cd repo && git config user.name Somebody && git config user.email somebody@example.com",
+    "cd repo && echo one > a.txt && git add a.txt && git commit --quiet -m One && git log --oneline",
+    "cd repo && git commit -m Nothing",
+    "git init --quiet --bare bare.git",
+    "cd repo && git remote add origin ../bare.git && git push --quiet origin HEAD:main",
+    "cd repo && git checkout --quiet -b topic && echo two >> a.txt && git commit --quiet -am Two && git diff --stat HEAD~1",
+    "git clone --quiet bare.git clone && ls clone/a.txt",
+    "cd repo && git push --quiet nowhere",
+    "mktemp && mktemp -d && echo x > /tmp/x && cat /tmp/x",
+    "mkdir -p ~/.cache/thing && echo x > ~/.cache/thing/x",
+    "ps -o pid= -p $$ && sort < /dev/null && head -c 8 /dev/urandom | wc -c",
+    "tar czf src.tgz src && tar tzf src.tgz && rm src.tgz",
+    "echo 'int main(void){return 7;}' > m.c && cc m.c -o m && ./m",
+    "ls /nowhere",
+    "exit 42",
+    "kill -TERM $$",
+];
+
+#[test]
+fn ordinary_work_ends_as_it_ends_outside() {
+    check(None);
+}
+
+#[test]
+fn ordinary_work_of_an_ordinary_user_ends_as_it_ends_outside() {
+    // Where the tests themselves run as one, the other test has shown it.
+    if rustix::process::geteuid().is_root() {
+        check(Some(NOBODY));
+    }
+}
+
+fn check(user: Option<u32>) {
+    let life = Life::begin(user);
+    let mut program = life.toolstead();
+    let mut differences = Vec::new();
+    for command in WORK {
+        let outside = life.outside(command);
+        let answer = call(&mut program, "bash", json!({"command": command, "timeout_ms": 120_000}));
+        let inside = answer["result"]["structuredContent"]["exit_code"].as_i64();
+        let signal = &answer["result"]["structuredContent"]["signal"];
+        let same = match outside {
+            Ok(code) => inside == Some(code.into()),
+            Err(_) => !signal.is_null(),
+        };
+        if !same {
+            differences.push(format!("{command}\n    outside {outside:?}, inside {answer}"));
+        }
+    }
+    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
+    let stored = fs::metadata(life.work().join("repo/a.txt")).unwrap();
+    assert_eq!(
+        std::os::unix::fs::MetadataExt::uid(&stored),
+        user.unwrap_or(0),
+        "what a command writes belongs to the one who runs Toolstead"
+    );
+    check_server(&mut program);
+}
+
+/// A server that is started in the background is reached by the next command, and by nobody else.
+fn check_server(program: &mut Pipe) {
+    let server = "cd www && exec /usr/bin/python3 -u -m http.server 8123 --bind 127.0.0.1";
+    let arguments = json!({"command": server, "background": true, "ready_when": "Serving HTTP", "timeout_ms": 60_000});
+    let started = call(program, "bash", arguments);
+    let task =
+        started["result"]["structuredContent"]["task_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
+    let fetch = "/usr/bin/python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8123/index.html').read().decode())\"";
+    let fetched = call(program, "bash", json!({"command": fetch}));
+    assert!(fetched.to_string().contains("it is served"), "{fetched}");
+    assert!(std::net::TcpStream::connect("127.0.0.1:8123").is_err(), "the host reaches the private network");
+    let stopped = call(program, "task_stop", json!({"task_id": task}));
+    assert_ne!(stopped["result"]["isError"], true, "{stopped}");
+}
+
+fn call(program: &mut Pipe, tool: &str, arguments: Value) -> Value {
+    let params = json!({"name": tool, "arguments": arguments});
+    program.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string());
+    program.answer(1)
+}
+
+/// Two equal workspaces: one for the sandbox, one for the comparison outside.
+struct Life {
+    folder: tempfile::TempDir,
+    user: Option<u32>,
+    path: String,
+}
+
+impl Life {
+    fn begin(user: Option<u32>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = match user {
+            None => path,
+            // The superuser's own toolchain is closed to others.
+            Some(_) => format!("{}:/usr/local/bin:/usr/bin:/bin", toolchain(folder.path()).display()),
+        };
+        let life = Self { folder, user, path };
+        for name in ["work", "plain"] {
+            fill(&life.at(name));
+        }
+        for name in ["home", "data", "config"] {
+            fs::create_dir_all(life.at(name)).unwrap();
+        }
+        fs::copy(env!("CARGO_BIN_EXE_toolstead"), life.at("toolstead")).unwrap();
+        if let Some(user) = user {
+            fs::set_permissions(life.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            for name in ["work", "plain", "home", "data", "config"] {
+                let owner = format!("{user}:{user}");
+                let changed = Command::new("chown").args(["-R", &owner]).arg(life.at(name)).status().unwrap();
+                assert!(changed.success());
+            }
+        }
+        life
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn work(&self) -> PathBuf {
+        self.at("work")
+    }
+
+    fn command(&self, program: &Path, folder: &str) -> Command {
+        let mut command = match self.user {
+            None => Command::new(program),
+            Some(user) => {
+                let user = user.to_string();
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--"]).arg(program);
+                command
+            }
+        };
+        command.env_clear().current_dir(self.at(folder)).env("PATH", &self.path).env("LANG", "C.UTF-8");
+        command.env("HOME", if self.user.is_none() { home() } else { self.at("home") });
+        command
+    }
+
+    /// How the command ends where nothing holds it: its code, or the signal.
+    fn outside(&self, command: &str) -> Result<i32, i32> {
+        let mut bash = self.command(Path::new("/bin/bash"), "plain");
+        let status = bash.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let status = status.status().unwrap();
+        status.code().ok_or_else(|| std::os::unix::process::ExitStatusExt::signal(&status).unwrap_or(0))
+    }
+
+    fn toolstead(&self) -> Pipe {
+        let text = format!("[workspace]\nroots = [{:?}]\n[permissions]\nallow = [\"Bash\"]\n", self.work());
+        let file = self.at("config").join("test.toml");
+        fs::write(&file, text).unwrap();
+        let mut command = self.command(&self.at("toolstead"), "work");
+        command.args(["-q", "--config"]).arg(file).arg("mcp");
+        command.env("XDG_DATA_HOME", self.at("data")).env("XDG_CONFIG_HOME", self.at("config"));
+        let mut program = Pipe::start(command);
+        program.initialize();
+        program
+    }
+}
+
+fn home() -> PathBuf {
+    std::env::var_os("HOME").map_or_else(|| "/".into(), PathBuf::from)
+}
+
+/// A copy of the Rust toolchain that everybody may use; the folder of its programs.
+fn toolchain(folder: &Path) -> PathBuf {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output().unwrap();
+    let from = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
+    let to = folder.join("toolchain");
+    fs::create_dir_all(to.join("lib")).unwrap();
+    for part in ["bin", "lib"] {
+        // Linked where that is possible, so that it costs nothing.
+        let linked =
+            Command::new("cp").arg("-al").arg(from.join(part)).arg(&to).stderr(Stdio::null()).status().unwrap();
+        if !linked.success() {
+            assert!(Command::new("cp").arg("-a").arg(from.join(part)).arg(&to).status().unwrap().success());
+        }
+    }
+    to.join("bin")
+}
+
+fn fill(work: &Path) {
+    for (name, text) in [
+        ("Cargo.toml", "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n"),
+        ("src/lib.rs", "pub fn two() -> u8 { 2 }\n#[test]\nfn it_is() { assert_eq!(two(), 2); }\n"),
+        ("broken/Cargo.toml", "[package]\nname = \"broken\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n"),
+        ("broken/src/lib.rs", "pub fn two() -> u8 { \"2\" }\n"),
+        (
+            "package.json",
+            "{\"name\": \"small\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node test.js\", \"fails\": \"exit 3\"}}\n",
+        ),
+        ("test.js", "require('assert').strictEqual(1 + 1, 2);\n"),
+        ("good/test_it.py", "def test_it():\n    assert 1 + 1 == 2\n"),
+        ("bad/test_that.py", "def test_that():\n    assert 1 + 1 == 3\n"),
+        ("www/index.html", "it is served\n"),
+    ] {
+        let path = work.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
