@@ -302,10 +302,7 @@ impl Child {
         if timeout(gently, self.exited()).await.is_ok() {
             return;
         }
-        match &self.process {
-            Process::Open(group) => group.signal(Signal::TERM),
-            Process::Confined(run) => run.signal(Signal::TERM),
-        }
+        self.process.signal(Signal::TERM);
         if timeout(grace.saturating_sub(gently), self.exited()).await.is_ok() {
             return;
         }
@@ -315,6 +312,15 @@ impl Child {
         }
         // Only a process that hangs in the kernel takes longer; the launching thread waits for that one.
         let _ = timeout(Duration::from_secs(1), self.exited()).await;
+    }
+}
+
+impl Process {
+    fn signal(&self, signal: Signal) {
+        match self {
+            Self::Open(group) => group.signal(signal),
+            Self::Confined(run) => run.signal(signal),
+        }
     }
 }
 

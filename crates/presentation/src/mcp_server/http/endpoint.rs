@@ -10,8 +10,6 @@ use super::{
     negotiation::{Accept, is_json},
     request_body,
     response::{Body, accepted, json, live_events, method_not_allowed, text},
-    response::{Body, accepted, json, method_not_allowed, text},
-    sessions::Sessions,
     sessions::{Ended, Sessions},
     settings::HttpSettings,
 };

@@ -229,7 +229,6 @@ impl Drop for SessionInUse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::ports::rule_store::NoRuleStore;
     use toolstead_infrastructure::mcp::wire::message::Id;
 
     const IDLE: Duration = Duration::from_secs(60);
