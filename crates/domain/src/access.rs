@@ -45,6 +45,9 @@ pub struct CommandAccess {
     /// Further readings, as words, that deny and ask rules are compared with as well: behind each wrapper, by the
     /// program's bare name, without the options that stand before a subcommand.
     pub readings: Arc<[Arc<[Arc<str>]>]>,
+    /// The files that its words name and that it changes or reads itself, as far as that can be told (`rm x`). An allow
+    /// rule on the command covers them; deny and ask rules on paths catch them.
+    pub operands: Arc<[Access]>,
     /// How well it is understood.
     pub clarity: Clarity,
 }
@@ -134,14 +137,28 @@ impl CommandAccess {
         // With quotes, so that the text says where a word ends.
         let text: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let text: Arc<str> = text.join(" ").into();
-        Self { whole: text.clone(), text, words, readings: Arc::default(), clarity: Clarity::Plain }
+        Self {
+            whole: text.clone(),
+            text,
+            words,
+            readings: Arc::default(),
+            operands: Arc::default(),
+            clarity: Clarity::Plain,
+        }
     }
 
     /// A command line of which nothing can be said.
     pub fn opaque(whole: impl Into<Arc<str>>, reason: impl Into<Arc<str>>) -> Self {
         let whole = whole.into();
         let clarity = Clarity::Opaque(reason.into());
-        Self { text: whole.clone(), whole, words: Arc::default(), readings: Arc::default(), clarity }
+        Self {
+            text: whole.clone(),
+            whole,
+            words: Arc::default(),
+            readings: Arc::default(),
+            operands: Arc::default(),
+            clarity,
+        }
     }
 }
 

@@ -71,8 +71,7 @@ impl PermissionPolicy {
             return whole(Verdict::Deny, Cause::NotSelected);
         }
         let mut trace: Vec<Finding> = self.of_whole_call(tool, arguments).into_iter().collect();
-        let names_paths = accesses.iter().any(|access| access.kind() == AccessKind::Write);
-        trace.extend(accesses.iter().map(|access| self.judge_beside(tool, access, names_paths)));
+        trace.extend(accesses.iter().map(|access| self.judge(tool, access)));
         if trace.is_empty() {
             trace.push(self.without_accesses(tool));
         }
@@ -87,12 +86,6 @@ impl PermissionPolicy {
 
     /// Judges one access, also of a call that runs already.
     pub fn judge(&self, tool: &Tool, access: &Access) -> Finding {
-        // What it names beside this access was judged before it began.
-        self.judge_beside(tool, access, true)
-    }
-
-    /// Judges one access, of a call that names the paths that it changes, or does not.
-    fn judge_beside(&self, tool: &Tool, access: &Access, names_paths: bool) -> Finding {
         let one = std::slice::from_ref(access);
         // Rules on parameters were judged before the call began.
         let caught = |effect| {
@@ -104,7 +97,7 @@ impl PermissionPolicy {
             // Before the ask rules: nobody may say yes to what the mode forbids.
             .or_else(|| self.forbidden_by_mode(access))
             .or_else(|| caught(Effect::Ask))
-            .unwrap_or_else(|| self.leave(tool, access, names_paths))
+            .unwrap_or_else(|| self.leave(tool, access))
     }
 
     /// What decides on reading below a folder: the rules that may catch something there.
@@ -150,6 +143,16 @@ impl PermissionPolicy {
         }
     }
 
+    /// Whether a command does nothing but change files inside the roots, all of which it names.
+    fn only_changes_files(&self, access: &Access) -> bool {
+        let Access::RunCommand(command) = access else { return false };
+        let program = command.words.first().map_or("", |word| &**word);
+        command.clarity == Clarity::Plain
+            && matches!(program, "mkdir" | "touch" | "rm" | "rmdir" | "mv" | "cp")
+            && !command.operands.is_empty()
+            && command.operands.iter().all(|operand| self.bounds(operand).is_none())
+    }
+
     fn forbidden_by_mode(&self, access: &Access) -> Option<Finding> {
         let forbidden = self.mode == Mode::Plan && access.kind() != AccessKind::Read;
         let cause = Cause::Mode("the mode `plan` allows reading only");
@@ -180,13 +183,13 @@ impl PermissionPolicy {
     }
 
     /// What is left when nothing denies or asks: the mode, the allow rules, the defaults.
-    fn leave(&self, tool: &Tool, access: &Access, names_paths: bool) -> Finding {
+    fn leave(&self, tool: &Tool, access: &Access) -> Finding {
         let finding = |verdict, cause| Finding { verdict, part: Some(access.clone()), cause };
         match (self.mode, access.kind()) {
             (Mode::Bypass, _) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `bypass` allows what nothing denies"));
             }
-            (Mode::AcceptEdits, AccessKind::Run) if names_paths && only_changes_files(access) => {
+            (Mode::AcceptEdits, AccessKind::Run) if self.only_changes_files(access) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `accept_edits` allows changes inside the roots"));
             }
             (Mode::AcceptEdits, AccessKind::Write) => {
@@ -258,14 +261,6 @@ impl ReadRules<'_> {
 fn whole(verdict: Verdict, cause: Cause) -> Decision {
     let decisive = Finding { verdict, part: None, cause };
     Decision { verdict, trace: vec![decisive.clone()], decisive }
-}
-
-/// Whether this is a plain command that does nothing but change the files that it names, which come as accesses of their
-/// own.
-fn only_changes_files(access: &Access) -> bool {
-    let Access::RunCommand(command) = access else { return false };
-    let program = command.words.first().map_or("", |word| &**word);
-    command.clarity == Clarity::Plain && matches!(program, "mkdir" | "touch" | "rm" | "rmdir" | "mv" | "cp")
 }
 
 /// Whether the rule leaves no call of the tool: it names the tool, or the one kind of access that all its calls have.

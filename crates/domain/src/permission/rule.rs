@@ -260,6 +260,11 @@ impl PermissionRule {
     }
 
     fn catches_access(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
+        if let Access::RunCommand(command) = access
+            && command.operands.iter().any(|operand| self.catches_access(operand, roots))
+        {
+            return true;
+        }
         let head = match (&self.head, access.kind()) {
             (Head::Tool(_), _) => true,
             // What may not be read may not be written either; asking stays with what it names.

@@ -12,6 +12,7 @@ use crate::{
         programs::Program,
         run::Run,
         schema::output_schema,
+        shell_analysis,
         tasks::{NewTask, viewer_of},
         world::World,
     },
@@ -32,7 +33,7 @@ use std::{
 };
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use toolstead_domain::{
-    access::{Access, CommandAccess},
+    access::Access,
     category::Category,
     error_kind::ErrorKind,
     ports::caller::{Caller, Progress},
@@ -52,8 +53,6 @@ const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_BYTES: usize = 4 << 10;
 /// Less than this is not told as a difference between the time that was asked for and the time that was given.
 const MOMENT: Duration = Duration::from_millis(100);
-/// Variables that change how a program prints and nothing that it does (`design.md` 11).
-const HARMLESS_VARIABLES: &[&str] = &["CI", "LANG", "NODE_ENV", "NO_COLOR", "RUST_BACKTRACE", "RUST_LOG", "TERM", "TZ"];
 
 /// Runs commands.
 pub(super) struct Bash;
@@ -121,7 +120,7 @@ impl BuiltInTool for Bash {
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
         input.check()?;
         let folder = world.access(input.folder()).await?;
-        let mut accesses = commands_of(&input.line());
+        let mut accesses = shell_analysis::accesses_of(world, input.line(), folder.real.clone()).await?;
         accesses.push(Access::ReadPath(folder));
         Ok(accesses)
     }
@@ -196,8 +195,7 @@ impl Input {
 
     /// The command line with its variables before it, as a shell would take them: what is judged.
     fn line(&self) -> String {
-        let is_harmless = |name: &str| HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_");
-        let variables = self.env.iter().filter(|(name, _)| !is_harmless(name));
+        let variables = self.env.iter().filter(|(name, _)| !shell_analysis::builtins::is_harmless_variable(name));
         let assigned: String =
             variables.map(|(name, value)| format!("export {name}='{}'; ", value.replace('\'', r"'\''"))).collect();
         format!("{assigned}{}", self.command)
@@ -229,11 +227,6 @@ impl Input {
         }
         Ok(())
     }
-}
-
-/// What a command line would run.
-fn commands_of(line: &str) -> Vec<Access> {
-    vec![Access::RunCommand(CommandAccess::opaque(line, "nothing here understands command lines yet"))]
 }
 
 /// The folder's real path, judged again as it is now.

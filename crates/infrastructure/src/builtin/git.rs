@@ -106,7 +106,9 @@ impl BuiltInTool for Git {
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
         let folder = world.access(input.folder()).await?.whole_tree();
         let words = input.words()?;
-        Ok(vec![running("git", words.iter().map(String::as_str)), Access::ReadPath(folder)])
+        let mut accesses = running("git", words.iter().map(String::as_str));
+        accesses.push(Access::ReadPath(folder));
+        Ok(accesses)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {

@@ -87,7 +87,9 @@ impl BuiltInTool for GoTool {
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
         let words = input.words()?;
         let folder = world.access(input.folder()).await?;
-        Ok(vec![running("go", words.iter().map(String::as_str)), Access::ReadPath(folder)])
+        let mut accesses = running("go", words.iter().map(String::as_str));
+        accesses.push(Access::ReadPath(folder));
+        Ok(accesses)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {

@@ -123,7 +123,9 @@ impl BuiltInTool for MediaProbe {
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
         let file = world.access(&input.file).await?;
         let words = input.words(&file.real)?;
-        Ok(vec![running("ffprobe", words.iter().map(String::as_str)), Access::ReadPath(file)])
+        let mut accesses = running("ffprobe", words.iter().map(String::as_str));
+        accesses.push(Access::ReadPath(file));
+        Ok(accesses)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {

@@ -7,10 +7,11 @@ use crate::builtin::{
     command_output::{Part, remarks, shown},
     programs::Program,
     run::Run,
+    shell_analysis,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 use toolstead_domain::{
     access::{Access, CommandAccess},
     error_kind::ErrorKind,
@@ -33,9 +34,10 @@ pub(super) struct ProgramOutput {
     pub(super) output: Option<String>,
 }
 
-/// The words of a program as one access.
-pub(super) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a str>) -> Access {
-    Access::RunCommand(CommandAccess::program(std::iter::once(program).chain(args)))
+/// The words of a program as accesses, understood as they would be on a command line.
+pub(super) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a str>) -> Vec<Access> {
+    let line = CommandAccess::program(std::iter::once(program).chain(args)).text;
+    shell_analysis::analyse(&line, Path::new("/")).commands.into_iter().map(Access::RunCommand).collect()
 }
 
 /// Runs a program to its end.

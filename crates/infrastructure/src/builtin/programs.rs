@@ -15,7 +15,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// What keeps programs from waiting for a person, and makes them print plainly (`tools.md` 1.6).
+/// What keeps programs from waiting for a person, and makes them print plainly.
 const FOR_NOBODY: &[(&str, &str)] = &[
     ("CI", "1"),
     ("DEBIAN_FRONTEND", "noninteractive"),

@@ -5,7 +5,7 @@
 //! rule on commands catches it.
 
 mod assignments;
-mod builtins;
+pub(super) mod builtins;
 mod command;
 mod folders;
 mod operands;
@@ -167,26 +167,48 @@ fn shown(text: &str) -> &str {
 }
 
 /// What a call that runs this text in that folder (absolute, without links) would touch. Looks at links; blocks.
+///
+/// Redirections are accesses of their own. The files that `rm`, `cp` and their like name belong to the command: to each
+/// of them in the text, since more cannot be wrong for deny rules.
 pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access> {
-    let analysis = analyse(text, folder);
+    let Analysis { mut commands, touches } = analyse(text, folder);
     let whole: Arc<str> = text.into();
-    let mut accesses: Vec<Access> = analysis.commands.into_iter().map(Access::RunCommand).collect();
-    for touch in analysis.touches {
-        let access = match judged_path(workspace, &touch.path) {
+    let (mut opened, mut operands) = (Vec::new(), Vec::new());
+    for touch in touches {
+        let list = if touch.origin == TouchOrigin::Operand { &mut operands } else { &mut opened };
+        match judged_path(workspace, &touch.path) {
+            Some(path) if touch.origin == TouchOrigin::Redirection && is_private(workspace, &path) => {}
             Some(path) => {
                 let path = if touch.tree { path.whole_tree() } else { path };
-                if touch.writes { Access::WritePath(path) } else { Access::ReadPath(path) }
+                let access = if touch.writes { Access::WritePath(path) } else { Access::ReadPath(path) };
+                if !list.contains(&access) {
+                    list.push(access);
+                }
             }
-            None => Access::RunCommand(CommandAccess {
+            None => commands.push(CommandAccess {
                 text: touch.path.to_string_lossy().into(),
                 ..CommandAccess::opaque(whole.clone(), "where this path leads cannot be told")
             }),
-        };
+        }
+    }
+    let operands: Arc<[Access]> = operands.into();
+    for command in &mut commands {
+        if command.words.first().is_some_and(|program| operands::names_files(program)) {
+            command.operands = operands.clone();
+        }
+    }
+    let mut accesses: Vec<Access> = Vec::with_capacity(commands.len() + opened.len());
+    for access in commands.into_iter().map(Access::RunCommand).chain(opened) {
         if !accesses.contains(&access) {
             accesses.push(access);
         }
     }
     accesses
+}
+
+/// Whether this is in the `/tmp` that commands have to themselves, and not in a root that lies there.
+fn is_private(workspace: &Workspace, path: &PathAccess) -> bool {
+    path.forms().all(|form| form.starts_with("/tmp") && form != Path::new("/tmp") && !workspace.meets(form))
 }
 
 /// As [`accesses`], without blocking.

@@ -92,6 +92,11 @@ impl Workspace {
         self.start.as_deref()
     }
 
+    /// Whether a path is a root, lies in one, or has one in it.
+    pub fn meets(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| path.starts_with(&root.path) || root.path.starts_with(path))
+    }
+
     /// The path as it is shown, in a form that means this path where it is given back: relative to the start folder
     /// where it lies in it, else absolute.
     pub fn shown(&self, path: &Path) -> String {

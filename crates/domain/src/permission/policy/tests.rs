@@ -38,7 +38,12 @@ fn accesses(text: &str) -> Vec<Access> {
     let one = |text: &str| match text.split_once(' ') {
         Some(("read", rest)) => Access::ReadPath(path(rest)),
         Some(("write", rest)) => Access::WritePath(path(rest)),
-        Some(("run", rest)) => Access::RunCommand(CommandAccess::program(rest.split(' '))),
+        Some(("run", rest)) => {
+            let (words, operand) =
+                rest.split_once(" naming ").map_or((rest, None), |(words, path)| (words, Some(path)));
+            let operands = operand.map(|operand| Access::WritePath(path(operand))).into_iter().collect();
+            Access::RunCommand(CommandAccess { operands, ..CommandAccess::program(words.split(' ')) })
+        }
         Some(("opaque", rest)) => Access::RunCommand(CommandAccess::opaque(rest, "it holds a variable")),
         Some(("host", rest)) => Access::ReachHost(rest.into()),
         Some(("send", rest)) => Access::Send(rest.into()),
@@ -167,16 +172,26 @@ fn a_file_that_a_command_writes_to_needs_a_rule_of_its_own() {
 #[test]
 fn a_command_that_only_changes_files_is_accepted_with_the_files_that_it_names() {
     let accepted = |touches, verdict| check_mode(Mode::AcceptEdits, &[], "bash", touches, verdict);
-    accepted("run rm x, write /w/x", Allow);
-    accepted("run mkdir a, write /w/a", Allow);
-    accepted("run rm x, write /etc/x", Deny);
+    accepted("run rm x naming /w/x", Allow);
+    accepted("run mkdir a naming /w/a", Allow);
+    accepted("run rm x naming /etc/x", Ask);
     accepted("run rm x", Ask);
-    accepted("run dd of=x, write /w/x", Ask);
-    accepted("run rm x, run make, write /w/x", Ask);
+    accepted("run dd of=x naming /w/x", Ask);
+    accepted("run rm x naming /w/x, run make", Ask);
     accepted("opaque rm $x, write /w/x", Ask);
-    check_mode(Mode::AcceptEdits, &[(Q, "Bash(rm *)")], "bash", "run rm x, write /w/x", Ask);
-    check_mode(Mode::AcceptEdits, &[(D, "Edit(x)")], "bash", "run rm x, write /w/x", Deny);
-    check_mode(Mode::Default, &[], "bash", "run rm x, write /w/x", Ask);
+    check_mode(Mode::AcceptEdits, &[(Q, "Bash(rm *)")], "bash", "run rm x naming /w/x", Ask);
+    check_mode(Mode::AcceptEdits, &[(D, "Edit(x)")], "bash", "run rm x naming /w/x", Deny);
+    check_mode(Mode::Default, &[], "bash", "run rm x naming /w/x", Ask);
+}
+
+#[test]
+fn the_files_that_a_command_names_are_covered_by_its_rule_and_caught_by_those_on_paths() {
+    check(&[(A, "Bash(rm *)")], "bash", "run rm x naming /w/x", Allow);
+    check(&[(A, "Bash(mkdir *)")], "bash", "run mkdir x naming /elsewhere/x", Allow);
+    check(&[(A, "Bash(rm *)"), (D, "Edit(secret/**)")], "bash", "run rm secret/x naming /w/secret/x", Deny);
+    check(&[(A, "Bash(rm *)"), (D, "Read(.env)")], "bash", "run rm .env naming /w/.env", Deny);
+    check(&[(A, "Bash(rm *)"), (Q, "Write(src/**)")], "bash", "run rm src/x naming /w/src/x", Ask);
+    check(&[(A, "Bash(rm *)"), (D, "Edit(secret/**)")], "bash", "run rm x naming /w/x", Allow);
 }
 
 #[test]

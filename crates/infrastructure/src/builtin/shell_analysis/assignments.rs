@@ -44,7 +44,14 @@ impl<'t> Walk<'t> {
         let text: Arc<str> = assignment.text.as_str().into();
         let words = if matches!(clarity, Clarity::Exact(_)) { Arc::from([text.clone()]) } else { Arc::default() };
         let readings = Arc::default();
-        self.result.commands.push(CommandAccess { whole: self.whole.clone(), text, words, readings, clarity });
+        self.result.commands.push(CommandAccess {
+            whole: self.whole.clone(),
+            text,
+            words,
+            readings,
+            operands: Arc::default(),
+            clarity,
+        });
     }
 
     /// Reads an assignment, and enters what its value holds.

@@ -179,7 +179,7 @@ pub(super) enum Variable {
     ChangesTheShell,
 }
 
-/// Variables that change how programs speak, not what they do (`design.md` 11).
+/// Variables that change how programs speak, not what they do.
 const HARMLESS: &[&str] = &[
     "CI",
     "CLICOLOR",
@@ -256,9 +256,14 @@ const OF_THE_SHELL: &[&str] = &[
     "_",
 ];
 
+/// Whether a variable changes how programs speak, and nothing that they do.
+pub(in crate::builtin) fn is_harmless_variable(name: &str) -> bool {
+    HARMLESS.contains(&name) || name.starts_with("LC_")
+}
+
 /// What setting that variable may do.
 pub(super) fn variable(name: &str) -> Variable {
-    if HARMLESS.contains(&name) || name.starts_with("LC_") {
+    if is_harmless_variable(name) {
         Variable::Harmless
     } else if OF_THE_SHELL.contains(&name)
         || ["BASH", "LD_", "COMP_", "COPROC", "READLINE_"].iter().any(|prefix| name.starts_with(prefix))

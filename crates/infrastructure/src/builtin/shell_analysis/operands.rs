@@ -17,6 +17,11 @@ pub(super) struct Operand {
 const PROGRAMS: &[(&str, &str)] =
     &[("cp", "Rrafvnpiu"), ("mkdir", "pv"), ("mv", "fvni"), ("rm", "rRfivd"), ("rmdir", "v"), ("touch", "acm")];
 
+/// Whether the words of this program name the files that it changes.
+pub(super) fn names_files(program: &str) -> bool {
+    PROGRAMS.iter().any(|(name, _)| *name == program)
+}
+
 /// Adds them. Where one of them cannot be told, a command of these is no longer plain: its rule is about files.
 pub(super) fn of(words: &[Word], result: &mut Understood) {
     let Some((name, letters)) = PROGRAMS.iter().find(|(name, _)| *name == words[0].text) else { return };

@@ -182,6 +182,7 @@ impl<'t> Walk<'t> {
             text,
             words,
             readings: understood.readings.into_iter().map(Arc::from).collect(),
+            operands: Arc::default(),
             clarity: understood.clarity,
         });
     }
