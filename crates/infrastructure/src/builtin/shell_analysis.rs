@@ -206,9 +206,12 @@ pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access>
     accesses
 }
 
-/// Whether this is in the `/tmp` that commands have to themselves, and not in a root that lies there.
+/// Whether this is in the `/tmp` that commands have to themselves, and in no folder of it that leads to a root.
 fn is_private(workspace: &Workspace, path: &PathAccess) -> bool {
-    path.forms().all(|form| form.starts_with("/tmp") && form != Path::new("/tmp") && !workspace.meets(form))
+    path.forms().all(|form| {
+        let first = form.strip_prefix("/tmp").ok().and_then(|rest| rest.components().next());
+        first.is_some_and(|first| !workspace.meets(&Path::new("/tmp").join(first)))
+    })
 }
 
 /// As [`accesses`], without blocking.

@@ -271,13 +271,20 @@ fn git(words: &[Word], result: &mut Understood) {
 }
 
 fn sed(arguments: &[&str], result: &mut Understood) {
-    let mut operands = arguments.iter().filter(|word| !word.starts_with('-'));
-    let plain_options = arguments
-        .iter()
-        .filter(|word| word.starts_with('-'))
-        .all(|word| matches!(*word, "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-nr" | "-En" | "--version"));
-    let plain = plain_options && operands.next().is_none_or(|script| programs::sed_only_edits_text(script));
-    if !plain {
+    let (mut scripts, mut operands, mut is_plain) = (Vec::new(), Vec::new(), true);
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        match *word {
+            "-e" => scripts.extend(rest.next()),
+            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-nr" | "-En" | "--version" => {}
+            option if option.starts_with('-') => is_plain = false,
+            operand => operands.push(operand),
+        }
+    }
+    if scripts.is_empty() {
+        scripts.extend(operands.first().copied());
+    }
+    if !is_plain || !scripts.into_iter().all(|script| programs::sed_only_edits_text(script)) {
         result.exact("sed may run or write something");
     }
 }
@@ -287,6 +294,9 @@ fn unknown_arguments(words: &[Word], result: &mut Understood) {
     let Some(unknown) = words[1..].iter().find(|word| word.dynamic.is_some()) else { return };
     let reason = format!("the argument {} is known only when it runs", super::shown(&unknown.text));
     let name = words[0].text.as_str();
+    if programs::READ_WHATEVER_IS_NAMED.contains(&name) {
+        return;
+    }
     let declares = matches!(name, "export" | "local" | "declare" | "typeset" | "readonly" | "unset");
     if programs::READERS.contains(&name) || declares {
         result.exact(reason);

@@ -5,7 +5,7 @@ use crate::sandbox::workspace::FolderNames;
 use toolstead_domain::workspace_roots::WorkspaceRoots;
 
 /// What a text would touch in a folder that holds `sub/` and `link`, which leads to another folder; the folders' names
-/// are left out.
+/// are left out. The files that a command names stand behind it.
 fn touched(text: &str) -> Vec<String> {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (here, there) = (here.path().canonicalize().unwrap(), there.path().canonicalize().unwrap());
@@ -13,17 +13,22 @@ fn touched(text: &str) -> Vec<String> {
     std::os::unix::fs::symlink(&there, here.join("link")).unwrap();
     let roots = WorkspaceRoots { write: vec![here.clone()], ..Default::default() };
     let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
-    let shorter = |access: &Access| {
-        access.to_string().replace(here.to_str().unwrap(), "HERE").replace(there.to_str().unwrap(), "THERE")
+    let short = |text: String| text.replace(here.to_str().unwrap(), "HERE").replace(there.to_str().unwrap(), "THERE");
+    let with_operands = |access: &Access| match access {
+        Access::RunCommand(command) => command.operands.iter().map(|operand| format!("naming: {operand}")).collect(),
+        _ => Vec::new(),
     };
-    accesses(&workspace, text, &here).iter().map(shorter).collect()
+    let accesses = accesses(&workspace, text, &here);
+    accesses.iter().flat_map(|access| [vec![access.to_string()], with_operands(access)].concat()).map(short).collect()
 }
 
 #[test]
 fn files_are_judged_by_both_forms_of_their_path() {
     assert_eq!(touched("ls > out 2>&1"), ["run ls > out 2>&1", "write HERE/out"]);
     assert_eq!(touched("ls > link/x"), ["run ls > link/x", "write HERE/link/x (which is THERE/x)"]);
-    assert_eq!(touched("rm -r sub"), ["run rm -r sub", "write HERE/sub and everything below"]);
+    assert_eq!(touched("ls > /tmp/out"), ["run ls > /tmp/out"], "the folder is the command's own");
+    assert_eq!(touched("ls > /etc/out")[1], "write /etc/out");
+    assert_eq!(touched("rm -r sub"), ["run rm -r sub", "naming: write HERE/sub and everything below"]);
 }
 
 #[test]
