@@ -4,6 +4,7 @@
 //!
 //! `TOOLSTEAD_ORACLE_SCRIPTS` sets how many scripts are run, `TOOLSTEAD_ORACLE_SEED` the first seed.
 
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::{
     collections::BTreeSet,
     fs,
@@ -124,18 +125,18 @@ fn files_in(work: &Path, folder: &str) -> Vec<PathBuf> {
     files.map(|file| Path::new(WORK).join(folder).join(file.file_name())).collect()
 }
 
-/// Whether it ended by itself in time.
+/// Whether it ended by itself in time. Nothing that it started is left.
 fn wait(mut child: Child) -> bool {
+    let group = Pid::from_child(&child);
     let end = Instant::now() + Duration::from_secs(10);
     loop {
-        if child.try_wait().unwrap().is_some() {
-            return true;
-        }
-        if Instant::now() > end {
-            let kill = format!("kill -KILL -- -{}", child.id());
-            let _ = Command::new("/bin/sh").args(["-c", &kill]).stderr(Stdio::null()).status();
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let finished = waitid(WaitId::Pid(group), options).unwrap().is_some();
+        if finished || Instant::now() > end {
+            // Before it is waited for, so that the group's number cannot be somebody else's yet.
+            let _ = kill_process_group(group, Signal::KILL);
             child.wait().unwrap();
-            return false;
+            return finished;
         }
         std::thread::sleep(Duration::from_micros(300));
     }
