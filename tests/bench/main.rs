@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is what the program is for")]
 
 mod cost;
+mod decide;
 mod files;
 mod gateways;
 mod load;
@@ -13,12 +14,15 @@ mod references;
 mod rows;
 mod search;
 mod side_by_side;
+mod spawn;
 
 use std::{error::Error, process::ExitCode};
+use toolstead_infrastructure::helper::enter_if_helper;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 fn main() -> ExitCode {
+    enter_if_helper();
     let arguments: Vec<String> = std::env::args().collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let outcome = runtime.map_err(Into::into).and_then(|runtime| {

@@ -78,6 +78,12 @@ pub(crate) async fn run(only: Option<&String>) -> Outcome<()> {
     if wanted("rows") {
         audit_rows().await?;
     }
+    if wanted("spawn") {
+        crate::spawn::run().await?;
+    }
+    if wanted("decide") {
+        crate::decide::run()?;
+    }
     crate::search::rows(|home| toolstead(env!("CARGO_BIN_EXE_toolstead"), home), wanted)?;
     if wanted("files") {
         side_by_side::run()?;

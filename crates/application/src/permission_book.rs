@@ -6,8 +6,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use toolstead_domain::{
-    access::{Access, Clarity, PathAccess},
+    access::{Access, Clarity},
     permission::{
+        decision::narrowest_rule,
         path_pattern::PatternBase,
         policy::PermissionPolicy,
         rule::{Effect, PermissionRule, RuleOrigin},
@@ -232,37 +233,22 @@ fn allowing(rule: &str, origin: RuleOrigin) -> Option<Arc<PermissionRule>> {
     PermissionRule::parse(Effect::Allow, rule, origin, &PatternBase::default()).ok().map(Arc::new)
 }
 
-/// The narrowest rule that allows this access of the tool; `None` where no rule says just that. A rule is proven to
-/// allow it before it is given out.
-pub(crate) fn narrowest_rule(tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> Option<String> {
-    let rule = match access {
-        Access::ReadPath(path) => path_rule("Read", path)?,
-        Access::WritePath(path) => path_rule("Write", path)?,
-        Access::RunCommand(command) => match &command.clarity {
-            Clarity::Plain | Clarity::Exact(_) => format!("Bash({})", without_wildcards(&command.text)?),
-            Clarity::Opaque(_) => return None,
-        },
-        Access::ReachHost(host) => format!("WebFetch(domain:{})", without_wildcards(host)?),
-        Access::CallUpstream { .. } => tool.rule_name().to_string(),
-        Access::Send(_) => return None,
+/// The narrowest rule that allows this access of the tool, for remembering a yes to it; `None` where a rule would allow
+/// more than was shown. A rule is proven to allow it before it is given out.
+pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> Option<String> {
+    let says_more = match access {
+        // The rule would be on the whole line, of which this is one part, and on all that it may do another time.
+        Access::RunCommand(command) => matches!(command.clarity, Clarity::Opaque(_)),
+        Access::ReachHost(host) => host.contains(['*', '?']),
+        // It would be on the tool, whoever the receiver is.
+        Access::Send(_) => true,
+        Access::ReadPath(_) | Access::WritePath(_) | Access::CallUpstream { .. } => false,
     };
-    allowing(&rule, RuleOrigin::Session).filter(|rule| rule.allows(tool, access, roots)).map(|_| rule)
-}
-
-/// A rule on a path says one name of it, so where a link leads elsewhere there is none.
-fn path_rule(head: &str, path: &PathAccess) -> Option<String> {
-    if path.lexical != path.real {
+    if says_more {
         return None;
     }
-    let text = path.lexical.to_str().filter(|text| text.starts_with('/'))?;
-    let text = without_wildcards(text)?;
-    Some(format!("{head}(/{text}{})", if path.tree { "/**" } else { "" }))
-}
-
-/// The text, where nothing in it means more than itself in a rule.
-fn without_wildcards(text: &str) -> Option<&str> {
-    let means_more = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') || c.is_control();
-    (!text.is_empty() && text.trim() == text && !text.contains(means_more)).then_some(text)
+    let rule = narrowest_rule(access, tool.rule_name().as_str())?;
+    allowing(&rule, RuleOrigin::Session).filter(|rule| rule.allows(tool, access, roots)).map(|_| rule)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The adapters of Toolstead: everything that touches the world.
 //!
-//! Each folder is one technology and is blind to the others, save that all may use [`sandbox`]. No type of a database
-//! or network library appears in a public signature.
+//! Each folder is one technology and is blind to the others, save that all may use [`sandbox`], and [`hooks`] the analysis
+//! of command lines. No type of a database or network library appears in a public signature.
 
 pub mod builtin;
 pub mod helper;

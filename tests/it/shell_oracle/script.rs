@@ -181,7 +181,7 @@ impl Writer<'_> {
                 match self.random.below(5) {
                     0 => format!("foo x <<EOF\nbody $v\nEOF\n{body}"),
                     1 => format!("foo x <<'EOF'\nbody $({body})\nEOF\n"),
-                    2 => format!("foo x <<EOF | zap\nbody\nEOF\n"),
+                    2 => "foo x <<EOF | zap\nbody\nEOF\n".to_owned(),
                     3 => format!("foo <<-E a b > out\n\tbody\n\tE\n{body}"),
                     _ => format!("foo <<E && {body}\nbody\nE\n"),
                 }

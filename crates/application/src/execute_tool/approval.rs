@@ -5,7 +5,7 @@ use super::{
     open_questions::{Brought, OpenQuestions},
     record::{Record, digest},
 };
-use crate::permission_book::{CallIdentity, PermissionBook, narrowest_rule};
+use crate::permission_book::{CallIdentity, PermissionBook, rule_to_remember};
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolstead_domain::{
@@ -81,9 +81,14 @@ impl Asking<'_> {
         }
         let identity = identity(call);
         let (principal, session) = (&command.principal, &command.session);
-        let mut parts = self.parts(call, &accesses, decision);
-        parts.retain(|part| !self.book.is_approved(principal, session, &identity, part.access.as_ref()));
-        if parts.is_empty() {
+        let mut parts = self.parts(call, decision);
+        let has_questions = !parts.is_empty();
+        // It answers what is asked by default, and never what a rule or a hook asks.
+        parts.retain(|part| {
+            !matches!(part.cause, Cause::Default(_))
+                || !self.book.is_approved(principal, session, &identity, part.access.as_ref())
+        });
+        if has_questions && parts.is_empty() {
             record.approved_by("what was approved in this session, for exactly this call".into());
             return Ok(Obtained::Approved(Approved { accesses, answers, asked: true }));
         }
@@ -135,19 +140,16 @@ impl Asking<'_> {
         }
     }
 
-    /// What must be said yes to: every access that is asked about, and the call as a whole where a rule asks about that.
-    fn parts(self, call: &ToolCall, accesses: &[Access], decision: &Decision) -> Vec<ApprovalPart> {
+    /// What must be said yes to: each finding that asks, those on the call as a whole first.
+    fn parts(self, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
+        let asks = |finding: &&Finding| finding.verdict == Verdict::Ask;
+        let (on_whole, on_accesses): (Vec<&Finding>, Vec<&Finding>) =
+            decision.trace.iter().filter(asks).partition(|finding| finding.part.is_none());
         let mut parts: Vec<ApprovalPart> = Vec::new();
-        for access in accesses {
-            let Finding { verdict, cause, .. } = self.policy.judge(&call.tool, access);
-            if verdict == Verdict::Ask && !parts.iter().any(|part| part.access.as_ref() == Some(access)) {
-                parts.push(self.part(call, Some(access), cause));
+        for Finding { part: access, cause, .. } in on_whole.into_iter().chain(on_accesses) {
+            if access.is_none() || parts.iter().all(|part| part.access != *access) {
+                parts.push(self.part(call, access.as_ref(), cause.clone()));
             }
-        }
-        let of_whole = decision.trace.iter().find(|one| one.verdict == Verdict::Ask && one.part.is_none());
-        let missing = of_whole.or(parts.is_empty().then_some(&decision.decisive));
-        if let Some(Finding { part, cause, .. }) = missing {
-            parts.insert(0, self.part(call, part.as_ref(), cause.clone()));
         }
         parts
     }
@@ -158,7 +160,7 @@ impl Asking<'_> {
         let Some(asked) = access_by_default else {
             return ApprovalPart { access: access.cloned(), cause, rule: None, scopes: vec![ApprovalScope::Once] };
         };
-        let rule = narrowest_rule(&call.tool, asked, &self.policy.roots);
+        let rule = rule_to_remember(&call.tool, asked, &self.policy.roots);
         let scopes = self.book.scopes(&call.principal, rule.is_some());
         ApprovalPart { access: Some(asked.clone()), cause, rule, scopes }
     }

@@ -83,13 +83,18 @@ impl Hooked {
         Ok(())
     }
 
-    /// The decision, once hooks that want somebody to be asked are heard. They never soften it.
+    /// The decision, once hooks that want somebody to be asked are heard. They never soften it. Where the rules ask as
+    /// well, it is one question more.
     pub(super) fn judged(&self, decision: Decision, mode: Mode) -> Decision {
-        let Some(reason) = self.ask.as_ref().filter(|_| decision.verdict == Verdict::Allow) else { return decision };
+        let Some(reason) = self.ask.as_ref().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
         let verdict = if mode == Mode::DontAsk { Verdict::Deny } else { Verdict::Ask };
-        let decisive = Finding { verdict, part: None, cause: Cause::Hook(reason.clone()) };
+        let finding = Finding { verdict, part: None, cause: Cause::Hook(reason.clone()) };
+        let decisive = match decision.verdict {
+            Verdict::Ask => decision.decisive,
+            Verdict::Allow | Verdict::Deny => finding.clone(),
+        };
         let mut trace = decision.trace;
-        trace.push(decisive.clone());
+        trace.insert(0, finding);
         Decision { verdict, decisive, trace }
     }
 

@@ -993,6 +993,52 @@ async fn what_a_rule_asks_about_is_asked_every_time() {
     }
 }
 
+/// Has somebody asked about every call but the first.
+#[derive(Default)]
+struct Doubt(AtomicUsize);
+
+#[async_trait]
+impl ToolHook for Doubt {
+    fn name(&self) -> &str {
+        "doubt"
+    }
+
+    async fn before(&self, _: &ToolCall) -> BeforeCall {
+        match self.0.fetch_add(1, Ordering::SeqCst) {
+            0 => BeforeCall::go_on(),
+            _ => BeforeCall::ask("again?"),
+        }
+    }
+
+    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
+        AfterCall::default()
+    }
+}
+
+#[tokio::test]
+async fn an_approval_of_the_session_answers_no_question_of_a_hook() {
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session; 2] };
+    let send =
+        || ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
+    // One call is remembered by a rule, the other by its arguments.
+    for (tool, answer) in [("write", "written"), ("send", "sent")] {
+        let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
+        let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Doubt::default())];
+        let house =
+            Plan { hooks, approver: approver.clone(), ..Default::default() }.house(provider().with(send())).await;
+        for _ in 0..2 {
+            assert_eq!(house.call(tool, json!({})).await, answer);
+        }
+        assert!(house.call(tool, json!({})).await.starts_with("refused permission_denied"), "{tool}");
+        let questions = approver.questions();
+        assert_eq!(questions.len(), 3, "{tool}");
+        for question in &questions[1..] {
+            let parts: Vec<_> = question.parts.iter().map(|part| (part.cause.to_string(), part.scopes.len())).collect();
+            assert_eq!(parts, [("the hook `doubt` wants somebody to be asked: again?".to_owned(), 1)], "{tool}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn two_questions_about_the_same_call_are_two() {
     let approver = Arc::new(ScriptedApprover::granting(2));

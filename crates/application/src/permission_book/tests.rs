@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::Map;
 use toolstead_domain::{
-    access::CommandAccess,
+    access::{CommandAccess, PathAccess},
     permission::{
         decision::{Cause, Verdict},
         policy::Mode,
@@ -43,7 +43,7 @@ impl Shelf {
     }
 
     fn part(&self, access: Access) -> ApprovalPart {
-        let rule = narrowest_rule(&self.tool, &access, &policy(&[]).roots);
+        let rule = rule_to_remember(&self.tool, &access, &policy(&[]).roots);
         let scopes = self.book.scopes(&Principal::local(), rule.is_some());
         ApprovalPart { access: Some(access), cause: Cause::Default("asked"), rule, scopes }
     }
@@ -177,21 +177,23 @@ async fn memory_is_bounded_and_the_oldest_is_asked_about_again() {
 
 #[test]
 fn the_narrowest_rule_says_one_thing_or_there_is_none() {
-    let rule = |access: &Access| narrowest_rule(&samples::tool("write_file"), access, &policy(&[]).roots);
+    let rule = |access: &Access| rule_to_remember(&samples::tool("write_file"), access, &policy(&[]).roots);
     let linked = PathAccess { lexical: "/w/a".into(), real: "/w/b".into(), tree: false };
     for (access, expected) in [
         (write("/w/a b"), Some("Write(//w/a b)")),
         (Access::ReadPath(PathAccess::plain("/w/d").whole_tree()), Some("Read(//w/d/**)")),
-        (write("/w/[ab]"), None),
-        (write("/w/*"), None),
-        (write("/w/a\nb"), None),
+        (write("/w/[ab]"), Some(r"Write(//w/\[ab\])")),
+        (write("/w/*"), Some(r"Write(//w/\*)")),
+        (write("/w/a\u{1b}b"), None),
         (write("/w/a "), None),
-        (Access::WritePath(linked), None),
+        (Access::WritePath(linked), Some("Write(//{w/a,w/b})")),
         (Access::ReachHost("example.com".into()), Some("WebFetch(domain:example.com)")),
         (Access::ReachHost("*.com".into()), None),
         (Access::Send("a".into()), None),
         (Access::RunCommand(CommandAccess::opaque("$(x)", "a substitution")), None),
-        (Access::RunCommand(CommandAccess::program(["ls", "*"])), None),
+        (Access::RunCommand(CommandAccess::program(["git", "status"])), Some("Bash(git status)")),
+        (Access::RunCommand(CommandAccess::program(["ls", "*"])), Some(r"Bash(ls \*)")),
+        (Access::RunCommand(CommandAccess::program(["ls", "a b", ";"])), Some("Bash(ls 'a b' ';')")),
     ] {
         assert_eq!(rule(&access).as_deref(), expected, "{access}");
     }
@@ -200,7 +202,7 @@ fn the_narrowest_rule_says_one_thing_or_there_is_none() {
     let source = toolstead_domain::tool::ToolSource::McpServer { server: server.clone(), tool: "log".into() };
     let tool = Tool::new(name, Map::new(), toolstead_domain::category::Category::Mcp, source);
     let call = Access::CallUpstream { server, tool: "log".into() };
-    assert_eq!(narrowest_rule(&tool, &call, &policy(&[]).roots).as_deref(), Some("mcp__git__log"));
+    assert_eq!(rule_to_remember(&tool, &call, &policy(&[]).roots).as_deref(), Some("mcp__git__log"));
 }
 
 fn accesses() -> impl Strategy<Value = Access> {
@@ -210,7 +212,17 @@ fn accesses() -> impl Strategy<Value = Access> {
         3 => path.prop_map(|path| write(&path)),
         1 => path.prop_map(|path| Access::WritePath(PathAccess::plain(path).whole_tree())),
         1 => path.prop_map(|path| Access::ReadPath(PathAccess::plain(path))),
-        3 => words.prop_map(|words| Access::RunCommand(CommandAccess::program(words))),
+        1 => (path, path).prop_map(|(lexical, real)| {
+            Access::WritePath(PathAccess { lexical: lexical.into(), real: real.into(), tree: false })
+        }),
+        4 => (words, 0..3_u8).prop_map(|(words, clarity)| {
+            let command = CommandAccess::program(words);
+            Access::RunCommand(match clarity {
+                0 => command,
+                1 => CommandAccess { clarity: Clarity::Exact("it runs something".into()), ..command },
+                _ => CommandAccess::opaque(command.text, "a substitution"),
+            })
+        }),
         1 => "([*]|a|b)[.](com|[*])".prop_map(|host| Access::ReachHost(host.into())),
         1 => "(a|b)@x".prop_map(|to| Access::Send(to.into())),
     ]
@@ -222,15 +234,17 @@ proptest! {
     #[test]
     fn a_remembered_rule_allows_what_was_shown_and_nothing_beside_it(shown in accesses(), other in accesses()) {
         let tool = samples::tool("write_file");
-        let Some(rule) = narrowest_rule(&tool, &shown, &policy(&[]).roots) else { return Ok(()) };
+        let Some(rule) = rule_to_remember(&tool, &shown, &policy(&[]).roots) else { return Ok(()) };
         let rule = allowing(&rule, RuleOrigin::Session).unwrap();
         let roots = policy(&[]).roots;
         prop_assert!(rule.allows(&tool, &shown, &roots));
         if rule.allows(&tool, &other, &roots) {
             let is_below = match (&shown, &other) {
                 (Access::WritePath(shown), Access::WritePath(other)) | (Access::ReadPath(shown), Access::ReadPath(other)) => {
-                    other.real.starts_with(&shown.real)
+                    other.forms().all(|other| shown.forms().any(|shown| other.starts_with(shown)))
                 }
+                // The same words, however well they are understood.
+                (Access::RunCommand(shown), Access::RunCommand(other)) => shown.whole == other.whole,
                 (shown, other) => shown == other,
             };
             prop_assert!(is_below, "`{}` allows {other}", rule.text);

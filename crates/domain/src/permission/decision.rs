@@ -123,7 +123,10 @@ impl Decision {
         let mut rules = Vec::new();
         for finding in self.trace.iter().filter(|finding| finding.verdict != Verdict::Allow) {
             let rule = match finding.cause {
-                Cause::Default(_) => suggested_rule(finding.part.as_ref(), tool),
+                Cause::Default(_) => match &finding.part {
+                    Some(part) => narrowest_rule(part, tool),
+                    None => Some(tool.to_owned()),
+                },
                 _ => None,
             };
             match rule {
@@ -161,14 +164,15 @@ impl Decision {
     }
 }
 
-/// The narrowest rule that would allow this part of a call; `None` where no rule can say it.
-fn suggested_rule(part: Option<&Access>, tool: &str) -> Option<String> {
-    let (head, spec, access) = match part {
-        Some(access @ Access::ReadPath(path)) => ("Read", path_pattern::narrowest(path)?, access),
-        Some(access @ Access::WritePath(path)) => ("Write", path_pattern::narrowest(path)?, access),
-        Some(access @ Access::RunCommand(command)) => ("Bash", command_pattern::narrowest(command)?, access),
-        Some(access @ Access::ReachHost(host)) => ("WebFetch", format!("domain:{host}"), access),
-        Some(Access::Send(_) | Access::CallUpstream { .. }) | None => return Some(tool.to_owned()),
+/// The narrowest rule that would allow this part of a call of the tool, which rules know by that name; `None` where no
+/// rule can say it. What only the tool's name covers is the tool.
+pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
+    let (head, spec) = match access {
+        Access::ReadPath(path) => ("Read", path_pattern::narrowest(path)?),
+        Access::WritePath(path) => ("Write", path_pattern::narrowest(path)?),
+        Access::RunCommand(command) => ("Bash", command_pattern::narrowest(command)?),
+        Access::ReachHost(host) => ("WebFetch", format!("domain:{host}")),
+        Access::Send(_) | Access::CallUpstream { .. } => return Some(tool.to_owned()),
     };
     let text = format!("{head}({spec})");
     // What steers a terminal cannot be copied from one.

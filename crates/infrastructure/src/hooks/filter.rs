@@ -1,8 +1,9 @@
 //! The `if` of a hook: one permission rule that chooses among the calls of a tool.
 
+use crate::builtin::shell_analysis::analyse;
 use std::path::Path;
 use toolstead_domain::{
-    access::{Access, CommandAccess, PathAccess},
+    access::{Access, PathAccess},
     category::Category,
     permission::{
         path_pattern::PatternBase,
@@ -54,7 +55,7 @@ fn presumed(call: &ToolCall, start: &Path) -> Vec<Access> {
     let text = |name: &str| call.arguments.get(name).and_then(|value| value.as_str());
     let mut accesses = Vec::new();
     if let Some(command) = text("command").filter(|_| call.tool.category == Category::Shell) {
-        accesses.push(Access::RunCommand(understood(command)));
+        accesses.extend(analyse(command, start).commands.into_iter().map(Access::RunCommand));
     }
     if let Some(path) = text("path").filter(|path| path.parse::<OutputHandle>().is_err()) {
         let path = PathAccess::plain(lexical(start, Path::new(path)));
@@ -67,17 +68,6 @@ fn presumed(call: &ToolCall, start: &Path) -> Vec<Access> {
         accesses.push(Access::ReachHost(host.into()));
     }
     accesses
-}
-
-/// A command of plain words is what it seems; of anything else nothing is said, which every rule on commands catches.
-fn understood(command: &str) -> CommandAccess {
-    let is_plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '/' | ':' | ',' | '@' | '+');
-    let is_simple = command.chars().all(is_plain) && !command.trim().is_empty();
-    match is_simple {
-        true => CommandAccess::program(command.split_whitespace()),
-        false => CommandAccess::opaque(command, "it is not only plain words"),
-    }
 }
 
 #[cfg(test)]
@@ -107,11 +97,21 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_anything_but_plain_words_is_not_understood() {
-        use toolstead_domain::access::Clarity;
-        assert_eq!(understood("git push origin").clarity, Clarity::Plain);
-        for unclear in ["git push; rm x", "echo $(x)", "a\nb", "'git' push", ""] {
-            assert!(matches!(understood(unclear).clarity, Clarity::Opaque(_)), "{unclear}");
+    fn a_rule_on_commands_chooses_by_each_command_of_the_line() {
+        for (command, expected) in [
+            ("git push origin", true),
+            ("cd src && 'git' push; ls", true),
+            ("timeout 5 git push", true),
+            ("echo \"$(git push)\"", true),
+            ("git status | grep push", false),
+            ("echo git push", false),
+            // What cannot be told could be anything.
+            ("$PROGRAM push", true),
+            ("git push '", true),
+            ("", true),
+        ] {
+            check("Bash(git push *)", "bash", json!({"command": command}), expected);
         }
+        check("Bash(git push *)", "write_file", json!({"path": "a", "command": "git push"}), false);
     }
 }

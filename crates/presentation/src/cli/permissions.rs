@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     composition_root::Composition,
-    config::{Config, decision_table, decision_table::ExpectedCall, rule_file::add_allow_rules},
+    config::{Config, decision_table, decision_table::ExpectedCall, rule_files::add_allow_rules},
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
 //! What a command line would run, for trying rules on it.
 
+use std::path::Path;
 use toolstead_domain::access::CommandAccess;
+use toolstead_infrastructure::builtin::shell_analysis::analyse;
 
-/// The commands of a line.
+/// The commands of a line, as the shell tools find them.
 ///
-/// The one place where the configuration meets the analysis of the shell tools: without it a line is one command, split
-/// at blanks.
+/// The one place where the configuration meets their analysis.
 pub(super) fn commands_of(line: &str) -> Vec<CommandAccess> {
-    let command = CommandAccess::program(line.split_whitespace());
-    vec![CommandAccess { whole: line.into(), text: line.into(), ..command }]
+    analyse(line, Path::new("/")).commands
 }

@@ -4,7 +4,7 @@ use crate::config::{environment::Environment, origin::Origin, problem::Problem};
 use std::{
     fs, io,
     io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -83,10 +83,17 @@ pub(super) enum Existing {
 
 /// Writes a file that only its owner may read, whole or not at all.
 pub(super) fn write_private(path: &Path, content: &[u8], existing: Existing) -> io::Result<()> {
+    write_with_mode(path, content, existing, 0o600)
+}
+
+/// Writes a file with this mode, whole or not at all.
+pub(super) fn write_with_mode(path: &Path, content: &[u8], existing: Existing, mode: u32) -> io::Result<()> {
     let name = format!(".{}.{}", path.file_name().unwrap_or_default().display(), uuid::Uuid::new_v4().simple());
     let temporary = path.with_file_name(name);
     let written = (|| {
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        // Past the mask of the process.
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(content)?;
         file.sync_all()?;
         match existing {

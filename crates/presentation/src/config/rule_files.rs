@@ -1,28 +1,155 @@
-//! Keeping approved rules in configuration files: a person's own file in the project, or the user's.
+//! Writing allow rules into configuration files: what approvals keep, and what `toolstead permissions allow` is given.
+
+mod insertion;
 
 use crate::config::{
-    ConfigFile,
-    folders::{Existing, Folders, write_private},
+    Config, ConfigFile,
+    check::{Base, check},
+    folders::{Existing, Folders, real, write_private, write_with_mode},
     layers::LayerKind,
-    node::{Content, Format, Node},
+    node::{Format, Node},
+    origin::Origin,
+    policy::is_known_tool,
+    problem::Problem,
     source_file::{LOCAL_STEM, project_folders, read_bounded},
     trust::{self, TrustedFiles},
 };
 use async_trait::async_trait;
-use serde_json::json;
+use insertion::{line_of, with_allow_rule};
 use std::{
     fs, io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toml_edit::{Document, Item, Value};
 use toolstead_domain::{
-    permission::rule::RuleOrigin,
+    permission::rule::{Effect, PermissionRule, RuleOrigin},
     ports::{
         approver::ApprovalScope,
         rule_store::{RuleNotKept, RuleStore},
     },
 };
+
+/// What became of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The file, links resolved.
+    pub path: PathBuf,
+    /// The line of the rule in it; 0 where it is not known.
+    pub line: usize,
+    /// Whether the rule is new there.
+    pub is_new: bool,
+}
+
+/// Adds allow rules to `[permissions] allow` of the file of `--config`, else of the user's own, which is made if there
+/// is none. Everything else in the file stays as it is. They are in force at the next start.
+///
+/// # Errors
+/// A [`Problem`] for a rule that is none, a file that is not TOML, and a file that cannot be written; then nothing is.
+pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<Written>, Problem> {
+    let path = chosen_file(config)?;
+    let base = Base { folder: path.parent().unwrap_or(Path::new("/")), home: config.folders.home.as_deref() };
+    for rule in rules {
+        let wrong = |reason: &str| Problem::new(Origin::Default, format!("`{rule}` is no rule: {reason}"));
+        let parsed = PermissionRule::parse(Effect::Allow, rule, RuleOrigin::CommandLine, &base.patterns())
+            .map_err(|error| wrong(&error.reason))?;
+        if let Some(tool) = parsed.named_tool().filter(|tool| !is_known_tool(tool)) {
+            return Err(wrong(&format!("no tool is called `{tool}`; `toolstead tools --all` lists them")));
+        }
+    }
+    let rules: Vec<&str> = rules.iter().map(|rule| rule.trim()).collect();
+    add(&config.folders, &path, &rules, Owner::Person)
+}
+
+/// The file of `--config`, else the user's.
+fn chosen_file(config: &Config) -> Result<PathBuf, Problem> {
+    let own = config.files.iter().find(|file| file.kind == LayerKind::Chosen);
+    let own = own.or_else(|| config.files.iter().find(|file| file.kind == LayerKind::User));
+    let path = match (own, &config.folders.config) {
+        (Some(file), _) => file.path.to_path_buf(),
+        (None, Some(folder)) => folder.join("config.toml"),
+        (None, None) => {
+            let message = "it is not set, and without it or XDG_CONFIG_HOME there is no place for a configuration";
+            return Err(Problem::new(Origin::Environment("HOME".into()), message));
+        }
+    };
+    match Format::of(&path) {
+        Some(Format::Toml) => Ok(path),
+        _ => Err(Problem::new(
+            Origin::file(path),
+            "only TOML is written to: add the rule to `permissions.allow` by hand",
+        )),
+    }
+}
+
+/// Whose a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// A person's: all of it counts.
+    Person,
+    /// Of a project, where it counts only as long as a person trusts its content.
+    Project,
+}
+
+/// Adds the rules to a file, all or none, under a lock that holds across processes. Whoever could read the file still
+/// can; what was trusted stays so, and what was not is left alone.
+fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<Vec<Written>, Problem> {
+    // A link stays a link.
+    let path = real(path);
+    let wrong = |message: String| Problem::new(Origin::file(path.clone()), message);
+    let failed = |error: io::Error| wrong(format!("cannot be changed: {error}"));
+    let lock = folders.prepare_data()?.join("rules.lock");
+    let lock = fs::OpenOptions::new().write(true).create(true).truncate(false).open(lock).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+
+    let before = match read_bounded(&path) {
+        Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".into()))?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(failed(error)),
+    };
+    let was_trusted = before.as_ref().is_some_and(|text| TrustedFiles::load(folders).0.trusts(&path, text));
+    if owner == Owner::Project && before.is_some() && !was_trusted {
+        return Err(wrong("it waits for `toolstead config trust`".into()));
+    }
+    let text = before.clone().unwrap_or_default();
+    let mut after = text.clone();
+    let mut is_new = Vec::with_capacity(rules.len());
+    for rule in rules {
+        let with_rule = with_allow_rule(&after, rule, &path).map_err(wrong)?;
+        is_new.push(with_rule.is_some());
+        after = with_rule.unwrap_or(after);
+    }
+    let base = Base { folder: path.parent().unwrap_or(Path::new("/")), home: folders.home.as_deref() };
+    let (_, problems) = check(&Node::read(Format::Toml, &after, &Arc::from(path.as_path()))?, base);
+    if let Some(problem) = problems.into_iter().next() {
+        return Err(problem);
+    }
+    if after != text {
+        replace(&path, &after, owner).map_err(failed)?;
+        if was_trusted || owner == Owner::Project {
+            trust::set(folders, &path, Some(&after))?;
+        }
+    }
+    let written =
+        |(rule, is_new): (&&str, bool)| Written { path: path.clone(), line: line_of(&after, rule, &path), is_new };
+    Ok(rules.iter().zip(is_new).map(written).collect())
+}
+
+/// Puts the text in the place of the file, whole or not at all. A new file is its owner's alone.
+fn replace(path: &Path, text: &str, owner: Owner) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(metadata) => {
+            write_with_mode(path, text.as_bytes(), Existing::Replaced, metadata.permissions().mode() & 0o777)
+        }
+        Err(_) => {
+            // The folder of a project is there, or it is none.
+            if let (Owner::Person, Some(folder)) = (owner, path.parent()) {
+                fs::create_dir_all(folder)?;
+            }
+            write_private(path, text.as_bytes(), Existing::Replaced)
+        }
+    }
+}
 
 /// The files that approved rules go to, where they are TOML or not there yet: other formats are a person's to edit.
 #[derive(Debug, Clone)]
@@ -59,49 +186,12 @@ impl RuleFiles {
         }
     }
 
-    /// Adds the rule to its file, whole or not at all, under a lock that holds across processes.
     fn add(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotKept> {
         let path = self.file(scope).ok_or_else(|| RuleNotKept("there is no file for it".into()))?;
-        let failed = |reason: String| RuleNotKept(format!("{}: {reason}", path.display()));
-        let io_failed = |error: io::Error| failed(error.to_string());
-        let data = self.folders.prepare_data().map_err(|problem| failed(problem.to_string()))?;
-        let lock = fs::OpenOptions::new().write(true).create(true).truncate(false).open(data.join("rules.lock"));
-        let lock = lock.map_err(io_failed)?;
-        lock.lock().map_err(io_failed)?;
-
-        let before = match read_bounded(path) {
-            Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8".into()))?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(io_failed(error)),
-        };
-        // A link stays a link.
-        let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        if scope == ApprovalScope::Project
-            && let Some(text) = &before
-            && !TrustedFiles::load(&self.folders).0.trusts(&real, text)
-        {
-            return Err(failed("it waits for `toolstead config trust`".into()));
-        }
-        let text = before.as_deref().unwrap_or_default();
-        let Some(after) = with_allow_rule(text, rule, &real).map_err(failed)? else {
-            return Ok(RuleOrigin::File(real.clone(), line_of(text, rule, &real)));
-        };
-        if scope == ApprovalScope::Always
-            && let Some(folder) = path.parent()
-        {
-            fs::create_dir_all(folder).map_err(io_failed)?;
-        }
-        let mode = fs::metadata(&real).ok().map(|metadata| metadata.permissions());
-        write_private(&real, after.as_bytes(), Existing::Replaced).map_err(io_failed)?;
-        if let Some(mode) = mode {
-            fs::set_permissions(&real, mode).map_err(io_failed)?;
-        }
-        let real = real.canonicalize().unwrap_or(real);
-        if scope == ApprovalScope::Project {
-            trust::set(&self.folders, &real, Some(&after)).map_err(|problem| failed(problem.to_string()))?;
-        }
-        let line = line_of(&after, rule, &real);
-        Ok(RuleOrigin::File(real, line))
+        let owner = if scope == ApprovalScope::Project { Owner::Project } else { Owner::Person };
+        let written = add(&self.folders, path, &[rule], owner).map_err(|problem| RuleNotKept(problem.to_string()))?;
+        let written = written.into_iter().next().ok_or_else(|| RuleNotKept("nothing was written".into()))?;
+        Ok(RuleOrigin::File(written.path, written.line))
     }
 }
 
@@ -118,144 +208,13 @@ impl RuleStore for RuleFiles {
     }
 }
 
-/// The text of a TOML file with one more allow rule, every other byte as it was; `None` where the rule stands there
-/// already. The result is read again, and differs from before by the rule alone.
-///
-/// # Errors
-/// What is wrong with the file, or where there is no place for a rule.
-fn with_allow_rule(text: &str, rule: &str, file: &Path) -> Result<Option<String>, String> {
-    let before = plain(text, file)?;
-    let rules = &before["permissions"]["allow"];
-    if rules.as_array().is_some_and(|rules| rules.iter().any(|known| known == rule)) {
-        return Ok(None);
-    }
-    let document = Document::parse(text).map_err(|error| error.message().trim().to_owned())?;
-    let quoted = json!(rule).to_string();
-    let no_place = || "`permissions.allow` is not written as a list in a table: add the rule by hand".to_owned();
-    let (at, insertion) = match document.get("permissions") {
-        None => {
-            let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            let gap = if text.is_empty() { "" } else { "\n" };
-            (text.len(), format!("{end}{gap}[permissions]\nallow = [{quoted}]\n"))
-        }
-        Some(Item::Table(permissions)) => match permissions.get("allow") {
-            Some(Item::Value(Value::Array(rules))) => {
-                let start = rules.span().ok_or_else(no_place)?.start + 1;
-                (start, if rules.is_empty() { quoted } else { format!("{quoted}, ") })
-            }
-            Some(_) => return Err(no_place()),
-            None if permissions.is_dotted() || permissions.is_implicit() => return Err(no_place()),
-            None => {
-                let header = document.get_key_value("permissions").and_then(|(key, _)| key.span());
-                let header = header.ok_or_else(no_place)?.end;
-                let end = text[header..].find('\n').map(|at| header + at + 1);
-                match end {
-                    Some(at) => (at, format!("allow = [{quoted}]\n")),
-                    None => (text.len(), format!("\nallow = [{quoted}]\n")),
-                }
-            }
-        },
-        Some(_) => return Err(no_place()),
-    };
-    let mut after = text.to_owned();
-    after.insert_str(at, &insertion);
-
-    let mut expected = before;
-    let mut allowed = expected["permissions"]["allow"].as_array().cloned().unwrap_or_default();
-    let place = if at == text.len() || allowed.is_empty() { allowed.len() } else { 0 };
-    allowed.insert(place, rule.into());
-    expected["permissions"]["allow"] = allowed.into();
-    if plain(&after, file)? == expected { Ok(Some(after)) } else { Err(no_place()) }
-}
-
-/// What the text says, without places. Missing tables are null.
-fn plain(text: &str, file: &Path) -> Result<serde_json::Value, String> {
-    fn of(content: &Content) -> serde_json::Value {
-        match content {
-            Content::Boolean(value) => json!(value),
-            Content::Integer(value) => json!(value),
-            Content::Text(text) | Content::Untyped(text) => json!(text),
-            Content::List(items) => items.iter().map(|item| of(&item.content)).collect(),
-            Content::Table(members) => {
-                let members = members.iter().map(|member| (member.name.clone(), of(&member.node.content)));
-                serde_json::Value::Object(members.collect())
-            }
-            Content::Other(what) => json!([what]),
-        }
-    }
-    let root = Node::read(Format::Toml, text, &Arc::from(file)).map_err(|problem| problem.to_string())?;
-    Ok(of(&root.content))
-}
-
-/// The line of the rule; 0 where it is not found.
-fn line_of(text: &str, rule: &str, file: &Path) -> usize {
-    let find = || {
-        let root = Node::read(Format::Toml, text, &Arc::from(file)).ok()?;
-        let member = |node: &Node, name: &str| match &node.content {
-            Content::Table(members) => members.iter().find(|one| one.name == name).map(|one| one.node.clone()),
-            _ => None,
-        };
-        let Content::List(rules) = member(&member(&root, "permissions")?, "allow")?.content else { return None };
-        let found = rules.into_iter().find(|one| matches!(&one.content, Content::Text(text) if text == rule))?;
-        match found.origin {
-            crate::config::origin::Origin::File(_, line) => Some(line),
-            _ => None,
-        }
-    };
-    find().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{
-        Config,
         environment::Environment,
         request::{Flags, Request},
     };
-
-    const RULE: &str = "Write(//w/a \"b\")";
-
-    #[track_caller]
-    fn check(before: &str, expected: &str) {
-        let after = with_allow_rule(before, RULE, Path::new("/x.toml")).unwrap();
-        assert_eq!(after.as_deref(), Some(expected));
-        assert_eq!(with_allow_rule(expected, RULE, Path::new("/x.toml")), Ok(None), "it is added once");
-    }
-
-    #[test]
-    fn a_rule_is_added_and_every_other_byte_stays() {
-        check("", "[permissions]\nallow = [\"Write(//w/a \\\"b\\\")\"]\n");
-        check(
-            "[limits]\nprocesses = 3",
-            "[limits]\nprocesses = 3\n\n[permissions]\nallow = [\"Write(//w/a \\\"b\\\")\"]\n",
-        );
-        check(
-            "# mine\n[permissions] # so\nmode = \"plan\"\n",
-            "# mine\n[permissions] # so\nallow = [\"Write(//w/a \\\"b\\\")\"]\nmode = \"plan\"\n",
-        );
-        check("[permissions]", "[permissions]\nallow = [\"Write(//w/a \\\"b\\\")\"]\n");
-        check("[permissions]\nallow = []\n", "[permissions]\nallow = [\"Write(//w/a \\\"b\\\")\"]\n");
-        check(
-            "[permissions]\nallow = [ # why\n  'Read', # because\n]\ndeny = ['x']\n",
-            "[permissions]\nallow = [\"Write(//w/a \\\"b\\\")\",  # why\n  'Read', # because\n]\ndeny = ['x']\n",
-        );
-        check("permissions.allow = ['Read']\n", "permissions.allow = [\"Write(//w/a \\\"b\\\")\", 'Read']\n");
-    }
-
-    #[test]
-    fn where_there_is_no_place_for_a_rule_nothing_changes() {
-        for text in [
-            "permissions = 1\n",
-            "permissions = { mode = 'plan' }\n",
-            "permissions.mode = 'plan'\n",
-            "[permissions]\nallow = 'Read'\n",
-            "[permissions\n",
-            "a = 1\na = 2\n",
-        ] {
-            assert!(with_allow_rule(text, RULE, Path::new("/x.toml")).is_err(), "{text}");
-        }
-    }
 
     fn load(home: &Path, project: &Path) -> Config {
         let at = |path: &Path| path.to_str().unwrap().to_owned();
