@@ -239,7 +239,8 @@ fn fill(work: &Path, folder: &Path) {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         git.current_dir(work).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", work);
-        let who = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
+        // The folder may be somebody else's already.
+        let who = ["-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "safe.directory=*"];
         let output = git.args(who).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };

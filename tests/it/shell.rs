@@ -5,7 +5,6 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::{
     fs,
-    path::Path,
     time::{Duration, Instant},
 };
 
@@ -78,17 +77,29 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Returns when the process has ended.
-#[track_caller]
-fn gone(process: &str) {
-    let path = format!("/proc/{process}/stat");
-    assert!(process.parse::<u32>().is_ok(), "{process}");
-    // What its parent has not been told of yet runs no more.
-    until(|| fs::read_to_string(&path).map_or(true, |stat| stat.contains(") Z ")).then_some(()));
+/// A time to sleep that no other test on this machine has. A command that names it is known by it from outside of its
+/// sandbox, where it has other process ids than inside.
+fn mark(number: u32) -> String {
+    format!("300.{:07}{number}", std::process::id())
 }
 
-/// A command that writes its shell's process and that of a child, and never ends.
-const ENDLESS: &str = "sleep 300 & echo $! > child; echo started; echo $$ > shell; wait";
+/// Whether a process runs whose command line holds the mark. What has ended and was not waited for has none.
+fn lives(mark: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(mark))
+}
+
+/// Returns when no process with the mark is there any more.
+#[track_caller]
+fn gone(mark: &str) {
+    until(|| (!lives(mark)).then_some(()));
+}
+
+/// A command with a child, both with the mark, that never ends.
+fn endless(mark: &str) -> String {
+    format!("sleep {mark} & echo started; echo up > shell; wait")
+}
 
 #[test]
 fn a_command_may_take_the_time_that_it_asks_for_and_not_more() {
@@ -101,11 +112,11 @@ fn a_command_may_take_the_time_that_it_asks_for_and_not_more() {
     );
     assert_eq!(slow["structuredContent"]["exit_code"], 0);
     assert_eq!(text(&client.call("bash", json!({"command": "echo works"}))), "works\n");
-    let late = client.call("bash", json!({"command": ENDLESS}));
+    let mark = mark(1);
+    let late = client.call("bash", json!({"command": endless(&mark)}));
     assert_eq!((&late["isError"], &late["structuredContent"]["timed_out"]), (&json!(true), &json!(true)), "{late}");
     assert!(text(&late).starts_with("started\n") && text(&late).contains("ran out of time"), "{late}");
-    gone(&client.file("child"));
-    gone(&client.file("shell"));
+    gone(&mark);
     let wrong = client.call("bash", json!({"command": "true", "timeout": 120_000}));
     assert!(text(&wrong).contains("`timeout_ms`"), "{wrong}");
 }
@@ -114,7 +125,8 @@ fn a_command_may_take_the_time_that_it_asks_for_and_not_more() {
 fn a_server_is_started_reached_and_ends_with_its_session() {
     let mut client = Client::start("");
     fs::write(client.home.work().join("page.txt"), "the page\n").unwrap();
-    let serve = "echo $$ > shell; python3 -u -m http.server --bind 127.0.0.1 0";
+    let mark = mark(2);
+    let serve = format!(": {mark}; python3 -u -m http.server --bind 127.0.0.1 0");
     let started =
         client.call("Bash", json!({"command": serve, "run_in_background": true, "ready_when": "Serving HTTP"}));
     let line = started["structuredContent"]["ready_line"].as_str().unwrap_or_else(|| panic!("{started}"));
@@ -125,10 +137,10 @@ fn a_server_is_started_reached_and_ends_with_its_session() {
     assert_eq!(text(&client.call("bash", json!({"command": get}))), "the page\n");
     let told = client.call("BashOutput", json!({"bash_id": id, "filter": "GET"}));
     assert!(text(&told).contains("GET /page.txt"), "{told}");
-    let shell = client.file("shell");
+    assert!(lives(&mark));
     let (_, status) = client.pipe.finish();
     assert!(status.success());
-    gone(&shell);
+    gone(&mark);
 }
 
 #[test]
@@ -151,13 +163,14 @@ fn a_task_that_has_ended_announces_itself_once() {
 #[test]
 fn a_call_that_its_client_takes_back_leaves_no_process() {
     let mut client = Client::start("");
-    let id = client.send("bash", json!({"command": ENDLESS}));
-    let (child, shell) = (client.file("child"), client.file("shell"));
+    let mark = mark(3);
+    let id = client.send("bash", json!({"command": endless(&mark)}));
+    client.file("shell");
+    assert!(lives(&mark));
     client
         .pipe
         .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
-    gone(&child);
-    gone(&shell);
+    gone(&mark);
     assert_eq!(text(&client.call("bash", json!({"command": "echo on"}))), "on\n");
 }
 
@@ -177,10 +190,13 @@ fn a_client_that_asks_for_progress_hears_what_a_running_command_prints() {
 #[test]
 fn a_server_that_is_killed_leaves_no_command() {
     let mut client = Client::start("");
-    client.send("bash", json!({"command": "echo $$ > shell; while :; do read -t 300 <> <(:); done"}));
-    client
-        .call("bash", json!({"command": "echo $$ > task; while :; do read -t 300 <> <(:); done", "background": true}));
-    let (shell, task) = (client.file("shell"), client.file("task"));
+    let (shell, task) = (mark(4), mark(5));
+    let waits = |mark: &str, name: &str| format!(": {mark}; echo up > {name}; while :; do read -t 300 <> <(:); done");
+    client.send("bash", json!({"command": waits(&shell, "shell")}));
+    client.call("bash", json!({"command": waits(&task, "task"), "background": true}));
+    client.file("shell");
+    client.file("task");
+    assert!(lives(&shell) && lives(&task));
     kill(client.pipe.child.id(), Signal::KILL);
     gone(&shell);
     gone(&task);
@@ -312,24 +328,21 @@ async fn a_session_sees_its_own_tasks_alone_and_takes_them_along_when_it_ends() 
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let (one, two) = (HttpSession::open(&http, &server.url()).await, HttpSession::open(&http, &server.url()).await);
-    let shell = |name: &str| {
-        let path = home.work().join(name);
-        until(|| fs::read_to_string(&path).ok().filter(|content| content.ends_with('\n'))).trim().to_owned()
-    };
-    let task = |name: &str| json!({"command": format!("echo $$ > {name}; exec sleep 300"), "background": true});
-    let first = one.call("bash", task("first")).await["structuredContent"]["task_id"].clone();
-    let second = two.call("bash", task("second")).await["structuredContent"]["task_id"].clone();
+    let (first_mark, second_mark) = (mark(6), mark(7));
+    let task = |mark: &str| json!({"command": format!("exec sleep {mark}"), "background": true});
+    let first = one.call("bash", task(&first_mark)).await["structuredContent"]["task_id"].clone();
+    let second = two.call("bash", task(&second_mark)).await["structuredContent"]["task_id"].clone();
     assert!(first.is_string() && second.is_string() && first != second);
     let stolen = two.call("task_stop", json!({"task_id": first})).await;
     assert!(
         stolen["isError"] == true && !text(&two.call("task_list", json!({})).await).contains(first.as_str().unwrap())
     );
-    let (first, second) = (shell("first"), shell("second"));
+    until(|| (lives(&first_mark) && lives(&second_mark)).then_some(()));
     let ended = http.delete(server.url()).bearer_auth(TOKEN).header("mcp-session-id", &one.id).send().await.unwrap();
     assert_eq!(ended.status(), 204);
-    gone(&first);
-    assert!(Path::new(&format!("/proc/{second}")).exists());
+    gone(&first_mark);
+    assert!(lives(&second_mark));
     let status = tokio::task::spawn_blocking(move || server.end(Signal::TERM)).await.unwrap();
     assert!(status.success());
-    gone(&second);
+    gone(&second_mark);
 }

@@ -12,6 +12,8 @@ pub struct SandboxPolicy {
     pub session: Option<Arc<str>>,
     /// Paths beneath the folders below that are there and cannot be read: what deny rules name.
     pub hidden: Vec<PathBuf>,
+    /// Paths beneath them that cannot be changed, though their folder may be.
+    pub sealed: Vec<PathBuf>,
     /// Folders that may be read and written, absolute.
     pub write_roots: Vec<PathBuf>,
     /// Folders that may be read, absolute.

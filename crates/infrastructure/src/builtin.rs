@@ -8,6 +8,7 @@ mod answer;
 pub mod built_in_tool;
 mod capture;
 mod change_set;
+mod closed_paths;
 mod command;
 mod command_output;
 mod content;

@@ -2,6 +2,7 @@
 
 use crate::cli::output::note;
 use std::{process::ExitCode, time::Duration};
+use toolstead_infrastructure::helper::end_helpers;
 
 /// How long work on blocking threads has to end; a read from a terminal never does.
 const LAST_WORK: Duration = Duration::from_millis(200);
@@ -17,5 +18,7 @@ pub fn run(program: impl Future<Output = ExitCode>) -> ExitCode {
     };
     let code = runtime.block_on(program);
     runtime.shutdown_timeout(LAST_WORK);
+    // Whoever waits for our end finds nothing of us any more.
+    end_helpers();
     code
 }

@@ -3,8 +3,9 @@
 use crate::{
     access::{Access, PathAccess},
     permission::{
-        decision::Verdict,
+        decision::{Cause, Verdict},
         policy::{PermissionPolicy, ReadRules},
+        rule::{Effect, RuleSubject},
     },
     tool::Tool,
     workspace_roots::WorkspaceRoots,
@@ -33,6 +34,24 @@ impl Grant {
             Verdict::Ask => self.approved.iter().any(|approved| approved.covers(access)),
             Verdict::Deny => false,
         }
+    }
+
+    /// What stands against an access beside the defaults: deny, and ask rules that nobody has answered. For what a
+    /// command that runs already may reach, and nobody can be asked about any more.
+    pub fn objection(&self, access: &Access) -> Verdict {
+        let finding = self.policy.judge(&self.tool, access);
+        let is_approved = || self.approved.iter().any(|approved| approved.covers(access));
+        match (finding.verdict, finding.cause) {
+            (Verdict::Ask, Cause::Rule(_)) if !is_approved() => Verdict::Ask,
+            (Verdict::Deny, _) => Verdict::Deny,
+            _ => Verdict::Allow,
+        }
+    }
+
+    /// Whether a deny or ask rule names paths, so that some below the roots may be closed.
+    pub fn has_rules_against_paths(&self) -> bool {
+        let mut against = self.policy.rules.iter().filter(|rule| rule.effect != Effect::Allow);
+        against.any(|rule| rule.subject() == RuleSubject::Path)
     }
 
     /// What reading below a folder is judged by, worked out once for a walk that meets many files.

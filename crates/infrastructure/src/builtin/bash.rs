@@ -53,6 +53,8 @@ const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_BYTES: usize = 4 << 10;
 /// Less than this is not told as a difference between the time that was asked for and the time that was given.
 const MOMENT: Duration = Duration::from_millis(100);
+/// The terminal that a command may have.
+const TERMINAL: StandardInput = StandardInput::Terminal { rows: 24, columns: 80 };
 
 /// Runs commands.
 pub(super) struct Bash;
@@ -86,7 +88,7 @@ pub(super) struct Input {
     /// The task outlives its session, as long as Toolstead runs.
     #[serde(default)]
     detach: bool,
-    /// Give it a terminal.
+    /// Give it a terminal of 24 lines with 80 characters, on which `stdin` is typed. It prints on one stream then.
     #[serde(default)]
     tty: bool,
 }
@@ -259,24 +261,24 @@ async fn start(
         name: "bash",
         args: ["--noprofile", "--norc", "-c", &input.command].map(str::to_owned).into(),
         working_dir: folder,
-        input: standard_input(input)?,
+        input: standard_input(input),
         environment: input.env.clone(),
     };
     let settings = programs.settings();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
     let excess = if is_task { Excess::DropsOldest } else { Excess::Ends };
-    let child = programs.start(program, run).await?;
+    let started = programs.start(program, run).await?;
     let text = input.stdin.clone().map(String::into_bytes);
-    Ok(Arc::new(Command::of(child, capture, deadline, excess, text, is_task)))
+    Ok(Arc::new(Command::of(started, capture, deadline, excess, text, is_task)))
 }
 
-/// What the command reads: nothing, unless something is given. The one place that would give it a terminal.
-fn standard_input(input: &Input) -> Result<StandardInput, ToolFailure> {
-    if input.tty {
-        return Err(ToolFailure::new(ErrorKind::Unavailable, "no terminal can be given to commands here")
-            .next("Run it without `tty`; most programs have an option for use without a terminal."));
+/// What the command reads: nothing, unless something is given.
+fn standard_input(input: &Input) -> StandardInput {
+    match &input.stdin {
+        _ if input.tty => TERMINAL,
+        Some(_) => StandardInput::Pipe,
+        None => StandardInput::Nothing,
     }
-    Ok(if input.stdin.is_some() { StandardInput::Pipe } else { StandardInput::Nothing })
 }
 
 /// Stays with a command until it has ended, is ready, or the time is over.

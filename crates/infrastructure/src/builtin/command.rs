@@ -4,9 +4,13 @@ use crate::{
     builtin::{
         capture::{Capture, Stream},
         plain_text::PlainText,
+        programs::Started,
         world::on_blocking_thread,
     },
-    sandbox::launcher::{Child, ChildSignal, Exit},
+    sandbox::{
+        egress::proxy::EgressProxy,
+        launcher::{Child, ChildSignal, Exit},
+    },
 };
 use regex::Regex;
 use std::{
@@ -32,6 +36,8 @@ const DRAIN: Duration = Duration::from_millis(100);
 /// After the end of its whole group, for so long.
 const LAST_DRAIN: Duration = Duration::from_millis(500);
 const CHUNK: usize = 64 << 10;
+/// Ctrl-D, twice.
+const END_OF_INPUT_TWICE: &[u8] = &[4, 4];
 /// Texts for its input that may wait.
 const WAITING_INPUTS: usize = 64;
 /// An incomplete line counts as one after so much silence: a prompt has no line break.
@@ -66,8 +72,10 @@ pub(super) struct End {
     pub(super) code: Option<i32>,
     pub(super) signal: Option<i32>,
     pub(super) after: Duration,
-    /// Whether processes that it had left behind still held its output, and were ended.
+    /// Whether processes that it had left behind were ended.
     pub(super) had_survivors: bool,
+    /// What it did to protected names and was undone, and the hosts that it was refused; one sentence each.
+    pub(super) told: Vec<String>,
 }
 
 /// Why a command ended.
@@ -92,19 +100,20 @@ enum Order {
 }
 
 impl Command {
-    /// Takes a child in charge. `input` is written to its standard input, which stays open where `stays_open` says so.
+    /// Takes a program in charge. `input` is written to its standard input, which stays open where `stays_open` says so.
     pub(super) fn of(
-        mut child: Child,
+        started: Started,
         capture: Capture,
         deadline: Option<Instant>,
         excess: Excess,
         input: Option<Vec<u8>>,
         stays_open: bool,
     ) -> Self {
+        let Started { mut child, proxy, is_terminal } = started;
         let capture = Arc::new(capture);
         let (orders, ordered) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
-        let started = Instant::now();
+        let since = Instant::now();
         let process = child.id();
         let (writer, texts) = mpsc::channel(WAITING_INPUTS);
         let is_written = child.stdin.is_some();
@@ -113,22 +122,23 @@ impl Command {
                 // There is room: it is the first.
                 let _ = writer.try_send(input);
             }
-            tokio::spawn(write_input(stdin, texts, end.clone()));
+            tokio::spawn(write_input(stdin, texts, end.clone(), is_terminal));
         }
         let supervisor = Supervisor {
             stdout: Pipe::of(child.stdout.take(), Stream::Stdout),
             stderr: Pipe::of(child.stderr.take(), Stream::Stderr),
             child,
+            proxy,
             capture: capture.clone(),
             excess,
-            started,
+            started: since,
         };
         tokio::spawn(async move {
             let end = supervisor.run(ordered, deadline).await;
             ended.send_replace(Some(end));
         });
         let writer = (is_written && stays_open).then_some(writer);
-        Self { capture, process, started, end, orders, input: Mutex::new(writer) }
+        Self { capture, process, started: since, end, orders, input: Mutex::new(writer) }
     }
 
     /// How it ended; `None` while it runs.
@@ -249,20 +259,39 @@ pub(super) async fn read(capture: &Arc<Capture>, from: u64, most: usize) -> Resu
 
 impl End {
     fn unknown() -> Self {
-        Self { cause: Cause::Stopped, code: None, signal: None, after: Duration::ZERO, had_survivors: false }
+        Self {
+            cause: Cause::Stopped,
+            code: None,
+            signal: None,
+            after: Duration::ZERO,
+            had_survivors: false,
+            told: Vec::new(),
+        }
     }
 }
 
-/// Writes what comes until the command has ended, or nobody can write any more.
+/// Writes what comes until the command has ended, or nobody can write any more. The end of the input is typed where it
+/// is a terminal's.
 async fn write_input(
     mut stdin: pipe::Sender,
     mut texts: mpsc::Receiver<Vec<u8>>,
     mut end: watch::Receiver<Option<End>>,
+    is_terminal: bool,
 ) {
     let writing = async {
+        let mut is_within_line = false;
         while let Some(text) = texts.recv().await {
+            is_within_line = text.last().is_some_and(|last| *last != b'\n');
             if stdin.write_all(&text).await.is_err() {
                 return;
+            }
+        }
+        if is_terminal {
+            // Within a line the first one hands over what was typed.
+            let typed: &[u8] = if is_within_line { END_OF_INPUT_TWICE } else { &END_OF_INPUT_TWICE[1..] };
+            if stdin.write_all(typed).await.is_ok() {
+                // Without a hand on it the terminal would be gone.
+                std::future::pending::<()>().await;
             }
         }
     };
@@ -306,6 +335,7 @@ struct Supervisor {
     stdout: Pipe,
     stderr: Pipe,
     child: Child,
+    proxy: Option<EgressProxy>,
     capture: Arc<Capture>,
     excess: Excess,
     started: Instant,
@@ -358,12 +388,18 @@ impl Supervisor {
             }
         };
         let after = self.started.elapsed();
-        let Self { mut stdout, mut stderr, child, capture, excess, .. } = self;
+        let Self { mut stdout, mut stderr, mut child, proxy, capture, excess, .. } = self;
         // What was printed before the end is in the pipes; who else holds them is not waited for.
         let mut had_survivors = false;
         if exit.is_some() && cause == Cause::Itself {
             had_survivors = timeout(DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await.is_err();
         }
+        if exit.is_none() {
+            child.kill().await;
+        }
+        had_survivors |= cause == Cause::Itself && child.had_survivors();
+        let mut told = child.undone().to_vec();
+        told.extend(proxy.and_then(|proxy| proxy.report().refusals_told()));
         // Ends the whole group.
         drop(child);
         if cause != Cause::TooMuchOutput {
@@ -374,7 +410,7 @@ impl Supervisor {
             Some(Exit::Signal(signal)) => (None, Some(signal)),
             None => (None, Some(libc::SIGKILL)),
         };
-        End { cause, code, signal, after, had_survivors }
+        End { cause, code, signal, after, had_survivors, told }
     }
 }
 

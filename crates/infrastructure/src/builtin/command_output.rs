@@ -231,6 +231,7 @@ pub(super) fn remarks(end: &End, kept_bytes: u64) -> Vec<String> {
                 .into(),
         );
     }
+    remarks.extend(end.told.iter().map(|line| format!("{}.", line.trim_end_matches('.'))));
     remarks
 }
 

@@ -49,8 +49,8 @@ pub(super) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<C
     let settings = programs.settings();
     let words = std::iter::once(program.name.to_owned()).chain(program.args.iter().cloned()).collect();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
-    let child = programs.start(program, run).await?;
-    let command = Arc::new(Command::of(child, capture, Some(run.context().deadline), Excess::Ends, None, false));
+    let started = programs.start(program, run).await?;
+    let command = Arc::new(Command::of(started, capture, Some(run.context().deadline), Excess::Ends, None, false));
     let end = told_on_the_way(&command, command.ended(), run.context().caller).await;
     let output = ProgramOutput { command: words, exit_code: end.code, truncated: false, output: None };
     if end.cause == Cause::TimedOut {

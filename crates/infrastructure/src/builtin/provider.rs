@@ -149,6 +149,7 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn session_ended(&self, principal: &Principal, session: &str) {
+        self.world.programs.end_session(principal, session);
         self.world.tasks.end_session(&Viewer { principal: principal.clone(), session: session.to_owned() });
     }
 

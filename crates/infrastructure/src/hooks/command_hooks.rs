@@ -272,6 +272,7 @@ fn spec(hook: &HookDefinition, surroundings: &HookSurroundings, session: &str) -
             confinement: Confinement::Open,
             session: None,
             hidden: Vec::new(),
+            sealed: Vec::new(),
             write_roots: Vec::new(),
             read_roots: Vec::new(),
             network: NetworkPolicy::Host,

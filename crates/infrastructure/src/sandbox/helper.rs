@@ -62,6 +62,11 @@ static HAS_DOOR: AtomicBool = AtomicBool::new(false);
 /// A helper's work: the order as JSON text and the input in, the answer out.
 pub type Work = fn(order: &str, input: &mut dyn Read) -> Vec<u8>;
 
+/// Ends the process that starts confined programs, with all of them, and returns when it is gone.
+pub fn end() {
+    zygote::end();
+}
+
 /// Runs the work and ends the process, if this process was started as a helper. Else returns, and from now on this
 /// process can start helpers.
 pub fn enter(works: &[(&str, Work)]) {
@@ -284,6 +289,7 @@ fn spec(name: &str) -> LaunchSpec {
             confinement: Confinement::Sealed,
             session: None,
             hidden: Vec::new(),
+            sealed: Vec::new(),
             write_roots: Vec::new(),
             read_roots: Vec::new(),
             network: NetworkPolicy::None,

@@ -41,6 +41,8 @@ use toolstead_domain::sandbox_policy::{Confinement, SandboxPolicy};
 
 /// How long a child may take to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
+/// How long a killed child is waited for.
+const TIME_FOR_KILLS: Duration = Duration::from_secs(1);
 /// How often killed children are looked after until they are gone.
 const REAPING_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -281,6 +283,21 @@ impl Child {
         }
     }
 
+    /// Whether something that a confined child had started outlived it, and was ended.
+    pub fn had_survivors(&self) -> bool {
+        matches!(&self.process, Process::Confined(run) if run.had_survivors)
+    }
+
+    /// Kills the child and its group, and returns when it is gone, so that [`undone`](Self::undone) is known.
+    pub async fn kill(&mut self) {
+        match &self.process {
+            Process::Open(group) => group.signal(Signal::KILL),
+            Process::Confined(run) => run.end(),
+        }
+        // Only a process that hangs in the kernel takes longer; the launching thread waits for that one.
+        let _ = timeout(TIME_FOR_KILLS, self.exited()).await;
+    }
+
     /// Sends a signal to the child and its group. Does nothing once they are gone.
     pub fn signal(&self, signal: ChildSignal) {
         self.process.signal(match signal {
@@ -306,12 +323,7 @@ impl Child {
         if timeout(grace.saturating_sub(gently), self.exited()).await.is_ok() {
             return;
         }
-        match &self.process {
-            Process::Open(group) => group.signal(Signal::KILL),
-            Process::Confined(run) => run.end(),
-        }
-        // Only a process that hangs in the kernel takes longer; the launching thread waits for that one.
-        let _ = timeout(Duration::from_secs(1), self.exited()).await;
+        self.kill().await;
     }
 }
 

@@ -6,9 +6,11 @@ use crate::sandbox::{
     zygote::request::{Copied, Folder, Network, Program, Request},
 };
 use std::{
+    collections::BTreeSet,
     env,
     ffi::OsStr,
     fs,
+    io::ErrorKind,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -68,8 +70,9 @@ pub(super) fn request(spec: &LaunchSpec, program: &Path) -> Result<Request, Laun
         working_dir: spec.working_dir.clone(),
         settings: if home.is_private { settings(own_home.as_deref()) } else { Vec::new() },
         home: home.is_private.then_some(home.path),
+        hidden: seen(&policy.hidden, &folders)?,
+        sealed: seen(&policy.sealed, &folders)?,
         folders,
-        hidden: policy.hidden.iter().map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone())).collect(),
         session: policy.session.as_deref().map(str::to_owned),
         network: match &policy.network {
             NetworkPolicy::None => Network::Private,
@@ -87,6 +90,29 @@ pub(super) fn request(spec: &LaunchSpec, program: &Path) -> Result<Request, Laun
 
 fn refused(path: &Path, reason: &str) -> LaunchError {
     LaunchError::Confine(format!("show `{}`: {reason}", path.display()))
+}
+
+/// Where these paths stand in the sandbox, under each of their names; an outer path comes before what it holds.
+fn seen(paths: &[PathBuf], folders: &[Folder]) -> Result<Vec<PathBuf>, LaunchError> {
+    let mut seen = BTreeSet::new();
+    for path in paths {
+        let real = match fs::canonicalize(path) {
+            Ok(real) => real,
+            // It is gone, or leads nowhere.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+            Err(error) => {
+                return Err(LaunchError::Confine(format!("close `{}`, which a rule names: {error}", path.display())));
+            }
+        };
+        for folder in folders {
+            match real.strip_prefix(&folder.source) {
+                Ok(rest) if rest.as_os_str().is_empty() => seen.insert(folder.target.clone()),
+                Ok(rest) => seen.insert(folder.target.join(rest)),
+                Err(_) => false,
+            };
+        }
+    }
+    Ok(seen.into_iter().collect())
 }
 
 /// The path at which a program stands in the sandbox, where no folder is a link. The program itself may be one: what it

@@ -104,6 +104,7 @@ async fn tried(launcher: &Launcher) -> Result<Vec<String>, String> {
             confinement: Confinement::Sealed,
             session: None,
             hidden: Vec::new(),
+            sealed: Vec::new(),
             write_roots: Vec::new(),
             read_roots: Vec::new(),
             network: NetworkPolicy::None,

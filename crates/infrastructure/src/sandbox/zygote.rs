@@ -58,11 +58,19 @@ pub(super) fn enter() {
     }
 }
 
+/// Ends the zygote of this process and every run of it, and returns when it is gone and waited for.
+pub(super) fn end() {
+    let zygote = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+    if let Some(zygote) = zygote {
+        zygote.close();
+    }
+}
+
 /// The runtime's side of it.
 #[derive(Debug)]
 pub(super) struct Zygote {
     socket: OwnedFd,
-    watcher: Option<JoinHandle<()>>,
+    watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Why there is none.
@@ -116,7 +124,7 @@ impl Zygote {
                 Err(error) => drop(started.send(Err(error))),
             }
         });
-        let watcher = Some(watcher.map_err(ZygoteError::Start)?);
+        let watcher = Mutex::new(Some(watcher.map_err(ZygoteError::Start)?));
         is_started.recv().map_err(io::Error::other).flatten().map_err(ZygoteError::Start)?;
         let zygote = Self { socket, watcher };
         let (bytes, _) = receive(&zygote.socket, request::MAX_REPORT_BYTES).map_err(ZygoteError::Start)?;
@@ -146,12 +154,19 @@ impl Zygote {
     }
 }
 
-impl Drop for Zygote {
-    fn drop(&mut self) {
+impl Zygote {
+    fn close(&self) {
         let _ = shutdown(&self.socket, Shutdown::Both);
-        if let Some(watcher) = self.watcher.take() {
+        let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(watcher) = watcher {
             let _ = watcher.join();
         }
+    }
+}
+
+impl Drop for Zygote {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -44,6 +44,9 @@ pub(super) struct Output {
     /// What the exit code means, where it is no failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     meaning: Option<&'static str>,
+    /// What it did to protected files and was undone, and the hosts that it was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undone_or_refused: Vec<String>,
     /// The task that it goes on as.
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<String>,
@@ -74,6 +77,7 @@ impl Report<'_> {
         output.duration_ms = milliseconds(end.after);
         output.timed_out = end.cause == Cause::TimedOut;
         output.meaning = meaning;
+        output.undone_or_refused.clone_from(&end.told);
         let is_silent = shown.text.is_empty();
         let mut said = remarks(&end, self.run.world().programs.settings().kept_bytes);
         if self.is_reduced {
@@ -164,6 +168,7 @@ impl Report<'_> {
             output_bytes: command.capture.total(),
             cwd,
             meaning: None,
+            undone_or_refused: Vec::new(),
             task_id: None,
             pid: None,
             ready_line: None,

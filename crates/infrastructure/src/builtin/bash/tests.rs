@@ -2,10 +2,7 @@
 
 use crate::builtin::tests::Bench;
 use serde_json::{Value, json};
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use toolstead_domain::{error_kind::ErrorKind, principal::Principal, tool_result::ToolResult};
 
 fn run(bench: &Bench, command: &str) -> ToolResult {
@@ -21,14 +18,24 @@ fn structured(result: &ToolResult) -> &Value {
     result.structured_content().unwrap()
 }
 
+/// A time to sleep that no other test on this machine has: by it the command is known from outside of its sandbox.
+fn long(test: u32) -> String {
+    format!("300.{:07}{test}", std::process::id())
+}
+
+/// Whether a process runs whose command line holds the mark.
+fn lives(mark: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(mark))
+}
+
 /// Returns when no such process is there any more.
 #[track_caller]
-fn gone(process: &str) {
+fn gone(mark: &str) {
     let start = Instant::now();
-    let path = format!("/proc/{}", process.trim());
-    assert!(path.len() > "/proc/".len(), "a process");
-    while Path::new(&path).metadata().is_ok() {
-        assert!(start.elapsed() < Duration::from_secs(10), "{path} is still there");
+    while lives(mark) {
+        assert!(start.elapsed() < Duration::from_secs(10), "{mark} is still there");
         std::thread::yield_now();
     }
 }
@@ -70,7 +77,8 @@ fn a_command_without_a_time_of_its_own_has_the_usual_one() {
 fn a_command_that_is_late_leaves_its_output_and_no_process() {
     // Seed defect 12.
     let bench = Bench::new();
-    let script = "echo before; sleep 300 & echo $! > child; echo $$ > shell; wait";
+    let mark = long(1);
+    let script = format!("echo before; sleep {mark} & wait");
     let started = Instant::now();
     let failure = bench.call("bash", json!({"command": script, "timeout_ms": 300})).unwrap_err();
     assert!(started.elapsed() < Duration::from_secs(4));
@@ -78,30 +86,30 @@ fn a_command_that_is_late_leaves_its_output_and_no_process() {
     let result = failure.into_result();
     assert!(result.joined_text().starts_with("before\n"), "{}", result.joined_text());
     assert_eq!(structured(&result)["timed_out"], true);
-    for name in ["child", "shell"] {
-        gone(&String::from_utf8(bench.get(name)).unwrap());
-    }
+    gone(&mark);
 }
 
 #[test]
 fn a_command_that_ignores_the_request_to_end_is_killed() {
     let bench = Bench::new();
-    let script = "trap '' TERM; echo $$ > shell; while :; do sleep 0.05; done";
+    let mark = long(2);
+    let script = format!("trap '' TERM; : {mark}; while :; do sleep 0.05; done");
     let failure = bench.call("bash", json!({"command": script, "timeout_ms": 200})).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::Timeout);
-    gone(&String::from_utf8(bench.get("shell")).unwrap());
+    gone(&mark);
 }
 
 #[test]
 fn a_call_that_is_given_up_ends_its_command() {
     let bench = Bench::new();
+    let mark = long(3);
     let call = bench.call_given_up_after(
-        || bench.exists("shell"),
+        || bench.exists("shell") && lives(&mark),
         "bash",
-        json!({"command": "sleep 300 & echo $$ > part; mv part shell; wait"}),
+        json!({"command": format!("sleep {mark} & touch shell; wait")}),
     );
     assert!(call.is_none());
-    gone(&String::from_utf8(bench.get("shell")).unwrap());
+    gone(&mark);
 }
 
 #[test]
@@ -118,11 +126,12 @@ fn input_is_empty_unless_it_is_given() {
 fn what_is_left_in_the_background_does_not_hold_up_the_answer_and_ends() {
     let bench = Bench::new();
     let started = Instant::now();
-    let result = run(&bench, "sleep 300 & echo $! > child; echo done");
+    let mark = long(4);
+    let result = run(&bench, &format!("sleep {mark} & echo done"));
     assert!(started.elapsed() < Duration::from_secs(3));
     let text = result.joined_text();
     assert!(text.starts_with("done\n") && text.contains("`background: true`"), "{text}");
-    gone(&String::from_utf8(bench.get("child")).unwrap());
+    gone(&mark);
 }
 
 #[test]
@@ -202,7 +211,6 @@ fn calls_that_cannot_be_meant_are_refused() {
         assert_eq!(failure.kind, ErrorKind::InvalidInput, "{}", &arguments.to_string()[..60.min(arguments.to_string().len())]);
     }
     assert_eq!(bench.call("bash", json!({"command": "a", "working_dir": "/etc"})).unwrap_err().kind, ErrorKind::PermissionDenied);
-    assert_eq!(bench.call("bash", json!({"command": "a", "tty": true})).unwrap_err().kind, ErrorKind::Unavailable);
     assert_eq!(bench.call("bash", json!({"command": "a", "working_dir": "no"})).unwrap_err().kind, ErrorKind::NotFound);
 }
 
@@ -272,12 +280,14 @@ fn a_prompt_without_a_line_break_is_ready_and_takes_input() {
 #[test]
 fn a_task_is_stopped_once_and_for_all() {
     let bench = Bench::new();
-    let task = start(&bench, json!({"command": "sleep 300 & echo $! > child; echo up; wait", "ready_when": "up"}));
+    let mark = long(5);
+    let script = format!("sleep {mark} & echo up; wait");
+    let task = start(&bench, json!({"command": script, "ready_when": "up"}));
     for _ in 0..2 {
         let stopped = bench.call("task_stop", json!({"task_id": task})).unwrap();
         assert_eq!(structured(&stopped)["status"], "cancelled");
     }
-    gone(&String::from_utf8(bench.get("child")).unwrap());
+    gone(&mark);
     let script = "trap 'echo told' USR1; echo up; while :; do sleep 0.01; done";
     let task = start(&bench, json!({"command": script, "ready_when": "up"}));
     let signalled = bench.call("task_stop", json!({"task_id": task, "signal": "USR1"})).unwrap();
@@ -337,16 +347,17 @@ fn tasks_belong_to_their_session_and_detached_ones_to_their_principal() {
 fn the_end_of_a_session_ends_its_tasks_and_leaves_detached_ones() {
     let bench = Bench::new();
     let task = |name: &str, detach: bool| {
-        let command = format!("echo $$ > {name}; echo up; sleep 300");
+        let command = format!("echo up; sleep {name}");
         start(&bench, json!({"command": command, "ready_when": "up", "detach": detach}))
     };
-    let (_, kept) = (task("own", false), task("kept", true));
+    let (own_mark, kept_mark) = (long(6), long(7));
+    let (_, kept) = (task(&own_mark, false), task(&kept_mark, true));
     bench.end_session();
     assert!(bench.text("task_wait", json!({"timeout_ms": 300})).contains(&kept));
-    gone(&String::from_utf8(bench.get("own")).unwrap());
-    assert!(Path::new(&format!("/proc/{}", String::from_utf8(bench.get("kept")).unwrap().trim())).metadata().is_ok());
+    gone(&own_mark);
+    assert!(lives(&kept_mark));
     bench.close();
-    gone(&String::from_utf8(bench.get("kept")).unwrap());
+    gone(&kept_mark);
     assert!(bench.call("bash", json!({"command": "true", "background": true})).is_err());
 }
 
@@ -370,4 +381,39 @@ fn a_task_that_prints_more_than_is_kept_goes_on_and_loses_the_oldest() {
     let result = bench.call("task_output", json!({"task_id": task, "since": 0, "tail_lines": 2})).unwrap();
     assert_eq!(structured(&result)["dropped_bytes"], 5_000_005 - (4 << 20));
     assert!(result.joined_text().contains("last\n"), "{}", result.joined_text());
+}
+
+#[test]
+fn a_command_with_a_terminal_has_its_size_and_reads_what_is_typed() {
+    let bench = Bench::new();
+    let told = |arguments: Value| bench.call("bash", arguments).unwrap().joined_text();
+    assert_eq!(told(json!({"command": "stty size; test -t 0 && test -t 1 && echo both", "tty": true})), "24 80\nboth\n");
+    let read = told(json!({"command": "stty -echo; cat; echo end", "tty": true, "stdin": "typed"}));
+    assert!(read.contains("typed") && read.ends_with("end\n"), "{read}");
+    assert!(told(json!({"command": "cat; echo end", "tty": true})).ends_with("end\n"));
+    let task = start(&bench, json!({"command": "read line; echo got $line; cat; echo end", "tty": true, "background": true, "stdin": ""}));
+    bench.call("task_input", json!({"task_id": task, "text": "a line\n", "close": true})).unwrap();
+    bench.call("task_wait", json!({"task_ids": [task], "mode": "any"})).unwrap();
+    let shown = bench.text("task_output", json!({"task_id": task, "since": 0}));
+    assert!(shown.contains("got a line") && shown.contains("end\n"), "{shown}");
+}
+
+#[test]
+fn what_was_undone_of_a_command_is_told_with_its_result() {
+    let bench = Bench::new();
+    let result = run(&bench, "echo x > .mcp.json; echo done");
+    assert!(result.joined_text().contains("`.mcp.json.refused`"), "{}", result.joined_text());
+    assert!(structured(&result)["undone_or_refused"][0].as_str().unwrap().contains(".mcp.json"));
+    assert!(bench.exists(".mcp.json.refused") && !bench.exists(".mcp.json"));
+    let late = bench.call("bash", json!({"command": "mkdir .claude; sleep 300", "timeout_ms": 300})).unwrap_err();
+    assert!(late.into_result().joined_text().contains("`.claude.refused`"));
+}
+
+#[test]
+fn commands_of_a_session_share_tmp_until_it_ends() {
+    let bench = Bench::new();
+    run(&bench, "echo kept > /tmp/file");
+    assert_eq!(run(&bench, "cat /tmp/file").joined_text(), "kept\n");
+    bench.end_session();
+    assert!(run(&bench, "cat /tmp/file").is_error());
 }

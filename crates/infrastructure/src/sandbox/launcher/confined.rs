@@ -26,6 +26,8 @@ pub(super) struct Run {
     pub(super) id: u32,
     /// What was undone when the run ended.
     pub(super) undone: Vec<String>,
+    /// Whether something that the program had started outlived it, and was ended.
+    pub(super) had_survivors: bool,
     reports: Option<AsyncFd<OwnedFd>>,
     process: Option<OwnedFd>,
     exit: Option<Exit>,
@@ -43,7 +45,15 @@ impl Run {
         // SAFETY: the descriptor is owned by what registers it, and is closed with that.
         let reports = unsafe { AsyncFd::register_with_interest(reports, Interest::READABLE) };
         let reports = reports.map_err(|error| failed(error.into()))?;
-        let mut run = Self { id: 0, undone: Vec::new(), reports: Some(reports), process: None, exit: None, launcher };
+        let mut run = Self {
+            id: 0,
+            undone: Vec::new(),
+            had_survivors: false,
+            reports: Some(reports),
+            process: None,
+            exit: None,
+            launcher,
+        };
         loop {
             match run.heard().await.map_err(failed)? {
                 Some((Report::Born { pid }, descriptors)) => {
@@ -69,8 +79,9 @@ impl Run {
                 return exit;
             }
             match self.heard().await {
-                Ok(Some((Report::Ended { code, by_signal, undone }, _))) => {
+                Ok(Some((Report::Ended { code, by_signal, had_survivors, undone }, _))) => {
                     self.undone = undone;
+                    self.had_survivors = had_survivors;
                     self.exit = Some(if by_signal { Exit::Signal(code) } else { Exit::Code(code) });
                 }
                 Ok(Some(_)) => {}

@@ -12,6 +12,7 @@ fn policy(environment: BTreeMap<String, String>) -> SandboxPolicy {
         confinement: Confinement::Open,
         session: None,
         hidden: Vec::new(),
+        sealed: Vec::new(),
         write_roots: vec![],
         read_roots: vec![],
         network: NetworkPolicy::Host,

@@ -52,6 +52,11 @@ impl GrantedWorkspace {
         &self.stop
     }
 
+    /// What the call may touch.
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
     /// The workspace.
     pub fn workspace(&self) -> &Workspace {
         &self.workspace

@@ -76,6 +76,11 @@ pub trait Visitor: Sync {
         above.clone()
     }
 
+    /// An entry of a folder, which the call may not read.
+    fn pass_over(&self, worker: &mut Self::Worker, path: &PathAccess) {
+        let _ = (worker, path);
+    }
+
     /// An entry of a folder, which the call may read.
     fn meet(&self, worker: &mut Self::Worker, entry: &Entry<'_>, context: &Self::Context) -> Visit;
 }
@@ -362,6 +367,7 @@ impl<V: Visitor> Walk<'_, V> {
             path.set(name);
             if !self.reading.permits(path.get()) {
                 refused += 1;
+                self.visitor.pass_over(worker, path.get());
                 continue;
             }
             let Some(kind) = kind.or_else(|| kind_of(folder.handle.as_fd(), name)) else { continue };

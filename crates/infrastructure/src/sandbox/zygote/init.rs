@@ -77,6 +77,7 @@ pub(super) fn run(mut birth: Birth<'_>) -> i32 {
         return 1;
     }
     let status = attend(&socket, &signals, running.payload);
+    let had_survivors = status.is_some() && has_children();
     end_all();
     let undone = running.protected.undo();
     let (code, by_signal) = match status {
@@ -86,7 +87,7 @@ pub(super) fn run(mut birth: Birth<'_>) -> i32 {
         },
         None => (libc::SIGKILL, true),
     };
-    told(&socket, &Report::Ended { code, by_signal, undone })
+    told(&socket, &Report::Ended { code, by_signal, had_survivors, undone })
 }
 
 fn told(socket: &OwnedFd, last: &Report) -> i32 {
@@ -250,6 +251,17 @@ fn attend(socket: &OwnedFd, signals: &OwnedFd, payload: Pid) -> Option<WaitStatu
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Ok(0) | Err(_) => return None,
             }
+        }
+    }
+}
+
+/// Whether a child of this process, which inherits all orphans, still runs.
+fn has_children() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(None) => return true,
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Err(_) => return false,
         }
     }
 }

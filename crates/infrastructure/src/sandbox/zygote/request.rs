@@ -51,8 +51,10 @@ pub(in crate::sandbox) struct Request {
     /// What is copied into the private home: the user's settings of git.
     pub(in crate::sandbox) settings: Vec<Copied>,
     pub(in crate::sandbox) folders: Vec<Folder>,
-    /// Canonical paths that are there and cannot be read.
+    /// Paths that are there and cannot be read, as the run sees them.
     pub(in crate::sandbox) hidden: Vec<PathBuf>,
+    /// Paths that cannot be changed, as the run sees them.
+    pub(in crate::sandbox) sealed: Vec<PathBuf>,
     pub(in crate::sandbox) session: Option<String>,
     pub(in crate::sandbox) network: Network,
     pub(in crate::sandbox) memory_bytes: u64,
@@ -122,6 +124,8 @@ pub(in crate::sandbox) enum Report {
     Ended {
         code: i32,
         by_signal: bool,
+        /// Whether something that it had started outlived it, and was ended.
+        had_survivors: bool,
         /// What it did to protected entries and what was undone, one line each.
         undone: Vec<String>,
     },

@@ -16,6 +16,7 @@ use rustix::{
     process::{fchdir, pivot_root},
 };
 use std::{
+    collections::BTreeSet,
     fs, io,
     os::fd::{AsFd, OwnedFd},
     path::{Component, Path},
@@ -61,6 +62,10 @@ impl<'a> View<'a> {
         }
         for folder in &request.folders {
             view.folder(folder, maps)?;
+        }
+        view.pin_folders_of(request)?;
+        for sealed in &request.sealed {
+            view.close(sealed)?;
         }
         for hidden in &request.hidden {
             view.hide(hidden)?;
@@ -165,16 +170,46 @@ impl<'a> View<'a> {
         mount::attach(tree, place)
     }
 
+    /// Keeps the folders around closed paths from being moved: under another name no rule would know what they hold.
+    /// What something is mounted on cannot be renamed.
+    fn pin_folders_of(&self, request: &Request) -> Result<(), Failure> {
+        let mut around = BTreeSet::new();
+        for path in request.hidden.iter().chain(&request.sealed) {
+            let roots: Vec<_> = request.folders.iter().map(|folder| &folder.target).collect();
+            let is_within = |folder: &&Path| roots.iter().any(|root| folder.starts_with(root) && folder != root);
+            around.extend(path.ancestors().skip(1).take_while(is_within));
+        }
+        for folder in around {
+            let step = || format!("hold `{}` in its place", folder.display());
+            let Some(place) = self.found(folder).step(step)? else { continue };
+            let tree = mount::copy(&place).step(step)?;
+            mount::attach(tree, place).step(step)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a path read-only. What is not there cannot be held.
+    fn close(&self, path: &Path) -> Result<(), Failure> {
+        let step = || format!("make `{}` read-only", path.display());
+        match self.found(path).step(step)? {
+            Some(place) => self.seal(place).step(step),
+            None => Ok(()),
+        }
+    }
+
+    /// The place at a path; `None` where nothing is.
+    fn found(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
+        match mount::open_beneath(&self.root, path, OFlags::PATH) {
+            Ok(place) => Ok(Some(place)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Covers a path that the run must not read. What is not there needs no cover.
     fn hide(&self, path: &Path) -> Result<(), Failure> {
         let step = || format!("hide `{}`", path.display());
-        let place = match mount::open_beneath(&self.root, path, OFlags::PATH) {
-            Ok(place) => place,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(());
-            }
-            Err(error) => return Err(error).step(step),
-        };
+        let Some(place) = self.found(path).step(step)? else { return Ok(()) };
         let is_folder = FileType::from_raw_mode(fstat(&place).step(step)?.st_mode) == FileType::Directory;
         let cover = stage::at(if is_folder { "nothing" } else { "no-file" });
         let tree = mount::open_exactly(&cover).and_then(mount::copy).step(step)?;

@@ -57,6 +57,7 @@ pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpS
             confinement,
             session: None,
             hidden: Vec::new(),
+            sealed: Vec::new(),
             write_roots,
             read_roots,
             network,

@@ -47,6 +47,7 @@ impl World {
                 confinement: Confinement::Sealed,
                 session: None,
                 hidden: Vec::new(),
+                sealed: Vec::new(),
                 write_roots: vec![self.work()],
                 read_roots: Vec::new(),
                 network: NetworkPolicy::None,
