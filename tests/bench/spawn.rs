@@ -97,6 +97,7 @@ async fn sealed(launcher: &Launcher, root: &Path, session: Option<Arc<str>>) -> 
             confinement: Confinement::Sealed,
             session,
             hidden: Vec::new(),
+            sealed: Vec::new(),
             write_roots: vec![root.to_path_buf()],
             read_roots: Vec::new(),
             network: NetworkPolicy::None,

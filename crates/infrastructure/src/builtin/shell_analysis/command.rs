@@ -284,7 +284,7 @@ fn sed(arguments: &[&str], result: &mut Understood) {
     if scripts.is_empty() {
         scripts.extend(operands.first().copied());
     }
-    if !is_plain || !scripts.into_iter().all(|script| programs::sed_only_edits_text(script)) {
+    if !is_plain || !scripts.into_iter().all(programs::sed_only_edits_text) {
         result.exact("sed may run or write something");
     }
 }

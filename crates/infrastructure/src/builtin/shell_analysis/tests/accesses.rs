@@ -1,5 +1,7 @@
 //! From a text to accesses, with real folders and links.
 
+#![allow(clippy::disallowed_methods, reason = "the folders of a test are its own")]
+
 use super::super::*;
 use crate::sandbox::workspace::FolderNames;
 use toolstead_domain::workspace_roots::WorkspaceRoots;
