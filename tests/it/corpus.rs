@@ -183,9 +183,10 @@ fn command(folder: &Path, user: Option<u32>, configuration: &Path) -> Command {
     let mut command = match user {
         None => Command::new(program),
         Some(user) => {
-            // The folder of the build may be closed to others.
+            // The folder of the build may be closed to others. Copied by another process: a descriptor of ours that can
+            // write may be inherited by whatever a test beside this one starts, and then it is not executed.
             let copy = folder.join("config/toolstead");
-            fs::copy(program, &copy).unwrap();
+            assert!(Command::new("cp").arg(program).arg(&copy).status().unwrap().success());
             let mut command = Command::new("setpriv");
             let user = user.to_string();
             command.args(["--reuid", &user, "--regid", &user, "--clear-groups", "--"]).arg(copy);

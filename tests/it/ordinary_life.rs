@@ -128,7 +128,10 @@ impl Life {
         for name in ["home", "data", "config"] {
             fs::create_dir_all(life.at(name)).unwrap();
         }
-        fs::copy(env!("CARGO_BIN_EXE_toolstead"), life.at("toolstead")).unwrap();
+        // By another process: a descriptor of ours that can write may be inherited by what a test beside this one starts.
+        let copied =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_toolstead")).arg(life.at("toolstead")).status().unwrap();
+        assert!(copied.success());
         if let Some(user) = user {
             fs::set_permissions(life.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
             for name in ["work", "plain", "home", "data", "config"] {

@@ -126,7 +126,7 @@ fn a_server_is_started_reached_and_ends_with_its_session() {
     let mut client = Client::start("");
     fs::write(client.home.work().join("page.txt"), "the page\n").unwrap();
     let mark = mark(2);
-    let serve = format!(": {mark}; python3 -u -m http.server --bind 127.0.0.1 0");
+    let serve = format!(": {mark}; python3 -u -m http.server --bind 127.0.0.1 0; true");
     let started =
         client.call("Bash", json!({"command": serve, "run_in_background": true, "ready_when": "Serving HTTP"}));
     let line = started["structuredContent"]["ready_line"].as_str().unwrap_or_else(|| panic!("{started}"));

@@ -141,7 +141,7 @@ impl Visitor for Closed<'_> {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "the folders of a test are its own")]
+#[expect(clippy::disallowed_methods, reason = "tests make links behind the tools' back")]
 mod tests {
     use crate::builtin::tests::Bench;
     use serde_json::json;

@@ -134,6 +134,10 @@ impl Programs {
         let settings = &self.settings;
         let mut environment = settings.environment.clone();
         environment.extend(FOR_NOBODY.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        if matches!(settings.network, NetworkPolicy::Hosts(_)) {
+            // Node looks at the proxy's variables only then.
+            environment.insert("NODE_USE_ENV_PROXY".into(), "1".into());
+        }
         environment.extend(program.environment);
         let is_terminal = matches!(program.input, Input::Terminal { .. });
         let spec = LaunchSpec {

@@ -50,6 +50,7 @@ use toolstead_domain::{
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
     principal::Principal,
+    sandbox_policy::NetworkPolicy,
     testing::{
         in_memory_change_journal::InMemoryChangeJournal, in_memory_output_store::InMemoryOutputStore, samples::call_id,
     },
@@ -133,6 +134,15 @@ impl Bench {
             journal,
             world,
         }
+    }
+
+    /// The same with commands that reach these hosts.
+    pub(super) fn with_hosts(mut self, hosts: &[&str]) -> Self {
+        let network = NetworkPolicy::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect());
+        let settings = CommandSettings { network, ..self.world.programs.settings().clone() };
+        self.world.programs = Arc::new(Programs::new(settings));
+        self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
+        self
     }
 
     /// All tools as a program has them that opens its journal later.

@@ -9,6 +9,7 @@ use crate::sandbox::{
 };
 use confined::Run;
 use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::Errno,
     pipe::{PipeFlags, pipe_with},
     process::{
@@ -19,7 +20,9 @@ use rustix::{
 };
 use std::{
     collections::BTreeMap,
-    fmt, io,
+    fmt,
+    fs::File,
+    io,
     net::TcpListener,
     os::{
         fd::{AsFd, OwnedFd},
@@ -242,9 +245,12 @@ impl Launcher {
         };
         Ok(Child {
             // A terminal is no pipe, and is read and written as one.
-            stdin: stdin.map(|end| pipe::Sender::from_file_unchecked(end.into())).transpose().map_err(failed)?,
-            stdout: Some(pipe::Receiver::from_file_unchecked(stdout.into()).map_err(failed)?),
-            stderr: Some(pipe::Receiver::from_file_unchecked(stderr.into()).map_err(failed)?),
+            stdin: stdin
+                .map(|end| pipe::Sender::from_file_unchecked(waiting_never(end)?))
+                .transpose()
+                .map_err(failed)?,
+            stdout: Some(waiting_never(stdout).and_then(pipe::Receiver::from_file_unchecked).map_err(failed)?),
+            stderr: Some(waiting_never(stderr).and_then(pipe::Receiver::from_file_unchecked).map_err(failed)?),
             proxy,
             process,
         })
@@ -401,6 +407,12 @@ impl fmt::Display for Exit {
     }
 }
 
+/// Our end of a stream for the async runtime, which would stand still in a write to somebody who does not read.
+fn waiting_never(end: OwnedFd) -> io::Result<File> {
+    fcntl_setfl(&end, fcntl_getfl(&end)? | OFlags::NONBLOCK)?;
+    Ok(end.into())
+}
+
 /// The launching thread.
 fn serve(queue: &mpsc::Receiver<Order>) {
     let mut killed: Vec<OwnedFd> = Vec::new();
@@ -483,7 +495,7 @@ impl Streams {
         }
         let (their_stdin, stdin) = match input {
             Input::Pipe => pipe_with(PipeFlags::CLOEXEC).map(|(read, write)| (read, Some(write)))?,
-            _ => (std::fs::File::open("/dev/null")?.into(), None),
+            _ => (File::open("/dev/null")?.into(), None),
         };
         let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
         let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;

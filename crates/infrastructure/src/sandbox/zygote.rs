@@ -32,11 +32,12 @@ use std::{
     },
     process::{self, Command, Stdio},
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Condvar, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 /// The name under which this program is started as a zygote. The marker is no variable: the environment is empty.
@@ -46,6 +47,13 @@ const NAME: &str = "toolstead-zygote";
 static HAS_DOOR: AtomicBool = AtomicBool::new(false);
 /// The one of this process. Runs of all launchers share it.
 static RUNNING: Mutex<Weak<Zygote>> = Mutex::new(Weak::new());
+
+/// How many there are, those that are ending included.
+static LIVING: Mutex<usize> = Mutex::new(0);
+/// One is gone, and was waited for.
+static IS_GONE: Condvar = Condvar::new();
+/// How long the end of the program waits for it.
+const TIME_TO_END: Duration = Duration::from_secs(2);
 
 /// Becomes the zygote and ends the process, if this process was started as one. Else returns, and from now on this
 /// process can start one.
@@ -64,6 +72,9 @@ pub(super) fn end() {
     if let Some(zygote) = zygote {
         zygote.close();
     }
+    // Somebody else may be letting go of it at this moment.
+    let living = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(IS_GONE.wait_timeout_while(living, TIME_TO_END, |living| *living > 0));
 }
 
 /// The runtime's side of it.
@@ -118,8 +129,11 @@ impl Zygote {
                 .spawn();
             match child {
                 Ok(mut child) => {
+                    *LIVING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
                     let _ = started.send(Ok(()));
                     let _ = child.wait();
+                    *LIVING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+                    IS_GONE.notify_all();
                 }
                 Err(error) => drop(started.send(Err(error))),
             }

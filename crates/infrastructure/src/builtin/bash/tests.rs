@@ -288,7 +288,8 @@ fn a_task_is_stopped_once_and_for_all() {
         assert_eq!(structured(&stopped)["status"], "cancelled");
     }
     gone(&mark);
-    let script = "trap 'echo told' USR1; echo up; while :; do sleep 0.01; done";
+    // The whole group gets it, and of a child that it ends the shell would tell.
+    let script = "trap 'echo told' USR1; echo up; while :; do read -t 300 <> <(:); done";
     let task = start(&bench, json!({"command": script, "ready_when": "up"}));
     let signalled = bench.call("task_stop", json!({"task_id": task, "signal": "USR1"})).unwrap();
     assert_eq!(structured(&signalled)["status"], "running");
@@ -416,4 +417,34 @@ fn commands_of_a_session_share_tmp_until_it_ends() {
     assert_eq!(run(&bench, "cat /tmp/file").joined_text(), "kept\n");
     bench.end_session();
     assert!(run(&bench, "cat /tmp/file").is_error());
+}
+
+#[test]
+fn hosts_that_are_not_listed_or_that_a_rule_denies_are_refused_and_told() {
+    let bench = Bench::with_deny(&["WebFetch(domain:denied.test)"]).with_hosts(&["denied.test", "open.test"]);
+    for (host, reason) in [("elsewhere.test", "elsewhere.test:443"), ("denied.test", "denied.test:443")] {
+        let script = format!(
+            "exec 3<>/dev/tcp/127.0.0.1/${{https_proxy##*:}}; \
+             printf 'CONNECT {host}:443 HTTP/1.1\\r\\nHost: {host}:443\\r\\n\\r\\n' >&3; head -n 1 <&3"
+        );
+        let result = run(&bench, &script);
+        let text = result.joined_text();
+        assert!(text.contains(" 403 "), "{text}");
+        assert!(text.contains(&format!("was refused the host {reason}")), "{text}");
+        assert!(structured(&result)["undone_or_refused"][0].as_str().unwrap().contains(reason), "{text}");
+    }
+    let direct = run(&bench, "exec 3<>/dev/tcp/192.0.2.1/80");
+    assert!(direct.is_error() && direct.joined_text().contains("unreachable"), "{}", direct.joined_text());
+    assert_eq!(run(&Bench::new(), "echo ${https_proxy-none}").joined_text(), "none\n");
+}
+
+#[test]
+fn a_command_that_does_not_read_its_input_holds_up_nobody() {
+    let bench = Bench::new();
+    let much = "x".repeat(1 << 20);
+    // More than the test's runtime has threads.
+    for _ in 0..3 {
+        start(&bench, json!({"command": "sleep 300", "stdin": much, "background": true}));
+    }
+    assert_eq!(run(&bench, "echo on").joined_text(), "on\n");
 }

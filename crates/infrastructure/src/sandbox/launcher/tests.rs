@@ -74,7 +74,7 @@ async fn a_child_speaks_through_three_pipes() {
 
 #[tokio::test]
 async fn a_child_inherits_neither_environment_nor_descriptors_nor_privileges() {
-    let inheritable = std::fs::File::open("/dev/null").unwrap();
+    let inheritable = File::open("/dev/null").unwrap();
     rustix::io::fcntl_setfd(&inheritable, rustix::io::FdFlags::empty()).unwrap();
     let mut spec =
         shell("env | grep -v -e ^PWD= -e ^SHLVL= -e ^_=; echo fds; ls /proc/$$/fd; grep NoNewPrivs /proc/$$/status");

@@ -53,10 +53,25 @@ pub(super) fn serve() -> i32 {
     }
     loop {
         match receive(socket, 1) {
-            Ok((bytes, _)) if bytes.is_empty() => return 0,
+            Ok((bytes, _)) if bytes.is_empty() => {
+                outlive_children();
+                return 0;
+            }
             Ok((_, descriptors)) => zygote.obey(descriptors),
             Err(_) => return 1,
         }
+    }
+}
+
+/// Waits a moment for the inits of runs that were just ended, so that they are gone when this process is. What is left
+/// then is killed by the kernel with this process.
+fn outlive_children() {
+    for _ in 0..200 {
+        // SAFETY: the call writes nowhere. Ended children are reaped by the kernel, so that it fails once none is left.
+        if unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } < 0 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 

@@ -77,7 +77,7 @@ fn absolute_path(argument: &str) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "the folders of a test are its own")]
+#[expect(clippy::disallowed_methods, reason = "tests lay out the folders that a server is started in")]
 mod tests {
     use super::*;
     use crate::{mcp::client::http_connector::HttpConnector, sandbox::launcher::Launcher};
