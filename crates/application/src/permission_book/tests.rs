@@ -186,6 +186,7 @@ fn the_narrowest_rule_says_one_thing_or_there_is_none() {
         (write("/w/*"), Some(r"Write(//w/\*)")),
         (write("/w/a\u{1b}b"), None),
         (write("/w/a "), None),
+        (write("/w/ "), None),
         (Access::WritePath(linked), Some("Write(//{w/a,w/b})")),
         (Access::ReachHost("example.com".into()), Some("WebFetch(domain:example.com)")),
         (Access::ReachHost("*.com".into()), None),

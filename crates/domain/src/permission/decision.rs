@@ -174,6 +174,10 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
         Access::ReachHost(host) => ("WebFetch", format!("domain:{host}")),
         Access::Send(_) | Access::CallUpstream { .. } => return Some(tool.to_owned()),
     };
+    // A rule is read without the blanks at its ends, and would mean something wider.
+    if spec != spec.trim() {
+        return None;
+    }
     let text = format!("{head}({spec})");
     // What steers a terminal cannot be copied from one.
     if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
