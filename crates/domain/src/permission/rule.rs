@@ -2,6 +2,7 @@
 
 use crate::{
     access::{Access, AccessKind, PathAccess},
+    category::Category,
     permission::{
         command_pattern::CommandPattern,
         host_pattern::host_matches,
@@ -209,6 +210,10 @@ impl PermissionRule {
 
     /// Whether the rule lets this one access of the tool happen. For allow rules.
     pub fn allows(&self, tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> bool {
+        // Who lets every command run lets it write where it redirects to.
+        if self.names_whole_kind(AccessKind::Run) && is_shell(tool) && access.path().is_some() {
+            return true;
+        }
         let head = match &self.head {
             Head::Kind(kind) => access.kind() == *kind,
             // Sending is never covered by a pattern.
@@ -416,6 +421,11 @@ fn is_value(pattern: &str, given: &Value) -> bool {
         Value::Array(items) => items.iter().any(|item| is_value(pattern, item)),
         Value::Null | Value::Object(_) => false,
     }
+}
+
+/// Whether the tool runs command lines.
+fn is_shell(tool: &Tool) -> bool {
+    tool.category == Category::Shell && matches!(tool.source(), ToolSource::BuiltIn)
 }
 
 /// For allow: a server's tool by its qualified name alone, whatever name its server gave it.

@@ -195,6 +195,21 @@ fn the_files_that_a_command_names_are_covered_by_its_rule_and_caught_by_those_on
 }
 
 #[test]
+fn who_allows_every_command_allows_what_it_redirects_to_and_nobody_else_does() {
+    let shell = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
+    let verdict = |rules: &[(Effect, &str)], touches| {
+        policy(Mode::Default, rules).decide(&shell, &Map::new(), &accesses(touches)).verdict
+    };
+    let echo = "run echo hi, write /w/x";
+    assert_eq!(verdict(&[(A, "Bash")], echo), Allow);
+    assert_eq!(verdict(&[(A, "Bash(echo *)")], echo), Ask);
+    assert_eq!(verdict(&[(A, "Bash(echo *)"), (A, "Edit(x)")], echo), Allow);
+    assert_eq!(verdict(&[(A, "Bash"), (D, "Edit(x)")], echo), Deny);
+    assert_eq!(verdict(&[(A, "Bash")], "run echo hi, write /elsewhere/x"), Deny);
+    check(&[(A, "Bash")], "write_file", "write /w/x", Ask);
+}
+
+#[test]
 fn a_write_rule_takes_effect_on_the_tool_that_writes() {
     // Claude Code reads `Write(src/*)` and never asks it.
     check(&[(A, "Write(src/*)")], "write_file", "write /w/src/a.rs", Allow);
