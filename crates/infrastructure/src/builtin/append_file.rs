@@ -76,8 +76,7 @@ impl BuiltInTool for AppendFile {
          none. The file must exist, unless `create` is set.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["write"];
-    const ANNOTATIONS: ToolAnnotations =
-        ToolAnnotations { destructive_hint: Some(false), ..ToolAnnotations::WRITING };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { destructive_hint: Some(false), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/today.md", "content": "Water the plants.\n"}"#;
     type Input = Input;
 

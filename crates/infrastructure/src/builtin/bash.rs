@@ -150,7 +150,8 @@ impl BuiltInTool for Bash {
             None => Some(wanted.unwrap_or(run.context().deadline).min(run.context().deadline)),
         };
         // The path of the call began to count a moment before.
-        let is_reduced = wait.is_none() && deadline.is_some_and(|got| wanted.is_some_and(|wanted| wanted > got + MOMENT));
+        let is_reduced =
+            wait.is_none() && deadline.is_some_and(|got| wanted.is_some_and(|wanted| wanted > got + MOMENT));
         let command = start(&input, folder.clone(), deadline, wait.is_some(), run).await?;
         let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
@@ -209,7 +210,8 @@ impl Input {
             return wrong("`command` is empty".into());
         }
         if self.command.len() >= MAX_COMMAND_BYTES {
-            let message = format!("`command` has {} bytes, and at most {MAX_COMMAND_BYTES} can be run", self.command.len());
+            let message =
+                format!("`command` has {} bytes, and at most {MAX_COMMAND_BYTES} can be run", self.command.len());
             return wrong(format!("{message}: write it into a file and run that"));
         }
         let texts = self.env.values().chain([&self.command]);
@@ -282,12 +284,7 @@ fn standard_input(input: &Input) -> StandardInput {
 }
 
 /// Stays with a command until it has ended, is ready, or the time is over.
-async fn seen(
-    command: &Command,
-    ready: Option<&Regex>,
-    wait: Duration,
-    run: &Run<'_>,
-) -> Result<Seen, ToolFailure> {
+async fn seen(command: &Command, ready: Option<&Regex>, wait: Duration, run: &Run<'_>) -> Result<Seen, ToolFailure> {
     tokio::select! {
         end = told_on_the_way(command, command.ended(), run.context().caller) => Ok(Seen::Ended(end)),
         line = ready_line(command, ready) => line.map(Seen::Ready),

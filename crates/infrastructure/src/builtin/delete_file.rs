@@ -51,13 +51,11 @@ struct Output {
 impl BuiltInTool for DeleteFile {
     const NAME: &str = "delete_file";
     const TITLE: &str = "Delete file";
-    const DESCRIPTION: &str =
-        "Deletes one file; not a folder, and not a symbolic link. Where changes are kept, `undo` brings it back; the \
+    const DESCRIPTION: &str = "Deletes one file; not a folder, and not a symbolic link. Where changes are kept, `undo` brings it back; the \
          answer says so.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["delete", "write"];
-    const ANNOTATIONS: ToolAnnotations =
-        ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/old.md"}"#;
     type Input = Input;
 

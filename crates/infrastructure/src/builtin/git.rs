@@ -168,7 +168,9 @@ impl Input {
             }
             Operation::Status => {
                 if self.commit.is_some() || self.range.is_some() {
-                    return Err(wrong("`status` is about the working tree: it takes no `commit` and no `range`".into()));
+                    return Err(wrong(
+                        "`status` is about the working tree: it takes no `commit` and no `range`".into(),
+                    ));
                 }
             }
             Operation::Log | Operation::Diff | Operation::Show => {

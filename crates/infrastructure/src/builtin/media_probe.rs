@@ -84,7 +84,11 @@ impl Input {
             ["-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file", "-print_format", format]
                 .map(str::to_owned)
                 .into();
-        let shown = [("-show_format", self.show_format), ("-show_streams", self.show_streams), ("-show_frames", self.show_frames)];
+        let shown = [
+            ("-show_format", self.show_format),
+            ("-show_streams", self.show_streams),
+            ("-show_frames", self.show_frames),
+        ];
         words.extend(shown.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(option, _)| option.to_owned()));
         for (option, value) in [("-select_streams", &self.select_streams), ("-show_entries", &self.show_entries)] {
             let Some(value) = value else { continue };

@@ -353,12 +353,7 @@ impl Reading {
     }
 
     /// What is to be handed to whoever reads documents.
-    fn document(
-        &self,
-        mut content: Content,
-        sampled: &Sampled,
-        input: &Input,
-    ) -> Result<Shown, ToolFailure> {
+    fn document(&self, mut content: Content, sampled: &Sampled, input: &Input) -> Result<Shown, ToolFailure> {
         content.reader.rewind().map_err(|error| content.unreadable(error))?;
         let output = Output {
             path: content.name.clone(),
@@ -374,13 +369,7 @@ impl Reading {
 
     /// What can be said of a file that is no text, and some of its bytes; without a word of what it is where the bytes
     /// were asked for.
-    fn bytes(
-        &self,
-        content: &mut Content,
-        sampled: &Sampled,
-        what: &str,
-        input: &Input,
-    ) -> Result<Shown, ToolFailure> {
+    fn bytes(&self, content: &mut Content, sampled: &Sampled, what: &str, input: &Input) -> Result<Shown, ToolFailure> {
         let asked = input.byte_offset.unwrap_or(0);
         let offset = match asked < 0 {
             true => content.bytes.saturating_sub(asked.unsigned_abs()),

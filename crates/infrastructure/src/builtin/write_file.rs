@@ -106,8 +106,7 @@ impl BuiltInTool for WriteFile {
          change a part of a file that exists; read a file before you replace it.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["write"];
-    const ANNOTATIONS: ToolAnnotations =
-        ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/today.md", "content": "Buy milk.\n"}"#;
     type Input = Input;
 

@@ -56,7 +56,10 @@ fn a_patch_changes_several_files_at_once() {
     let found = result.structured_content().unwrap();
     assert_eq!(found["files"][1]["action"], "moved");
     assert_eq!(found["files"][1]["moved_from"], "run.sh");
-    assert_eq!(found["files"][2], json!({"path": "old", "action": "deleted", "added_lines": 0, "removed_lines": 2, "changed_elsewhere": false}));
+    assert_eq!(
+        found["files"][2],
+        json!({"path": "old", "action": "deleted", "added_lines": 0, "removed_lines": 2, "changed_elsewhere": false})
+    );
     assert!(found["diff"].as_str().unwrap().contains("-four\n+vier\n+4\n"));
     assert_eq!(bench.journal().entries().len(), 1);
 }
@@ -152,7 +155,8 @@ fn permission_bits_of_an_earlier_section_hold_in_later_ones() {
         bench.set_mode(name, 0o640);
     }
     let modes = |name: &str| format!("diff --git a/{name} b/{name}\nold mode 100644\nnew mode 100755\n");
-    let change = |name: &str| format!("diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-1\n+2\n");
+    let change =
+        |name: &str| format!("diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-1\n+2\n");
     let moved = "diff --git a/b b/c\nsimilarity index 100%\nrename from b\nrename to c\n";
     let patch = [modes("a"), change("a"), modes("b"), moved.to_owned()].concat();
     bench.call("apply_patch", json!({"patch": patch})).unwrap();

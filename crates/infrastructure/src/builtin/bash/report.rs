@@ -154,7 +154,8 @@ impl Report<'_> {
         let (stdout, stderr) = (command.capture.ends(Stream::Stdout), command.capture.ends(Stream::Stderr));
         // Each has half of the room, and what the other one does not need.
         let (first, _) = stderr.text(room / 2);
-        let (stdout, stdout_cut) = stdout.text(room - if stderr.is_empty() { 0 } else { in_json(&first).min(room / 2) });
+        let (stdout, stdout_cut) =
+            stdout.text(room - if stderr.is_empty() { 0 } else { in_json(&first).min(room / 2) });
         let (stderr, stderr_cut) = stderr.text(room.saturating_sub(in_json(&stdout)));
         Output {
             stdout,

@@ -56,13 +56,20 @@ fn output_and_exit_code_are_told() {
 
 #[test]
 fn both_streams_stand_in_the_order_in_which_they_came() {
-    check("for i in 1 2 3; do echo out $i; sleep 0.02; echo err $i >&2; sleep 0.02; done", "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
+    check(
+        "for i in 1 2 3; do echo out $i; sleep 0.02; echo err $i >&2; sleep 0.02; done",
+        "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n",
+    );
 }
 
 #[test]
 fn exit_code_1_of_a_search_is_an_answer() {
     let result = run(&Bench::new(), "echo a | grep b");
-    assert!(!result.is_error() && result.joined_text() == "[exit code 1: nothing was found]", "{}", result.joined_text());
+    assert!(
+        !result.is_error() && result.joined_text() == "[exit code 1: nothing was found]",
+        "{}",
+        result.joined_text()
+    );
     assert_eq!(structured(&result)["meaning"], "nothing was found");
     assert!(run(&Bench::new(), "false").is_error());
 }
@@ -176,8 +183,25 @@ fn programs_find_an_environment_without_secrets_in_which_nothing_waits_for_a_per
     let names = run(&bench, "env").joined_text();
     let names: Vec<&str> = names.lines().filter_map(|line| line.split('=').next()).collect();
     let expected = [
-        "CI", "DEBIAN_FRONTEND", "EDITOR", "GH_PAGER", "GIT_EDITOR", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "HOME", "LANG",
-        "NO_COLOR", "PAGER", "PATH", "PWD", "SHLVL", "TERM", "TMPDIR", "USER", "VISUAL", "_",
+        "CI",
+        "DEBIAN_FRONTEND",
+        "EDITOR",
+        "GH_PAGER",
+        "GIT_EDITOR",
+        "GIT_PAGER",
+        "GIT_TERMINAL_PROMPT",
+        "HOME",
+        "LANG",
+        "NO_COLOR",
+        "PAGER",
+        "PATH",
+        "PWD",
+        "SHLVL",
+        "TERM",
+        "TMPDIR",
+        "USER",
+        "VISUAL",
+        "_",
     ];
     let mut sorted = names.clone();
     sorted.sort_unstable();
@@ -208,9 +232,17 @@ fn calls_that_cannot_be_meant_are_refused() {
         json!({"command": "a", "yield_ms": 600_001}),
     ] {
         let failure = bench.call("bash", arguments.clone()).unwrap_err();
-        assert_eq!(failure.kind, ErrorKind::InvalidInput, "{}", &arguments.to_string()[..60.min(arguments.to_string().len())]);
+        assert_eq!(
+            failure.kind,
+            ErrorKind::InvalidInput,
+            "{}",
+            &arguments.to_string()[..60.min(arguments.to_string().len())]
+        );
     }
-    assert_eq!(bench.call("bash", json!({"command": "a", "working_dir": "/etc"})).unwrap_err().kind, ErrorKind::PermissionDenied);
+    assert_eq!(
+        bench.call("bash", json!({"command": "a", "working_dir": "/etc"})).unwrap_err().kind,
+        ErrorKind::PermissionDenied
+    );
     assert_eq!(bench.call("bash", json!({"command": "a", "working_dir": "no"})).unwrap_err().kind, ErrorKind::NotFound);
 }
 
@@ -232,20 +264,28 @@ fn start(bench: &Bench, arguments: Value) -> String {
 #[test]
 fn a_command_yields_and_goes_on_and_its_output_is_read_as_often_as_one_likes() {
     let bench = Bench::new();
-    let task = start(&bench, json!({"command": "echo one; until [ -e go ]; do sleep 0.01; done; echo two; exit 4", "ready_when": "one"}));
+    let task = start(
+        &bench,
+        json!({"command": "echo one; until [ -e go ]; do sleep 0.01; done; echo two; exit 4", "ready_when": "one"}),
+    );
     let look = |arguments: Value| bench.call("task_output", arguments).unwrap();
     assert!(look(json!({"task_id": task})).joined_text().starts_with('['), "the start has shown it");
     let again = look(json!({"task_id": task, "since": 0}));
     assert!(again.joined_text().starts_with("one\n") && structured(&again)["status"] == "running");
     bench.put("go", "");
     let ended = bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
-    assert_eq!((&structured(&ended)["tasks"][0]["exit_code"], &structured(&ended)["timed_out"]), (&json!(4), &json!(false)));
+    assert_eq!(
+        (&structured(&ended)["tasks"][0]["exit_code"], &structured(&ended)["timed_out"]),
+        (&json!(4), &json!(false))
+    );
     let new = look(json!({"task_id": task}));
     assert!(new.joined_text().starts_with("two\n"), "{}", new.joined_text());
     let cursor = &structured(&new)["cursor"];
     assert!(look(json!({"task_id": task})).joined_text().starts_with('['), "there is nothing new");
     assert!(look(json!({"task_id": task, "since": cursor})).joined_text().starts_with('['));
-    for arguments in [json!({"task_id": task, "since": 0, "filter": "^t"}), json!({"task_id": task, "since": 0, "tail_lines": 1})] {
+    for arguments in
+        [json!({"task_id": task, "since": 0, "filter": "^t"}), json!({"task_id": task, "since": 0, "tail_lines": 1})]
+    {
         assert!(look(arguments).joined_text().starts_with("two\n["));
     }
     assert!(look(json!({"task_id": task, "since": 0})).joined_text().starts_with("one\ntwo\n["));
@@ -274,7 +314,10 @@ fn a_prompt_without_a_line_break_is_ready_and_takes_input() {
     let late = bench.call("task_input", json!({"task_id": task, "text": "x"})).unwrap_err();
     assert_eq!(late.kind, ErrorKind::ExecutionFailed);
     let deaf = start(&bench, json!({"command": "sleep 300", "background": true}));
-    assert_eq!(bench.call("task_input", json!({"task_id": deaf, "text": "x"})).unwrap_err().kind, ErrorKind::InvalidInput);
+    assert_eq!(
+        bench.call("task_input", json!({"task_id": deaf, "text": "x"})).unwrap_err().kind,
+        ErrorKind::InvalidInput
+    );
 }
 
 #[test]
@@ -389,11 +432,17 @@ fn a_task_that_prints_more_than_is_kept_goes_on_and_loses_the_oldest() {
 fn a_command_with_a_terminal_has_its_size_and_reads_what_is_typed() {
     let bench = Bench::new();
     let told = |arguments: Value| bench.call("bash", arguments).unwrap().joined_text();
-    assert_eq!(told(json!({"command": "stty size; test -t 0 && test -t 1 && echo both", "tty": true})), "24 80\nboth\n");
+    assert_eq!(
+        told(json!({"command": "stty size; test -t 0 && test -t 1 && echo both", "tty": true})),
+        "24 80\nboth\n"
+    );
     let read = told(json!({"command": "stty -echo; cat; echo end", "tty": true, "stdin": "typed"}));
     assert!(read.contains("typed") && read.ends_with("end\n"), "{read}");
     assert!(told(json!({"command": "cat; echo end", "tty": true})).ends_with("end\n"));
-    let task = start(&bench, json!({"command": "read line; echo got $line; cat; echo end", "tty": true, "background": true, "stdin": ""}));
+    let task = start(
+        &bench,
+        json!({"command": "read line; echo got $line; cat; echo end", "tty": true, "background": true, "stdin": ""}),
+    );
     bench.call("task_input", json!({"task_id": task, "text": "a line\n", "close": true})).unwrap();
     bench.call("task_wait", json!({"task_ids": [task], "mode": "any"})).unwrap();
     let shown = bench.text("task_output", json!({"task_id": task, "since": 0}));
