@@ -3,7 +3,10 @@ use super::*;
 use crate::sandbox::child_environment;
 use std::{
     fs,
-    os::unix::{fs::MetadataExt, process::CommandExt},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        process::CommandExt,
+    },
     path::PathBuf,
     process::Command,
     sync::Arc,
@@ -104,7 +107,13 @@ fn as_both(test: &str, body: impl AsyncFnOnce()) {
         return;
     }
     let path = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
-    let output = Command::new(std::env::current_exe().unwrap())
+    // The folder of the build may be closed to others.
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("tests");
+    // By another process, so that none that is forked meanwhile holds it open for writing.
+    assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap().success());
+    let output = Command::new(program)
         .args(["--exact", &path, "--nocapture"])
         .env_clear()
         .env(ROLE, "1")
@@ -467,9 +476,26 @@ fn without_a_zygote_nothing_runs_confined() {
     });
 }
 
-/// As an ordinary user the toolchains would have to stand outside of the superuser's home.
-#[tokio::test]
-async fn toolchains_on_the_path_work_in_a_private_home() {
+/// As an ordinary user the toolchains would have to stand outside of the superuser's home. In a process of its own, whose
+/// home is the one that cargo stands in: whoever runs the tests may have another.
+#[test]
+fn toolchains_on_the_path_work_in_a_private_home() {
+    const AT_HOME: &str = "TOOLSTEAD_TEST_AT_HOME";
+    if std::env::var_os(AT_HOME).is_none() {
+        let path =
+            format!("{}::toolchains_on_the_path_work_in_a_private_home", module_path!().split_once("::").unwrap().1);
+        let folders = std::env::var("PATH").unwrap();
+        let home = folders.split(':').find_map(|folder| folder.strip_suffix("/.cargo/bin")).map(ToOwned::to_owned);
+        let home = home.or_else(|| std::env::var("HOME").ok()).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", &path]).env(AT_HOME, "1").env("HOME", home).output().unwrap();
+        return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(toolchains_work());
+}
+
+async fn toolchains_work() {
     let world = World::new();
     fs::create_dir(world.work().join("src")).unwrap();
     fs::write(world.work().join("src/main.rs"), "fn main() { println!(\"built\"); }").unwrap();
