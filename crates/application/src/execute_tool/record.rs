@@ -134,17 +134,14 @@ fn trace(decision: &Decision) -> Value {
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
         findings.truncate(KEPT_FINDINGS);
     }
-    let shortened = |(name, value): (String, Value)| match value {
-        Value::String(text) => (name, shortened(&text).into()),
-        other => (name, other),
-    };
-    let mut kept: Vec<Value> = findings
-        .iter()
-        .map(|finding| match finding.to_json() {
-            Value::Object(members) => members.into_iter().map(shortened).collect::<Map<_, _>>().into(),
-            other => other,
-        })
-        .collect();
+    let mut kept: Vec<Value> = findings.iter().map(|finding| finding.to_json()).collect();
+    for text in kept.iter_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
+        if let Value::String(long) = text
+            && long.len() > KEPT_TEXT
+        {
+            *text = shortened(long).into();
+        }
+    }
     if more > 0 {
         kept.push(json!({"verdict": null, "part": null, "cause": format!("{more} more parts")}));
     }
