@@ -458,7 +458,8 @@ async fn a_folder_that_cannot_be_made_is_told() {
 async fn a_lock_is_waited_for_and_then_told() {
     let folder = closed_database().await;
     let impatient = DatabaseOptions { busy_timeout: Duration::from_millis(50), ..options(folder.path()) };
-    let database = Database::open(impatient.clone(), clock()).await.unwrap();
+    let power_safe = DatabaseOptions { power_safe: true, ..impatient.clone() };
+    let database = Database::open(power_safe, clock()).await.unwrap();
     let log = database.execution_log();
     let mut other = raw(folder.path()).await;
     let transaction = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
@@ -477,6 +478,33 @@ async fn a_lock_is_waited_for_and_then_told() {
     other.close().await.unwrap();
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
     assert_eq!(rows(&*database.execution_log()).await, [7, 1].map(samples::execution));
+    database.close().await;
+}
+
+#[tokio::test]
+async fn a_lock_holds_up_no_call_at_first_and_takes_nothing_away() {
+    let folder = closed_database().await;
+    let impatient = DatabaseOptions { busy_timeout: Duration::from_millis(50), ..options(folder.path()) };
+    let database = Database::open(impatient, clock()).await.unwrap();
+    let log = database.execution_log();
+    let mut other = raw(folder.path()).await;
+    let transaction = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let mut recorded = 1;
+    let error = loop {
+        match log.record(samples::execution(recorded + 1)).await {
+            Ok(()) => recorded += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(told(&error)[1], "another program keeps the database locked");
+    assert!(recorded > 1, "the first ones are on record");
+    let all: Vec<ToolExecution> = (1..=recorded).rev().map(samples::execution).collect();
+    assert_eq!(rows(&*log).await, all, "reading does not wait for a writer");
+    transaction.rollback().await.unwrap();
+    log.record(samples::execution(recorded + 1)).await.unwrap();
+    database.close().await;
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    assert_eq!(rows(&*database.execution_log()).await.len() as u32, recorded + 1);
     database.close().await;
 }
 

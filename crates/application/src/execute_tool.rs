@@ -230,7 +230,7 @@ impl ExecuteToolHandler {
         Arc::new(Self { registry, permissions, ports, open_calls, questions: OpenQuestions::default(), settings })
     }
 
-    /// Runs the call and records it. The answer is not returned before its row is committed.
+    /// Runs the call and records it. The answer is not returned before its row is on record.
     ///
     /// Dropping the future cancels the call (reason: client); its row is written all the same.
     ///

@@ -32,13 +32,13 @@ impl Default for ExecutionFilter {
 #[async_trait]
 pub trait ExecutionLog: Send + Sync {
     /// Writes the row of a call that begins ([`Outcome::Running`](crate::tool_execution::Outcome::Running)), or the
-    /// final row of a call, replacing the one that said it was running. Returns once the row is committed: it survives
-    /// a kill of this process.
+    /// final row of a call, replacing the one that said it was running. Returns once the row is on record: it survives
+    /// a kill of this process, and whoever reads the log from then on finds it.
     ///
     /// A row with a final outcome is never changed again; recording it a second time has no effect.
     ///
     /// # Errors
-    /// [`StoreError`] when it is not known to be committed.
+    /// [`StoreError`] when it is not known to be on record.
     async fn record(&self, execution: ToolExecution) -> Result<(), StoreError>;
 
     /// The row of a call; `None` when there is none.

@@ -1,6 +1,7 @@
 //! The database: opened once a process, handed out as ports, closed at the end.
 
 use super::{
+    backlog::Backlog,
     blobs::Blobs,
     change_journal::SqliteChangeJournal,
     connection, contents,
@@ -36,7 +37,7 @@ use toolstead_domain::ports::{
 };
 use uuid::Uuid;
 
-/// The folder beside the database with a lock file for each process that has it open.
+/// The folder beside the database with a lock file for each process that has it open, and its backlog.
 const INSTANCES: &str = "instances";
 /// The folder beside the database with the contents of large outputs and of changed files.
 const BLOBS: &str = "blobs";
@@ -90,9 +91,11 @@ impl Database {
             options.power_safe,
             options.contents.max_bytes / 8,
         ));
-        let dead = instance::bury_the_dead(&mut connection, &instances, &instance).await.map_err(failed)?;
-        let recorder = Recorder::open(&path, &options).map_err(failed)?;
-        let writer = Writer::spawn(recorder, connection, instance)
+        let mut recorder = Recorder::open(&path, &options).map_err(failed)?;
+        let dead = instance::bury_the_dead(&mut connection, &mut recorder, &instances, &instance);
+        let dead = dead.await.map_err(failed)?;
+        let backlog = Backlog::new(instances.clone(), instance.id(), !options.power_safe);
+        let writer = Writer::spawn(recorder, connection, instance, backlog)
             .map_err(|source| OpenError::Other { path: path.clone(), source: source.into() })?;
         let tidying = CancellationToken::new();
         let tidy = Tidy { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone(), instances, dead };

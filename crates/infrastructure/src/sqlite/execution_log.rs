@@ -7,6 +7,7 @@ use super::{
 };
 use async_trait::async_trait;
 use sqlx::SqlitePool;
+use std::collections::BTreeMap;
 use toolstead_domain::{
     ports::{
         execution_log::{ExecutionFilter, ExecutionLog},
@@ -30,15 +31,47 @@ impl SqliteExecutionLog {
     }
 
     async fn rows(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, Fault> {
+        // First those that wait: what is committed meanwhile is found in the database.
+        let mut waiting = self.waiting(|_| true).await?;
+        // Each of them may stand in place of one that the database has.
+        let limit = u64::from(filter.limit) + waiting.len() as u64;
         let rows = sqlx::query(statement(filter))
             .bind(before(filter))
             .bind(filter.tool.clone())
             .bind(filter.principal.clone())
             .bind(filter.outcome.map(OutcomeKind::as_str))
-            .bind(filter.limit)
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .fetch_all(&self.readers)
             .await?;
-        rows.iter().map(execution_row::read).collect()
+        let mut listed = BTreeMap::new();
+        for row in &rows {
+            let stored = execution_row::read(row)?;
+            // A final row is never changed.
+            let newer = waiting.remove(&stored.id).filter(|_| !stored.outcome.is_final());
+            listed.insert(stored.id, newer.unwrap_or(stored));
+        }
+        listed.extend(waiting);
+        let listed = listed.into_values().rev().filter(|row| fits(filter, row));
+        Ok(listed.take(usize::try_from(filter.limit).unwrap_or(usize::MAX)).collect())
+    }
+
+    /// Rows that are on record, and perhaps not in the database yet.
+    async fn waiting(
+        &self,
+        is_wanted: impl Fn(CallId) -> bool + Send + 'static,
+    ) -> Result<BTreeMap<CallId, ToolExecution>, Fault> {
+        let writer = self.writer.clone();
+        let rows = tokio::task::spawn_blocking(move || {
+            let mut rows = BTreeMap::new();
+            for row in writer.waiting().into_iter().filter(|row| is_wanted(CallId(row.id()))) {
+                let row = row.into_execution()?;
+                if row.outcome.is_final() || !rows.contains_key(&row.id) {
+                    rows.insert(row.id, row);
+                }
+            }
+            Ok(rows)
+        });
+        rows.await.map_err(|_| Fault::Closed)?
     }
 }
 
@@ -51,18 +84,30 @@ impl ExecutionLog for SqliteExecutionLog {
     }
 
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {
-        let row = sqlx::query(select_executions!("WHERE id = $1"))
-            .bind(id.0)
-            .fetch_optional(&self.readers)
-            .await
-            .map_err(Fault::from)
-            .and_then(|row| row.as_ref().map(execution_row::read).transpose());
-        row.map_err(|fault| store_error(format!("read the call {id}"), fault))
+        let found = async {
+            let mut waiting = self.waiting(move |waiting| waiting == id).await?;
+            let statement = sqlx::query(select_executions!("WHERE id = $1")).bind(id.0);
+            let stored = statement.fetch_optional(&self.readers).await?;
+            let stored = stored.as_ref().map(execution_row::read).transpose()?;
+            Ok::<_, Fault>(match stored {
+                Some(row) if row.outcome.is_final() => Some(row),
+                other => waiting.remove(&id).or(other),
+            })
+        };
+        found.await.map_err(|fault| store_error(format!("read the call {id}"), fault))
     }
 
     async fn list(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, StoreError> {
         self.rows(filter).await.map_err(|fault| store_error("list the calls", fault))
     }
+}
+
+/// Whether a row that did not come from the database belongs into the list.
+fn fits(filter: &ExecutionFilter, row: &ToolExecution) -> bool {
+    filter.before.is_none_or(|before| row.id < before)
+        && filter.tool.as_ref().is_none_or(|tool| row.tool == *tool)
+        && filter.principal.as_ref().is_none_or(|principal| row.principal == *principal)
+        && filter.outcome.is_none_or(|outcome| row.outcome.kind() == outcome)
 }
 
 /// One end of the range of ids: the row where the page before ended, or what is greater than every id.

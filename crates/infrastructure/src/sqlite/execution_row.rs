@@ -2,9 +2,10 @@
 
 use super::fault::Fault;
 use rusqlite::Statement;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{Row, sqlite::SqliteRow};
-use std::{error::Error, str::FromStr};
+use std::{borrow::Cow, error::Error};
 use toolstead_domain::{
     error_kind::ErrorKind,
     ports::clock::Timestamp,
@@ -32,71 +33,138 @@ pub(super) const RECORD: &str = "
         trace = excluded.trace
     WHERE tool_executions.outcome = 'running'";
 
-/// A row on its way to the disk; what has to be written as JSON is so already.
-#[derive(Debug)]
+/// A row on its way to the disk, a field a column.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RecordedRow {
-    execution: ToolExecution,
+    id: Uuid,
+    tool: String,
+    called_as: String,
+    source: String,
+    principal: String,
+    session: String,
+    client: String,
     arguments: Option<String>,
+    arguments_digest: String,
     accesses: String,
-    trace: Option<String>,
+    verdict: Option<String>,
+    reason: Option<String>,
+    approved_by: Option<String>,
+    started: i64,
+    ended: Option<i64>,
+    outcome: Cow<'static, str>,
+    error_kind: Option<Cow<'static, str>>,
+    detail: Option<String>,
+    result_bytes: i64,
+    result_digest: Option<String>,
     /// The process that writes it; kept while the call runs.
-    instance: Uuid,
+    instance: Option<Uuid>,
+    trace: Option<String>,
 }
 
 impl RecordedRow {
     /// The row of a call of this process.
     pub(super) fn new(execution: ToolExecution, instance: Uuid) -> Self {
-        let arguments = (!execution.arguments.is_null()).then(|| execution.arguments.to_string());
-        let accesses = Value::from(execution.accesses.as_slice()).to_string();
-        let trace = execution.decision.as_ref().map(|decision| &decision.trace).filter(|trace| !trace.is_null());
+        let decision = execution.decision;
+        let trace = decision.as_ref().map(|decision| &decision.trace).filter(|trace| !trace.is_null());
         let trace = trace.map(Value::to_string);
-        Self { execution, arguments, accesses, trace, instance }
+        let (verdict, reason, approved_by) = match decision {
+            Some(decision) => (Some(decision.verdict), Some(decision.reason), decision.approved_by),
+            None => (None, None, None),
+        };
+        Self {
+            id: execution.id.0,
+            tool: execution.tool,
+            called_as: execution.called_as,
+            source: execution.source,
+            principal: execution.principal,
+            session: execution.session,
+            client: execution.client,
+            arguments: (!execution.arguments.is_null()).then(|| execution.arguments.to_string()),
+            arguments_digest: execution.arguments_digest,
+            accesses: Value::from(execution.accesses).to_string(),
+            verdict,
+            reason,
+            approved_by,
+            started: execution.started.0,
+            ended: execution.ended.map(|ended| ended.0),
+            outcome: execution.outcome.kind().as_str().into(),
+            error_kind: execution.outcome.error_kind().map(|kind| kind.as_str().into()),
+            // SQLite's integers have a sign.
+            result_bytes: i64::try_from(execution.result_bytes).unwrap_or(i64::MAX),
+            result_digest: execution.result_digest,
+            instance: (!execution.outcome.is_final()).then_some(instance),
+            trace,
+            detail: detail(execution.outcome),
+        }
+    }
+
+    /// What was recorded.
+    pub(super) fn into_execution(self) -> Result<ToolExecution, Fault> {
+        let trace = self.trace.map_or(Ok(Value::Null), |text| parse(&text))?;
+        let reason = self.reason.unwrap_or_default();
+        let approved_by = self.approved_by;
+        Ok(ToolExecution {
+            id: CallId(self.id),
+            tool: self.tool,
+            called_as: self.called_as,
+            source: self.source,
+            principal: self.principal,
+            session: self.session,
+            client: self.client,
+            arguments: self.arguments.map_or(Ok(Value::Null), |text| parse(&text))?,
+            arguments_digest: self.arguments_digest,
+            accesses: serde_json::from_str(&self.accesses).map_err(unreadable)?,
+            decision: self.verdict.map(|verdict| RecordedDecision { verdict, reason, approved_by, trace }),
+            started: Timestamp(self.started),
+            ended: self.ended.map(Timestamp),
+            outcome: outcome(&self.outcome, self.error_kind, self.detail.unwrap_or_default())?,
+            result_bytes: u64::try_from(self.result_bytes).unwrap_or(0),
+            result_digest: self.result_digest,
+        })
+    }
+
+    /// The call.
+    pub(super) fn id(&self) -> Uuid {
+        self.id
     }
 
     /// About how long its texts are, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let detail = detail(&self.execution.outcome).map_or(0, str::len);
-        self.arguments.as_ref().map_or(0, String::len)
-            + self.accesses.len()
-            + self.trace.as_ref().map_or(0, String::len)
-            + detail
+        let texts = [&self.arguments, &self.trace, &self.detail].into_iter().flatten();
+        self.accesses.len() + texts.map(String::len).sum::<usize>()
     }
 
     /// Gives the values to [`RECORD`].
     pub(super) fn bind(&self, statement: &mut Statement<'_>) -> rusqlite::Result<()> {
-        let Self { execution, arguments, accesses, trace, instance } = self;
-        let decision = execution.decision.as_ref();
-        let outcome = &execution.outcome;
-        statement.raw_bind_parameter(1, execution.id.0.as_bytes())?;
-        statement.raw_bind_parameter(2, &execution.tool)?;
-        statement.raw_bind_parameter(3, &execution.called_as)?;
-        statement.raw_bind_parameter(4, &execution.source)?;
-        statement.raw_bind_parameter(5, &execution.principal)?;
-        statement.raw_bind_parameter(6, &execution.session)?;
-        statement.raw_bind_parameter(7, &execution.client)?;
-        statement.raw_bind_parameter(8, arguments)?;
-        statement.raw_bind_parameter(9, &execution.arguments_digest)?;
-        statement.raw_bind_parameter(10, accesses)?;
-        statement.raw_bind_parameter(11, decision.map(|decision| &decision.verdict))?;
-        statement.raw_bind_parameter(12, decision.map(|decision| &decision.reason))?;
-        statement.raw_bind_parameter(13, decision.and_then(|decision| decision.approved_by.as_ref()))?;
-        statement.raw_bind_parameter(14, execution.started.0)?;
-        statement.raw_bind_parameter(15, execution.ended.map(|ended| ended.0))?;
-        statement.raw_bind_parameter(16, outcome.kind().as_str())?;
-        statement.raw_bind_parameter(17, outcome.error_kind().map(ErrorKind::as_str))?;
-        statement.raw_bind_parameter(18, detail(outcome))?;
-        // SQLite's integers have a sign.
-        statement.raw_bind_parameter(19, i64::try_from(execution.result_bytes).unwrap_or(i64::MAX))?;
-        statement.raw_bind_parameter(20, &execution.result_digest)?;
-        statement.raw_bind_parameter(21, (!outcome.is_final()).then_some(instance.as_bytes()))?;
-        statement.raw_bind_parameter(22, trace)
+        statement.raw_bind_parameter(1, self.id.as_bytes())?;
+        statement.raw_bind_parameter(2, &self.tool)?;
+        statement.raw_bind_parameter(3, &self.called_as)?;
+        statement.raw_bind_parameter(4, &self.source)?;
+        statement.raw_bind_parameter(5, &self.principal)?;
+        statement.raw_bind_parameter(6, &self.session)?;
+        statement.raw_bind_parameter(7, &self.client)?;
+        statement.raw_bind_parameter(8, &self.arguments)?;
+        statement.raw_bind_parameter(9, &self.arguments_digest)?;
+        statement.raw_bind_parameter(10, &self.accesses)?;
+        statement.raw_bind_parameter(11, &self.verdict)?;
+        statement.raw_bind_parameter(12, &self.reason)?;
+        statement.raw_bind_parameter(13, &self.approved_by)?;
+        statement.raw_bind_parameter(14, self.started)?;
+        statement.raw_bind_parameter(15, self.ended)?;
+        statement.raw_bind_parameter(16, &*self.outcome)?;
+        statement.raw_bind_parameter(17, self.error_kind.as_deref())?;
+        statement.raw_bind_parameter(18, &self.detail)?;
+        statement.raw_bind_parameter(19, self.result_bytes)?;
+        statement.raw_bind_parameter(20, &self.result_digest)?;
+        statement.raw_bind_parameter(21, self.instance.as_ref().map(Uuid::as_bytes))?;
+        statement.raw_bind_parameter(22, &self.trace)
     }
 }
 
-fn detail(outcome: &Outcome) -> Option<&str> {
+fn detail(outcome: Outcome) -> Option<String> {
     match outcome {
         Outcome::Failed(_, message) | Outcome::Refused(_, message) => Some(message),
-        Outcome::Cancelled(reason) => Some(reason.as_str()),
+        Outcome::Cancelled(reason) => Some(reason.as_str().to_owned()),
         Outcome::Running | Outcome::Succeeded | Outcome::InputRequired | Outcome::Interrupted => None,
     }
 }
@@ -119,36 +187,34 @@ pub(super) use select_executions;
 pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
     let text = |column: usize| row.try_get::<String, _>(column);
     let optional = |column: usize| row.try_get::<Option<String>, _>(column);
-    let decision = match optional(10)? {
-        Some(verdict) => Some(RecordedDecision {
-            verdict,
-            reason: optional(11)?.unwrap_or_default(),
-            approved_by: optional(12)?,
-            trace: optional(20)?.map_or(Ok(Value::Null), |text| parse::<Value>(&text))?,
-        }),
-        None => None,
-    };
-    Ok(ToolExecution {
-        id: CallId(row.try_get(0)?),
+    let row = RecordedRow {
+        id: row.try_get(0)?,
         tool: text(1)?,
         called_as: text(2)?,
         source: text(3)?,
         principal: text(4)?,
         session: text(5)?,
         client: text(6)?,
-        arguments: optional(7)?.map_or(Ok(Value::Null), |text| parse::<Value>(&text))?,
+        arguments: optional(7)?,
         arguments_digest: text(8)?,
-        accesses: serde_json::from_str(&text(9)?).map_err(unreadable)?,
-        decision,
-        started: Timestamp(row.try_get(13)?),
-        ended: row.try_get::<Option<i64>, _>(14)?.map(Timestamp),
-        outcome: outcome(&text(15)?, optional(16)?, optional(17)?.unwrap_or_default())?,
-        result_bytes: u64::try_from(row.try_get::<i64, _>(18)?).unwrap_or(0),
+        accesses: text(9)?,
+        verdict: optional(10)?,
+        reason: optional(11)?,
+        approved_by: optional(12)?,
+        started: row.try_get(13)?,
+        ended: row.try_get(14)?,
+        outcome: text(15)?.into(),
+        error_kind: optional(16)?.map(Cow::from),
+        detail: optional(17)?,
+        result_bytes: row.try_get(18)?,
         result_digest: optional(19)?,
-    })
+        instance: None,
+        trace: optional(20)?,
+    };
+    row.into_execution()
 }
 
-fn outcome(kind: &str, error_kind: Option<String>, detail: String) -> Result<Outcome, Fault> {
+fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) -> Result<Outcome, Fault> {
     let unknown = || unreadable(format!("the outcome `{kind}` is not known"));
     Ok(match OutcomeKind::parse(kind).ok_or_else(unknown)? {
         OutcomeKind::Running => Outcome::Running,
@@ -172,7 +238,7 @@ fn outcome(kind: &str, error_kind: Option<String>, detail: String) -> Result<Out
 
 /// A kind that this version does not know, from a process that runs a later one, is told in the message: one row must
 /// not hide a whole page.
-fn error(kind: Option<String>, message: String) -> (ErrorKind, String) {
+fn error(kind: Option<Cow<'static, str>>, message: String) -> (ErrorKind, String) {
     let kind = kind.unwrap_or_default();
     match ErrorKind::from_name(&kind) {
         Some(kind) => (kind, message),
@@ -180,7 +246,7 @@ fn error(kind: Option<String>, message: String) -> (ErrorKind, String) {
     }
 }
 
-fn parse<T: FromStr<Err = serde_json::Error>>(text: &str) -> Result<T, Fault> {
+fn parse(text: &str) -> Result<Value, Fault> {
     text.parse().map_err(unreadable)
 }
 

@@ -4,10 +4,10 @@
 //! database. The kernel frees the lock when the process ends, in whatever way, so a free lock means a dead process:
 //! no process id that is used again, no heartbeat that is late.
 
-use super::fault::Fault;
+use super::{backlog, execution_row::RecordedRow, fault::Fault, recorder::Recorder};
 use sqlx::SqliteConnection;
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
@@ -55,10 +55,11 @@ impl Drop for Instance {
     }
 }
 
-/// Marks as interrupted what ran in processes that are dead, and returns which died. Their lock files stay until
-/// [`remove_lock_files`], for as long as something of theirs is still to be done.
+/// Writes what processes that are dead had on record, marks as interrupted what ran in them, and returns which died.
+/// Their lock files stay until [`remove_lock_files`], for as long as something of theirs is still to be done.
 pub(super) async fn bury_the_dead(
     connection: &mut SqliteConnection,
+    recorder: &mut Recorder,
     folder: &Path,
     own: &Instance,
 ) -> Result<Vec<Uuid>, Fault> {
@@ -70,20 +71,30 @@ pub(super) async fn bury_the_dead(
     .await?
     .into_iter()
     .collect();
-    let known: BTreeSet<Uuid> = lock_files(folder).chain(running.iter().copied()).collect();
-    for id in known {
+    let mut backlogs: BTreeMap<Uuid, Vec<PathBuf>> = BTreeMap::new();
+    for (id, path) in backlog::files(folder) {
+        backlogs.entry(id).or_default().push(path);
+    }
+    let known = lock_files(folder).chain(running.iter().copied()).chain(backlogs.keys().copied());
+    for id in known.collect::<BTreeSet<Uuid>>() {
         if id == own.id {
             continue;
         }
         let path = lock_path(folder, id);
         // Held until the rows are marked, so that of several processes only one marks them.
         let Some(lock) = lock_of_the_dead(&path) else { continue };
-        if running.contains(&id) {
+        let backlog = backlogs.remove(&id).unwrap_or_default();
+        let rows: Vec<RecordedRow> = backlog.iter().flat_map(|path| backlog::rows_in(path)).collect();
+        if !rows.is_empty() {
+            backlog::refused(rows.iter(), recorder.record(rows.iter())?.into_iter());
+        }
+        if running.contains(&id) || !rows.is_empty() {
             sqlx::query("UPDATE tool_executions SET outcome = 'interrupted', instance = NULL WHERE instance = $1")
                 .bind(id)
                 .execute(&mut *connection)
                 .await?;
         }
+        backlog::remove(backlog);
         drop(lock);
         dead.push(id);
     }

@@ -1,11 +1,12 @@
 //! The one thread that writes.
 //!
-//! Recording does not set the pace of calls: the thread takes every row that waits, commits all of them in one
-//! transaction, and only then tells those who wait. Nobody waits for others to come; while one transaction is on its
-//! way to the disk the rows of the next one gather. The queue has a bound, so a disk that is too slow slows the calls
-//! down rather than filling the memory.
+//! Recording does not set the pace of calls: a row counts once it stands in the [`Backlog`], and the thread commits what
+//! has gathered there in one transaction. Where the backlog takes no row (it is full, the last commit failed, the row is
+//! large, or must outlive the loss of power), whoever records waits for the commit, and hears of its failure. Backlog and
+//! queue have bounds, so a disk that is too slow slows the calls down rather than filling the memory.
 
 use super::{
+    backlog::{self, Backlog, Taken},
     execution_row::RecordedRow,
     fault::Fault,
     instance::Instance,
@@ -15,10 +16,11 @@ use super::{
 };
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, SqliteConnection};
-use std::{io, sync::Arc, thread};
+use std::{future, io, mem, sync::Arc, thread, time::Duration};
 use tokio::{
-    runtime::Handle,
+    runtime,
     sync::{mpsc, oneshot},
+    time::{sleep, timeout},
 };
 use uuid::Uuid;
 
@@ -28,11 +30,16 @@ const QUEUE: usize = 1024;
 const BATCH_ROWS: usize = 256;
 /// A transaction ends with the row that makes its text this long, in bytes.
 const BATCH_BYTES: usize = 4 << 20;
+/// So long rows gather in the backlog, unless somebody waits.
+const GATHERING: Duration = Duration::from_millis(5);
+/// Rows that could not be committed are tried again after this time, unless somebody records before.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Hands writes to the thread. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Write>,
+    backlog: Arc<Backlog>,
     instance: Uuid,
 }
 
@@ -42,7 +49,7 @@ type Done<T> = oneshot::Sender<Result<T, Arc<Fault>>>;
 type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()> + Send>;
 
 enum Write {
-    /// A row of the audit trail.
+    /// A row of the audit trail that the backlog did not take.
     Record(Box<RecordedRow>, Done<()>),
     SaveCatalogue(Catalogue, Done<()>),
     SetEnabled {
@@ -61,13 +68,21 @@ impl Writer {
     ///
     /// # Errors
     /// The operating system's, when it has no thread left.
-    pub(super) fn spawn(recorder: Recorder, connection: SqliteConnection, instance: Instance) -> io::Result<Self> {
+    pub(super) fn spawn(
+        recorder: Recorder,
+        connection: SqliteConnection,
+        instance: Instance,
+        backlog: Backlog,
+    ) -> io::Result<Self> {
         let (queue, writes) = mpsc::channel(QUEUE);
         let id = instance.id();
-        let runtime = Handle::current();
-        let work = move || runtime.block_on(run(recorder, connection, instance, writes));
+        let backlog = Arc::new(backlog);
+        // Of its own, whose timers work also while the process's runtime goes.
+        let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
+        let taken_from = backlog.clone();
+        let work = move || runtime.block_on(run(recorder, connection, instance, &taken_from, writes));
         thread::Builder::new().name("writer".into()).spawn(work)?;
-        Ok(Self { queue, instance: id })
+        Ok(Self { queue, backlog, instance: id })
     }
 
     /// Names this process in the rows of running calls.
@@ -75,9 +90,18 @@ impl Writer {
         self.instance
     }
 
-    /// Writes a row of the audit trail. Once it is in the queue it is written, also if nobody waits any more.
+    /// Writes a row of the audit trail. Once it is in the backlog or the queue it is written, also if nobody waits any
+    /// more.
     pub(super) async fn record(&self, row: RecordedRow) -> Result<(), Arc<Fault>> {
-        self.write(|done| Write::Record(row.into(), done)).await
+        match self.backlog.append(row.into()) {
+            Ok(()) => Ok(()),
+            Err(row) => self.write(|done| Write::Record(row, done)).await,
+        }
+    }
+
+    /// The rows that wait, of all processes. Blocks.
+    pub(super) fn waiting(&self) -> Vec<RecordedRow> {
+        self.backlog.rows()
     }
 
     /// Replaces a catalogue.
@@ -127,19 +151,27 @@ async fn run(
     mut recorder: Recorder,
     mut connection: SqliteConnection,
     instance: Instance,
+    backlog: &Backlog,
     mut queue: mpsc::Receiver<Write>,
 ) {
     let mut writes = Vec::with_capacity(BATCH_ROWS);
     let mut closed = Vec::new();
-    while queue.recv_many(&mut writes, BATCH_ROWS).await > 0 {
-        let mut batch = Batch::default();
+    loop {
+        let retry = async { if backlog.has_failed() { sleep(RETRY).await } else { future::pending().await } };
+        let is_over = tokio::select! {
+            biased;
+            taken = queue.recv_many(&mut writes, BATCH_ROWS) => taken == 0,
+            () = backlog.news() => timeout(GATHERING, queue.recv_many(&mut writes, BATCH_ROWS)).await == Ok(0),
+            () = retry => false,
+        };
+        let mut batch = Batch { taken: backlog.take(), ..Batch::default() };
         for write in writes.drain(..) {
             match write {
                 Write::Record(row, done) => {
                     batch.bytes += row.bytes();
                     batch.rows.push((row, done));
                     if batch.bytes >= BATCH_BYTES {
-                        std::mem::take(&mut batch).commit(&mut recorder);
+                        mem::take(&mut batch).commit(&mut recorder, backlog);
                     }
                 }
                 Write::SaveCatalogue(catalogue, done) => {
@@ -159,8 +191,12 @@ async fn run(
                 }
             }
         }
-        batch.commit(&mut recorder);
+        batch.commit(&mut recorder, backlog);
+        if is_over {
+            break;
+        }
     }
+    backlog.close();
     drop(recorder);
     if let Err(error) = connection.close().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "could not close the database");
@@ -176,20 +212,30 @@ async fn run(
 /// Rows that are committed together.
 #[derive(Default)]
 struct Batch {
+    /// Those that are on record, for which nobody waits.
+    taken: Taken,
     rows: Vec<(Box<RecordedRow>, Done<()>)>,
     bytes: usize,
 }
 
 impl Batch {
-    fn commit(self, recorder: &mut Recorder) {
-        if self.rows.is_empty() {
+    /// Tells those who wait. What nobody waits for goes back to the backlog where it fails.
+    fn commit(self, recorder: &mut Recorder, backlog: &Backlog) {
+        let Self { taken, rows, .. } = self;
+        if taken.is_empty() && rows.is_empty() {
             return;
         }
-        match recorder.record(self.rows.iter().map(|(row, _)| &**row)) {
-            Ok(written) => self.rows.into_iter().zip(written).for_each(|((_, done), written)| tell(done, written)),
+        match recorder.record(taken.rows.iter().chain(rows.iter().map(|(row, _)| &**row))) {
+            Ok(written) => {
+                let mut written = written.into_iter();
+                backlog::refused(taken.rows.iter(), written.by_ref());
+                backlog.committed(taken);
+                rows.into_iter().zip(written).for_each(|((_, done), written)| tell(done, written));
+            }
             Err(fault) => {
                 let fault = Arc::new(fault);
-                for (_, done) in self.rows {
+                backlog.failed(taken);
+                for (_, done) in rows {
                     // Nobody waits any more.
                     let _ = done.send(Err(fault.clone()));
                 }
@@ -208,17 +254,26 @@ mod tests {
     use super::*;
     use crate::sqlite::{
         connection::readers,
+        database::Database,
+        database_options::DatabaseOptions,
         execution_log::SqliteExecutionLog,
         new_database::{NewDatabase, new_database},
     };
     use std::{error::Error, future::Future, pin::pin, task::Context, task::Waker};
     use tempfile::TempDir;
-    use toolstead_domain::{ports::execution_log::ExecutionLog, testing::samples};
+    use toolstead_domain::{
+        ports::execution_log::{ExecutionFilter, ExecutionLog},
+        testing::{fixed_clock::FixedClock, samples},
+        tool_execution::OutcomeKind,
+    };
 
-    fn start(database: NewDatabase) -> (Writer, SqliteExecutionLog, TempDir) {
+    /// With or without a backlog.
+    fn start(database: NewDatabase, has_backlog: bool) -> (Writer, SqliteExecutionLog, TempDir) {
         let NewDatabase { folder, options, connection, recorder } = database;
-        let instance = Instance::join(&folder.path().join("instances")).unwrap();
-        let writer = Writer::spawn(recorder, connection, instance).unwrap();
+        let instances = folder.path().join("instances");
+        let instance = Instance::join(&instances).unwrap();
+        let backlog = Backlog::new(instances, instance.id(), has_backlog);
+        let writer = Writer::spawn(recorder, connection, instance, backlog).unwrap();
         let log = SqliteExecutionLog::new(writer.clone(), readers(&options.path, &options));
         (writer, log, folder)
     }
@@ -238,7 +293,7 @@ mod tests {
         let rows = [1, 7, 2].map(row);
         let written = database.recorder.record(rows.iter()).unwrap();
         assert!(matches!(written.as_slice(), [Ok(()), Err(Fault::Statement(_)), Ok(())]), "{written:?}");
-        let (writer, log, _folder) = start(database);
+        let (writer, log, _folder) = start(database, false);
         let written = tokio::join!(writer.record(row(3)), writer.record(row(7)), writer.record(row(4)));
         assert!(matches!(written, (Ok(()), Err(_), Ok(()))), "{written:?}");
         assert_eq!(log.list(&Default::default()).await.unwrap(), [4, 3, 2, 1].map(samples::execution));
@@ -246,7 +301,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_row_is_written_also_when_nobody_waits_for_it_any_more() {
-        let (writer, log, _folder) = start(new_database().await);
+        let (writer, log, _folder) = start(new_database().await, false);
         assert!(pin!(writer.record(row(1))).poll(&mut Context::from_waker(Waker::noop())).is_pending());
         writer.close().await;
         assert_eq!(log.find(samples::call_id(1)).await.unwrap(), Some(samples::execution(1)));
@@ -259,7 +314,7 @@ mod tests {
     async fn a_full_disk_is_told_and_what_was_acknowledged_stays() {
         let database = new_database().await;
         database.recorder.limit_pages(40);
-        let (writer, log, _folder) = start(database);
+        let (writer, log, _folder) = start(database, false);
         let mut written = 0;
         let fault = loop {
             assert!(written < 1000, "the database is larger than it was to be");
@@ -279,8 +334,72 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_waits_in_the_backlog_survives_a_full_disk() {
+        let database = new_database().await;
+        database.recorder.limit_pages(40);
+        let (writer, log, folder) = start(database, true);
+        let mut written = 0;
+        let fault = loop {
+            assert!(written < 100_000, "whoever records has to hear that the disk is full");
+            match writer.record(row(written + 1)).await {
+                Ok(()) => written += 1,
+                Err(fault) => break fault,
+            }
+        };
+        assert!(matches!(*fault, Fault::DiskFull(_)), "{fault:?}");
+        all_are_there(&log, written).await;
+        writer.close().await;
+        // The limit was that of the connection.
+        let options = DatabaseOptions::at(folder.path().join("test.db"));
+        let database = Database::open(options, Arc::new(FixedClock::at(samples::START))).await.unwrap();
+        assert_eq!(backlog::files(&folder.path().join("instances")).count(), 0);
+        all_are_there(&*database.execution_log(), written).await;
+        database.close().await;
+    }
+
+    /// Rows up to this number can be found, and are listed once each.
+    async fn all_are_there(log: &dyn ExecutionLog, last: u32) {
+        for number in 1..=last {
+            assert_eq!(log.find(samples::call_id(number)).await.unwrap(), Some(samples::execution(number)));
+        }
+        assert_eq!(log.find(samples::call_id(last + 1)).await.unwrap(), None);
+        let (mut filter, mut listed) = (ExecutionFilter { limit: 7, ..ExecutionFilter::default() }, Vec::new());
+        loop {
+            let page = log.list(&filter).await.unwrap();
+            filter.before = page.last().map(|row| row.id);
+            let is_last = page.len() < 7;
+            listed.extend(page);
+            if is_last {
+                break;
+            }
+        }
+        assert_eq!(listed, (1..=last).rev().map(samples::execution).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn a_row_counts_before_it_is_committed_and_is_read_by_everybody() {
+        let (writer, log, folder) = start(new_database().await, true);
+        writer.record(row(1)).now_or_never().expect("nothing to wait for").unwrap();
+        assert_eq!(log.find(samples::call_id(1)).await.unwrap(), Some(samples::execution(1)));
+        let options = DatabaseOptions::at(folder.path().join("test.db"));
+        let other = Database::open(options, Arc::new(FixedClock::at(samples::START))).await.unwrap();
+        writer.record(row(2)).await.unwrap();
+        let listed = other.execution_log().list(&Default::default()).await.unwrap();
+        assert_eq!(listed, [2, 1].map(samples::execution));
+        // What runs by the database has ended if the backlog says so.
+        let running = RecordedRow::new(samples::running_execution(3), Uuid::max());
+        writer.write(|done| Write::Record(running.into(), done)).await.unwrap();
+        writer.record(row(3)).await.unwrap();
+        assert_eq!(log.find(samples::call_id(3)).await.unwrap(), Some(samples::execution(3)));
+        let running = ExecutionFilter { outcome: Some(OutcomeKind::Running), ..ExecutionFilter::default() };
+        assert_eq!(other.execution_log().list(&running).await.unwrap(), []);
+        other.close().await;
+        writer.close().await;
+    }
+
+    #[tokio::test]
     async fn rows_are_committed_together_up_to_a_bound_of_bytes() {
-        let (writer, log, _folder) = start(new_database().await);
+        let (writer, log, _folder) = start(new_database().await, true);
         let large = |number| {
             let mut execution = samples::execution(number);
             execution.arguments = "x".repeat(3 << 20).into();
