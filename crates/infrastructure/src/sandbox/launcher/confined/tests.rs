@@ -161,7 +161,7 @@ fn nothing_outside_can_be_reached() {
         };
         let closed = world.run(spec.clone()).await;
         assert_eq!(checks(&closed, "O"), [""; 0], "{}", closed.stderr);
-        assert_eq!(checks(&closed, "-").len(), 49, "{}{}", closed.stdout, closed.stderr);
+        assert_eq!(checks(&closed, "-").len(), 63, "{}{}", closed.stdout, closed.stderr);
         // Checks that change nothing of the machine, where nothing is closed: they can tell the difference.
         let telling = [
             "write outside",
@@ -181,6 +181,13 @@ fn nothing_outside_can_be_reached() {
             "netlink socket",
             "user namespace by unshare",
             "user namespace by clone3",
+            "set-uid file",
+            "set-gid file",
+            "set-uid file by its descriptor",
+            "set-uid file by opening",
+            "set-uid file by openat2",
+            "set-uid file by creat",
+            "set-uid file by mknod",
         ];
         spec.policy.confinement = Confinement::Open;
         spec.args.extend(telling.map(str::to_owned));
@@ -394,19 +401,160 @@ fn what_is_hidden_is_there_and_cannot_be_read() {
 }
 
 #[test]
+fn a_closed_root_keeps_what_is_hidden_in_it_hidden() {
+    as_both("a_closed_root_keeps_what_is_hidden_in_it_hidden", async || {
+        let world = World::new();
+        fs::create_dir(world.work().join("a")).unwrap();
+        fs::write(world.work().join("a/key"), "secret").unwrap();
+        fs::write(world.work().join("open"), "open").unwrap();
+        let mut spec = world.spec("cat open a/key; echo x > open; echo x > a/new; true");
+        spec.policy.sealed = vec![world.work(), world.work().join("a")];
+        // What a hidden folder holds is hidden with it.
+        spec.policy.hidden = vec![world.work().join("a"), world.work().join("a/key")];
+        let done = world.run(spec).await;
+        assert_eq!(done.stdout, "open", "{}", done.stderr);
+        assert_eq!(fs::read_to_string(world.work().join("open")).unwrap(), "open");
+        assert!(!world.work().join("a/new").exists());
+    });
+}
+
+#[test]
+fn folders_around_what_is_shown_cannot_be_moved() {
+    as_both("folders_around_what_is_shown_cannot_be_moved", async || {
+        let world = World::new();
+        let tool = world.folder.path().join("home/.tool/bin");
+        let inner = world.work().join("vendor/lib");
+        for folder in [&tool, &inner] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let mut spec = world.spec(
+            "mv ~/.tool ~/moved; mv ${PWD%/work} ${PWD%/work}-moved; mv vendor moved; \
+             touch ~/.tool/own ../own vendor/own && echo x > ~/.gitconfig; echo x > vendor/lib/x; ls -d ~/.tool/bin $PWD; ls",
+        );
+        spec.policy.read_roots = vec![tool.clone(), inner.clone()];
+        let home = world.folder.path().join("home").display().to_string();
+        spec.policy.environment.insert("HOME".into(), home);
+        spec.policy.session = Some("moving".into());
+        for _ in 0..2 {
+            let done = world.run(spec.clone()).await;
+            let expected = format!("{}\n{}\nvendor\n", tool.display(), world.work().display());
+            assert_eq!(done.stdout, expected, "{}", done.stderr);
+            assert!(world.work().join("vendor/own").exists() && !inner.join("x").exists());
+        }
+    });
+}
+
+/// While a run is prepared, another one of its session exchanges the folder above what it is to see with another folder.
+#[test]
+fn what_is_hidden_stays_hidden_while_the_folders_above_it_are_moved() {
+    as_both("what_is_hidden_stays_hidden_while_the_folders_above_it_are_moved", async || {
+        let world = World::new();
+        fs::write(world.work().join(".env"), "secret").unwrap();
+        fs::write(world.work().join("open"), "open").unwrap();
+        let place = world.folder.path().display().to_string();
+        let (mut mover, mut reader) = (world.spec(""), world.spec(""));
+        for spec in [&mut mover, &mut reader] {
+            spec.policy.session = Some("racing".into());
+            spec.policy.write_roots.clear();
+            spec.working_dir = "/".into();
+        }
+        mover.program = "/usr/bin/python3".into();
+        let exchange = "
+import ctypes, os, sys
+libc, (a, b) = ctypes.CDLL(None), sys.argv[1:]
+for folder in (a, b): os.makedirs(folder + '/work')
+print('up', flush=True)
+while True: libc.renameat2(-100, a.encode(), -100, b.encode(), 2)
+";
+        mover.args = vec!["-c".into(), exchange.into(), place.clone(), format!("{place}-other")];
+        reader.args = vec!["-c".into(), "cat /var/tmp/.tmp*/work/open /var/tmp/.tmp*/work/.env; true".into()];
+        reader.policy.read_roots = vec![world.work()];
+        reader.policy.hidden = vec![world.work().join(".env")];
+        let mut mover = world.launcher.launch(mover).await.unwrap();
+        let mut up = [0; 2];
+        mover.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        let mut seen = 0;
+        for _ in 0..40 {
+            // Some runs fail, because their folder is not where it belongs; none shows what is hidden.
+            let Ok(child) = world.launcher.launch(reader.clone()).await else { continue };
+            let done = ended(child).await;
+            assert!(!done.stdout.contains("secret"), "{}", done.stderr);
+            seen += usize::from(done.stdout.contains("open"));
+        }
+        assert!(seen > 0);
+    });
+}
+
+#[test]
+fn a_session_has_one_network_from_its_first_run_on() {
+    as_both("a_session_has_one_network_from_its_first_run_on", async || {
+        let world = World::new();
+        let mut known = std::collections::BTreeSet::new();
+        for number in 0..10 {
+            let mut spec = world.spec("readlink /proc/self/ns/net");
+            spec.policy.session = Some(format!("network {number}").into());
+            let first = world.run(spec.clone()).await;
+            assert!(first.stdout.starts_with("net:["), "{}", first.stderr);
+            assert_eq!(world.run(spec).await.stdout, first.stdout);
+            assert!(known.insert(first.stdout));
+        }
+    });
+}
+
+/// In a process of its own, because the runs of all tests of a process share one zygote.
+#[test]
+fn a_session_with_a_run_does_not_give_way_to_new_ones() {
+    alone("a_session_with_a_run_does_not_give_way_to_new_ones", async || {
+        let world = World::new();
+        let spec = |session: &str, script: &str| {
+            let mut spec = world.spec(script);
+            spec.policy.session = Some(session.into());
+            spec
+        };
+        let mut running =
+            world.launcher.launch(spec("busy", "echo kept > /tmp/note; echo up; sleep 999")).await.unwrap();
+        let mut up = [0; 2];
+        running.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        for number in 0..300 {
+            assert_eq!(world.run(spec(&number.to_string(), "echo x > /tmp/note")).await.exit, Exit::Code(0));
+        }
+        let read = "cat /tmp/note 2>/dev/null || echo fresh";
+        for (session, expected) in [("busy", "kept\n"), ("299", "x\n"), ("0", "fresh\n")] {
+            assert_eq!(world.run(spec(session, read)).await.stdout, expected, "{session}");
+        }
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_not_ready_in_time_is_given_up() {
+    let (ours, theirs) = rustix::net::socketpair(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::SEQPACKET,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )
+    .unwrap();
+    let error = Run::begin(ours, Launcher::start().unwrap()).await.unwrap_err().to_string();
+    assert!(error.contains("not ready after 30 seconds"), "{error}");
+    // It was told to end.
+    assert_eq!(rustix::io::read(&theirs, &mut [0; 1]), Ok(0));
+}
+
+#[test]
 fn the_limits_of_processes_files_and_memory_hold() {
     as_both("the_limits_of_processes_files_and_memory_hold", async || {
         let world = World::new();
         let mut spec = world.spec(
             "head -c 2000000 /dev/zero > big; stat -c %s big; \
              for i in $(seq 60); do sleep 5 & done 2>&1 | grep -c -m1 'Resource temporarily unavailable'; \
-             /usr/bin/python3 -c 'b = bytearray(300 << 20)' 2>&1 | grep -c MemoryError; ulimit -c",
+             /usr/bin/python3 -c 'b = bytearray(300 << 20)' 2>&1 | grep -c MemoryError; ulimit -c; \
+             df --output=itotal /tmp | tail -1",
         );
         spec.policy.limits.file_bytes = 1_000_000;
         spec.policy.limits.processes = 40;
         spec.policy.limits.memory_bytes = 200 << 20;
         let done = world.run(spec).await;
-        assert_eq!(done.stdout, "1000000\n1\n1\n0\n", "{}", done.stderr);
+        assert_eq!(done.stdout, "1000000\n1\n1\n0\n131072\n", "{}", done.stderr);
     });
 }
 
@@ -448,18 +596,28 @@ async fn a_root_that_is_not_there_is_named() {
     assert!(error.contains("show `/no/such/folder`"), "{error}");
 }
 
-/// In a process of its own, because all launchers of a process share one zygote.
-#[test]
-fn without_a_zygote_nothing_runs_confined() {
-    const ALONE: &str = "TOOLSTEAD_TEST_ZYGOTE_DIES";
+/// Runs the body in a process of its own.
+fn alone(test: &str, body: impl AsyncFnOnce()) {
+    const ALONE: &str = "TOOLSTEAD_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
-        let path = format!("{}::without_a_zygote_nothing_runs_confined", module_path!().split_once("::").unwrap().1);
+        let path = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
         let mut command = Command::new(std::env::current_exe().unwrap());
         let output = command.args(["--exact", &path, "--nocapture"]).env(ALONE, "1").output().unwrap();
-        return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        return;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body());
+}
+
+/// All launchers of a process share one zygote.
+#[test]
+fn without_a_zygote_nothing_runs_confined() {
+    alone("without_a_zygote_nothing_runs_confined", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("sleep 999")).await.unwrap();
         let own = format!("PPid:\t{}\n", std::process::id());
