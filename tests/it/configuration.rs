@@ -334,6 +334,7 @@ fn without_any_configuration_the_defaults_hold() {
     assert_eq!(machine.roots(), ["write ~/home/project"]);
     assert_eq!((config.mode, config.rules.len(), &config.selection), (Mode::Default, 0, &ToolSelection::all()));
     assert_eq!((&config.sandbox.network, config.sandbox.minimum_tier), (&NetworkPolicy::None, 1));
+    assert!(!config.sandbox.requires_landlock);
     assert_eq!(
         (config.limits.output_bytes, config.limits.timeout_seconds, config.limits.max_timeout_seconds),
         (30_000, 120, 600)
@@ -417,7 +418,7 @@ fn the_strictest_security_value_counts() {
     let machine = Machine::with(&[
         (
             ADMINISTRATOR,
-            "[permissions]\nmode = \"default\"\n[sandbox]\nnetwork = [\"a.com\", \"b.com\"]\nminimum_tier = 2",
+            "[permissions]\nmode = \"default\"\n[sandbox]\nnetwork = [\"a.com\", \"b.com\"]\nminimum_tier = 1",
         ),
         (USER, "[permissions]\nmode = \"dont_ask\"\n[sandbox]\nnetwork = [\"b.com\", \"c.com\"]\nminimum_tier = 1"),
         (PROJECT, "[permissions]\nmode = \"bypass\"\n[sandbox]\nnetwork = [\"b.com\", \"c.com\", \"d.com\"]"),
@@ -638,7 +639,7 @@ fn a_file_that_was_merely_found_may_only_tighten() {
         denied_commands = ["rm"]
         [sandbox]
         network = ["a.com"]
-        minimum_tier = 2
+        require = ["landlock"]
         [limits]
         processes = 9
         sessions = 100000
@@ -660,7 +661,7 @@ fn a_file_that_was_merely_found_may_only_tighten() {
     assert_eq!(machine.rules(), deny_and_ask);
     let config = machine.config();
     assert_eq!((config.mode, config.limits.processes, config.limits.sessions), (Mode::Default, 9, 256));
-    assert_eq!((&config.sandbox.network, config.sandbox.minimum_tier), (&NetworkPolicy::None, 1));
+    assert_eq!((&config.sandbox.network, config.sandbox.requires_landlock), (&NetworkPolicy::None, true));
     assert!(config.mcp_servers.is_empty());
     assert_eq!(machine.plain(config.database.display()), "~/home/.local/share/toolstead/toolstead.db");
     assert_eq!(
@@ -671,7 +672,6 @@ fn a_file_that_was_merely_found_may_only_tighten() {
             "permissions.mode = \"accept_edits\"",
             "permissions.allow = \"Write\"",
             "sandbox.network = [\"a.com\"]",
-            "sandbox.minimum_tier = 2",
             "limits.sessions = 100000",
             "database.url = \"sqlite://~/home/project/mine.db\"",
             "mcp_servers.git.command = \"git-server\"",

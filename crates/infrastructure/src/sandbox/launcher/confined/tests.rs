@@ -501,6 +501,65 @@ fn a_session_has_one_network_from_its_first_run_on() {
     });
 }
 
+#[tokio::test]
+async fn what_the_kernel_and_services_make_is_no_root() {
+    let world = World::new();
+    std::os::unix::fs::symlink("/dev", world.work().join("link")).unwrap();
+    let link = world.work().join("link/shm");
+    for root in ["/proc", "/sys/kernel", "/dev/shm", "/run", "/var/run", link.to_str().unwrap()] {
+        if !fs::exists(root).unwrap() {
+            continue;
+        }
+        for is_writable in [true, false] {
+            let mut spec = world.spec("true");
+            let roots = if is_writable { &mut spec.policy.write_roots } else { &mut spec.policy.read_roots };
+            roots.push(root.into());
+            let error = world.launcher.launch(spec).await.unwrap_err().to_string();
+            assert!(error.contains(&format!("show `{root}`")) && error.contains("outside of `/proc`"), "{error}");
+        }
+    }
+}
+
+/// From now on the call fails for this thread and all that it starts, as on a machine that does not have it.
+fn without(call: libc::c_long, error: i32) {
+    let refusal = seccompiler::SeccompAction::Errno(error.unsigned_abs());
+    let rules = [(call, Vec::new())].into();
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = seccompiler::SeccompFilter::new(rules, seccompiler::SeccompAction::Allow, refusal, arch).unwrap();
+    let filter: seccompiler::BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&filter).unwrap();
+}
+
+#[test]
+fn where_nothing_can_be_confined_only_what_is_open_runs() {
+    alone("where_nothing_can_be_confined_only_what_is_open_runs", async || {
+        without(libc::SYS_unshare, libc::EPERM);
+        let world = World::new();
+        for confinement in [Confinement::Sealed, Confinement::Guarded] {
+            let mut spec = world.spec("true");
+            spec.policy.confinement = confinement;
+            let error = world.launcher.launch(spec).await.unwrap_err();
+            let LaunchError::Unconfinable { missing, remedy } = &error else { panic!("{error}") };
+            assert!(missing.contains("namespace: Operation not permitted") && !remedy.is_empty(), "{error}");
+        }
+        let mut spec = world.spec("echo open");
+        spec.policy.confinement = Confinement::Open;
+        assert_eq!(world.run(spec).await.stdout, "open\n");
+    });
+}
+
+#[test]
+fn a_kernel_without_landlock_does_where_landlock_is_not_required() {
+    alone("a_kernel_without_landlock_does_where_landlock_is_not_required", async || {
+        without(libc::SYS_landlock_create_ruleset, libc::ENOSYS);
+        let world = World::new();
+        assert_eq!(world.bash("echo runs").await.stdout, "runs\n");
+        let strict = world.launcher.clone().requiring_landlock(true);
+        let error = strict.launch(world.spec("true")).await.unwrap_err().to_string();
+        assert!(error.contains("no Landlock") && error.contains("`sandbox.require`"), "{error}");
+    });
+}
+
 /// In a process of its own, because the runs of all tests of a process share one zygote.
 #[test]
 fn a_session_with_a_run_does_not_give_way_to_new_ones() {
