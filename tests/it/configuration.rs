@@ -220,6 +220,19 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
 }
 
 #[test]
+fn a_sandbox_that_there_is_not_is_refused() {
+    wrong("[sandbox]\nminimum_tier = 2", "config.toml:2: `sandbox.minimum_tier` must be `1`, got the number 2");
+    wrong(
+        "[sandbox]\nrequire = [\"seccomp\"]",
+        "config.toml:2: `sandbox.require`: `seccomp` is not known here; known: landlock",
+    );
+    wrong(
+        "[sandbox]\nrequire = \"landlock\"",
+        "config.toml:2: `sandbox.require` must be a list of some of `\"landlock\"`, got the text \"landlock\"",
+    );
+}
+
+#[test]
 fn a_wrong_rule_name_or_server_says_what_to_write() {
     wrong(
         "[permissions]\ndeny = [\"Bash(ls\"]",

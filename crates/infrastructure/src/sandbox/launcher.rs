@@ -45,6 +45,8 @@ use tokio::{
 };
 use toolstead_domain::sandbox_policy::{Confinement, SandboxPolicy};
 
+/// What a child is to see may lie on a disk that does not answer; it is waited for so long.
+const TIME_TO_PREPARE: Duration = Duration::from_secs(30);
 /// How long a child may take to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
 /// How long a killed child is waited for.
@@ -277,7 +279,13 @@ impl Launcher {
         let requires_landlock = self.requires_landlock;
         // Off the launching thread: a disk that does not answer holds up nobody else.
         let prepared = spawn_blocking(move || prepared(spec, requires_landlock));
-        let prepared = prepared.await.map_err(|_| LaunchError::Stopped)??;
+        let prepared = timeout(TIME_TO_PREPARE, prepared).await.map_err(|_| {
+            let seconds = TIME_TO_PREPARE.as_secs();
+            LaunchError::Confine(format!(
+                "looking up its folders took more than {seconds} seconds; one of them may hang"
+            ))
+        })?;
+        let prepared = prepared.map_err(|_| LaunchError::Stopped)??;
         let (reply, started) = oneshot::channel();
         let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;

@@ -105,6 +105,10 @@ fn seen(paths: &[PathBuf], folders: &[Folder]) -> Result<Vec<PathBuf>, LaunchErr
             Ok(real) => real,
             // It is gone, or leads nowhere.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+            // What is closed to this user, and lies nowhere that is shown, is closed to its runs.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && !folders.iter().any(|one| one.holds(path)) => {
+                continue;
+            }
             Err(error) => {
                 return Err(LaunchError::Confine(format!("close `{}`, which a rule names: {error}", path.display())));
             }
@@ -118,6 +122,12 @@ fn seen(paths: &[PathBuf], folders: &[Folder]) -> Result<Vec<PathBuf>, LaunchErr
         }
     }
     Ok(seen.into_iter().collect())
+}
+
+impl Folder {
+    fn holds(&self, path: &Path) -> bool {
+        path.starts_with(&self.source) || path.starts_with(&self.target)
+    }
 }
 
 /// The path at which a program stands in the sandbox, where no folder is a link. The program itself may be one: what it

@@ -5,6 +5,7 @@ use std::{
     collections::BTreeSet,
     fs::{self, File},
     io::{BufRead, BufReader, Read},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -207,7 +208,9 @@ fn is_installation(folder: &Path, of_home: &Path) -> bool {
 /// What the first line of a script names, as an absolute path.
 fn interpreter(script: &Path) -> Option<PathBuf> {
     let mut line = String::new();
-    let file = File::open(script).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
+    // Opening a pipe would wait for somebody who writes.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(script).ok();
+    let file = file.filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
     BufReader::new(file.take(256)).read_line(&mut line).ok()?;
     let interpreter = line.strip_prefix("#!")?.split_whitespace().next()?;
     Path::new(interpreter).is_absolute().then(|| interpreter.into())

@@ -76,4 +76,8 @@ fn a_program_brings_its_interpreter_and_what_it_is_a_link_to() {
     assert_eq!(shown("venv/bin/server"), [top.join("python"), top.join("venv")]);
     assert_eq!(shown("app/node_modules/.bin/server"), [top.join("app/node_modules")]);
     assert_eq!(shown("no/such"), Vec::<PathBuf>::new());
+    // Nobody writes into it.
+    let pipe = top.join("app/pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    assert_eq!(shown("app/pipe"), [top.join("app")]);
 }

@@ -401,6 +401,19 @@ fn what_is_hidden_is_there_and_cannot_be_read() {
 }
 
 #[test]
+fn what_is_hidden_and_lies_where_the_user_cannot_look_holds_up_no_run() {
+    as_both("what_is_hidden_and_lies_where_the_user_cannot_look_holds_up_no_run", async || {
+        let world = World::new();
+        let closed = world.folder.path().join("outside");
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        let mut spec = world.spec("echo runs");
+        spec.policy.hidden = vec![closed.join("secret")];
+        assert_eq!(world.run(spec).await.stdout, "runs\n");
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    });
+}
+
+#[test]
 fn a_closed_root_keeps_what_is_hidden_in_it_hidden() {
     as_both("a_closed_root_keeps_what_is_hidden_in_it_hidden", async || {
         let world = World::new();
