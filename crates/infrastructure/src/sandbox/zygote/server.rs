@@ -13,7 +13,10 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
-    process::{DumpableBehavior, Pid, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal},
+    process::{
+        DumpableBehavior, Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_dumpable_behavior,
+        set_parent_process_death_signal, setrlimit,
+    },
 };
 use std::{
     collections::VecDeque,
@@ -105,6 +108,9 @@ impl Zygote {
         // SAFETY: no handler is passed; this process has one thread. Inits are reaped by nobody: their end is told by
         // their sockets.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        // As many as may be: each run and each session's network has one here. Payloads get a limit of their own.
+        let files = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files }).step(step)?;
         let identity = Identity::choose()?;
         let own_program = File::open("/proc/self/exe").step(step)?.into();
         if identity.is_other {
