@@ -7,7 +7,7 @@ use std::{
         fs::{MetadataExt, PermissionsExt},
         process::CommandExt,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     sync::Arc,
 };
@@ -670,11 +670,18 @@ async fn a_root_that_is_not_there_is_named() {
 
 /// Runs the body in a process of its own.
 fn alone(test: &str, body: impl AsyncFnOnce()) {
+    alone_with_home(test, None, body);
+}
+
+/// The same with another home, as the runtime sees it.
+fn alone_with_home(test: &str, home: Option<&Path>, body: impl AsyncFnOnce()) {
     const ALONE: &str = "TOOLSTEAD_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let path = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let output = command.args(["--exact", &path, "--nocapture"]).env(ALONE, "1").output().unwrap();
+        command.args(["--exact", &path, "--nocapture"]).env(ALONE, "1");
+        command.envs(home.map(|home| ("HOME", home)));
+        let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(
             output.status.success() && said.contains("1 passed"),
@@ -684,6 +691,27 @@ fn alone(test: &str, body: impl AsyncFnOnce()) {
         return;
     }
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body());
+}
+
+#[test]
+fn a_command_that_replaces_folders_of_its_home_does_not_break_the_next_one() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join(".config/git")).unwrap();
+    fs::write(home.path().join(".config/git/config"), "[user]\n\tname = Somebody\n").unwrap();
+    let test = "a_command_that_replaces_folders_of_its_home_does_not_break_the_next_one";
+    alone_with_home(test, Some(home.path()), async || {
+        let world = World::new();
+        for (script, expected) in [
+            ("git config user.name; rm -r ~/.config; ln -s /nowhere ~/.config", "Somebody\n"),
+            ("echo runs; rm ~/.config; echo text > ~/.config", "runs\n"),
+            ("echo runs", "runs\n"),
+        ] {
+            let mut spec = world.spec(script);
+            spec.policy.session = Some("replacing".into());
+            let done = world.run(spec).await;
+            assert_eq!((done.stdout.as_str(), done.exit), (expected, Exit::Code(0)), "{}", done.stderr);
+        }
+    });
 }
 
 /// All launchers of a process share one zygote.
