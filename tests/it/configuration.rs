@@ -220,6 +220,19 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
 }
 
 #[test]
+fn a_sandbox_that_there_is_not_is_refused() {
+    wrong("[sandbox]\nminimum_tier = 2", "config.toml:2: `sandbox.minimum_tier` must be `1`, got the number 2");
+    wrong(
+        "[sandbox]\nrequire = [\"seccomp\"]",
+        "config.toml:2: `sandbox.require`: `seccomp` is not known here; known: landlock",
+    );
+    wrong(
+        "[sandbox]\nrequire = \"landlock\"",
+        "config.toml:2: `sandbox.require` must be a list of some of `\"landlock\"`, got the text \"landlock\"",
+    );
+}
+
+#[test]
 fn a_wrong_rule_name_or_server_says_what_to_write() {
     wrong(
         "[permissions]\ndeny = [\"Bash(ls\"]",
@@ -334,6 +347,7 @@ fn without_any_configuration_the_defaults_hold() {
     assert_eq!(machine.roots(), ["write ~/home/project"]);
     assert_eq!((config.mode, config.rules.len(), &config.selection), (Mode::Default, 0, &ToolSelection::all()));
     assert_eq!((&config.sandbox.network, config.sandbox.minimum_tier), (&NetworkPolicy::None, 1));
+    assert!(!config.sandbox.requires_landlock);
     assert_eq!(
         (config.limits.output_bytes, config.limits.timeout_seconds, config.limits.max_timeout_seconds),
         (30_000, 120, 600)
@@ -417,7 +431,7 @@ fn the_strictest_security_value_counts() {
     let machine = Machine::with(&[
         (
             ADMINISTRATOR,
-            "[permissions]\nmode = \"default\"\n[sandbox]\nnetwork = [\"a.com\", \"b.com\"]\nminimum_tier = 2",
+            "[permissions]\nmode = \"default\"\n[sandbox]\nnetwork = [\"a.com\", \"b.com\"]\nminimum_tier = 1",
         ),
         (USER, "[permissions]\nmode = \"dont_ask\"\n[sandbox]\nnetwork = [\"b.com\", \"c.com\"]\nminimum_tier = 1"),
         (PROJECT, "[permissions]\nmode = \"bypass\"\n[sandbox]\nnetwork = [\"b.com\", \"c.com\", \"d.com\"]"),
@@ -638,7 +652,7 @@ fn a_file_that_was_merely_found_may_only_tighten() {
         denied_commands = ["rm"]
         [sandbox]
         network = ["a.com"]
-        minimum_tier = 2
+        require = ["landlock"]
         [limits]
         processes = 9
         sessions = 100000
@@ -660,7 +674,7 @@ fn a_file_that_was_merely_found_may_only_tighten() {
     assert_eq!(machine.rules(), deny_and_ask);
     let config = machine.config();
     assert_eq!((config.mode, config.limits.processes, config.limits.sessions), (Mode::Default, 9, 256));
-    assert_eq!((&config.sandbox.network, config.sandbox.minimum_tier), (&NetworkPolicy::None, 1));
+    assert_eq!((&config.sandbox.network, config.sandbox.requires_landlock), (&NetworkPolicy::None, true));
     assert!(config.mcp_servers.is_empty());
     assert_eq!(machine.plain(config.database.display()), "~/home/.local/share/toolstead/toolstead.db");
     assert_eq!(
@@ -671,7 +685,6 @@ fn a_file_that_was_merely_found_may_only_tighten() {
             "permissions.mode = \"accept_edits\"",
             "permissions.allow = \"Write\"",
             "sandbox.network = [\"a.com\"]",
-            "sandbox.minimum_tier = 2",
             "limits.sessions = 100000",
             "database.url = \"sqlite://~/home/project/mine.db\"",
             "mcp_servers.git.command = \"git-server\"",

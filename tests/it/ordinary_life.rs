@@ -39,6 +39,8 @@ const WORK: &[&str] = &[
     "ps -o pid= -p $$ && sort < /dev/null && head -c 8 /dev/urandom | wc -c",
     "tar czf src.tgz src && tar tzf src.tgz && rm src.tgz",
     "echo 'int main(void){return 7;}' > m.c && cc m.c -o m && ./m",
+    "install -m 755 test.js copy.js && cp -a src src2 && chmod -R u+rwX,go-w src2 && mkdir -m 700 closed",
+    "/usr/bin/python3 -c 'import shutil; shutil.copytree(\"src\", \"src3\")'",
     "ls /nowhere",
     "exit 42",
     "kill -TERM $$",
@@ -60,6 +62,8 @@ fn ordinary_work_of_an_ordinary_user_ends_as_it_ends_outside() {
 fn check(user: Option<u32>) {
     let life = Life::begin(user);
     let mut program = life.toolstead();
+    let memory = fs::metadata(format!("/proc/{}/mem", program.child.id())).unwrap();
+    assert_eq!(std::os::unix::fs::MetadataExt::uid(&memory), 0, "no program of its user may read its memory");
     let mut differences = Vec::new();
     for command in WORK {
         let outside = life.outside(command);

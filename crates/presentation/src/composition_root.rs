@@ -55,6 +55,7 @@ use toolstead_infrastructure::{
     mcp::client::McpServer,
     sandbox::{
         child_environment,
+        helper::Helpers,
         workspace::{FolderNames, OpenWorkspaceError, Workspace},
     },
     sqlite::{
@@ -283,6 +284,7 @@ impl AppBuilder {
         world.limits = config.file_limits.clone();
         let events = EventBus::new(clock.clone());
         world.events = events.clone();
+        world.helpers = Arc::new(Helpers::default().requiring_landlock(config.sandbox.requires_landlock));
         world.programs = Arc::new(Programs::new(command_settings(&config, &self.environment)));
         let tools = builtin::all().into_iter().chain(self.tools).collect();
         let built_in = BuiltInTools::new(tools, world)?;
@@ -433,6 +435,7 @@ fn command_settings(config: &Config, environment: &Environment) -> CommandSettin
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         network: config.sandbox.network.clone(),
         limits: config.sandbox_limits(),
+        requires_landlock: config.sandbox.requires_landlock,
         // Beside the database: no tool reaches that folder, and it is no disk in memory.
         spool_folder: config.database.parent().map_or(usual.spool_folder, Path::to_path_buf),
         kept_bytes: usual.kept_bytes.min(config.outputs.max_bytes as u64),

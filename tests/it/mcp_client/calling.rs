@@ -67,6 +67,7 @@ pub(super) fn deps() -> McpServerDeps {
         http: Arc::new(HttpConnector::default()),
         environment: child_environment::base(|name| std::env::var(name).ok()),
         working_dir: std::env::current_dir().unwrap(),
+        forbidden: Vec::new(),
     }
 }
 

@@ -10,7 +10,6 @@ use crate::{
             proxy::{EgressProxy, ProxyLimits, ProxyPolicy},
         },
         launcher::{Child, Input, LaunchError, LaunchSpec, Launcher},
-        self_test::{Tier, tier},
     },
 };
 use std::{
@@ -19,7 +18,6 @@ use std::{
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
-use tokio::sync::OnceCell;
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
@@ -28,6 +26,9 @@ use toolstead_domain::{
     tool::Availability,
     tool_failure::ToolFailure,
 };
+
+/// What runs the command lines of callers, who see the whole `PATH`.
+const SHELL: &str = "bash";
 
 /// What keeps programs from waiting for a person, and makes them print plainly.
 const FOR_NOBODY: &[(&str, &str)] = &[
@@ -54,6 +55,8 @@ pub struct CommandSettings {
     pub network: NetworkPolicy,
     /// The bounds (`[limits]`).
     pub limits: SandboxLimits,
+    /// Whether a kernel without Landlock is refused.
+    pub requires_landlock: bool,
     /// Where output goes that memory is too small for.
     pub spool_folder: PathBuf,
     /// Bytes that are kept of the output of one command.
@@ -65,8 +68,6 @@ pub struct CommandSettings {
 pub struct Programs {
     settings: CommandSettings,
     launcher: OnceLock<Launcher>,
-    /// Whether programs can be confined here; tried with the first of them.
-    tier: OnceCell<Tier>,
 }
 
 /// A program that runs, and its way out.
@@ -97,6 +98,7 @@ impl Default for CommandSettings {
             environment: child_environment::base(|_| None),
             network: NetworkPolicy::None,
             limits: SandboxLimits::default(),
+            requires_landlock: false,
             spool_folder: "/tmp".into(),
             kept_bytes: 64 << 20,
         }
@@ -106,7 +108,7 @@ impl Default for CommandSettings {
 impl Programs {
     /// Programs under these settings. Nothing is started yet.
     pub fn new(settings: CommandSettings) -> Self {
-        Self { settings, launcher: OnceLock::new(), tier: OnceCell::new() }
+        Self { settings, launcher: OnceLock::new() }
     }
 
     /// What holds for all of them.
@@ -127,7 +129,6 @@ impl Programs {
     /// # Errors
     /// `unavailable` when there is no such program, `execution_failed` when the system or the sandbox refuses it.
     pub(super) async fn start(&self, program: Program, run: &Run<'_>) -> Result<Started, ToolFailure> {
-        self.check_confinement().await?;
         let closed = ClosedPaths::of(run).await?;
         let context = run.context();
         let roots = context.grant.roots();
@@ -139,6 +140,11 @@ impl Programs {
             environment.insert("NODE_USE_ENV_PROXY".into(), "1".into());
         }
         environment.extend(program.environment);
+        if program.name != SHELL {
+            // A workspace does not supply the programs that tools run by themselves.
+            let path = environment.get("PATH").map_or(String::new(), |path| Launcher::path_outside(path, &roots.write));
+            environment.insert("PATH".into(), path);
+        }
         let is_terminal = matches!(program.input, Input::Terminal { .. });
         let spec = LaunchSpec {
             program: program.name.into(),
@@ -192,22 +198,6 @@ impl Programs {
             .map_err(|error| failed("the way to the network could not be opened".into()).caused_by(error))
     }
 
-    /// Whether the sandbox holds on this machine, tried once.
-    ///
-    /// # Errors
-    /// `unavailable`, with what is missing and what helps.
-    async fn check_confinement(&self) -> Result<(), ToolFailure> {
-        let launcher = self.launcher()?;
-        match self.tier.get_or_init(|| tier(launcher)).await {
-            Tier::First { .. } => Ok(()),
-            Tier::Third { missing, remedy } => {
-                let message = format!("no program is run here, because it could not be confined: {missing}");
-                Err(ToolFailure::new(ErrorKind::Unavailable, message)
-                    .next(format!("Tell the user to {remedy}; `toolstead doctor` shows the state.")))
-            }
-        }
-    }
-
     fn launcher(&self) -> Result<&Launcher, ToolFailure> {
         if let Some(launcher) = self.launcher.get() {
             return Ok(launcher);
@@ -215,6 +205,7 @@ impl Programs {
         let started = Launcher::start().map_err(|error| {
             ToolFailure::new(ErrorKind::ExecutionFailed, "no program can be started here").caused_by(error)
         })?;
+        let started = started.requiring_landlock(self.settings.requires_landlock);
         Ok(self.launcher.get_or_init(|| started))
     }
 }
@@ -225,6 +216,11 @@ fn session_key(principal: &Principal, session: &str) -> Arc<str> {
 }
 
 fn not_started(error: LaunchError) -> ToolFailure {
+    if let LaunchError::Unconfinable { missing, remedy } = &error {
+        let message = format!("no program is run here, because it could not be confined: {missing}");
+        let next = format!("Tell the user to {remedy}; `toolstead doctor` shows the state.");
+        return ToolFailure::new(ErrorKind::Unavailable, message).next(next).caused_by(error);
+    }
     let kind = match &error {
         LaunchError::NotFound { .. } => ErrorKind::Unavailable,
         LaunchError::NoWorkingFolder(_) => ErrorKind::NotFound,
@@ -232,4 +228,36 @@ fn not_started(error: LaunchError) -> ToolFailure {
     };
     let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
     ToolFailure::new(kind, format!("{error}{cause}")).caused_by(error)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test plants a program")]
+mod tests {
+    use super::*;
+    use crate::builtin::tests::Bench;
+    use serde_json::json;
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    #[test]
+    fn a_workspace_on_the_path_supplies_commands_and_not_the_programs_of_tools() {
+        let bench = Bench::new();
+        bench.put("bin/git", "#!/bin/sh\necho planted\n");
+        fs::set_permissions(bench.path("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
+        let bench = bench.with_path_in("bin");
+        assert!(bench.text("bash", json!({"command": "git; git init -q . || true"})).contains("planted"));
+        let said = match bench.call("git", json!({"operation": "status"})) {
+            Ok(result) => result.joined_text(),
+            Err(failure) => failure.into_result().joined_text(),
+        };
+        assert!(said.contains("not a git repository") && !said.contains("planted"), "{said}");
+    }
+
+    #[test]
+    fn where_nothing_can_be_confined_programs_are_unavailable_and_it_is_said_what_helps() {
+        let error = LaunchError::Unconfinable { missing: "this".into(), remedy: "do that".into() };
+        let failure = not_started(error);
+        assert_eq!(failure.kind, ErrorKind::Unavailable);
+        let said = failure.into_result().joined_text();
+        assert!(said.contains("could not be confined: this") && said.contains("do that"), "{said}");
+    }
 }

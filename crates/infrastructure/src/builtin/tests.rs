@@ -145,6 +145,16 @@ impl Bench {
         self
     }
 
+    /// The same with this folder of the workspace at the beginning of the `PATH`.
+    pub(super) fn with_path_in(mut self, folder: &str) -> Self {
+        let mut settings = self.world.programs.settings().clone();
+        let usual = settings.environment.remove("PATH").unwrap_or_default();
+        settings.environment.insert("PATH".into(), format!("{}:{usual}", self.path(folder).display()));
+        self.world.programs = Arc::new(Programs::new(settings));
+        self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
+        self
+    }
+
     /// All tools as a program has them that opens its journal later.
     pub(super) fn tools_with_journal(&self) -> BuiltInTools {
         let world = World { journal: Arc::new(NoJournal), ..self.world.clone() };

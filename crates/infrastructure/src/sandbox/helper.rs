@@ -195,6 +195,7 @@ pub enum HelperError {
 #[derive(Debug)]
 pub struct Helpers {
     launcher: OnceLock<Launcher>,
+    requires_landlock: bool,
     seats: Semaphore,
 }
 
@@ -202,11 +203,17 @@ impl Default for Helpers {
     /// At most two helpers for each core run at once.
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { launcher: OnceLock::new(), seats: Semaphore::new(2 * cores) }
+        Self { launcher: OnceLock::new(), requires_landlock: false, seats: Semaphore::new(2 * cores) }
     }
 }
 
 impl Helpers {
+    /// Where `is_required`, none is started on a kernel without Landlock.
+    #[must_use]
+    pub fn requiring_landlock(self, is_required: bool) -> Self {
+        Self { requires_landlock: is_required, ..self }
+    }
+
     /// Starts a helper, gives it the order and the input, and returns its answer. The helper is gone when this returns,
     /// and when this future is dropped.
     ///
@@ -266,7 +273,7 @@ impl Helpers {
         if let Some(launcher) = self.launcher.get() {
             return Ok(launcher);
         }
-        let started = Launcher::start().map_err(not_started)?;
+        let started = Launcher::start().map_err(not_started)?.requiring_landlock(self.requires_landlock);
         Ok(self.launcher.get_or_init(|| started))
     }
 }

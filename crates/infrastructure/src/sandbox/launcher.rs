@@ -2,12 +2,14 @@
 #![expect(unsafe_code, reason = "what a child does between fork and exec can be said in no other way")]
 
 mod confined;
+mod gate;
 
 use crate::sandbox::{
     preparing,
-    zygote::{Zygote, ZygoteError},
+    zygote::{Zygote, ZygoteError, request::Request},
 };
 use confined::Run;
+use gate::Gate;
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::Errno,
@@ -21,7 +23,7 @@ use rustix::{
 use std::{
     collections::BTreeMap,
     fmt,
-    fs::File,
+    fs::{self, File},
     io,
     net::TcpListener,
     os::{
@@ -38,10 +40,13 @@ use tokio::{
     io::{Interest, unix::AsyncFd},
     net::unix::pipe,
     sync::oneshot,
+    task::spawn_blocking,
     time::timeout,
 };
 use toolstead_domain::sandbox_policy::{Confinement, SandboxPolicy};
 
+/// What a child is to see may lie on a disk that does not answer; it is waited for so long.
+const TIME_TO_PREPARE: Duration = Duration::from_secs(30);
 /// How long a child may take to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
 /// How long a killed child is waited for.
@@ -56,6 +61,8 @@ const REAPING_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub struct Launcher {
     orders: mpsc::Sender<Order>,
+    gate: Arc<Gate>,
+    requires_landlock: bool,
 }
 
 /// What to start.
@@ -163,6 +170,14 @@ pub enum LaunchError {
     /// A step of the confinement failed. It is never tried again with less.
     #[error("the program was not started, because it could not be confined: {0}")]
     Confine(String),
+    /// No program can be confined on this machine.
+    #[error("no program is run here, because it could not be confined: {missing}; {remedy}")]
+    Unconfinable {
+        /// What is missing.
+        missing: String,
+        /// What helps, as in "allow user namespaces".
+        remedy: String,
+    },
     /// The launching thread is gone.
     #[error("no child can be started any more")]
     Stopped,
@@ -170,7 +185,7 @@ pub enum LaunchError {
 
 enum Order {
     Launch {
-        spec: Box<LaunchSpec>,
+        prepared: Box<Prepared>,
         launcher: Launcher,
         reply: oneshot::Sender<Result<Started, LaunchError>>,
     },
@@ -180,6 +195,14 @@ enum Order {
     End(OwnedFd),
     /// What the runs of a session share is not needed any more.
     Release(Arc<str>),
+}
+
+/// What is to be started, with everything looked up.
+struct Prepared {
+    spec: LaunchSpec,
+    program: PathBuf,
+    /// For a child that is confined.
+    request: Option<Request>,
 }
 
 struct Started {
@@ -217,7 +240,13 @@ impl Launcher {
     pub fn start() -> io::Result<Self> {
         let (orders, queue) = mpsc::channel();
         thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue))?;
-        Ok(Self { orders })
+        Ok(Self { orders, gate: Gate::of_process(), requires_landlock: false })
+    }
+
+    /// Where `is_required`, nothing is started confined on a kernel without Landlock.
+    #[must_use]
+    pub fn requiring_landlock(self, is_required: bool) -> Self {
+        Self { requires_landlock: is_required, ..self }
     }
 
     /// Whether a program of that name is in a folder of the environment's `PATH`.
@@ -225,14 +254,40 @@ impl Launcher {
         folders(environment).any(|folder| is_executable(&Path::new(folder).join(program)))
     }
 
+    /// The folders of a `PATH` that lie in none of these roots: who can write there does not supply them with programs.
+    pub fn path_outside(path: &str, roots: &[PathBuf]) -> String {
+        let is_outside =
+            |folder: &&str| fs::canonicalize(folder).is_ok_and(|real| !roots.iter().any(|root| real.starts_with(root)));
+        path.split(':').filter(is_outside).collect::<Vec<_>>().join(":")
+    }
+
     /// Starts a child with three pipes, its own session, a built environment, no further descriptors, no way to gain
-    /// privileges, and a signal that ends it with this process.
+    /// privileges, and a signal that ends it with this process. Before the first one that is confined, the confinement
+    /// is tried.
     ///
     /// # Errors
     /// [`LaunchError`]; then nothing runs.
     pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
+        if spec.policy.confinement != Confinement::Open {
+            self.gate.pass(self).await?;
+        }
+        self.launch_untried(spec).await
+    }
+
+    /// As [`launch`](Self::launch), whatever is known of the confinement: for those who try it.
+    pub(super) async fn launch_untried(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
+        let requires_landlock = self.requires_landlock;
+        // Off the launching thread: a disk that does not answer holds up nobody else.
+        let prepared = spawn_blocking(move || prepared(spec, requires_landlock));
+        let prepared = timeout(TIME_TO_PREPARE, prepared).await.map_err(|_| {
+            let seconds = TIME_TO_PREPARE.as_secs();
+            LaunchError::Confine(format!(
+                "looking up its folders took more than {seconds} seconds; one of them may hang"
+            ))
+        })?;
+        let prepared = prepared.map_err(|_| LaunchError::Stopped)??;
         let (reply, started) = oneshot::channel();
-        let order = Order::Launch { spec: Box::new(spec), launcher: self.clone(), reply };
+        let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
         let Started { process, stdin, stdout, stderr } = started.await.map_err(|_| LaunchError::Stopped)??;
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
@@ -427,7 +482,9 @@ fn serve(queue: &mpsc::Receiver<Order>) {
         };
         match order {
             // Whoever has stopped waiting drops the child, which ends it.
-            Ok(Order::Launch { spec, launcher, reply }) => drop(reply.send(start(&spec, launcher, &mut zygote))),
+            Ok(Order::Launch { prepared, launcher, reply }) => {
+                drop(reply.send(start(*prepared, launcher, &mut zygote)));
+            }
             Ok(Order::Reap(handle)) => killed.push(handle),
             Ok(Order::End(handle)) => ending.push(confined::Ending::of(handle)),
             Ok(Order::Release(session)) => {
@@ -451,15 +508,22 @@ fn is_reaped(handle: &OwnedFd) -> bool {
     !matches!(ended, Ok(None) | Err(Errno::INTR))
 }
 
-fn start(spec: &LaunchSpec, launcher: Launcher, zygote: &mut Option<Arc<Zygote>>) -> Result<Started, LaunchError> {
+/// Looks up everything that the child needs.
+fn prepared(spec: LaunchSpec, requires_landlock: bool) -> Result<Prepared, LaunchError> {
     if !spec.working_dir.is_dir() {
-        return Err(LaunchError::NoWorkingFolder(spec.working_dir.clone()));
+        return Err(LaunchError::NoWorkingFolder(spec.working_dir));
     }
-    let program = find_program(spec)?;
-    if spec.policy.confinement == Confinement::Open {
-        return start_program(&program, spec, launcher).map_err(|source| LaunchError::Start { program, source });
-    }
-    let request = preparing::request(spec, &program)?;
+    let program = find_program(&spec)?;
+    let is_confined = spec.policy.confinement != Confinement::Open;
+    let request = is_confined.then(|| preparing::request(&spec, &program, requires_landlock)).transpose()?;
+    Ok(Prepared { spec, program, request })
+}
+
+fn start(prepared: Prepared, launcher: Launcher, zygote: &mut Option<Arc<Zygote>>) -> Result<Started, LaunchError> {
+    let Prepared { spec, program, request } = prepared;
+    let Some(request) = request else {
+        return start_program(&program, &spec, launcher).map_err(|source| LaunchError::Start { program, source });
+    };
     let zygote = match zygote {
         Some(zygote) => zygote,
         None => zygote.insert(Zygote::running().map_err(unconfined)?),

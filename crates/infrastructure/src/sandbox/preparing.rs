@@ -2,7 +2,7 @@
 
 use crate::sandbox::{
     launcher::{Input, LaunchError, LaunchSpec},
-    toolchains::{Toolchains, is_of_system},
+    toolchains::{Toolchains, is_of_machine, is_of_system},
     zygote::request::{Copied, Folder, Network, Program, Request},
 };
 use std::{
@@ -24,7 +24,7 @@ const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/gi
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
 /// The request for a run. `program` is what was found for the one that the specification names.
-pub(super) fn request(spec: &LaunchSpec, program: &Path) -> Result<Request, LaunchError> {
+pub(super) fn request(spec: &LaunchSpec, program: &Path, requires_landlock: bool) -> Result<Request, LaunchError> {
     let policy = &spec.policy;
     let own_home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let mut environment = policy.environment.clone();
@@ -42,6 +42,11 @@ pub(super) fn request(spec: &LaunchSpec, program: &Path) -> Result<Request, Laun
             let source = fs::canonicalize(path).map_err(|error| refused(path, &error.to_string()))?;
             if !is_plain(path) || is_of_system(&source) && is_writable || source == Path::new("/") {
                 return Err(refused(path, "this folder cannot be shown to a confined program"));
+            }
+            if is_of_machine(path) || is_of_machine(&source) {
+                let reason = "what the kernel and running services make is not shown to a confined program; name a \
+                              folder outside of `/proc`, `/sys`, `/dev` and `/run`";
+                return Err(refused(path, reason));
             }
             // A root that is reached over a link is seen under both names.
             if source != *path {
@@ -84,7 +89,7 @@ pub(super) fn request(spec: &LaunchSpec, program: &Path) -> Result<Request, Laun
         processes: policy.limits.processes.into(),
         file_bytes: policy.limits.file_bytes,
         terminal: matches!(spec.input, Input::Terminal { .. }),
-        requires_landlock: false,
+        requires_landlock,
     })
 }
 
@@ -100,6 +105,10 @@ fn seen(paths: &[PathBuf], folders: &[Folder]) -> Result<Vec<PathBuf>, LaunchErr
             Ok(real) => real,
             // It is gone, or leads nowhere.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+            // What is closed to this user, and lies nowhere that is shown, is closed to its runs.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && !folders.iter().any(|one| one.holds(path)) => {
+                continue;
+            }
             Err(error) => {
                 return Err(LaunchError::Confine(format!("close `{}`, which a rule names: {error}", path.display())));
             }
@@ -113,6 +122,12 @@ fn seen(paths: &[PathBuf], folders: &[Folder]) -> Result<Vec<PathBuf>, LaunchErr
         }
     }
     Ok(seen.into_iter().collect())
+}
+
+impl Folder {
+    fn holds(&self, path: &Path) -> bool {
+        path.starts_with(&self.source) || path.starts_with(&self.target)
+    }
 }
 
 /// The path at which a program stands in the sandbox, where no folder is a link. The program itself may be one: what it

@@ -1,6 +1,10 @@
 //! What a path on a command line names, as far as the disk can tell.
 
-use std::path::{Path, PathBuf};
+use crate::sandbox::toolchains::is_of_machine;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Files that an interpreter is told to run.
 const SCRIPTS: [&str; 9] = ["js", "mjs", "cjs", "ts", "mts", "py", "rb", "jar", "php"];
@@ -12,20 +16,64 @@ const PROJECT_FILES: [&str; 3] = ["package.json", "pyproject.toml", "Gemfile"];
 pub enum Named {
     /// Nothing that exists.
     Nothing,
-    /// A program; it needs what stands in this folder.
+    /// A program; it needs what stands in this folder, or this file alone.
     Program(PathBuf),
     /// A folder or file to work on.
     Data,
 }
 
-/// Looks at the disk.
-pub fn named_by(path: &Path) -> Named {
+/// Looks at the disk. `home` is the runtime's own home folder, which no program needs as a whole.
+pub fn named_by(path: &Path, home: Option<&Path>) -> Named {
     let Ok(found) = path.metadata() else { return Named::Nothing };
+    if fs::canonicalize(path).is_ok_and(|real| is_of_machine(&real)) {
+        return Named::Nothing;
+    }
     let is_script = path.extension().and_then(|end| end.to_str()).is_some_and(|end| SCRIPTS.contains(&end));
     if !found.is_file() || !is_script {
         return if found.is_dir() || found.is_file() { Named::Data } else { Named::Nothing };
     }
-    let folder = path.parent().unwrap_or(path);
-    let project = folder.ancestors().find(|folder| PROJECT_FILES.iter().any(|name| folder.join(name).is_file()));
-    Named::Program(project.unwrap_or(folder).to_path_buf())
+    let home = home.and_then(|home| fs::canonicalize(home).ok());
+    let is_narrow = |folder: &&Path| {
+        fs::canonicalize(folder).is_ok_and(|folder| {
+            folder.components().count() > 2 && !home.as_ref().is_some_and(|home| home.starts_with(&folder))
+        })
+    };
+    let folder = path.parent().filter(is_narrow);
+    let around = folder.into_iter().flat_map(Path::ancestors).take_while(is_narrow);
+    let mut projects = around.filter(|folder| PROJECT_FILES.iter().any(|name| folder.join(name).is_file()));
+    Named::Program(projects.next().or(folder).unwrap_or(path).to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_shows_its_project_and_never_the_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(folder.path()).unwrap().join("home");
+        fs::create_dir_all(home.join("work/tool/dist")).unwrap();
+        fs::create_dir_all(home.join("app/dist")).unwrap();
+        for file in
+            ["package.json", "alone.js", "work/tool/dist/x.js", "app/package.json", "app/dist/x.js", "notes.txt"]
+        {
+            fs::write(home.join(file), "").unwrap();
+        }
+        // A project around the home.
+        fs::write(home.with_file_name("Gemfile"), "").unwrap();
+        let program = |path: &str| Named::Program(home.join(path));
+        for (path, expected) in [
+            ("app/dist/x.js", program("app")),
+            ("work/tool/dist/x.js", program("work/tool/dist")),
+            ("alone.js", program("alone.js")),
+            ("notes.txt", Named::Data),
+            ("work", Named::Data),
+            ("missing.js", Named::Nothing),
+        ] {
+            assert_eq!(named_by(&home.join(path), Some(&home)), expected, "{path}");
+        }
+        for path in ["/proc/self/status", "/dev/null", "/sys", "/proc/self/cwd/no.js"] {
+            assert_eq!(named_by(Path::new(path), Some(&home)), Named::Nothing, "{path}");
+        }
+    }
 }

@@ -1,35 +1,34 @@
 //! Whether the confinement holds on this machine: tried, not read off a version.
 //!
-//! One confined run of this program tries to reach canaries that stand outside. What it reaches is open.
+//! Confined runs of this program, one of each kind that there is, try to reach canaries that stand outside. What they reach
+//! is open.
+
+mod tries;
 
 use crate::sandbox::{
     child_environment,
     kernel::{self, Features},
     launcher::{Exit, Input, LaunchError, LaunchSpec, Launcher},
     preparing::OWN_PROGRAM,
+    toolchains::is_of_machine,
+    zygote::DEDICATED_ID,
 };
 use std::{
     env, fmt, fs, io,
-    net::{TcpListener, TcpStream, UdpSocket},
-    os::{
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixListener, UnixStream},
-    },
-    path::{Path, PathBuf},
-    process,
+    net::{TcpListener, UdpSocket},
+    os::unix::{fs::chown, net::UnixListener},
+    path::PathBuf,
     time::Duration,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
 use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+pub(super) use tries::enter;
+use tries::{Kind, MARKER, Task};
 use uuid::Uuid;
 
-/// The variable that makes this program try: its value is the folder of the canaries.
-const MARKER: &str = "TOOLSTEAD_SANDBOX_SELF_TEST";
-const TCP_PORT: &str = "TOOLSTEAD_SANDBOX_SELF_TEST_TCP";
-const UDP_PORT: &str = "TOOLSTEAD_SANDBOX_SELF_TEST_UDP";
-/// The last word of a run that tried everything.
-const DONE: &str = "tried";
 const TIME_TO_TRY: Duration = Duration::from_secs(10);
+/// The first version of Landlock that keeps a run from sockets without a path.
+const SCOPED_ABI: u32 = 6;
 
 /// How well runs can be confined here (`sandbox.md` 4.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,17 +60,27 @@ impl fmt::Display for Tier {
 /// Tries the confinement.
 pub async fn tier(launcher: &Launcher) -> Tier {
     let features = kernel::features();
-    match tried(launcher).await {
-        Ok(open) if open.is_empty() => {
-            let landlock = "no Landlock: the mounts alone keep files closed".to_owned();
-            Tier::First { notes: features.landlock_abi.is_none().then_some(landlock).into_iter().collect() }
-        }
-        Ok(open) => Tier::Third {
-            missing: format!("a confined run reached {}", open.join(", ")),
-            remedy: remedy(features).into(),
-        },
-        Err(reason) => Tier::Third { missing: reason, remedy: remedy(features).into() },
+    let third = |missing| Tier::Third { missing, remedy: remedy(features).into() };
+    match tried(launcher, features).await {
+        Ok(open) if open.is_empty() => Tier::First { notes: notes(features) },
+        Ok(open) => third(format!("a confined run reached {}", open.join(", "))),
+        Err(reason) => third(reason),
     }
+}
+
+/// What others stand in for.
+fn notes(features: Features) -> Vec<String> {
+    let note = match features.landlock_abi {
+        None => {
+            "no Landlock: the mounts alone keep files closed, and servers with the machine's network reach its \
+                 sockets without a path"
+        }
+        Some(..SCOPED_ABI) => {
+            "a Landlock older than ABI 6: servers with the machine's network reach its sockets without a path"
+        }
+        Some(_) => return Vec::new(),
+    };
+    vec![note.into()]
 }
 
 fn remedy(features: Features) -> &'static str {
@@ -83,55 +92,92 @@ fn remedy(features: Features) -> &'static str {
     }
 }
 
-/// What a confined run reached of what it must not.
-async fn tried(launcher: &Launcher) -> Result<Vec<String>, String> {
+/// What confined runs reached of what they must not.
+async fn tried(launcher: &Launcher, features: Features) -> Result<Vec<String>, String> {
     let canaries = Canaries::place().map_err(|error| format!("the canaries cannot be placed: {error}"))?;
+    let is_scoped = features.landlock_abi.is_some_and(|abi| abi >= SCOPED_ABI);
+    let (alone, with_folders, guarded) = tokio::join!(
+        one_tried(launcher, &canaries, Kind::Alone, true),
+        one_tried(launcher, &canaries, Kind::WithFolders, true),
+        one_tried(launcher, &canaries, Kind::Guarded, is_scoped),
+    );
+    let mut open = [alone?, with_folders?, guarded?].concat();
+    open.sort_unstable();
+    open.dedup();
+    Ok(open)
+}
+
+async fn one_tried(
+    launcher: &Launcher,
+    canaries: &Canaries,
+    kind: Kind,
+    is_scoped: bool,
+) -> Result<Vec<String>, String> {
+    let port = |address: io::Result<std::net::SocketAddr>| {
+        address.map(|one| one.port()).map_err(|error| format!("the canaries cannot be placed: {error}"))
+    };
+    let task = Task {
+        kind,
+        folder: canaries.folder.clone(),
+        tcp: port(canaries.tcp.local_addr())?,
+        udp: port(canaries.udp.local_addr())?,
+        is_scoped,
+    };
     let mut environment = child_environment::base(|_| None);
-    let port = |address: io::Result<std::net::SocketAddr>| address.map(|one| one.port().to_string());
-    for (name, value) in [
-        (MARKER, canaries.folder.to_str().map(str::to_owned).ok_or_else(|| "the folder has no plain name".to_owned())?),
-        (TCP_PORT, port(canaries.tcp.local_addr()).map_err(|error| error.to_string())?),
-        (UDP_PORT, port(canaries.udp.local_addr()).map_err(|error| error.to_string())?),
-    ] {
-        environment.insert(name.into(), value);
-    }
+    environment.insert(MARKER.into(), task.to_text()?);
+    let has_folders = kind != Kind::Alone;
+    let folder = |name| has_folders.then(|| canaries.folder.join(name)).into_iter().collect();
+    let session = (kind == Kind::WithFolders).then(|| canaries.folder.to_string_lossy().into());
     let spec = LaunchSpec {
         program: OWN_PROGRAM.into(),
         args: Vec::new(),
         working_dir: "/".into(),
         input: Input::Nothing,
         policy: SandboxPolicy {
-            confinement: Confinement::Sealed,
-            session: None,
+            confinement: if kind == Kind::Guarded { Confinement::Guarded } else { Confinement::Sealed },
+            session: session.clone(),
             hidden: Vec::new(),
             sealed: Vec::new(),
-            write_roots: Vec::new(),
-            read_roots: Vec::new(),
-            network: NetworkPolicy::None,
+            write_roots: folder(OWN),
+            read_roots: folder(READ_ONLY),
+            network: if kind == Kind::Guarded { NetworkPolicy::Host } else { NetworkPolicy::None },
             environment,
             limits: SandboxLimits::default(),
         },
     };
-    let mut child = launcher.launch(spec).await.map_err(|error| match error {
+    let child = launcher.launch_untried(spec).await;
+    if let Some(session) = session {
+        // The run keeps it.
+        launcher.release_session(session);
+    }
+    let mut child = child.map_err(|error| match error {
         LaunchError::Confine(step) => step,
         error => error.to_string(),
     })?;
     let mut said = String::new();
     let reading = async {
         if let Some(stdout) = &mut child.stdout {
+            // At its end when nobody holds it any more: neither the run nor what it left behind.
             let _ = stdout.take(64 << 10).read_to_string(&mut said).await;
         }
         child.exited().await
     };
-    let exit = timeout(TIME_TO_TRY, reading).await.map_err(|_| "a confined run does not end".to_owned())?;
-    let mut open: Vec<String> = said.lines().map(str::to_owned).collect();
-    if exit != Exit::Code(0) || open.pop().as_deref() != Some(DONE) {
-        return Err(format!("a confined run does not work: {exit}"));
+    let exit = timeout(TIME_TO_TRY, reading).await;
+    let exit = exit.map_err(|_| "a confined run does not end with all that it started".to_owned())?;
+    let open = tries::told(&said).filter(|_| exit == Exit::Code(0));
+    let open = open.ok_or_else(|| format!("a confined run does not work: {exit}"))??;
+    if !child.had_survivors() {
+        return Err("what a confined run leaves behind is not seen".into());
     }
     Ok(open)
 }
 
-/// What stands outside of a run; gone with the value.
+/// What a run may change, what it may read, and what it must not see, below the folder of the canaries.
+const OWN: &str = "own";
+const READ_ONLY: &str = "read-only";
+const OUTSIDE: &str = "outside";
+
+/// What stands outside of a run, and what is shown to it; gone with the value.
 struct Canaries {
     folder: PathBuf,
     tcp: TcpListener,
@@ -142,16 +188,26 @@ struct Canaries {
 
 impl Canaries {
     fn place() -> io::Result<Self> {
-        let folder = env::temp_dir().join(format!("toolstead-{}", Uuid::new_v4()));
+        let usual = fs::canonicalize(env::temp_dir()).ok().filter(|folder| !is_of_machine(folder));
+        let folder = usual.unwrap_or_else(|| "/var/tmp".into()).join(format!("toolstead-{}", Uuid::new_v4()));
         fs::create_dir(&folder)?;
         let placed = || {
-            fs::write(folder.join("file"), "canary")?;
-            let by_path = UnixListener::bind(folder.join("socket"))?;
+            for name in [OWN, READ_ONLY, OUTSIDE] {
+                let path = folder.join(name);
+                fs::create_dir(&path)?;
+                fs::write(path.join("file"), "canary")?;
+                if name != OUTSIDE {
+                    // Where this is the superuser, its runs are somebody else: the folders are theirs, so that nothing
+                    // hangs on whether this file system can map ids. Else this fails, and is not needed.
+                    let _ = chown(&path, Some(DEDICATED_ID), Some(DEDICATED_ID));
+                }
+            }
+            let by_path = UnixListener::bind(folder.join(OUTSIDE).join("socket"))?;
             Ok(Self {
                 tcp: TcpListener::bind("127.0.0.1:0")?,
                 udp: UdpSocket::bind("127.0.0.1:0")?,
                 _by_path: by_path,
-                _abstract: UnixListener::bind_addr(&abstract_name(&folder)?)?,
+                _abstract: UnixListener::bind_addr(&tries::abstract_name(&folder)?)?,
                 folder: folder.clone(),
             })
         };
@@ -165,49 +221,6 @@ impl Drop for Canaries {
     }
 }
 
-fn abstract_name(folder: &Path) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(folder.as_os_str().as_encoded_bytes())
-}
-
-/// Tries and ends the process, if this process was started to try.
-pub(super) fn enter() {
-    let Some(folder) = env::var_os(MARKER).map(PathBuf::from) else { return };
-    let port = |name| env::var(name).ok().and_then(|port| port.parse::<u16>().ok()).unwrap_or(0);
-    let (tcp, udp) = (("127.0.0.1", port(TCP_PORT)), ("127.0.0.1", port(UDP_PORT)));
-    let tries: [(&str, &dyn Fn() -> io::Result<()>); 7] = [
-        ("a file outside", &|| fs::read(folder.join("file")).map(drop)),
-        ("a folder outside, to write there", &|| fs::write(folder.join("hole"), "")),
-        ("the host by TCP", &|| TcpStream::connect(tcp).map(drop)),
-        ("the host by UDP", &|| {
-            let socket = UdpSocket::bind("127.0.0.1:0")?;
-            socket.connect(udp)?;
-            socket.send(b"x")?;
-            // A refusal comes back for a port that nobody listens on.
-            socket.set_read_timeout(Some(Duration::from_millis(20)))?;
-            match socket.recv(&mut [0]) {
-                Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => Ok(()),
-                other => other.map(drop),
-            }
-        }),
-        ("a socket outside by its path", &|| UnixStream::connect(folder.join("socket")).map(drop)),
-        ("an abstract socket outside", &|| UnixStream::connect_addr(&abstract_name(&folder)?).map(drop)),
-        ("a namespace of its own", &|| {
-            // SAFETY: the call touches no memory; this process has one thread.
-            if unsafe { libc::unshare(libc::CLONE_NEWUSER) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-        }),
-    ];
-    let mut said = String::new();
-    for (what, attempt) in tries {
-        if attempt().is_ok() {
-            said.push_str(what);
-            said.push('\n');
-        }
-    }
-    said.push_str(DONE);
-    let written = rustix::io::write(rustix::stdio::stdout(), said.as_bytes()).is_ok();
-    process::exit(i32::from(!written));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,5 +229,43 @@ mod tests {
     async fn the_confinement_holds_where_the_tests_run() {
         let launcher = Launcher::start().unwrap();
         assert_eq!(tier(&launcher).await, Tier::First { notes: Vec::new() });
+    }
+
+    /// Nothing is confined here, so that every try reaches its canary: they can tell the difference.
+    #[tokio::test]
+    async fn what_is_open_is_found() {
+        let canaries = Canaries::place().unwrap();
+        let task = |kind| Task {
+            kind,
+            folder: canaries.folder.clone(),
+            tcp: canaries.tcp.local_addr().unwrap().port(),
+            udp: canaries.udp.local_addr().unwrap().port(),
+            is_scoped: true,
+        };
+        let found = |kind| tries::told(&tries::all(&task(kind))).unwrap().unwrap();
+        let everywhere = ["a file outside", "a folder outside, to write there", "a socket outside by its path"];
+        let sealed = ["the host by TCP", "the host by multipath TCP", "the host by UDP", "the kernel by netlink"];
+        for kind in [Kind::Alone, Kind::WithFolders, Kind::Guarded] {
+            let found = found(kind);
+            let has = |what: &str| found.iter().any(|one| one == what);
+            assert!(everywhere.iter().all(|what| has(what)), "{found:?}");
+            assert!(has("an abstract socket outside"), "{found:?}");
+            assert_eq!(sealed.iter().all(|what| has(what)), kind != Kind::Guarded, "{found:?}");
+            assert_eq!(has("a folder that may only be read, to write there"), kind != Kind::Alone, "{found:?}");
+            fs::remove_file(canaries.folder.join(OUTSIDE).join("hole")).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_missing_of_landlock_is_noted() {
+        let features = |landlock_abi| Features { openat2: true, landlock_abi, user_namespaces: true };
+        for (abi, expected) in [(None, "no Landlock"), (Some(5), "older than ABI 6")] {
+            let notes = notes(features(abi));
+            assert!(
+                notes.len() == 1 && notes[0].contains(expected) && notes[0].contains("without a path"),
+                "{notes:?}"
+            );
+        }
+        assert_eq!(notes(features(Some(6))), [""; 0]);
     }
 }

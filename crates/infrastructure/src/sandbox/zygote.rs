@@ -22,6 +22,7 @@ mod server;
 mod stage;
 mod view;
 
+pub(super) use identity::DEDICATED_ID;
 use request::{Failure, Order, Report, Request, packed, receive, send};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use std::{

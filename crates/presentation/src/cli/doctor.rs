@@ -60,7 +60,7 @@ fn kernel_findings() -> Vec<Finding> {
         None => Finding {
             verdict: Verdict::Worth,
             what: "Landlock",
-            said: "missing: it is needed to confine commands".into(),
+            said: "missing: the mounts alone keep files closed".into(),
         },
     };
     vec![
@@ -105,6 +105,10 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
             said: "none: start in a project's folder or with `--root DIR`".into(),
         },
     });
+    if config.sandbox.requires_landlock && kernel::features().landlock_abi.is_none() {
+        let said = "`sandbox.require` names Landlock, which this kernel does not have: nothing is run confined".into();
+        findings.push(Finding { verdict: Verdict::Bad, what: "sandbox", said });
+    }
     let trail = composition.app.list_executions.list(&ExecutionFilter { limit: 1, ..Default::default() }).await;
     findings.push(match trail {
         Ok(_) => good("database", config.database.display().to_string()),

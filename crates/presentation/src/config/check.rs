@@ -139,7 +139,7 @@ impl Checker<'_> {
                 };
                 number.filter(|number| (least..=most).contains(number)).map_or_else(wrong, |n| Ok(Value::Integer(n)))
             }
-            (Kind::Texts | Kind::Paths | Kind::Rules(_), _) => match items(content, origin) {
+            (Kind::Texts | Kind::Words(_) | Kind::Paths | Kind::Rules(_), _) => match items(content, origin) {
                 Some(items) => Ok(Value::List(self.items(kind, &items, &key))),
                 None => wrong(),
             },
@@ -260,6 +260,9 @@ impl Checker<'_> {
             }
             Kind::Hosts if !is_host_pattern(text) => {
                 Err(format!("{text:?} is no host pattern such as `example.com` or `*.example.com`"))
+            }
+            Kind::Words(words) if !words.contains(&text) => {
+                Err(format!("`{text}` is not known here; known: {}", words.join(", ")))
             }
             Kind::Paths => self.text(Kind::Path, text).map_err(|reason| reason.unwrap_or("a path is empty".into())),
             _ => self.text(Kind::Text, text).map_err(|reason| reason.unwrap_or("a text is empty".into())),

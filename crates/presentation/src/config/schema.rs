@@ -41,6 +41,8 @@ pub(super) enum Kind {
     /// `"none"`, or a list of host patterns.
     Hosts,
     Texts,
+    /// A list of some of these.
+    Words(&'static [&'static str]),
     Paths,
     Rules(Effect),
     /// Names with texts.
@@ -142,7 +144,8 @@ pub(super) const KEYS: &[Key] = &[
     key(&["tools", "*", "denied_paths"], Kind::Paths, Sum, Counts, None, "Paths that the tool may never touch. For tools that change files these are `Write` rules."),
     key(&["tools", "*", "timeout"], whole(DAY), Highest, Waits, None, "Seconds for calls of the tool that ask for no time of their own."),
     key(&["sandbox", "network"], Kind::Hosts, Strictest(Strictness::Hosts), Tightens(Strictness::Hosts), Some("\"none\""), "What commands reach: `\"none\"`, or a list of host patterns."),
-    key(&["sandbox", "minimum_tier"], Kind::Integer { least: 1, most: 2 }, Strictest(Strictness::Lowest), SMALLER, Some("1"), "The weakest sandbox that may be used. 1: every layer, with user namespaces. 2: without them; there is no such sandbox yet, so that it means the same."),
+    key(&["sandbox", "minimum_tier"], Kind::Integer { least: 1, most: 1 }, Strictest(Strictness::Lowest), SMALLER, Some("1"), "The weakest sandbox that may be used. 1: every layer, with user namespaces. There is no other."),
+    key(&["sandbox", "require"], Kind::Words(&["landlock"]), Sum, Counts, Some("[]"), "Layers without which nothing is run confined, although others stand in for them."),
     key(&["limits", "output_bytes"], Kind::Integer { least: 1_000, most: 10_000_000 }, Capped, SMALLER, Some("30000"), "What a model gets of one result."),
     key(&["limits", "timeout_seconds"], whole(DAY), Capped, SMALLER, Some("120"), "Time of a call that asks for none of its own."),
     key(&["limits", "max_timeout_seconds"], whole(DAY), Capped, SMALLER, Some("600"), "The most time that a call may ask for."),
@@ -280,12 +283,11 @@ impl Kind {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Boolean => "`true` or `false`".into(),
+            Self::Integer { least, most } if least == most => format!("`{least}`"),
             Self::Integer { least, most } => format!("a whole number from {least} to {most}"),
             Self::Text => "a text".into(),
-            Self::Word(words) => {
-                let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
-                format!("one of {}", words.join(", "))
-            }
+            Self::Word(words) => format!("one of {}", listed(words)),
+            Self::Words(words) => format!("a list of some of {}", listed(words)),
             Self::Path => "a path".into(),
             Self::Url => "a URL that begins with `http://` or `https://`".into(),
             Self::Address => "an address such as `\"127.0.0.1:7332\"`".into(),
@@ -298,6 +300,11 @@ impl Kind {
             Self::Map => "a table of texts".into(),
         }
     }
+}
+
+/// Words as they are written in a file.
+fn listed(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
 }
 
 impl Merging {

@@ -13,6 +13,8 @@ pub struct SandboxSettings {
     pub network: NetworkPolicy,
     /// The weakest tier that may be used.
     pub minimum_tier: u8,
+    /// Whether nothing is run confined without Landlock.
+    pub requires_landlock: bool,
 }
 
 /// `[limits]`.
@@ -93,14 +95,17 @@ impl AuditSettings {
 impl SandboxSettings {
     pub(super) fn of(resolved: &Resolved) -> Self {
         let value = |path| resolved.setting(path).and_then(|setting| setting.value);
-        let hosts: Vec<String> =
-            value("sandbox.network").iter().flat_map(|value| value.items()).map(|item| item.text.clone()).collect();
+        let texts = |path| -> Vec<String> {
+            value(path).iter().flat_map(|value| value.items()).map(|item| item.text.clone()).collect()
+        };
+        let hosts = texts("sandbox.network");
+        let requires_landlock = texts("sandbox.require").iter().any(|layer| layer == "landlock");
         let tier = match value("sandbox.minimum_tier") {
             Some(Value::Integer(tier)) => u8::try_from(tier).unwrap_or(1),
             _ => 1,
         };
         let network = if hosts.is_empty() { NetworkPolicy::None } else { NetworkPolicy::Hosts(hosts) };
-        Self { network, minimum_tier: tier }
+        Self { network, minimum_tier: tier, requires_landlock }
     }
 }
 

@@ -32,6 +32,8 @@ pub struct McpServerDeps {
     pub environment: BTreeMap<String, String>,
     /// Where children start that have no folder of their own in the configuration; absolute.
     pub working_dir: PathBuf,
+    /// What confined children never see, wherever it lies: Toolstead's own data and settings.
+    pub forbidden: Vec<PathBuf>,
 }
 
 /// A server that has said who it is.

@@ -13,11 +13,17 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     time::{Duration, Instant},
 };
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    time::timeout,
+};
 
 /// An init that has been told to end and is still there by then is killed. It has nothing to do but to kill and to put
 /// right what stands in the workspace.
 const TIME_TO_END: Duration = Duration::from_secs(1);
+
+/// A run whose program does not run by then is ended: what it is to see may lie on a disk that does not answer.
+const TIME_TO_BEGIN: Duration = Duration::from_secs(30);
 
 /// A run and its init. Dropping it ends both.
 #[derive(Debug)]
@@ -54,15 +60,24 @@ impl Run {
             exit: None,
             launcher,
         };
+        let proxy = timeout(TIME_TO_BEGIN, run.started()).await.map_err(|_| {
+            let seconds = TIME_TO_BEGIN.as_secs();
+            LaunchError::Confine(format!("it was not ready after {seconds} seconds; a folder that it sees may hang"))
+        })??;
+        Ok((run, proxy))
+    }
+
+    /// Waits until its program runs, and has its listener, where it has one.
+    async fn started(&mut self) -> Result<Option<TcpListener>, LaunchError> {
+        let failed = |error: io::Error| LaunchError::Confine(format!("hear of the run: {error}"));
         loop {
-            match run.heard().await.map_err(failed)? {
+            match self.heard().await.map_err(failed)? {
                 Some((Report::Born { pid }, descriptors)) => {
-                    run.id = pid.unsigned_abs();
-                    run.process = descriptors.into_iter().next();
+                    self.id = pid.unsigned_abs();
+                    self.process = descriptors.into_iter().next();
                 }
                 Some((Report::Started, descriptors)) => {
-                    let proxy = descriptors.into_iter().next().map(TcpListener::from);
-                    return Ok((run, proxy));
+                    return Ok(descriptors.into_iter().next().map(TcpListener::from));
                 }
                 Some((Report::Failed(failure), _)) => return Err(LaunchError::Confine(failure.to_string())),
                 Some((Report::Ended { .. }, _)) | None => {

@@ -46,7 +46,7 @@ async fn first_line(child: &mut Child) -> String {
 
 /// Whether the process has ended. What nobody has waited for yet counts: that may be up to the first process.
 fn is_gone(pid: &str) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+    fs::read_to_string(format!("/proc/{pid}/stat"))
         .map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])))
 }
 
@@ -115,12 +115,12 @@ async fn a_program_that_is_not_there_is_named_with_the_places() {
     let empty = LaunchSpec { policy: policy(BTreeMap::new()), ..shell("") };
     assert!(launcher.launch(empty).await.unwrap_err().to_string().ends_with("no folder, because its `PATH` is empty"));
     let script = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(script.path(), "#!/no/such/interpreter\n").unwrap();
-    std::fs::set_permissions(script.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(script.path(), "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(script.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let copy = script.path().with_extension("sh");
-    std::fs::copy(script.path(), &copy).unwrap();
+    fs::copy(script.path(), &copy).unwrap();
     assert!(said(copy.to_str().unwrap(), "/").await.starts_with("could not start `/"));
-    std::fs::remove_file(copy).unwrap();
+    fs::remove_file(copy).unwrap();
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn a_child_that_nobody_waited_for_is_ended() {
     let given_up = timeout(Duration::ZERO, launch).await;
     // The next launch is served after it.
     drop(launcher.launch(shell("true")).await.unwrap());
-    let pid = std::fs::read_to_string(&file).unwrap_or_default();
+    let pid = fs::read_to_string(&file).unwrap_or_default();
     if given_up.is_err() && !pid.is_empty() {
         until("the child is gone", || is_gone(pid.trim())).await;
     }

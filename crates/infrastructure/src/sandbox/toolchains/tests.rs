@@ -46,6 +46,14 @@ fn installations_are_shown_and_credentials_and_work_are_not() {
     );
     check(&["app/node_modules/.bin/", "app/node_modules/x/"], "app/node_modules/.bin", &["app/node_modules"]);
     check(&["missing/"], "elsewhere:bin", &[]);
+    check(&[".pulumi/bin/", ".pulumi/credentials.json"], ".pulumi/bin", &[".pulumi/bin"]);
+    check(&[".fly/bin/", ".fly/config.yml"], ".fly/bin", &[".fly/bin"]);
+    check(&[".docker/bin/", ".docker/config.json"], ".docker/bin", &[".docker/bin"]);
+    check(&[".config/gcloud/bin/", ".config/gcloud/token"], ".config/gcloud/bin", &[".config/gcloud/bin"]);
+    check(&[".gem/credentials", ".gem/ruby/3/bin/", ".gem/ruby/3/gems/"], ".gem/ruby/3/bin", &[".gem/ruby/3"]);
+    check(&[".own/bin/", ".own/lib/", ".own/token"], ".own/bin", &[".own/bin", ".own/lib"]);
+    check(&[".own/bin/tool -> .own/tool", ".own/tool", ".own/token"], ".own/bin", &[".own/bin", ".own/tool"]);
+    check(&[".own/bin/tool -> .own/opt/tool", ".own/opt/tool", ".own/token"], ".own/bin", &[".own/bin", ".own/opt"]);
 }
 
 #[test]
@@ -68,4 +76,8 @@ fn a_program_brings_its_interpreter_and_what_it_is_a_link_to() {
     assert_eq!(shown("venv/bin/server"), [top.join("python"), top.join("venv")]);
     assert_eq!(shown("app/node_modules/.bin/server"), [top.join("app/node_modules")]);
     assert_eq!(shown("no/such"), Vec::<PathBuf>::new());
+    // Nobody writes into it.
+    let pipe = top.join("app/pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    assert_eq!(shown("app/pipe"), [top.join("app")]);
 }

@@ -69,6 +69,50 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
 ];
+/// Calls that give a file a mode, and which argument says it.
+const MODES: &[(libc::c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+];
+/// Calls that may make a file, and which arguments say whether, and with which mode.
+const OPENINGS: &[(libc::c_long, u8, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+    (libc::SYS_openat, 2, 3),
+];
+/// The bits of a mode that lend the rights of a file's owner or group to whoever runs it. Inside they are void, and
+/// outside they are not.
+const LENDING: [libc::mode_t; 2] = [libc::S_ISUID, libc::S_ISGID];
+/// The flags of an opening that makes a file.
+const MAKING: [libc::c_int; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
+/// Calls that limit or slow the process that their first argument names.
+const ON_PROCESSES: &[libc::c_long] = &[
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+];
+/// Calls whose first argument says what the second names: these values for a process, and for a user's processes.
+const ON_GROUPS: &[(libc::c_long, u64, u64)] = &[
+    (libc::SYS_setpriority, 0 /* PRIO_PROCESS */, 2 /* PRIO_USER */),
+    (libc::SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 3 /* IOPRIO_WHO_USER */),
+];
+/// The first process of the run. It is the payload's user, puts things right at the end, and belongs to none of the
+/// groups that a payload can name.
+const INIT: u64 = 1;
+/// fchmodat2(2), Linux 6.6.
+const FCHMODAT2: libc::c_long = 452;
 /// open_tree_attr(2), Linux 6.15.
 const OPEN_TREE_ATTR: libc::c_long = 467;
 /// The flags of clone(2) that make a namespace.
@@ -101,8 +145,8 @@ impl Filter {
     }
 }
 
-/// Refuses clone3, whose flags a filter cannot read: the C library falls back to clone. Ends whoever uses the second
-/// numbering of x86-64 (x32), which no other rule here would see.
+/// Refuses clone3 and openat2, whose flags a filter cannot read: the C library and programs fall back to clone and openat.
+/// Ends whoever uses the second numbering of x86-64 (x32), which no other rule here would see.
 fn numbers() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
@@ -110,10 +154,11 @@ fn numbers() -> BpfProgram {
     const RETURN: u16 = 0x06;
     const FIRST_X32: u32 = 0x4000_0000;
     let refusal = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
-    let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or(u32::MAX);
+    let number = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
     vec![
         sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
-        sock_filter { code: JUMP_IF_EQUAL, jt: 2, jf: 0, k: clone3 },
+        sock_filter { code: JUMP_IF_EQUAL, jt: 3, jf: 0, k: number(libc::SYS_clone3) },
+        sock_filter { code: JUMP_IF_EQUAL, jt: 2, jf: 0, k: number(libc::SYS_openat2) },
         sock_filter { code: JUMP_IF_AT_LEAST, jt: 2, jf: 0, k: FIRST_X32 },
         sock_filter { code: RETURN, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW },
         sock_filter { code: RETURN, jt: 0, jf: 0, k: refusal },
@@ -122,24 +167,43 @@ fn numbers() -> BpfProgram {
 }
 
 fn calls() -> Result<BpfProgram, Error> {
-    let condition =
-        |argument, operator, value| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    let clone = NEW_NAMESPACES.into_iter().map(|flag| {
-        let flag = u64::from(flag.unsigned_abs());
-        Ok(SeccompRule::new(vec![condition(0, SeccompCmpOp::MaskedEq(flag), flag)?])?)
-    });
-    rules.insert(libc::SYS_clone, clone.collect::<Result<_, Error>>()?);
-    let typing = TYPING
-        .into_iter()
-        .map(|request| Ok(SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, u64::from(request))?])?));
-    rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, Error>>()?);
+    // A call is refused where all arguments of one of its lists are so.
+    let mut refuse = |call: libc::c_long, arguments: Vec<(u8, SeccompCmpOp, u64)>| {
+        let condition =
+            |(argument, operator, value)| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
+        let conditions = arguments.into_iter().map(condition).collect::<Result<_, _>>()?;
+        rules.entry(call).or_default().push(SeccompRule::new(conditions)?);
+        Ok::<_, Error>(())
+    };
+    let has = |argument, bit: u64| (argument, SeccompCmpOp::MaskedEq(bit), bit);
+    let is = |argument, value| (argument, SeccompCmpOp::Eq, value);
+    for flag in NEW_NAMESPACES {
+        refuse(libc::SYS_clone, vec![has(0, u64::from(flag.unsigned_abs()))])?;
+    }
+    for request in TYPING {
+        refuse(libc::SYS_ioctl, vec![is(1, u64::from(request))])?;
+    }
     for call in [libc::SYS_socket, libc::SYS_socketpair] {
-        let others = SOCKET_FAMILIES
-            .into_iter()
-            .map(|family| condition(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())))
-            .collect::<Result<Vec<_>, _>>()?;
-        rules.insert(call, vec![SeccompRule::new(others)?]);
+        let others = SOCKET_FAMILIES.map(|family| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())));
+        refuse(call, others.to_vec())?;
+    }
+    for bit in LENDING.map(u64::from) {
+        for (call, mode) in MODES {
+            refuse(*call, vec![has(*mode, bit)])?;
+        }
+        for (call, flags, mode) in OPENINGS {
+            for flag in MAKING {
+                refuse(*call, vec![has(*flags, u64::from(flag.unsigned_abs())), has(*mode, bit)])?;
+            }
+        }
+    }
+    for call in ON_PROCESSES {
+        refuse(*call, vec![is(0, INIT)])?;
+    }
+    for (call, of_process, of_user) in ON_GROUPS {
+        refuse(*call, vec![is(0, *of_process), is(1, INIT)])?;
+        refuse(*call, vec![is(0, *of_user)])?;
     }
     let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, ARCH.try_into()?)?;

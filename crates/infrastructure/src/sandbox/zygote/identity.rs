@@ -14,7 +14,7 @@ use std::{
 
 /// The id of payloads that the superuser starts. No distribution gives it to anybody: it lies between the ids of
 /// services and `nobody`.
-const DEDICATED_ID: u32 = 65_532;
+pub(in crate::sandbox) const DEDICATED_ID: u32 = 65_532;
 const HIGHEST_ID: u32 = u32::MAX - 1;
 
 /// The user and group of the payloads.

@@ -111,10 +111,11 @@ pub(super) fn attach(tree: impl AsFd, place: impl AsFd) -> io::Result<()> {
     Ok(move_mount(tree, "", place, "", flags)?)
 }
 
-/// A new file system in memory, attached nowhere.
-pub(super) fn memory(bytes: u64, mode: &str) -> io::Result<OwnedFd> {
+/// A new file system in memory, attached nowhere, for so many bytes and so many files and folders.
+pub(super) fn memory(bytes: u64, entries: u64, mode: &str) -> io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "size", bytes.to_string())?;
+    fsconfig_set_string(&context, "nr_inodes", entries.to_string())?;
     fsconfig_set_string(&context, "mode", mode)?;
     fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;

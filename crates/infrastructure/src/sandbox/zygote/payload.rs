@@ -20,6 +20,8 @@ use std::{
 };
 
 const OPEN_FILES: u64 = 1024;
+/// What messages in queues may take of the kernel's memory: the usual limit, whatever the runtime's own is.
+const QUEUED_BYTES: u64 = 800 << 10;
 
 /// What a payload needs beside the request, prepared before the fork.
 #[derive(Debug)]
@@ -53,6 +55,7 @@ fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
         (Resource::Nproc, request.processes),
         (Resource::Fsize, request.file_bytes),
         (Resource::Nofile, OPEN_FILES),
+        (Resource::Msgqueue, QUEUED_BYTES),
         (Resource::Core, 0),
     ] {
         limit(resource, most).step(|| "set the limits of memory, processes and files".into())?;

@@ -80,7 +80,7 @@ impl Protected {
         let mut roots = Vec::new();
         for folder in request.folders.iter().filter(|folder| folder.is_root && folder.is_writable) {
             let step = || format!("protect names in `{}`", folder.target.display());
-            let top = mount::open_beneath(&view.root, &folder.target, OFlags::PATH).step(step)?;
+            let top = view.found(&folder.target).step(step)?;
             if kind(&top, ".").step(step)? != Some(FileType::Directory) {
                 continue;
             }

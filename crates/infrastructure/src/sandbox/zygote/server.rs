@@ -4,14 +4,19 @@ use super::{
     filter::Filter,
     identity::{IdMaps, Identity, unshare},
     init::{self, Birth},
-    request::{Failure, Network, Order, Report, Request, Step, receive, report, unpacked},
+    request::{Failure, Network, Order, Report, Request, Step, receive, report, send, unpacked},
     stage,
 };
 use crate::sandbox::kernel;
 use landlock::ABI;
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
-    process::{DumpableBehavior, Pid, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal},
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+    process::{
+        DumpableBehavior, Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_dumpable_behavior,
+        set_parent_process_death_signal, setrlimit,
+    },
 };
 use std::{
     collections::VecDeque,
@@ -21,7 +26,7 @@ use std::{
     path::PathBuf,
 };
 
-/// Sessions that are kept; the one that was opened first gives way.
+/// Sessions that are kept; of those without a run, the one that was used least recently gives way.
 const MAX_SESSIONS: usize = 256;
 
 struct Zygote {
@@ -30,6 +35,7 @@ struct Zygote {
     landlock: Option<ABI>,
     own_program: OwnedFd,
     maps: IdMaps,
+    /// The one that was used last stands last.
     sessions: VecDeque<Session>,
     opened: u64,
 }
@@ -37,8 +43,25 @@ struct Zygote {
 /// What the runs of one session share.
 struct Session {
     key: String,
+    /// Made with the first run that does not use the machine's.
     network: Option<OwnedFd>,
     scratch: PathBuf,
+    /// Its inits.
+    runs: Vec<OwnedFd>,
+}
+
+impl Session {
+    /// Whether one of its runs is there.
+    fn is_in_use(&mut self) -> bool {
+        self.runs.retain(lives);
+        !self.runs.is_empty()
+    }
+}
+
+/// Whether the process has not ended.
+fn lives(process: &OwnedFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)), Ok(0))
 }
 
 /// The life of a zygote: from its socket, which is its standard input, to its exit code.
@@ -85,6 +108,9 @@ impl Zygote {
         // SAFETY: no handler is passed; this process has one thread. Inits are reaped by nobody: their end is told by
         // their sockets.
         unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+        // As many as may be: each run and each session's network has one here. Payloads get a limit of their own.
+        let files = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files }).step(step)?;
         let identity = Identity::choose()?;
         let own_program = File::open("/proc/self/exe").step(step)?.into();
         if identity.is_other {
@@ -138,13 +164,17 @@ impl Zygote {
         for folder in &request.folders {
             self.maps.provide(&self.identity, folder.owner)?;
         }
-        let session = request.session.clone().map(|key| self.session(key)).transpose()?;
-        let session = session.map(|place| &self.sessions[place]);
-        let network = session.and_then(|session| session.network.as_ref());
         let is_private = request.network != Network::Host;
+        let session = request.session.clone().map(|key| self.session(key)).transpose()?;
+        if let Some(place) = session
+            && is_private
+            && self.sessions[place].network.is_none()
+        {
+            self.sessions[place].network = Some(new_network().step(|| "make the session's network".into())?);
+        }
+        let shared = session.map(|place| &self.sessions[place]);
+        let network = shared.and_then(|session| session.network.as_ref());
         let makes_network = is_private && network.is_none();
-        let makes_session_network = makes_network && session.is_some();
-        let key = request.session.clone();
         let birth = Birth {
             request,
             socket: socket.try_clone().step(|| "start a process".into())?,
@@ -155,40 +185,37 @@ impl Zygote {
             own_program: &self.own_program,
             landlock: self.landlock,
             network,
-            scratch: session.map(|session| session.scratch.as_path()),
+            scratch: shared.map(|session| session.scratch.as_path()),
         };
-        if makes_session_network {
-            // What is not dumpable does not show its namespaces, not even to its parent. The init closes itself off
-            // again before the payload is there.
-            let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
-        }
-        let cloned = clone(makes_network, birth).step(|| "make the namespaces of a run".into());
-        if makes_session_network {
-            let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-        }
-        let (pid, process) = cloned?;
-        if makes_session_network
-            && let Some(session) = self.sessions.iter_mut().find(|one| Some(&one.key) == key.as_ref())
-        {
-            session.network = File::open(format!("/proc/{}/ns/net", pid.as_raw_nonzero())).ok().map(Into::into);
+        let (pid, process) = clone(makes_network, birth).step(|| "make the namespaces of a run".into())?;
+        if let Some(place) = session {
+            let known = process.try_clone().step(|| "keep hold of a run".into())?;
+            self.sessions[place].runs.push(known);
         }
         let born = Report::Born { pid: pid.as_raw_nonzero().get() };
         report(socket, &born, &[process.as_fd()]).step(|| "report a start".into())
     }
 
-    /// The place of the session in the list; opened if it is new.
+    /// The place of the session in the list, which is the last one; opened if it is new.
     fn session(&mut self, key: String) -> Result<usize, Failure> {
-        if let Some(place) = self.sessions.iter().position(|session| session.key == key) {
-            return Ok(place);
+        let known = self.sessions.iter().position(|session| session.key == key);
+        if let Some(mut session) = known.and_then(|place| self.sessions.remove(place)) {
+            session.runs.retain(lives);
+            self.sessions.push_back(session);
+            return Ok(self.sessions.len() - 1);
         }
         if self.sessions.len() >= MAX_SESSIONS {
-            self.release(0);
+            let idle = self.sessions.iter_mut().position(|session| !session.is_in_use());
+            self.release(idle.ok_or_else(|| Failure {
+                step: "open a session".into(),
+                reason: format!("programs of {MAX_SESSIONS} sessions are running; end some of them"),
+            })?);
         }
         self.opened += 1;
         let scratch = stage::at("shared").join(self.opened.to_string());
         fs::create_dir(&scratch).step(|| "open a session".into())?;
         stage::scratch(&scratch, &self.identity)?;
-        self.sessions.push_back(Session { key, network: None, scratch });
+        self.sessions.push_back(Session { key, network: None, scratch, runs: Vec::new() });
         Ok(self.sessions.len() - 1)
     }
 
@@ -199,6 +226,27 @@ impl Zygote {
             let _ = fs::remove_dir(&session.scratch);
         }
     }
+}
+
+/// A new network, made by a child that hands it over and ends. This process stays in the machine's, which a run may ask
+/// for, and could not come back to it.
+fn new_network() -> io::Result<OwnedFd> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: this process has one thread, so that the child finds no lock held. It ends without a word to anybody else.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let handed = unshare(libc::CLONE_NEWNET)
+            .and_then(|()| File::open("/proc/self/ns/net"))
+            .and_then(|network| send(&theirs, b"n", &[network.as_fd()]));
+        // SAFETY: the call touches no memory.
+        unsafe { libc::_exit(i32::from(handed.is_err())) }
+    }
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    drop(theirs);
+    let (_, descriptors) = receive(&ours, 1)?;
+    descriptors.into_iter().next().ok_or_else(|| io::Error::other("no network namespace can be made"))
 }
 
 /// Starts an init in namespaces of its own; the init never returns from here.

@@ -20,6 +20,8 @@ pub(super) const SYSTEM_FOLDERS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/libexec"];
 /// The bytes of what a session, or one run without a session, keeps in its `/tmp` and its home.
 const SCRATCH_BYTES: u64 = 512 << 20;
+/// The files and folders there: each takes about 1 KiB of the kernel's memory, which no other limit counts.
+const SCRATCH_ENTRIES: u64 = 1 << 17;
 /// Devices without which programs do not live. The terminal is the run's own, if it has one.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// What programs read of `/etc` and what holds no secret.
@@ -89,7 +91,7 @@ pub(super) fn at(name: &str) -> PathBuf {
 
 /// Builds the stage; once, in the zygote.
 pub(super) fn build(identity: &Identity) -> Result<(), Failure> {
-    let stage = mount::memory(16 << 20, "755").step(|| "make a file system in memory".into())?;
+    let stage = mount::memory(16 << 20, 1 << 14, "755").step(|| "make a file system in memory".into())?;
     let place = mount::open_exactly(Path::new(STAGE)).step(|| format!("open `{STAGE}`"))?;
     mount::attach(&stage, place).step(|| format!("mount a file system in memory at `{STAGE}`"))?;
     for name in ["root", "scratch", "shared", "etc", "dev", "dev/pts", "nothing"] {
@@ -170,7 +172,7 @@ fn devices() -> Result<(), Failure> {
 /// Mounts a fresh `/tmp` and home at a place on the stage.
 pub(super) fn scratch(place: &Path, identity: &Identity) -> Result<(), Failure> {
     let step = || "make a private `/tmp` and home".to_owned();
-    let scratch = mount::memory(SCRATCH_BYTES, "755").step(step)?;
+    let scratch = mount::memory(SCRATCH_BYTES, SCRATCH_ENTRIES, "755").step(step)?;
     mount::attach(&scratch, mount::open_exactly(place).step(step)?).step(step)?;
     let folder =
         openat(&scratch, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step(step)?;

@@ -7,7 +7,7 @@ use super::{
     stage,
 };
 use rustix::{
-    fs::{FileType, Mode, OFlags, fstat, mkdirat, openat, symlinkat},
+    fs::{AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fstat, mkdirat, openat, statx, symlinkat},
     io::Errno,
     mount::{
         FsMountFlags, FsOpenFlags, MountAttrFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
@@ -19,22 +19,35 @@ use std::{
     collections::BTreeSet,
     fs, io,
     os::fd::{AsFd, OwnedFd},
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
 };
 
 /// Folders of `/proc` that change the machine.
 const MACHINE_FILES: [&str; 4] = ["sys", "sysrq-trigger", "irq", "bus"];
 /// The root holds no more than places where something is mounted.
 const ROOT_BYTES: u64 = 8 << 20;
+const ROOT_ENTRIES: u64 = 1 << 14;
 
 /// A root that is being built.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     /// Its top.
-    pub(super) root: OwnedFd,
+    root: OwnedFd,
     identity: &'a Identity,
-    /// The file systems that belong to the run alone, where places can be made.
+    /// The file systems where places can be made: the root, which is the run's alone, and the one of `/tmp` and the home,
+    /// which other runs of the session share.
     own: [u64; 2],
+    /// The folders of the machine, an outer one before what it holds.
+    shown: Vec<Shown>,
+}
+
+/// A folder of the machine in the new root.
+#[derive(Debug)]
+struct Shown {
+    target: PathBuf,
+    /// Its topmost mount. What it holds is looked up from here: on the way from the root there may be folders that another
+    /// run of the session renames at this moment.
+    top: OwnedFd,
 }
 
 impl<'a> View<'a> {
@@ -46,12 +59,12 @@ impl<'a> View<'a> {
         scratch: &Path,
     ) -> Result<Self, Failure> {
         let step = || "make a private root".to_owned();
-        let root = mount::memory(ROOT_BYTES, "755").step(step)?;
+        let root = mount::memory(ROOT_BYTES, ROOT_ENTRIES, "755").step(step)?;
         mount::attach(root, mount::open_exactly(&stage::at("root")).step(step)?).step(step)?;
         let root = mount::open_exactly(&stage::at("root")).step(step)?;
         let device = |path: &Path| Ok::<_, io::Error>(fstat(mount::open_exactly(path)?)?.st_dev);
         let own = [fstat(&root).step(step)?.st_dev, device(scratch).step(step)?];
-        let view = Self { root, identity, own };
+        let mut view = Self { root, identity, own, shown: Vec::new() };
         view.system()?;
         for place in ["/tmp", "/var/tmp"] {
             view.bind(&scratch.join("tmp"), Path::new(place), Some(Bars::WRITABLE), None)?;
@@ -63,12 +76,17 @@ impl<'a> View<'a> {
         for folder in &request.folders {
             view.folder(folder, maps)?;
         }
-        view.pin_folders_of(request)?;
+        view.hold_folders_of(request)?;
         for sealed in &request.sealed {
             view.close(sealed)?;
         }
+        let mut last: Option<&Path> = None;
         for hidden in &request.hidden {
-            view.hide(hidden)?;
+            // In their order, a path comes before what it holds, which is covered with it.
+            if !last.is_some_and(|last| hidden.starts_with(last)) {
+                view.hide(hidden)?;
+                last = Some(hidden);
+            }
         }
         Ok(view)
     }
@@ -82,7 +100,7 @@ impl<'a> View<'a> {
                     symlinkat(target, &self.root, &path[1..]).step(step)?;
                 }
                 Ok(entry) if entry.is_dir() => {
-                    self.bind(Path::new(path), Path::new(path), Some(Bars::READ_ONLY), None)?
+                    self.bind(Path::new(path), Path::new(path), Some(Bars::READ_ONLY), None)?;
                 }
                 _ => {}
             }
@@ -98,7 +116,7 @@ impl<'a> View<'a> {
             let path = Path::new("proc").join(name);
             let step = || format!("make `/proc/{name}` read-only");
             match mount::open_beneath(&self.root, &path, OFlags::PATH) {
-                Ok(place) => self.seal(&place).step(step)?,
+                Ok(place) => drop(self.seal(&place).step(step)?),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error).step(step),
             }
@@ -109,7 +127,9 @@ impl<'a> View<'a> {
     fn settings(&self, request: &Request, home: &Path) -> Result<(), Failure> {
         for file in &request.settings {
             let step = || format!("copy `{}` into the private home", file.path.display());
-            let folder = self.place(&home.join(file.path.parent().unwrap_or(Path::new(""))), true)?;
+            let folder = home.join(file.path.parent().unwrap_or(Path::new("")));
+            // An earlier run of the session may have put something else there; then it has its own settings.
+            let Ok(folder) = self.way(&folder, true, false) else { continue };
             let name = file.path.file_name().unwrap_or_default();
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match openat(&folder, name, flags, Mode::from_raw_mode(0o600)) {
@@ -125,19 +145,21 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    fn folder(&self, folder: &Folder, maps: &IdMaps) -> Result<(), Failure> {
+    fn folder(&mut self, folder: &Folder, maps: &IdMaps) -> Result<(), Failure> {
         let bars = if folder.is_writable { Bars::WRITABLE } else { Bars::READ_ONLY };
-        self.bind(&folder.source, &folder.target, Some(bars), Some((folder, maps)))
+        let top = self.bind(&folder.source, &folder.target, Some(bars), Some((folder, maps)))?;
+        self.shown.push(Shown { target: folder.target.clone(), top });
+        Ok(())
     }
 
-    /// Shows what stands on the host at `source` in the sandbox at `target`.
+    /// Shows what stands on the host at `source` in the sandbox at `target`. Returns the mount.
     fn bind(
         &self,
         source: &Path,
         target: &Path,
         bars: Option<Bars>,
         owned: Option<(&Folder, &IdMaps)>,
-    ) -> Result<(), Failure> {
+    ) -> Result<OwnedFd, Failure> {
         let step = || format!("mount `{}`", target.display());
         let source = mount::open_exactly(source).step(step)?;
         let is_folder = FileType::from_raw_mode(fstat(&source).step(step)?.st_mode) == FileType::Directory;
@@ -160,95 +182,139 @@ impl<'a> View<'a> {
         if let Some(bars) = bars {
             mount::bar(&tree, bars).step(step)?;
         }
-        mount::attach(tree, self.place(target, is_folder)?).step(step)
+        mount::attach(&tree, self.place(target, is_folder)?).step(step)?;
+        Ok(tree)
     }
 
-    /// Mounts something over itself, read-only.
-    pub(super) fn seal(&self, place: impl AsFd) -> io::Result<()> {
+    /// Mounts something over itself, read-only. Returns the mount.
+    pub(super) fn seal(&self, place: impl AsFd) -> io::Result<OwnedFd> {
         let tree = mount::copy(&place)?;
         mount::bar(&tree, Bars::READ_ONLY)?;
-        mount::attach(tree, place)
+        mount::attach(&tree, place)?;
+        Ok(tree)
     }
 
     /// Keeps the folders around closed paths from being moved: under another name no rule would know what they hold.
-    /// What something is mounted on cannot be renamed.
-    fn pin_folders_of(&self, request: &Request) -> Result<(), Failure> {
+    fn hold_folders_of(&self, request: &Request) -> Result<(), Failure> {
         let mut around = BTreeSet::new();
         for path in request.hidden.iter().chain(&request.sealed) {
-            let roots: Vec<_> = request.folders.iter().map(|folder| &folder.target).collect();
-            let is_within = |folder: &&Path| roots.iter().any(|root| folder.starts_with(root) && folder != root);
-            around.extend(path.ancestors().skip(1).take_while(is_within));
+            if let Some((_, rest)) = self.holder_of(path) {
+                let depth = rest.components().count();
+                around.extend(path.ancestors().skip(1).take(depth.saturating_sub(1)));
+            }
         }
         for folder in around {
-            let step = || format!("hold `{}` in its place", folder.display());
-            let Some(place) = self.found(folder).step(step)? else { continue };
-            let tree = mount::copy(&place).step(step)?;
-            mount::attach(tree, place).step(step)?;
+            self.found(folder)
+                .and_then(|place| self.held(place))
+                .step(|| format!("hold `{}` in its place", folder.display()))?;
         }
         Ok(())
     }
 
-    /// Makes a path read-only. What is not there cannot be held.
-    fn close(&self, path: &Path) -> Result<(), Failure> {
-        let step = || format!("make `{}` read-only", path.display());
-        match self.found(path).step(step)? {
-            Some(place) => self.seal(place).step(step),
-            None => Ok(()),
-        }
+    /// Makes a path read-only.
+    fn close(&mut self, path: &Path) -> Result<(), Failure> {
+        let tree = self.found(path).and_then(|place| self.seal(place));
+        self.covered(path, tree.step(|| format!("make `{}` read-only", path.display()))?);
+        Ok(())
     }
 
-    /// The place at a path; `None` where nothing is.
-    fn found(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
-        match mount::open_beneath(&self.root, path, OFlags::PATH) {
-            Ok(place) => Ok(Some(place)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Covers a path that the run must not read. What is not there needs no cover.
-    fn hide(&self, path: &Path) -> Result<(), Failure> {
+    /// Covers a path that the run must not read.
+    fn hide(&mut self, path: &Path) -> Result<(), Failure> {
         let step = || format!("hide `{}`", path.display());
-        let Some(place) = self.found(path).step(step)? else { return Ok(()) };
+        let place = self.found(path).step(step)?;
         let is_folder = FileType::from_raw_mode(fstat(&place).step(step)?.st_mode) == FileType::Directory;
         let cover = stage::at(if is_folder { "nothing" } else { "no-file" });
         let tree = mount::open_exactly(&cover).and_then(mount::copy).step(step)?;
         mount::bar(&tree, Bars::READ_ONLY).step(step)?;
-        mount::attach(tree, place).step(step)
+        mount::attach(&tree, place).step(step)?;
+        self.covered(path, tree);
+        Ok(())
     }
 
-    /// The place at a path of the new root. On the run's own file systems it is made where it is missing; elsewhere it
-    /// must be there.
+    /// Notes that a path has a new topmost mount.
+    fn covered(&mut self, path: &Path, mount: OwnedFd) {
+        if let Some(shown) = self.shown.iter_mut().rev().find(|shown| shown.target == path) {
+            shown.top = mount;
+        }
+    }
+
+    /// What stands at a path within the folders of the machine. The path was looked up a moment ago, so that one that
+    /// leads nowhere has been moved, and with it what is to be closed.
+    pub(super) fn found(&self, path: &Path) -> io::Result<OwnedFd> {
+        let Some((shown, rest)) = self.holder_of(path) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it lies in no folder that is shown"));
+        };
+        mount::open_beneath(&shown.top, rest, OFlags::PATH).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                io::Error::new(error.kind(), "it was there a moment ago and has been moved or removed; try again")
+            }
+            _ => error,
+        })
+    }
+
+    /// The innermost folder of the machine that a path lies in, and the rest of the path.
+    fn holder_of<'b>(&self, path: &'b Path) -> Option<(&Shown, &'b Path)> {
+        self.shown.iter().rev().find_map(|shown| Some((shown, path.strip_prefix(&shown.target).ok()?)))
+    }
+
+    /// The place at a path of the new root, where something is to be mounted. On the run's own file systems it is made
+    /// where it is missing; elsewhere it must be there. The folders around it are held.
     fn place(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, Failure> {
+        self.way(path, is_folder, true)
+    }
+
+    fn way(&self, path: &Path, is_folder: bool, holds: bool) -> Result<OwnedFd, Failure> {
         let step = || format!("make a place for `{}`", path.display());
-        let mut at = mount::open_beneath(&self.root, Path::new("."), OFlags::PATH).step(step)?;
-        let mut components = path.components().filter(|part| !matches!(part, Component::RootDir)).peekable();
+        let (top, rest) = match self.holder_of(path) {
+            Some((shown, rest)) => (&shown.top, rest),
+            None => (&self.root, path),
+        };
+        let mut at = mount::open_beneath(top, Path::new("."), OFlags::PATH).step(step)?;
+        let mut components = rest.components().filter(|part| !matches!(part, Component::RootDir)).peekable();
         while let Some(part) = components.next() {
             let Component::Normal(name) = part else {
                 return Err(Failure { step: step(), reason: "the path is not plain".into() });
             };
-            let next = match mount::open_beneath(&at, Path::new(name), OFlags::PATH) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let device = fstat(&at).step(step)?.st_dev;
-                    if !self.own.contains(&device) {
-                        return Err(error).step(step);
-                    }
-                    if is_folder || components.peek().is_some() {
-                        mkdirat(&at, name, Mode::from_raw_mode(0o755)).step(step)?;
-                    } else {
-                        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-                        openat(&at, name, flags, Mode::from_raw_mode(0o644)).step(step)?;
-                    }
-                    if device == self.own[1] {
-                        stage::give(self.identity, &at, name).step(step)?;
-                    }
-                    mount::open_beneath(&at, Path::new(name), OFlags::PATH)
-                }
-                found => found,
-            };
-            at = next.step(step)?;
+            let is_last = components.peek().is_none();
+            at = self.entered(&at, Path::new(name), is_folder || !is_last).step(step)?;
+            if holds && !is_last {
+                at = self.held(at).step(step)?;
+            }
         }
         Ok(at)
+    }
+
+    /// The entry of a folder; made where it is missing, if the folder is the run's own.
+    fn entered(&self, folder: &OwnedFd, name: &Path, is_folder: bool) -> io::Result<OwnedFd> {
+        let device = match mount::open_beneath(folder, name, OFlags::PATH) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => fstat(folder)?.st_dev,
+            found => return found,
+        };
+        if !self.own.contains(&device) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if is_folder {
+            mkdirat(folder, name, Mode::from_raw_mode(0o755))?;
+        } else {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            openat(folder, name, flags, Mode::from_raw_mode(0o644))?;
+        }
+        if device == self.own[1] {
+            stage::give(self.identity, folder, name)?;
+        }
+        mount::open_beneath(folder, name, OFlags::PATH)
+    }
+
+    /// Mounts a folder over itself, unless a mount stands there: what something is mounted on cannot be renamed. In the
+    /// root, which cannot be changed, there is no need to.
+    fn held(&self, place: OwnedFd) -> io::Result<OwnedFd> {
+        let found = statx(&place, "", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
+        if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) || fstat(&place)?.st_dev == self.own[0] {
+            return Ok(place);
+        }
+        let tree = mount::copy(&place)?;
+        mount::attach(&tree, place)?;
+        Ok(tree)
     }
 
     /// Makes this the root of the process, and lets go of the old one.

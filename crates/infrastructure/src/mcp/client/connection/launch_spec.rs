@@ -24,8 +24,9 @@ pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpS
         ServerProfile::Open => (Confinement::Open, NetworkPolicy::Host),
         ServerProfile::Strict => (Confinement::Sealed, NetworkPolicy::None),
         ServerProfile::Guarded => {
+            let home = deps.environment.get("HOME").map(Path::new);
             for path in server.args.iter().filter_map(|argument| absolute_path(argument)) {
-                match program_folders::named_by(&path) {
+                match program_folders::named_by(&path, home) {
                     Named::Nothing => {}
                     Named::Program(folder) => read_roots.push(folder),
                     Named::Data => write_roots.push(path),
@@ -56,7 +57,7 @@ pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpS
         policy: SandboxPolicy {
             confinement,
             session: None,
-            hidden: Vec::new(),
+            hidden: deps.forbidden.clone(),
             sealed: Vec::new(),
             write_roots,
             read_roots,
@@ -98,6 +99,7 @@ mod tests {
             http: Arc::new(HttpConnector::default()),
             environment: BTreeMap::new(),
             working_dir: folder.path().to_path_buf(),
+            forbidden: vec!["/own/data".into()],
         };
         let args = [
             project.join("dist/index.js").display().to_string(),
@@ -114,6 +116,7 @@ mod tests {
             let policy = of(&server, &confined, &deps).policy;
             assert_eq!((policy.confinement, policy.network), (confinement, network));
             assert_eq!((policy.write_roots, policy.read_roots), (writable, readable));
+            assert_eq!(policy.hidden, [Path::new("/own/data")]);
         }
     }
 }

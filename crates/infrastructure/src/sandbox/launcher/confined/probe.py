@@ -90,6 +90,28 @@ def handle():
     call(303, -100, ctypes.c_char_p(work.encode()), ctypes.byref(buffer), ctypes.byref(mount), 0)
 
 
+def lending(make):
+    """A file that lends its owner's or group's rights to whoever runs it."""
+    path = work + "/lending"
+    try:
+        make(path)
+        if not os.stat(path).st_mode & 0o6000:
+            raise OSError("it is an ordinary file")
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+
+
+def open_how(path):
+    how = ctypes.create_string_buffer(struct.pack("<3Q", os.O_CREAT | os.O_WRONLY, 0o4755, 0))
+    os.close(call(437, -100, ctypes.c_char_p(path.encode()), ctypes.byref(how), 24))
+
+
+def limit_of_process_1():
+    limit = ctypes.create_string_buffer(struct.pack("<QQ", 1000, 1000))
+    call(302, 1, 0, ctypes.byref(limit), 0)
+
+
 CHECKS = {
     "write outside": lambda: write(hole),
     "read outside": lambda: open(secret).read(),
@@ -140,6 +162,20 @@ CHECKS = {
     "a descriptor of a folder": descriptors,
     "x32": lambda: in_a_child(lambda: call(0x40000000 | 39)),
     "type into a terminal": type_into_terminal,
+    "set-uid file": lambda: lending(lambda path: write(path) or os.chmod(path, 0o4755)),
+    "set-gid file": lambda: lending(lambda path: write(path) or os.chmod(path, 0o2755)),
+    "set-uid file by its descriptor": lambda: lending(lambda path: os.fchmod(os.open(path, os.O_CREAT | os.O_WRONLY), 0o4755)),
+    "set-uid file by opening": lambda: lending(lambda path: os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o4755))),
+    "set-uid file by openat2": lambda: lending(open_how),
+    "set-uid file by creat": lambda: lending(lambda path: os.close(call(85, ctypes.c_char_p(path.encode()), 0o4755))),
+    "set-uid file by mknod": lambda: lending(lambda path: os.mknod(path, 0o104755)),
+    "set-uid file by fchmodat2": lambda: lending(lambda path: write(path) or call(452, -100, ctypes.c_char_p(path.encode()), 0o4755, 0)),
+    "limit process 1": limit_of_process_1,
+    "bind process 1 to a processor": lambda: os.sched_setaffinity(1, {0}),
+    "schedule process 1": lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)),
+    "slow process 1 down": lambda: os.setpriority(os.PRIO_PROCESS, 1, 19),
+    "slow all of the user down": lambda: os.setpriority(os.PRIO_USER, 0, 19),
+    "keep process 1 from the disk": lambda: call(251, 1, 1, 3 << 13),
 }
 
 for name, check in CHECKS.items():

@@ -1,3 +1,5 @@
+mod sessions;
+
 use super::super::{Child, Input, LaunchSpec};
 use super::*;
 use crate::sandbox::child_environment;
@@ -7,7 +9,7 @@ use std::{
         fs::{MetadataExt, PermissionsExt},
         process::CommandExt,
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     sync::Arc,
 };
@@ -161,7 +163,7 @@ fn nothing_outside_can_be_reached() {
         };
         let closed = world.run(spec.clone()).await;
         assert_eq!(checks(&closed, "O"), [""; 0], "{}", closed.stderr);
-        assert_eq!(checks(&closed, "-").len(), 49, "{}{}", closed.stdout, closed.stderr);
+        assert_eq!(checks(&closed, "-").len(), 63, "{}{}", closed.stdout, closed.stderr);
         // Checks that change nothing of the machine, where nothing is closed: they can tell the difference.
         let telling = [
             "write outside",
@@ -181,6 +183,13 @@ fn nothing_outside_can_be_reached() {
             "netlink socket",
             "user namespace by unshare",
             "user namespace by clone3",
+            "set-uid file",
+            "set-gid file",
+            "set-uid file by its descriptor",
+            "set-uid file by opening",
+            "set-uid file by openat2",
+            "set-uid file by creat",
+            "set-uid file by mknod",
         ];
         spec.policy.confinement = Confinement::Open;
         spec.args.extend(telling.map(str::to_owned));
@@ -325,37 +334,6 @@ fn a_link_under_a_protected_name_fails_the_run_and_touches_nothing() {
 }
 
 #[test]
-fn runs_of_a_session_share_a_network_and_a_folder_for_what_passes() {
-    as_both("runs_of_a_session_share_a_network_and_a_folder_for_what_passes", async || {
-        let world = World::new();
-        let spec = |session: Option<&str>, script: &str| {
-            let mut spec = world.spec(script);
-            spec.policy.session = session.map(Arc::from);
-            spec
-        };
-        let serve = "/usr/bin/python3 -c \"
-import socket
-s = socket.socket(); s.bind(('127.0.0.1', 4000)); s.listen(); print('up', flush=True)
-while True: s.accept()[0].sendall(b'hello')
-\"";
-        let reach = "echo kept >> /tmp/note; cat /tmp/note; exec 3<>/dev/tcp/127.0.0.1/4000 && head -c5 <&3";
-        let mut server = world.launcher.launch(spec(Some("a"), serve)).await.unwrap();
-        let mut up = [0; 2];
-        server.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
-        assert_eq!(world.run(spec(Some("a"), reach)).await.stdout, "kept\nhello");
-        for other in [Some("b"), None] {
-            let done = world.run(spec(other, reach)).await;
-            assert_eq!(done.stdout, "kept\n", "{}", done.stderr);
-            assert_ne!(done.exit, Exit::Code(0));
-        }
-        drop(server);
-        assert_eq!(world.run(spec(Some("a"), "cat /tmp/note")).await.stdout, "kept\n");
-        world.launcher.release_session("a".into());
-        assert_eq!(world.run(spec(Some("a"), "cat /tmp/note 2>/dev/null || echo fresh")).await.stdout, "fresh\n");
-    });
-}
-
-#[test]
 fn a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program() {
     as_both("a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program", async || {
         let world = World::new();
@@ -394,19 +372,125 @@ fn what_is_hidden_is_there_and_cannot_be_read() {
 }
 
 #[test]
+fn what_is_hidden_and_lies_where_the_user_cannot_look_holds_up_no_run() {
+    as_both("what_is_hidden_and_lies_where_the_user_cannot_look_holds_up_no_run", async || {
+        let world = World::new();
+        let closed = world.folder.path().join("outside");
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        let mut spec = world.spec("echo runs");
+        spec.policy.hidden = vec![closed.join("secret")];
+        assert_eq!(world.run(spec).await.stdout, "runs\n");
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    });
+}
+
+#[test]
+fn a_closed_root_keeps_what_is_hidden_in_it_hidden() {
+    as_both("a_closed_root_keeps_what_is_hidden_in_it_hidden", async || {
+        let world = World::new();
+        fs::create_dir(world.work().join("a")).unwrap();
+        fs::write(world.work().join("a/key"), "secret").unwrap();
+        fs::write(world.work().join("open"), "open").unwrap();
+        let mut spec = world.spec("cat open a/key; echo x > open; echo x > a/new; true");
+        spec.policy.sealed = vec![world.work(), world.work().join("a")];
+        // What a hidden folder holds is hidden with it.
+        spec.policy.hidden = vec![world.work().join("a"), world.work().join("a/key")];
+        let done = world.run(spec).await;
+        assert_eq!(done.stdout, "open", "{}", done.stderr);
+        assert_eq!(fs::read_to_string(world.work().join("open")).unwrap(), "open");
+        assert!(!world.work().join("a/new").exists());
+    });
+}
+
+#[tokio::test]
+async fn what_the_kernel_and_services_make_is_no_root() {
+    let world = World::new();
+    std::os::unix::fs::symlink("/dev", world.work().join("link")).unwrap();
+    let link = world.work().join("link/shm");
+    for root in ["/proc", "/sys/kernel", "/dev/shm", "/run", "/var/run", link.to_str().unwrap()] {
+        if !fs::exists(root).unwrap() {
+            continue;
+        }
+        for is_writable in [true, false] {
+            let mut spec = world.spec("true");
+            let roots = if is_writable { &mut spec.policy.write_roots } else { &mut spec.policy.read_roots };
+            roots.push(root.into());
+            let error = world.launcher.launch(spec).await.unwrap_err().to_string();
+            assert!(error.contains(&format!("show `{root}`")) && error.contains("outside of `/proc`"), "{error}");
+        }
+    }
+}
+
+/// From now on the call fails for this thread and all that it starts, as on a machine that does not have it.
+fn without(call: libc::c_long, error: i32) {
+    let refusal = seccompiler::SeccompAction::Errno(error.unsigned_abs());
+    let rules = [(call, Vec::new())].into();
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = seccompiler::SeccompFilter::new(rules, seccompiler::SeccompAction::Allow, refusal, arch).unwrap();
+    let filter: seccompiler::BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&filter).unwrap();
+}
+
+#[test]
+fn where_nothing_can_be_confined_only_what_is_open_runs() {
+    alone("where_nothing_can_be_confined_only_what_is_open_runs", async || {
+        without(libc::SYS_unshare, libc::EPERM);
+        let world = World::new();
+        for confinement in [Confinement::Sealed, Confinement::Guarded] {
+            let mut spec = world.spec("true");
+            spec.policy.confinement = confinement;
+            let error = world.launcher.launch(spec).await.unwrap_err();
+            let LaunchError::Unconfinable { missing, remedy } = &error else { panic!("{error}") };
+            assert!(missing.contains("namespace: Operation not permitted") && !remedy.is_empty(), "{error}");
+        }
+        let mut spec = world.spec("echo open");
+        spec.policy.confinement = Confinement::Open;
+        assert_eq!(world.run(spec).await.stdout, "open\n");
+    });
+}
+
+#[test]
+fn a_kernel_without_landlock_does_where_landlock_is_not_required() {
+    alone("a_kernel_without_landlock_does_where_landlock_is_not_required", async || {
+        without(libc::SYS_landlock_create_ruleset, libc::ENOSYS);
+        let world = World::new();
+        assert_eq!(world.bash("echo runs").await.stdout, "runs\n");
+        let strict = world.launcher.clone().requiring_landlock(true);
+        let error = strict.launch(world.spec("true")).await.unwrap_err().to_string();
+        assert!(error.contains("no Landlock") && error.contains("`sandbox.require`"), "{error}");
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_not_ready_in_time_is_given_up() {
+    let (ours, theirs) = rustix::net::socketpair(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::SEQPACKET,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )
+    .unwrap();
+    let error = Run::begin(ours, Launcher::start().unwrap()).await.unwrap_err().to_string();
+    assert!(error.contains("not ready after 30 seconds"), "{error}");
+    // It was told to end.
+    assert_eq!(rustix::io::read(&theirs, &mut [0; 1]), Ok(0));
+}
+
+#[test]
 fn the_limits_of_processes_files_and_memory_hold() {
     as_both("the_limits_of_processes_files_and_memory_hold", async || {
         let world = World::new();
         let mut spec = world.spec(
             "head -c 2000000 /dev/zero > big; stat -c %s big; \
              for i in $(seq 60); do sleep 5 & done 2>&1 | grep -c -m1 'Resource temporarily unavailable'; \
-             /usr/bin/python3 -c 'b = bytearray(300 << 20)' 2>&1 | grep -c MemoryError; ulimit -c",
+             /usr/bin/python3 -c 'b = bytearray(300 << 20)' 2>&1 | grep -c MemoryError; ulimit -c; \
+             df --output=itotal /tmp | tail -1",
         );
         spec.policy.limits.file_bytes = 1_000_000;
         spec.policy.limits.processes = 40;
         spec.policy.limits.memory_bytes = 200 << 20;
         let done = world.run(spec).await;
-        assert_eq!(done.stdout, "1000000\n1\n1\n0\n", "{}", done.stderr);
+        assert_eq!(done.stdout, "1000000\n1\n1\n0\n131072\n", "{}", done.stderr);
     });
 }
 
@@ -448,18 +532,35 @@ async fn a_root_that_is_not_there_is_named() {
     assert!(error.contains("show `/no/such/folder`"), "{error}");
 }
 
-/// In a process of its own, because all launchers of a process share one zygote.
+/// Runs the body in a process of its own.
+fn alone(test: &str, body: impl AsyncFnOnce()) {
+    alone_with_home(test, None, body);
+}
+
+/// The same with another home, as the runtime sees it.
+fn alone_with_home(test: &str, home: Option<&Path>, body: impl AsyncFnOnce()) {
+    const ALONE: &str = "TOOLSTEAD_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let path = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", &path, "--nocapture"]).env(ALONE, "1");
+        command.envs(home.map(|home| ("HOME", home)));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        return;
+    }
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body());
+}
+
+/// All launchers of a process share one zygote.
 #[test]
 fn without_a_zygote_nothing_runs_confined() {
-    const ALONE: &str = "TOOLSTEAD_TEST_ZYGOTE_DIES";
-    if std::env::var_os(ALONE).is_none() {
-        let path = format!("{}::without_a_zygote_nothing_runs_confined", module_path!().split_once("::").unwrap().1);
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        let output = command.args(["--exact", &path, "--nocapture"]).env(ALONE, "1").output().unwrap();
-        return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    alone("without_a_zygote_nothing_runs_confined", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("sleep 999")).await.unwrap();
         let own = format!("PPid:\t{}\n", std::process::id());

@@ -1,0 +1,162 @@
+//! Runs that share a network, `/tmp` and a home.
+
+use super::*;
+
+#[test]
+fn runs_of_a_session_share_a_network_and_a_folder_for_what_passes() {
+    as_both("sessions::runs_of_a_session_share_a_network_and_a_folder_for_what_passes", async || {
+        let world = World::new();
+        let spec = |session: Option<&str>, script: &str| {
+            let mut spec = world.spec(script);
+            spec.policy.session = session.map(Arc::from);
+            spec
+        };
+        let serve = "/usr/bin/python3 -c \"
+import socket
+s = socket.socket(); s.bind(('127.0.0.1', 4000)); s.listen(); print('up', flush=True)
+while True: s.accept()[0].sendall(b'hello')
+\"";
+        let reach = "echo kept >> /tmp/note; cat /tmp/note; exec 3<>/dev/tcp/127.0.0.1/4000 && head -c5 <&3";
+        let mut server = world.launcher.launch(spec(Some("a"), serve)).await.unwrap();
+        let mut up = [0; 2];
+        server.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        assert_eq!(world.run(spec(Some("a"), reach)).await.stdout, "kept\nhello");
+        for other in [Some("b"), None] {
+            let done = world.run(spec(other, reach)).await;
+            assert_eq!(done.stdout, "kept\n", "{}", done.stderr);
+            assert_ne!(done.exit, Exit::Code(0));
+        }
+        drop(server);
+        assert_eq!(world.run(spec(Some("a"), "cat /tmp/note")).await.stdout, "kept\n");
+        world.launcher.release_session("a".into());
+        assert_eq!(world.run(spec(Some("a"), "cat /tmp/note 2>/dev/null || echo fresh")).await.stdout, "fresh\n");
+    });
+}
+
+#[test]
+fn a_session_has_one_network_from_its_first_run_on() {
+    as_both("sessions::a_session_has_one_network_from_its_first_run_on", async || {
+        let world = World::new();
+        let mut known = std::collections::BTreeSet::new();
+        for number in 0..10 {
+            let mut spec = world.spec("readlink /proc/self/ns/net");
+            spec.policy.session = Some(format!("network {number}").into());
+            let first = world.run(spec.clone()).await;
+            assert!(first.stdout.starts_with("net:["), "{}", first.stderr);
+            assert_eq!(world.run(spec).await.stdout, first.stdout);
+            assert!(known.insert(first.stdout));
+        }
+    });
+}
+
+/// In a process of its own, because the runs of all tests of a process share one zygote.
+#[test]
+fn a_session_with_a_run_does_not_give_way_to_new_ones() {
+    alone("sessions::a_session_with_a_run_does_not_give_way_to_new_ones", async || {
+        let world = World::new();
+        let spec = |session: &str, script: &str| {
+            let mut spec = world.spec(script);
+            spec.policy.session = Some(session.into());
+            spec
+        };
+        let mut running =
+            world.launcher.launch(spec("busy", "echo kept > /tmp/note; echo up; sleep 999")).await.unwrap();
+        let mut up = [0; 2];
+        running.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        for number in 0..300 {
+            assert_eq!(world.run(spec(&number.to_string(), "echo x > /tmp/note")).await.exit, Exit::Code(0));
+        }
+        let read = "cat /tmp/note 2>/dev/null || echo fresh";
+        for (session, expected) in [("busy", "kept\n"), ("299", "x\n"), ("0", "fresh\n")] {
+            assert_eq!(world.run(spec(session, read)).await.stdout, expected, "{session}");
+        }
+    });
+}
+
+/// While a run is prepared, another one of its session exchanges the folder above what it is to see with another folder.
+#[test]
+fn what_is_hidden_stays_hidden_while_the_folders_above_it_are_moved() {
+    as_both("sessions::what_is_hidden_stays_hidden_while_the_folders_above_it_are_moved", async || {
+        let world = World::new();
+        fs::write(world.work().join(".env"), "secret").unwrap();
+        fs::write(world.work().join("open"), "open").unwrap();
+        let place = world.folder.path().display().to_string();
+        let (mut mover, mut reader) = (world.spec(""), world.spec(""));
+        for spec in [&mut mover, &mut reader] {
+            spec.policy.session = Some("racing".into());
+            spec.policy.write_roots.clear();
+            spec.working_dir = "/".into();
+        }
+        mover.program = "/usr/bin/python3".into();
+        let exchange = "
+import ctypes, os, sys
+libc, (a, b) = ctypes.CDLL(None), sys.argv[1:]
+for folder in (a, b): os.makedirs(folder + '/work')
+print('up', flush=True)
+while True: libc.renameat2(-100, a.encode(), -100, b.encode(), 2)
+";
+        mover.args = vec!["-c".into(), exchange.into(), place.clone(), format!("{place}-other")];
+        reader.args = vec!["-c".into(), "cat /var/tmp/.tmp*/work/open /var/tmp/.tmp*/work/.env; true".into()];
+        reader.policy.read_roots = vec![world.work()];
+        reader.policy.hidden = vec![world.work().join(".env")];
+        let mut mover = world.launcher.launch(mover).await.unwrap();
+        let mut up = [0; 2];
+        mover.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        let mut seen = 0;
+        for _ in 0..40 {
+            // Some runs fail, because their folder is not where it belongs; none shows what is hidden.
+            let Ok(child) = world.launcher.launch(reader.clone()).await else { continue };
+            let done = ended(child).await;
+            assert!(!done.stdout.contains("secret"), "{}", done.stderr);
+            seen += usize::from(done.stdout.contains("open"));
+        }
+        assert!(seen > 0);
+    });
+}
+
+#[test]
+fn folders_around_what_is_shown_cannot_be_moved() {
+    as_both("sessions::folders_around_what_is_shown_cannot_be_moved", async || {
+        let world = World::new();
+        let tool = world.folder.path().join("home/.tool/bin");
+        let inner = world.work().join("vendor/lib");
+        for folder in [&tool, &inner] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let mut spec = world.spec(
+            "mv ~/.tool ~/moved; mv ${PWD%/work} ${PWD%/work}-moved; mv vendor moved; \
+             touch ~/.tool/own ../own vendor/own && echo x > ~/.gitconfig; echo x > vendor/lib/x; ls -d ~/.tool/bin $PWD; ls",
+        );
+        spec.policy.read_roots = vec![tool.clone(), inner.clone()];
+        let home = world.folder.path().join("home").display().to_string();
+        spec.policy.environment.insert("HOME".into(), home);
+        spec.policy.session = Some("moving".into());
+        for _ in 0..2 {
+            let done = world.run(spec.clone()).await;
+            let expected = format!("{}\n{}\nvendor\n", tool.display(), world.work().display());
+            assert_eq!(done.stdout, expected, "{}", done.stderr);
+            assert!(world.work().join("vendor/own").exists() && !inner.join("x").exists());
+        }
+    });
+}
+
+#[test]
+fn a_command_that_replaces_folders_of_its_home_does_not_break_the_next_one() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join(".config/git")).unwrap();
+    fs::write(home.path().join(".config/git/config"), "[user]\n\tname = Somebody\n").unwrap();
+    let test = "sessions::a_command_that_replaces_folders_of_its_home_does_not_break_the_next_one";
+    alone_with_home(test, Some(home.path()), async || {
+        let world = World::new();
+        for (script, expected) in [
+            ("git config user.name; rm -r ~/.config; ln -s /nowhere ~/.config", "Somebody\n"),
+            ("echo runs; rm ~/.config; echo text > ~/.config", "runs\n"),
+            ("echo runs", "runs\n"),
+        ] {
+            let mut spec = world.spec(script);
+            spec.policy.session = Some("replacing".into());
+            let done = world.run(spec).await;
+            assert_eq!((done.stdout.as_str(), done.exit), (expected, Exit::Code(0)), "{}", done.stderr);
+        }
+    });
+}

@@ -1,0 +1,181 @@
+//! What a confined run tries to reach.
+
+use super::{OUTSIDE, OWN, READ_ONLY};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket, socket_with};
+use serde::{Deserialize, Serialize};
+use std::{
+    env, fs, io,
+    net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixStream},
+    },
+    path::{Path, PathBuf},
+    process,
+    time::Duration,
+};
+
+/// The variable that makes this program try: its value is the [`Task`].
+pub(super) const MARKER: &str = "TOOLSTEAD_SANDBOX_SELF_TEST";
+/// The last word of a run that tried everything.
+const DONE: &str = "tried";
+/// Longer than anybody waits for the end of a run.
+const LONG: u32 = 60;
+
+/// The kinds of runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Kind {
+    /// As a reader of documents: nothing but the system.
+    Alone,
+    /// As a command: in a session, with a folder to change and one to read.
+    WithFolders,
+    /// As an MCP server: with such folders and the machine's network.
+    Guarded,
+}
+
+/// What a run is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Task {
+    pub(super) kind: Kind,
+    /// The folder of the canaries.
+    pub(super) folder: PathBuf,
+    /// The ports of the host's canaries.
+    pub(super) tcp: u16,
+    pub(super) udp: u16,
+    /// Whether sockets without a path must be closed whatever the network is.
+    pub(super) is_scoped: bool,
+}
+
+impl Task {
+    pub(super) fn to_text(&self) -> Result<String, String> {
+        serde_json::to_string(self).map_err(|error| format!("the run cannot be told what to try: {error}"))
+    }
+}
+
+/// The name of the canary without a path.
+pub(super) fn abstract_name(folder: &Path) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(folder.as_os_str().as_encoded_bytes())
+}
+
+/// What a run says that it reached, or what it cannot do though it must. `None`: it did not try everything.
+pub(super) fn told(said: &str) -> Option<Result<Vec<String>, String>> {
+    let tried = said.strip_suffix(DONE)?;
+    let missed = tried.lines().find_map(|line| line.strip_prefix("missed "));
+    let reached = tried.lines().filter_map(|line| line.strip_prefix("reached ").map(str::to_owned));
+    Some(match missed {
+        Some(what) => Err(format!("a confined run cannot reach {what}")),
+        None => Ok(reached.collect()),
+    })
+}
+
+/// Tries and ends the process, if this process was started to try.
+pub(in crate::sandbox) fn enter() {
+    let Some(task) = env::var(MARKER).ok() else { return };
+    let Ok(task) = serde_json::from_str::<Task>(&task) else { process::exit(2) };
+    let left = leave_something();
+    let said = all(&task);
+    let written = rustix::io::write(rustix::stdio::stdout(), said.as_bytes()).is_ok();
+    process::exit(i32::from(!(written && left)));
+}
+
+/// Tries everything.
+pub(super) fn all(task: &Task) -> String {
+    let (outside, own, read_only) = (task.folder.join(OUTSIDE), task.folder.join(OWN), task.folder.join(READ_ONLY));
+    let (tcp, udp) =
+        (SocketAddrV4::new(Ipv4Addr::LOCALHOST, task.tcp), SocketAddrV4::new(Ipv4Addr::LOCALHOST, task.udp));
+    type Try<'a> = (bool, &'a str, &'a dyn Fn() -> io::Result<()>);
+    let has_folders = task.kind != Kind::Alone;
+    let is_sealed = task.kind != Kind::Guarded;
+    let closed: [Try<'_>; 12] = [
+        (true, "a file outside", &|| fs::read(outside.join("file")).map(drop)),
+        (true, "a folder outside, to write there", &|| fs::write(outside.join("hole"), "")),
+        (has_folders, "a folder that may only be read, to write there", &|| fs::write(read_only.join("hole"), "")),
+        (is_sealed, "the host by TCP", &|| TcpStream::connect(tcp).map(drop)),
+        (is_sealed, "the host by multipath TCP", &|| {
+            let socket = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::MPTCP))?;
+            Ok(connect(&socket, &tcp)?)
+        }),
+        (is_sealed, "the host by UDP", &|| {
+            let socket = UdpSocket::bind("127.0.0.1:0")?;
+            socket.connect(udp)?;
+            socket.send(b"x")?;
+            // A refusal comes back for a port that nobody listens on.
+            socket.set_read_timeout(Some(Duration::from_millis(20)))?;
+            match socket.recv(&mut [0]) {
+                Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => Ok(()),
+                other => other.map(drop),
+            }
+        }),
+        (true, "a socket outside by its path", &|| UnixStream::connect(outside.join("socket")).map(drop)),
+        (task.is_scoped, "an abstract socket outside", &|| {
+            UnixStream::connect_addr(&abstract_name(&task.folder)?).map(drop)
+        }),
+        (true, "the kernel by netlink", &|| open(AddressFamily::NETLINK, SocketType::RAW)),
+        (true, "a hypervisor", &|| open(AddressFamily::VSOCK, SocketType::STREAM)),
+        (true, "a namespace of its own", &|| {
+            succeeds_in_a_child(|| {
+                // SAFETY: the call touches no memory.
+                unsafe { libc::unshare(libc::CLONE_NEWUSER) == 0 }
+            })
+        }),
+        (true, "a set-uid file", &|| {
+            let file = own.join("lending");
+            fs::create_dir_all(&own)?;
+            fs::write(&file, "")?;
+            let made = fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o4755));
+            fs::remove_file(file)?;
+            made
+        }),
+    ];
+    let needed: [Try<'_>; 2] = [
+        (has_folders, "its own folder, to write there", &|| fs::write(own.join("made"), "")),
+        (has_folders, "a folder that it may read", &|| fs::read(read_only.join("file")).map(drop)),
+    ];
+    let mut said = String::new();
+    for (_, what, attempt) in closed.iter().filter(|one| one.0) {
+        if attempt().is_ok() {
+            said.push_str(&format!("reached {what}\n"));
+        }
+    }
+    for (_, what, attempt) in needed.iter().filter(|one| one.0) {
+        if let Err(error) = attempt() {
+            said.push_str(&format!("missed {what}: {error}\n"));
+        }
+    }
+    said + DONE
+}
+
+fn open(family: AddressFamily, kind: SocketType) -> io::Result<()> {
+    Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None).map(drop)?)
+}
+
+/// For what changes a process.
+fn succeeds_in_a_child(work: impl FnOnce() -> bool) -> io::Result<()> {
+    let mut status = 0;
+    // SAFETY: the child makes system calls alone and ends; the status is this function's own.
+    let ended = unsafe {
+        match libc::fork() {
+            0 => libc::_exit(i32::from(!work())),
+            child => libc::waitpid(child, &raw mut status, 0),
+        }
+    };
+    if ended > 0 && status == 0 { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+/// Leaves a process behind that belongs to nobody and holds the output open.
+fn leave_something() -> bool {
+    let left = succeeds_in_a_child(|| {
+        // SAFETY: the process has one thread; the child makes system calls alone and ends.
+        unsafe {
+            libc::setsid();
+            match libc::fork() {
+                0 => {
+                    libc::sleep(LONG);
+                    libc::_exit(0)
+                }
+                child => child > 0,
+            }
+        }
+    });
+    left.is_ok()
+}
