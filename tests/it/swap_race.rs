@@ -51,8 +51,16 @@ const CASES: &[Case] = &[
     ("glob", |number| json!({"path": (["d", "."][number % 2]), "pattern": "**/*"})),
     ("grep", |number| json!({"path": (["d", "."][number % 2]), "pattern": "side", "output_mode": "content"})),
     ("file_info", |_| json!({"path": "d/f"})),
+    ("notebook_edit", |number| json!({"path": "d/n.ipynb", "cell_index": 0, "new_source": format!("inside {number}")})),
     ("undo", |_| json!({})),
+    ("redo", |_| json!({})),
 ];
+
+/// A notebook with one cell.
+fn notebook(source: &str) -> String {
+    let cell = json!({"cell_type": "markdown", "metadata": {}, "source": [source]});
+    json!({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}).to_string()
+}
 
 /// All that lies outside: path and content.
 fn picture(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -80,6 +88,8 @@ fn race((tool, arguments): Case, time: Duration) -> Tally {
     fs::create_dir_all(inside.join("d")).unwrap();
     fs::create_dir(&outside).unwrap();
     fs::write(inside.join("d/f"), "inside\n").unwrap();
+    fs::write(inside.join("d/n.ipynb"), notebook("inside")).unwrap();
+    fs::write(outside.join("n.ipynb"), notebook(SECRET)).unwrap();
     fs::write(outside.join("f"), format!("{SECRET}\n")).unwrap();
     fs::write(outside.join(format!("file_{SECRET}")), SECRET).unwrap();
     symlink("../out", inside.join("link")).unwrap();
@@ -103,10 +113,13 @@ fn race((tool, arguments): Case, time: Duration) -> Tally {
             // On a busy machine it may take longer until a call gets through at all.
             while Instant::now() < end || (done == 0 && Instant::now() < end + 5 * time) {
                 number += 1;
-                if tool == "undo" {
+                if matches!(tool, "undo" | "redo") {
                     // Something to take back.
                     let content = format!("inside {number}\n");
                     let _ = runtime.block_on(editor.call("write_file", json!({"path": "d/f", "content": content})));
+                }
+                if tool == "redo" {
+                    let _ = runtime.block_on(editor.call("undo", json!({})));
                 }
                 let arguments = arguments(number);
                 let named =
