@@ -1,3 +1,5 @@
+mod protected;
+
 use super::super::{Child, Input, LaunchSpec};
 use super::*;
 use crate::sandbox::child_environment;
@@ -25,6 +27,7 @@ struct Ended {
     stderr: String,
     exit: Exit,
     undone: Vec<String>,
+    left: Vec<String>,
 }
 
 impl World {
@@ -78,7 +81,7 @@ async fn ended(mut child: Child) -> Ended {
         exit
     });
     let exit = exit.await.expect("it ends");
-    Ended { stdout, stderr, exit, undone: child.undone().to_vec() }
+    Ended { stdout, stderr, exit, undone: child.undone().to_vec(), left: child.left().to_vec() }
 }
 
 #[tokio::test]
