@@ -225,8 +225,11 @@ fn fork(birth: &Birth<'_>) -> Result<Pid, Failure> {
             landlock: birth.landlock,
             streams: &birth.streams,
         };
-        let failure = become_program(&birth.request, &tools);
-        let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
+        // Whatever goes wrong, this process must not come back as a second init.
+        let failure = catch_unwind(AssertUnwindSafe(|| become_program(&birth.request, &tools)));
+        if let Ok(failure) = failure {
+            let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
+        }
         // SAFETY: the call touches no memory.
         unsafe { libc::_exit(127) }
     }

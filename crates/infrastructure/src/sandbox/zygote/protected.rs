@@ -61,8 +61,8 @@ pub(super) struct Protected {
 #[derive(Debug)]
 struct Root {
     top: Folder,
-    /// Names that were there and are closed, with what stands there.
-    held: Vec<(&'static str, Folder)>,
+    /// Names that were there and are closed.
+    closed: Vec<&'static str>,
     /// Names that were not there.
     missing: Vec<&'static str>,
     git: Git,
@@ -73,8 +73,8 @@ struct Root {
 #[derive(Debug)]
 enum Git {
     Nothing,
-    /// A file that names a repository elsewhere.
-    File,
+    /// A file that names a repository elsewhere, or what a rule closes.
+    Closed,
     Repository(Repository),
 }
 
@@ -128,24 +128,28 @@ fn is_home(folder: &request::Folder, request: &Request) -> bool {
 
 impl Root {
     fn guard(view: &View<'_>, top: Folder, is_home: bool) -> Result<Self, Failure> {
-        let (mut held, mut missing) = (Vec::new(), Vec::new());
+        let (mut closed, mut missing) = (Vec::new(), Vec::new());
         for name in SETTINGS.iter().chain(START_FILES.iter().filter(|_| is_home)) {
             let step = || format!("protect `{}`", top.path.join(name).display());
             match top.kind(name).step(step)? {
                 None => missing.push(*name),
-                Some(_) => held.push((*name, hold(view, &top, name).step(step)?)),
+                Some(_) => {
+                    close(view, &top, name).step(step)?;
+                    closed.push(*name);
+                }
             }
         }
         let step = || format!("protect `{}`", top.path.join(".git").display());
         let git = match top.kind(".git").step(step)? {
             None => Git::Nothing,
-            Some(FileType::Directory) => {
+            Some(FileType::Directory) if !top.is_closed(".git") => {
                 let folder = repository::pin(&top, ".git").step(step)?;
                 Git::Repository(Repository::guard(view, folder).step(step)?)
             }
             Some(_) => {
-                held.push((".git", hold(view, &top, ".git").step(step)?));
-                Git::File
+                close(view, &top, ".git").step(step)?;
+                closed.push(".git");
+                Git::Closed
             }
         };
         let step = || format!("protect the repository `{}`", top.path.display());
@@ -154,7 +158,7 @@ impl Root {
         } else {
             Bare::Without(MARKS.into_iter().filter(|name| matches!(top.kind(name), Ok(None))).collect())
         };
-        Ok(Self { top, held, missing, git, bare })
+        Ok(Self { top, closed, missing, git, bare })
     }
 
     fn undo(&self, places: &Places, told: &mut Aftermath) -> io::Result<()> {
@@ -164,17 +168,13 @@ impl Root {
                 top.set_aside(name, told);
             }
         }
-        for (name, held) in &self.held {
-            let is_same = match (top.identity_of(name), held.identity()) {
-                (Ok(None), _) => true,
-                (Ok(Some(found)), Ok(known)) => found == known,
-                _ => false,
-            };
-            if !is_same {
+        for name in &self.closed {
+            // A name that somebody gave to something else is open.
+            if !matches!(top.kind(name), Ok(None)) && !top.is_closed(name) {
                 told.left(format!(
                     "`{}` was replaced while this command ran, and whether by it cannot be told: look at it before git \
                      or an agent is used there",
-                    shown(&held.path)
+                    shown(&top.path.join(name))
                 ));
             }
         }
@@ -194,7 +194,7 @@ impl Root {
 
     fn undo_git(&self, top: &Folder, places: &Places, told: &mut Aftermath) -> io::Result<()> {
         match &self.git {
-            Git::File => return Ok(()),
+            Git::Closed => return Ok(()),
             Git::Repository(repository) if top.identity_of(".git")? == Some(repository.folder.identity()?) => {
                 return repository.put_right(places, told);
             }
@@ -211,11 +211,9 @@ impl Root {
     }
 }
 
-/// Makes an entry read-only. While its handle is kept, nothing else is taken for it.
-fn hold(view: &View<'_>, top: &Folder, name: &str) -> io::Result<Folder> {
-    let held = top.handle_of(name)?;
-    view.seal(&held)?;
-    Ok(Folder::of(held, top.path.join(name)))
+/// Makes an entry read-only.
+fn close(view: &View<'_>, top: &Folder, name: &str) -> io::Result<()> {
+    view.seal(top.handle_of(name)?)
 }
 
 /// Whether git would take the folder itself for a repository.

@@ -3,7 +3,7 @@
 use super::parse::Setting;
 
 /// Sections of which every setting is refused.
-const SECTIONS: [&str; 22] = [
+const SECTIONS: [&str; 18] = [
     "alias",
     "browser",
     "credential",
@@ -20,16 +20,14 @@ const SECTIONS: [&str; 22] = [
     "mergetool",
     "pager",
     "sendemail",
-    "svn",
-    "svn-remote",
     "url",
     "web",
-    "imap",
-    "protocol",
 ];
-/// Names that mean a program, or what chooses one, in whatever section they end the name there.
-const ENDINGS: [&str; 16] = [
-    "askpass", "browser", "cmd", "command", "driver", "editor", "exec", "gitproxy", "helper", "hook", "pager", "prog",
+/// Sections of which none of these is more than a yes or a no.
+const SWITCHES: [&str; 2] = ["advice", "color"];
+/// What the names of programs end with, and of what chooses one, in whatever section they stand.
+const ENDINGS: [&str; 15] = [
+    "askpass", "browser", "cmd", "command", "driver", "editor", "gitproxy", "helper", "hook", "pager", "prog",
     "program", "textconv", "tool", "tunnel",
 ];
 
@@ -41,7 +39,8 @@ impl Setting {
         let Some((section, rest)) = key.split_once('.') else { return false };
         let (subsection, name) = rest.rsplit_once('.').unwrap_or(("", rest));
         let value = String::from_utf8_lossy(self.value.as_deref().unwrap_or_default());
-        if SECTIONS.contains(&section) || section != "color" && ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+        let is_program = || !SWITCHES.contains(&section) && ENDINGS.iter().any(|ending| name.ends_with(ending));
+        if SECTIONS.contains(&section) || is_program() {
             return true;
         }
         match section {
@@ -57,9 +56,10 @@ impl Setting {
             "pull" => matches!(name, "twohead" | "octopus"),
             "branch" if name == "mergeoptions" => true,
             "remote" if matches!(name, "uploadpack" | "receivepack" | "vcs" | "proxy") => true,
-            // `helper::address` runs `git-remote-helper`.
-            "remote" | "remotes" | "branch" => value.contains("::"),
-            "submodule" => name == "update" && value.starts_with('!') || name == "url" && value.contains("::"),
+            "remote" | "remotes" | "branch" => names_helper(&value),
+            "submodule" => name == "update" && value.starts_with('!') || name == "url" && names_helper(&value),
+            "protocol" => name == "allow",
+            "svn" | "svn-remote" => name == "configdir",
             "lfs" => {
                 name == "standalonetransferagent"
                     || ["customtransfer", "extension"].iter().any(|one| subsection.starts_with(one))
@@ -79,6 +79,13 @@ impl Setting {
         let key = String::from_utf8_lossy(&self.key);
         key.chars().take(100).flat_map(char::escape_debug).collect()
     }
+}
+
+/// Whether an address is of the form `helper::address`, which runs `git-remote-helper`.
+fn names_helper(address: &str) -> bool {
+    let rest =
+        address.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_' | ' '));
+    rest.starts_with("::")
 }
 
 /// Whether the working tree lies in the root: so many folders up, and then down alone.

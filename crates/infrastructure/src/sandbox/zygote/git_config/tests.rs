@@ -43,6 +43,13 @@ fn settings_that_run_something_are_left_out_and_nothing_else() {
             "[trailer \"a\"]\n\tcmd = x\n[submodule \"a\"]\n\tupdate = !x\n\tactive = true\n",
             "submodule.a.update trailer.a.cmd",
         ),
+        ("", "[protocol]\n\tversion = 2\n[protocol \"ext\"]\n\tallow = always\n", "protocol.ext.allow"),
+        (
+            "",
+            "[branch \"main\"]\n\tremote = ext::x\n\tmergeOptions = -s x\n",
+            "branch.main.mergeoptions branch.main.remote",
+        ),
+        ("", "[remote \"o\"]\n\turl = ssh://a@[fe80::1]/b\n[advice]\n\tignoredHook = false\n", ""),
         ("", "[color]\n\tpager = true\n[submodule \"a\"]\n\tupdate = rebase\n\turl = ../a\n", ""),
     ] {
         let before = Some(before.as_bytes());

@@ -3,8 +3,8 @@
 use super::super::{git_config, mount, request::Aftermath};
 use rustix::{
     fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, chmod, fstat, openat, renameat, renameat_with, statat,
-        unlinkat,
+        AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, chmod, fstat, fstatvfs, openat,
+        renameat, renameat_with, statat, unlinkat,
     },
     io::Errno,
 };
@@ -51,7 +51,7 @@ pub(super) struct State {
 }
 
 /// The text of a file, and its rights.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Text {
     pub(super) bytes: Vec<u8>,
     pub(super) rights: Mode,
@@ -131,12 +131,18 @@ impl Folder {
         }))
     }
 
-    fn found(&self, name: &OsStr) -> io::Result<Option<rustix::fs::Stat>> {
+    fn found(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Some(found)),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether what stands under a name is mounted read-only, so that no run can have changed it. A run mounts nothing.
+    pub(super) fn is_closed(&self, name: impl AsRef<OsStr>) -> bool {
+        let found = self.handle_of(name).and_then(|place| Ok(fstatvfs(place)?));
+        found.is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 
     /// A handle to what stands under a name, which must not be a link.

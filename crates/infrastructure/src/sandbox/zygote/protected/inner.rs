@@ -38,7 +38,7 @@ impl Part {
     }
 }
 
-/// Does something with all that is found in one part of a repository.
+/// Does something with all that is found in one part of a repository and is not closed.
 ///
 /// # Errors
 /// `QuotaExceeded` when it is more than may be looked at; otherwise the system's, or that of what is done.
@@ -49,6 +49,7 @@ pub(super) fn each(repository: &Folder, part: Part, work: &mut Work, act: &mut A
 fn within(repository: &Folder, part: Part, depth: usize, work: &mut Work, act: &mut Act<'_>) -> io::Result<()> {
     match repository.kind(part.name())? {
         None => Ok(()),
+        Some(_) if repository.is_closed(part.name()) => Ok(()),
         Some(FileType::Directory) => of_list(&repository.inner(part.name())?.opened(), part, depth, work, act),
         Some(_) => act(Found::Other(repository, OsStr::new(part.name())), work),
     }
@@ -58,6 +59,7 @@ fn of_list(list: &Folder, part: Part, depth: usize, work: &mut Work, act: &mut A
     let depth = depth.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
     for name in list.names(work)? {
         match list.kind(&name)? {
+            Some(_) if list.is_closed(&name) => continue,
             Some(FileType::Directory) => {}
             Some(FileType::Symlink) => {
                 act(Found::Other(list, &name), work)?;
@@ -68,6 +70,8 @@ fn of_list(list: &Folder, part: Part, depth: usize, work: &mut Work, act: &mut A
         let folder = list.inner(&name)?.opened();
         if part == Part::Worktrees {
             act(Found::Worktree(&folder), work)?;
+            // Submodules that were made in that working tree.
+            within(&folder, Part::Modules, depth, work, act)?;
         } else if folder.kind("HEAD")?.is_none() {
             // A submodule's name may hold slashes. Without a head nothing is a repository.
             of_list(&folder, part, depth, work, act)?;

@@ -2,7 +2,7 @@
 
 use super::{
     super::{git_config, mount, request::Aftermath, view::View},
-    folder::{Folder, Identity, State, Text, Work, shown},
+    folder::{Folder, State, Text, Work, shown},
     inner::{self, Found, Part},
 };
 use rustix::fs::FileType;
@@ -37,8 +37,6 @@ pub(super) enum Kind {
 pub(super) struct Repository {
     pub(super) folder: Folder,
     own: Before,
-    /// What cannot have changed, because it was read-only.
-    sealed: Vec<(&'static str, Identity)>,
     /// Its submodules and working trees, by their paths.
     inner: BTreeMap<PathBuf, Before>,
 }
@@ -56,15 +54,14 @@ pub(super) type Places = [PathBuf];
 impl Repository {
     /// Notes what stands there. Its hooks are closed; its settings stay open, because `git config` is ordinary work.
     pub(super) fn guard(view: &View<'_>, folder: Folder) -> io::Result<Self> {
-        let mut sealed = Vec::new();
         for name in ["hooks", "commondir"] {
             if folder.kind(name)?.is_some() {
-                sealed.extend(seal(view, &folder, name)?);
+                view.seal(folder.handle_of(name)?)?;
             }
         }
         let mut work = Work::new();
         let own = Before { texts: texts(&folder, &mut work)?, ..Before::default() };
-        let mut repository = Self { own, sealed, inner: BTreeMap::new(), folder };
+        let mut repository = Self { own, inner: BTreeMap::new(), folder };
         for part in Part::ALL {
             repository.guard_part(view, part, &mut work)?;
         }
@@ -84,10 +81,9 @@ impl Repository {
             )),
         });
         match looked {
-            // More than is looked at stays as it is.
-            Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
-                self.sealed.extend(seal(view, &self.folder, part.name())?);
-                Ok(())
+            // More than is looked at, or what cannot be looked at, stays as it is.
+            Err(error) if matches!(error.kind(), io::ErrorKind::QuotaExceeded | io::ErrorKind::PermissionDenied) => {
+                view.seal(self.folder.handle_of(part.name())?)
             }
             looked => looked,
         }
@@ -95,41 +91,30 @@ impl Repository {
 
     /// Puts right what a run did to it.
     pub(super) fn put_right(&self, places: &Places, told: &mut Aftermath) -> io::Result<()> {
-        let folder = self.folder.try_clone()?.opened();
-        let is_sealed = |name: &str| {
-            let held = self.sealed.iter().find(|(one, _)| *one == name);
-            held.is_some_and(|(_, identity)| folder.identity_of(name).is_ok_and(|found| found == Some(*identity)))
-        };
-        put_all_right(&folder, &self.own, &self.inner, &is_sealed, places, told);
+        put_all_right(&self.folder.try_clone()?.opened(), &self.own, &self.inner, places, told);
         Ok(())
     }
 }
 
 /// Puts right what a run did to a repository that was not there before.
 pub(super) fn put_new_right(folder: Folder, places: &Places, told: &mut Aftermath) {
-    put_all_right(&folder.opened(), &Before::default(), &BTreeMap::new(), &|_| false, places, told);
+    put_all_right(&folder.opened(), &Before::default(), &BTreeMap::new(), places, told);
 }
 
 fn put_all_right(
     folder: &Folder,
     own: &Before,
     inner: &BTreeMap<PathBuf, Before>,
-    is_sealed: &dyn Fn(&str) -> bool,
     places: &Places,
     told: &mut Aftermath,
 ) {
-    if !is_sealed("hooks") {
-        own.put_hooks_right(folder, &mut Work::new(), told);
-    }
+    own.put_hooks_right(folder, &mut Work::new(), told);
     own.put_texts_right(folder, Kind::Main, places, &mut Work::new(), told);
     let mut work = Work::new();
     // Their repositories stand in the folder that holds this one, if it has the usual name.
     let root = folder.path.parent().filter(|_| folder.path.ends_with(".git")).unwrap_or(&folder.path).to_owned();
     let none = Before::default();
     for part in Part::ALL {
-        if is_sealed(part.name()) {
-            continue;
-        }
         let looked = inner::each(folder, part, &mut work, &mut |found, work| {
             let (folder, kind) = match found {
                 Found::Repository(folder) => {
@@ -157,7 +142,7 @@ fn put_all_right(
 impl Before {
     fn of(folder: &Folder, work: &mut Work) -> io::Result<Self> {
         let mut hooks = BTreeMap::new();
-        if folder.kind("hooks")?.is_some() {
+        if folder.kind("hooks")?.is_some() && !folder.is_closed("hooks") {
             let inner = folder.inner("hooks")?;
             for name in inner.names(work)?.into_iter().filter(|name| is_hook(name)) {
                 hooks.extend(inner.state_of(&name)?.map(|state| (name, state)));
@@ -170,6 +155,7 @@ impl Before {
     fn put_hooks_right(&self, git: &Folder, work: &mut Work, told: &mut Aftermath) {
         match git.kind("hooks") {
             Ok(None) => return,
+            Ok(Some(_)) if git.is_closed("hooks") => return,
             Ok(Some(FileType::Directory)) => {}
             _ => return git.set_aside("hooks", told),
         }
@@ -188,7 +174,7 @@ impl Before {
     }
 
     fn put_texts_right(&self, git: &Folder, kind: Kind, places: &Places, work: &mut Work, told: &mut Aftermath) {
-        for name in TEXTS {
+        for name in TEXTS.into_iter().filter(|name| !git.is_closed(name)) {
             self.put_text_right(name, git, kind, places, work, told);
         }
     }
@@ -276,7 +262,7 @@ fn leads_into(path: &[u8], from: &Path, places: &Places) -> bool {
 
 fn texts(folder: &Folder, work: &mut Work) -> io::Result<BTreeMap<&'static str, Text>> {
     let mut texts = BTreeMap::new();
-    for name in TEXTS {
+    for name in TEXTS.into_iter().filter(|name| !folder.is_closed(name)) {
         texts.extend(folder.text(name, work)?.map(|text| (name, text)));
     }
     Ok(texts)
@@ -286,12 +272,6 @@ fn texts(folder: &Folder, work: &mut Work) -> io::Result<BTreeMap<&'static str, 
 fn is_hook(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     !name.ends_with(".sample") && !name.contains(".refused")
-}
-
-/// Makes an entry read-only.
-fn seal(view: &View<'_>, folder: &Folder, name: &'static str) -> io::Result<Option<(&'static str, Identity)>> {
-    view.seal(folder.handle_of(name)?)?;
-    Ok(folder.identity_of(name)?.map(|identity| (name, identity)))
 }
 
 /// Mounts a folder over itself, so that it cannot be replaced as a whole.

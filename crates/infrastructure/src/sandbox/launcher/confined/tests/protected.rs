@@ -160,6 +160,11 @@ fn repositories_within_a_repository_are_put_right() {
                 ".git/modules/a/b/c/hooks/pre-push",
             ),
             ("ln -s ../../lib/.git .git/modules/link", "link.refused", ".git/modules/link"),
+            (
+                "cd tree && git -c protocol.file.allow=always submodule --quiet update --init && cd ../.git/worktrees/tree/modules/sub && EVIL >> config && echo x > hooks/pre-commit",
+                "tree/modules/sub/config",
+                ".git/worktrees/tree/modules/sub/hooks/pre-commit",
+            ),
             ("mv .git/modules .git/m; ln -s m .git/modules", "modules.refused", ".git/modules"),
             (
                 "EVIL > .git/worktrees/tree/config.worktree; chmod 555 .git/worktrees/tree .git/worktrees",
@@ -293,6 +298,30 @@ fn what_was_replaced_under_a_closed_name_is_told_as_not_to_be_trusted() {
         assert_eq!(done.left.len(), 1, "{:?}", done.left);
         assert!(done.left[0].contains("/.mcp.json` was replaced"), "{:?}", done.left);
         assert_eq!(world.read(".mcp.json"), "new");
+    });
+}
+
+#[test]
+fn settings_of_git_that_a_rule_hides_are_no_damage() {
+    as_both("protected::settings_of_git_that_a_rule_hides_are_no_damage", async || {
+        let world = World::new();
+        world.repository();
+        for hidden in [
+            ".git/config",
+            ".git/modules",
+            ".git/modules/sub",
+            ".git/modules/sub/config",
+            ".git/hooks",
+            ".git",
+            ".mcp.json",
+        ] {
+            let mut spec = world.spec(&format!("ls -d .git; cat {hidden}"));
+            world.write(".mcp.json", "{}");
+            spec.policy.hidden = vec![world.work().join(hidden)];
+            let done = world.run(spec).await;
+            assert!(done.stdout == ".git\n" && done.exit == Exit::Code(1), "{hidden}: {}", done.stderr);
+            assert_eq!((done.undone, done.left), (Vec::new(), Vec::new()), "{hidden}");
+        }
     });
 }
 
