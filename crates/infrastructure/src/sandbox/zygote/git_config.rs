@@ -3,7 +3,8 @@
 mod keys;
 mod parse;
 
-use parse::{Setting, settings};
+pub(super) use parse::Setting;
+use parse::settings;
 use std::collections::BTreeSet;
 
 /// Larger settings are not judged but refused as a whole.
@@ -16,8 +17,8 @@ const TOLD_KEYS: usize = 8;
 pub(super) enum Judgement {
     /// It may stay.
     Fine,
-    /// This may stand there instead.
-    Without { text: Vec<u8>, keys: String },
+    /// This may stand there instead of the settings that were taken out.
+    Without { text: Vec<u8>, out: Vec<Setting> },
     /// Git cannot read it, or it cannot be told how.
     Unreadable,
 }
@@ -27,7 +28,11 @@ pub(super) enum Judgement {
 pub(super) fn judge(text: &[u8], before: Option<&[u8]>, depth: Option<usize>) -> Judgement {
     let known: BTreeSet<Setting> =
         before.and_then(settings).into_iter().flatten().map(|placed| placed.setting).collect();
-    let is_refused = |setting: &Setting| setting.is_refused(depth) && !known.contains(setting);
+    without(text, &|setting| setting.is_refused(depth) && !known.contains(setting))
+}
+
+/// Takes settings out of a text.
+pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&Setting) -> bool) -> Judgement {
     let Some(found) = settings(text) else { return Judgement::Unreadable };
     let (refused, kept): (Vec<_>, Vec<_>) = found.into_iter().partition(|placed| is_refused(&placed.setting));
     if refused.is_empty() {
@@ -52,12 +57,17 @@ pub(super) fn judge(text: &[u8], before: Option<&[u8]>, depth: Option<usize>) ->
     if !is_rest {
         return Judgement::Unreadable;
     }
-    let names: BTreeSet<String> = refused.iter().map(|placed| placed.setting.shown()).collect();
+    Judgement::Without { text: cleaned, out: refused.into_iter().map(|placed| placed.setting).collect() }
+}
+
+/// The keys of settings as they are told: each once, and not too many.
+pub(super) fn keys(settings: &[Setting]) -> String {
+    let names: BTreeSet<String> = settings.iter().map(Setting::shown).collect();
     let mut keys = names.iter().take(TOLD_KEYS).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if names.len() > TOLD_KEYS {
         keys.push_str(&format!(" and {} more", names.len() - TOLD_KEYS));
     }
-    Judgement::Without { text: cleaned, keys }
+    keys
 }
 
 #[cfg(test)]

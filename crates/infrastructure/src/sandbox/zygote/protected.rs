@@ -3,17 +3,20 @@
 //! What is there is closed while the run lives. What is not there cannot be held: it is put right after the run, when
 //! nothing of it lives any more. Whatever cannot be put right is told as not to be trusted.
 
+mod account;
 mod folder;
 mod inner;
 mod repository;
+mod texts;
 
 use super::{
     mount,
     request::{self, Aftermath, Failure, Request, Step},
     view::View,
 };
+use account::{Account, Journal};
 use folder::{Folder, shown};
-use repository::{Places, Repository};
+use repository::Repository;
 use rustix::fs::{FileType, OFlags};
 use std::{
     io,
@@ -53,6 +56,7 @@ const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 /// What is watched during a run and put right after it.
 #[derive(Debug)]
 pub(super) struct Protected {
+    journal: Journal,
     roots: Vec<Root>,
     /// Where working trees of a repository may stand.
     places: Vec<PathBuf>,
@@ -90,6 +94,7 @@ impl Protected {
     /// Closes what is there and notes what is not. A symbolic link under a protected name fails the run: what it leads
     /// to could not be held.
     pub(super) fn guard(view: &View<'_>, request: &Request) -> Result<Self, Failure> {
+        let journal = Journal::open().step(|| "open the journal of what is refused".into())?;
         let mut roots = Vec::new();
         for folder in request.folders.iter().filter(|folder| folder.is_root && folder.is_writable) {
             let step = || format!("protect names in `{}`", folder.target.display());
@@ -101,22 +106,22 @@ impl Protected {
         }
         let writable = request.folders.iter().filter(|folder| folder.is_writable).map(|folder| folder.target.clone());
         let own = request.home.iter().cloned().chain(["/tmp", "/var/tmp"].map(PathBuf::from));
-        Ok(Self { roots, places: writable.chain(own).collect() })
+        Ok(Self { journal, roots, places: writable.chain(own).collect() })
     }
 
     /// Puts right what the run did, once nothing of it lives any more.
     pub(super) fn undo(&self) -> Aftermath {
-        let mut told = Aftermath::default();
+        let mut account = Account::begin(&self.places, &self.journal);
         for root in &self.roots {
-            if let Err(error) = root.undo(&self.places, &mut told) {
-                told.left(format!(
+            if let Err(error) = root.undo(&mut account) {
+                account.told.left(format!(
                     "protected names in `{}` could not be looked at ({error}): look at the settings of agents and at \
                      `.git` before git or an agent is used there",
                     shown(&root.top.path)
                 ));
             }
         }
-        told
+        account.told
     }
 }
 
@@ -161,51 +166,53 @@ impl Root {
         Ok(Self { top, closed, missing, git, bare })
     }
 
-    fn undo(&self, places: &Places, told: &mut Aftermath) -> io::Result<()> {
+    fn undo(&self, account: &mut Account<'_>) -> io::Result<()> {
         let top = self.top.try_clone()?.opened();
         for name in &self.missing {
             if !matches!(top.kind(name), Ok(None)) {
-                top.set_aside(name, told);
+                top.set_aside(name, &mut account.told);
             }
         }
         for name in &self.closed {
             // A name that somebody gave to something else is open.
             if !matches!(top.kind(name), Ok(None)) && !top.is_closed(name) {
-                told.left(format!(
+                account.told.left(format!(
                     "`{}` was replaced while this command ran, and whether by it cannot be told: look at it before git \
                      or an agent is used there",
                     shown(&top.path.join(name))
                 ));
             }
         }
-        self.undo_git(&top, places, told)?;
-        match &self.bare {
-            Bare::Repository(repository) => repository.put_right(places, told)?,
-            Bare::Without(marks) => {
-                for name in marks {
-                    if is_repository(&top).unwrap_or(true) && !matches!(top.kind(name), Ok(None)) {
-                        top.set_aside(name, told);
-                    }
-                }
+        self.undo_git(&top, account)?;
+        let marks = match &self.bare {
+            // Another run had made it one.
+            Bare::Repository(_) if account.was_refused(&top.path, b"") => &MARKS[..],
+            Bare::Repository(repository) => return repository.put_right(account),
+            Bare::Without(marks) => marks,
+        };
+        for name in marks {
+            if is_repository(&top).unwrap_or(true) && !matches!(top.kind(name), Ok(None)) {
+                top.set_aside(name, &mut account.told);
+                account.refuse(&top.path, b"");
             }
         }
         Ok(())
     }
 
-    fn undo_git(&self, top: &Folder, places: &Places, told: &mut Aftermath) -> io::Result<()> {
+    fn undo_git(&self, top: &Folder, account: &mut Account<'_>) -> io::Result<()> {
         match &self.git {
             Git::Closed => return Ok(()),
             Git::Repository(repository) if top.identity_of(".git")? == Some(repository.folder.identity()?) => {
-                return repository.put_right(places, told);
+                return repository.put_right(account);
             }
             // Somebody outside has replaced it: nobody has looked at what is there now.
             Git::Repository(_) | Git::Nothing => {}
         }
         match (top.kind(".git"), top.inner(".git")) {
             (Ok(None), _) => {}
-            (Ok(Some(FileType::Directory)), Ok(folder)) => repository::put_new_right(folder, places, told),
+            (Ok(Some(FileType::Directory)), Ok(folder)) => repository::put_new_right(folder, account),
             // A file or a link leads to a repository whose hooks nobody has looked at.
-            _ => top.set_aside(".git", told),
+            _ => top.set_aside(".git", &mut account.told),
         }
         Ok(())
     }

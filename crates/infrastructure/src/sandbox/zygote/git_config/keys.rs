@@ -34,7 +34,7 @@ const ENDINGS: [&str; 15] = [
 impl Setting {
     /// Whether it has to be there before a command to be there after it. `depth` is how many folders a repository of a
     /// submodule stands below its root; `None` for others.
-    pub(super) fn is_refused(&self, depth: Option<usize>) -> bool {
+    pub(in crate::sandbox::zygote) fn is_refused(&self, depth: Option<usize>) -> bool {
         let key = String::from_utf8_lossy(&self.key);
         let Some((section, rest)) = key.split_once('.') else { return false };
         let (subsection, name) = rest.rsplit_once('.').unwrap_or(("", rest));
@@ -72,6 +72,12 @@ impl Setting {
             }
             _ => false,
         }
+    }
+
+    /// What it is told apart from others by.
+    pub(in crate::sandbox::zygote) fn bytes(&self) -> Vec<u8> {
+        // A key holds no line break.
+        [self.key.as_slice(), b"\n", self.value.as_deref().unwrap_or(b"\n")].concat()
     }
 
     /// The key as it is told.

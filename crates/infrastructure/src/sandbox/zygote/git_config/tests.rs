@@ -55,8 +55,8 @@ fn settings_that_run_something_are_left_out_and_nothing_else() {
         let before = Some(before.as_bytes());
         match judge(after.as_bytes(), before, None) {
             Judgement::Fine => assert_eq!(left, "", "{after:?}"),
-            Judgement::Without { text, keys } => {
-                assert_eq!(keys.replace('`', "").replace(',', ""), left, "{after:?}");
+            Judgement::Without { text, out } => {
+                assert_eq!(keys(&out).replace(['`', ','], ""), left, "{after:?}");
                 assert_eq!(judge(&text, before, None), Judgement::Fine, "{after:?}");
                 let text = String::from_utf8(text).unwrap();
                 for kept in ["bare", "conflictStyle", "postBuffer", "active", "allowedSigners", "fetch = ", "st = "] {

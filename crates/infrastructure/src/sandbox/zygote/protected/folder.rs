@@ -302,7 +302,7 @@ mod tests {
         let path = fs::canonicalize(place.path()).unwrap();
         fs::create_dir_all(path.join("a/b/c")).unwrap();
         std::os::unix::fs::symlink("/", path.join("a/b/link")).unwrap();
-        fs::set_permissions(path.join("a/b"), std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+        fs::set_permissions(path.join("a/b"), std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
         let top = folder(&path);
         assert!(top.remove(OsStr::new("a"), REMOVED_DEPTH, &mut 2).is_err());
         assert!(top.remove(OsStr::new("a"), 1, &mut 100).is_err());

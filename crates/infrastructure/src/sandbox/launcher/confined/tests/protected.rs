@@ -232,6 +232,41 @@ fn submodules_and_working_trees_are_ordinary_work() {
     });
 }
 
+#[test]
+fn what_one_run_plants_was_not_there_before_for_another() {
+    as_both("protected::what_one_run_plants_was_not_there_before_for_another", async || {
+        // What is planted, and how it is told that it is gone.
+        for (plant, gone) in [
+            ("git config core.fsmonitor ./x", "! grep -q fsmonitor .git/config"),
+            ("git -C sub config core.fsmonitor ./x", "! grep -q fsmonitor .git/modules/sub/config"),
+            ("echo ../../../lib/.git > .git/worktrees/tree/commondir", "grep -qx ../.. .git/worktrees/tree/commondir"),
+            ("mkdir -p objects refs; git config -f config core.fsmonitor ./x; cp lib/.git/HEAD .", "[ ! -e HEAD ]"),
+        ] {
+            let world = World::new();
+            world.repository();
+            world.git("git -C sub config alias.own '!x' && git config alias.own '!x'");
+            let first = world.spec(&format!("{plant}; until [ -e begun ]; do sleep 0.01; done"));
+            let first = world.launcher.launch(first).await.unwrap();
+            let is_gone =
+                || Command::new("bash").args(["-c", gone]).current_dir(world.work()).status().unwrap().success();
+            while is_gone() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let second = format!("touch begun; until {gone}; do sleep 0.01; done; {plant}");
+            let second = world.launcher.launch(world.spec(&second)).await.unwrap();
+            let (first, second) = tokio::join!(ended(first), ended(second));
+            assert!(
+                !first.undone.is_empty() && !second.undone.is_empty(),
+                "{plant}: {:?} {:?}",
+                first.undone,
+                second.undone
+            );
+            // What is somebody's own stays.
+            world.git(&format!("{gone} && git config alias.own && git -C sub config alias.own"));
+        }
+    });
+}
+
 #[tokio::test]
 async fn more_submodules_than_are_looked_at_are_put_aside() {
     let world = World::new();
