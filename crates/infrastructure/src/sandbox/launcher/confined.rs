@@ -84,6 +84,9 @@ impl Run {
             }
             match self.heard().await {
                 Ok(Some((Report::Ended { code, by_signal, had_survivors, aftermath }, _))) => {
+                    if !aftermath.undone.is_empty() {
+                        tracing::info!(undone = ?aftermath.undone, "what a confined program did was put right");
+                    }
                     if !aftermath.left.is_empty() {
                         tracing::warn!(left = ?aftermath.left, "a confined program left what must not be trusted");
                     }
