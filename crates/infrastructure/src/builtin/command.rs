@@ -74,8 +74,11 @@ pub(super) struct End {
     pub(super) after: Duration,
     /// Whether processes that it had left behind were ended.
     pub(super) had_survivors: bool,
-    /// What it did to protected names and was undone, and the hosts that it was refused; one sentence each.
+    /// What it did to protected names, what could not be undone first, and the hosts that it was refused; one sentence
+    /// each.
     pub(super) told: Vec<String>,
+    /// Whether something could not be undone.
+    pub(super) is_tainted: bool,
 }
 
 /// Why a command ended.
@@ -266,6 +269,7 @@ impl End {
             after: Duration::ZERO,
             had_survivors: false,
             told: Vec::new(),
+            is_tainted: false,
         }
     }
 }
@@ -398,7 +402,8 @@ impl Supervisor {
             child.kill().await;
         }
         had_survivors |= cause == Cause::Itself && child.had_survivors();
-        let mut told = child.undone().to_vec();
+        let is_tainted = !child.left().is_empty();
+        let mut told = [child.left(), child.undone()].concat();
         told.extend(proxy.and_then(|proxy| proxy.report().refusals_told()));
         // Ends the whole group.
         drop(child);
@@ -410,7 +415,7 @@ impl Supervisor {
             Some(Exit::Signal(signal)) => (None, Some(signal)),
             None => (None, Some(libc::SIGKILL)),
         };
-        End { cause, code, signal, after, had_survivors, told }
+        End { cause, code, signal, after, had_survivors, told, is_tainted }
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn answer(
     output.truncated = shown.is_cut;
     output.output = shown.handle.map(|handle| handle.to_string());
     let end = command.end();
-    let is_failed = end.as_ref().is_some_and(|end| end.code != Some(0));
+    let is_failed = end.as_ref().is_some_and(|end| end.code != Some(0) || end.is_tainted);
     let structured = serde_json::to_value(&output).map_err(|error| {
         ToolFailure::new(ErrorKind::Internal, "the result could not be written as JSON").caused_by(error)
     })?;

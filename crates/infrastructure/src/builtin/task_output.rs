@@ -63,6 +63,9 @@ struct Output {
     /// The handle under which the part that was asked for is kept whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     handle: Option<String>,
+    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undone_or_refused: Vec<String>,
 }
 
 #[async_trait]
@@ -102,7 +105,7 @@ impl BuiltInTool for TaskOutput {
         if end.is_some() {
             task.seen_by(&viewer);
         }
-        let state = format!("[{}; cursor {}]", task.told(), seen.end);
+        let state = format!("[{}; cursor {}]", task.told_whole(), seen.end);
         let between = if seen.text.is_empty() || seen.text.ends_with('\n') { "" } else { "\n" };
         let output = Output {
             task_id: task.id.to_string(),
@@ -115,6 +118,7 @@ impl BuiltInTool for TaskOutput {
             dropped_bytes: seen.dropped,
             truncated: seen.is_cut || in_json(&seen.text) > room,
             handle: seen.handle.map(|handle| handle.to_string()),
+            undone_or_refused: end.map(|end| end.told).unwrap_or_default(),
         };
         let structured = serde_json::to_value(&output).map_err(|error| {
             ToolFailure::new(ErrorKind::Internal, "the result could not be written as JSON").caused_by(error)

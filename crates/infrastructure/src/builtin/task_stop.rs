@@ -110,6 +110,6 @@ impl BuiltInTool for TaskStop {
         };
         let _ = timeout(time, command.ended()).await;
         task.seen_by(&viewer);
-        answer(format!("{}.", task.told()), &Output { task: task.facts() })
+        answer(format!("{}.", task.told_whole()), &Output { task: task.facts() })
     }
 }

@@ -93,7 +93,7 @@ impl BuiltInTool for TaskWait {
         let mut lines = Vec::new();
         for task in &tasks {
             task.seen_by(&viewer);
-            lines.push(task.told());
+            lines.push(task.told_whole());
         }
         if timed_out {
             lines.push(format!("[the {} ms are over; the tasks go on]", input.timeout_ms));

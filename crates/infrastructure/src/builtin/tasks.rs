@@ -37,6 +37,8 @@ const LAST_GRACE: Duration = Duration::from_millis(250);
 const LAST_KILLS: Duration = Duration::from_millis(400);
 /// So much of a command is shown in lists.
 const SHOWN_COMMAND: usize = 120;
+/// And of what is told of its end without being asked for.
+const NEWS_CHARACTERS: usize = 800;
 
 /// All tasks of this process.
 #[derive(Debug)]
@@ -92,7 +94,7 @@ pub(super) struct NewTask {
 pub(super) enum Status {
     Running,
     Succeeded,
-    // Ended with another code than 0, by a signal, or because it printed too much.
+    // Ended with another code than 0, by a signal, because it printed too much, or left what must not be trusted.
     Failed,
     // Stopped by somebody.
     Cancelled,
@@ -123,6 +125,9 @@ pub(super) struct TaskFacts {
     detached: bool,
     /// Bytes that it has printed.
     output_bytes: u64,
+    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undone_or_refused: Vec<String>,
 }
 
 impl Default for Tasks {
@@ -288,8 +293,20 @@ impl Task {
         }
     }
 
+    /// The same, and what was undone of it or refused to it.
+    pub(super) fn told_whole(&self) -> String {
+        let told = self.command.end().map(|end| end.told).unwrap_or_default();
+        let lines = told.iter().map(|line| format!(". {}", line.trim_end_matches('.')));
+        lines.fold(self.told(), |text, line| text + &line)
+    }
+
     fn news(&self) -> String {
-        format!("[{}: task_output {{\"task_id\": \"{}\"}} shows its output]", self.told(), self.id)
+        let told = self.told_whole();
+        let told = match told.char_indices().nth(NEWS_CHARACTERS) {
+            Some((at, _)) => format!("{}…", &told[..at]),
+            None => told,
+        };
+        format!("[{told}: task_output {{\"task_id\": \"{}\"}} shows its output]", self.id)
     }
 
     fn shown(&self) -> String {
@@ -319,6 +336,7 @@ impl Task {
             description: self.description.clone(),
             detached: self.is_detached,
             output_bytes: self.command.capture.total(),
+            undone_or_refused: end.map(|end| end.told).unwrap_or_default(),
         }
     }
 }
@@ -326,7 +344,7 @@ impl Task {
 impl Status {
     pub(super) fn of(end: &End) -> Self {
         match (end.cause, end.code) {
-            (Cause::Itself, Some(0)) => Self::Succeeded,
+            (Cause::Itself, Some(0)) if !end.is_tainted => Self::Succeeded,
             (Cause::Itself | Cause::TooMuchOutput, _) => Self::Failed,
             (Cause::Stopped, _) => Self::Cancelled,
             (Cause::TimedOut, _) => Self::TimedOut,

@@ -340,7 +340,15 @@ impl Child {
     pub fn undone(&self) -> &[String] {
         match &self.process {
             Process::Open(_) => &[],
-            Process::Confined(run) => &run.undone,
+            Process::Confined(run) => &run.aftermath.undone,
+        }
+    }
+
+    /// What the child made of protected names and what could not be undone, one line each: it must not be trusted.
+    pub fn left(&self) -> &[String] {
+        match &self.process {
+            Process::Open(_) => &[],
+            Process::Confined(run) => &run.aftermath.left,
         }
     }
 
@@ -356,7 +364,11 @@ impl Child {
             Process::Confined(run) => run.end(),
         }
         // Only a process that hangs in the kernel takes longer; the launching thread waits for that one.
-        let _ = timeout(TIME_FOR_KILLS, self.exited()).await;
+        if timeout(TIME_FOR_KILLS, self.exited()).await.is_err()
+            && let Process::Confined(run) = &mut self.process
+        {
+            run.lose();
+        }
     }
 
     /// Sends a signal to the child and its group. Does nothing once they are gone.

@@ -73,6 +73,7 @@ pub(super) fn request(spec: &LaunchSpec, program: &Path, requires_landlock: bool
         args: spec.args.clone(),
         environment,
         working_dir: spec.working_dir.clone(),
+        own_home: own_home.as_deref().and_then(|home| fs::canonicalize(home).ok()),
         settings: if home.is_private { settings(own_home.as_deref()) } else { Vec::new() },
         home: home.is_private.then_some(home.path),
         hidden: seen(&policy.hidden, &folders)?,

@@ -44,7 +44,7 @@ pub(super) struct Output {
     /// What the exit code means, where it is no failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     meaning: Option<&'static str>,
-    /// What it did to protected files and was undone, and the hosts that it was refused.
+    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undone_or_refused: Vec<String>,
     /// The task that it goes on as.
@@ -84,8 +84,8 @@ impl Report<'_> {
             said.push("`timeout_ms` is more than calls may take here, and was reduced.".into());
         }
         let kind = match (end.cause, end.code) {
-            (Cause::Itself, Some(0)) => None,
-            (Cause::Itself, _) if meaning.is_some() => None,
+            (Cause::Itself, Some(0)) if !end.is_tainted => None,
+            (Cause::Itself, _) if meaning.is_some() && !end.is_tainted => None,
             (Cause::TimedOut, _) => Some(ErrorKind::Timeout),
             (Cause::Stopped, _) => Some(ErrorKind::Cancelled),
             (Cause::Itself | Cause::TooMuchOutput, _) => Some(ErrorKind::ExecutionFailed),

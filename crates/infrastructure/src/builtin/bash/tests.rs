@@ -461,6 +461,58 @@ fn what_was_undone_of_a_command_is_told_with_its_result() {
 }
 
 #[test]
+fn what_was_undone_of_a_task_is_told_with_its_end() {
+    let begin = json!({"command": "echo x > .mcp.json", "background": true});
+    let bench = Bench::new();
+    let task = start(&bench, begin.clone());
+    let waited = bench.call("task_wait", json!({"task_ids": [task], "mode": "all"})).unwrap();
+    assert!(waited.joined_text().contains("`.mcp.json.refused`"), "{}", waited.joined_text());
+    assert!(structured(&waited)["tasks"][0]["undone_or_refused"][0].as_str().unwrap().contains(".mcp.json"));
+    let shown = bench.call("task_output", json!({"task_id": task})).unwrap();
+    assert!(shown.joined_text().contains("`.mcp.json.refused`"), "{}", shown.joined_text());
+    assert!(structured(&shown)["undone_or_refused"][0].as_str().unwrap().contains(".mcp.json"));
+    let stopped = bench.text("task_stop", json!({"task_id": task}));
+    assert!(stopped.contains("`.mcp.json.refused`"), "{stopped}");
+    // Nobody asks: it is told with the next result.
+    let bench = Bench::new();
+    let (mut told, started) = (bench.text("bash", begin), Instant::now());
+    while !told.contains("ended with exit code 0") && started.elapsed() < Duration::from_secs(20) {
+        told = bench.text("echo", json!({"message": "x"}));
+    }
+    assert!(told.contains("`.mcp.json.refused`"), "{told}");
+}
+
+#[test]
+fn a_command_that_leaves_what_must_not_be_trusted_fails() {
+    let bench = Bench::new();
+    bench.put(".mcp.json", "{}");
+    let command = "touch ready; until [ -e go ]; do sleep 0.01; done; rm ready go";
+    // Somebody replaces it meanwhile; that it was not the command cannot be told.
+    let [ready, other, settings, go] = ["ready", "other", ".mcp.json", "go"].map(|name| bench.path(name));
+    let replace = || {
+        let start = Instant::now();
+        while !ready.exists() {
+            assert!(start.elapsed() < Duration::from_secs(20));
+            std::thread::yield_now();
+        }
+        std::fs::write(&other, "{}").unwrap();
+        std::fs::rename(&other, &settings).unwrap();
+        std::fs::write(&go, "").unwrap();
+    };
+    let task = start(&bench, json!({"command": command, "background": true}));
+    replace();
+    let waited = bench.call("task_wait", json!({"task_ids": [task], "mode": "all"})).unwrap();
+    assert!(waited.joined_text().contains("/.mcp.json` was replaced"), "{}", waited.joined_text());
+    assert_eq!(structured(&waited)["tasks"][0]["status"], "failed");
+    let result = std::thread::scope(|scope| {
+        scope.spawn(replace);
+        run(&bench, command)
+    });
+    assert!(result.is_error() && result.joined_text().contains("/.mcp.json` was replaced"), "{}", result.joined_text());
+    assert_eq!((&structured(&result)["exit_code"], result.error_kind()), (&json!(0), Some(ErrorKind::ExecutionFailed)));
+}
+
+#[test]
 fn commands_of_a_session_share_tmp_until_it_ends() {
     let bench = Bench::new();
     run(&bench, "echo kept > /tmp/file");

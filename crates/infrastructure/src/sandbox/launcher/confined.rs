@@ -1,7 +1,7 @@
 //! A confined run, as the runtime sees it.
 
 use super::{Exit, LaunchError, Launcher, Order};
-use crate::sandbox::zygote::request::{Report, receive_now};
+use crate::sandbox::zygote::request::{Aftermath, Report, receive_now};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{OFlags, fcntl_setfl},
@@ -18,9 +18,13 @@ use tokio::{
     time::timeout,
 };
 
-/// An init that has been told to end and is still there by then is killed. It has nothing to do but to kill and to put
-/// right what stands in the workspace.
-const TIME_TO_END: Duration = Duration::from_secs(1);
+/// An init that has been told to end and is still there by then is killed. It kills what runs first, and then puts right
+/// what stands in the workspace: a bounded piece of work, far below this.
+const TIME_TO_END: Duration = Duration::from_secs(10);
+/// What is told where nothing was heard of that.
+const NOT_PUT_RIGHT: &str = "the workspace was not put right after this command, because what does that was ended or did \
+                             not answer: look at the settings of agents (`.mcp.json`, `.claude` and the like) and at \
+                             `.git` (`config`, `hooks`) before you use git or an agent there";
 
 /// A run whose program does not run by then is ended: what it is to see may lie on a disk that does not answer.
 const TIME_TO_BEGIN: Duration = Duration::from_secs(30);
@@ -30,8 +34,8 @@ const TIME_TO_BEGIN: Duration = Duration::from_secs(30);
 pub(super) struct Run {
     /// The init's process id.
     pub(super) id: u32,
-    /// What was undone when the run ended.
-    pub(super) undone: Vec<String>,
+    /// What it did to protected names; known when it has ended.
+    pub(super) aftermath: Aftermath,
     /// Whether something that the program had started outlived it, and was ended.
     pub(super) had_survivors: bool,
     reports: Option<AsyncFd<OwnedFd>>,
@@ -53,7 +57,7 @@ impl Run {
         let reports = reports.map_err(|error| failed(error.into()))?;
         let mut run = Self {
             id: 0,
-            undone: Vec::new(),
+            aftermath: Aftermath::default(),
             had_survivors: false,
             reports: Some(reports),
             process: None,
@@ -94,20 +98,33 @@ impl Run {
                 return exit;
             }
             match self.heard().await {
-                Ok(Some((Report::Ended { code, by_signal, had_survivors, undone }, _))) => {
-                    self.undone = undone;
+                Ok(Some((Report::Ended { code, by_signal, had_survivors, aftermath }, _))) => {
+                    if !aftermath.undone.is_empty() {
+                        tracing::info!(undone = ?aftermath.undone, "what a confined program did was put right");
+                    }
+                    if !aftermath.left.is_empty() {
+                        tracing::warn!(left = ?aftermath.left, "a confined program left what must not be trusted");
+                    }
+                    self.aftermath = aftermath;
                     self.had_survivors = had_survivors;
                     self.exit = Some(if by_signal { Exit::Signal(code) } else { Exit::Code(code) });
                 }
                 Ok(Some(_)) => {}
                 // Its init was killed, and with it everything.
-                Ok(None) => self.exit = Some(Exit::Signal(Signal::KILL.as_raw())),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    self.exit = Some(Exit::Signal(Signal::KILL.as_raw()));
-                }
+                Ok(None) => self.lose(),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.lose(),
                 // The runtime is shutting down; nobody gets an answer any more.
                 Err(_) => std::future::pending().await,
             }
+        }
+    }
+
+    /// Nothing more is heard of it.
+    pub(super) fn lose(&mut self) {
+        if self.exit.is_none() {
+            tracing::warn!("the workspace was not put right after a confined program");
+            self.aftermath.left.push(NOT_PUT_RIGHT.into());
+            self.exit = Some(Exit::Signal(Signal::KILL.as_raw()));
         }
     }
 
@@ -130,10 +147,8 @@ impl Run {
             let mut ready = reports.readable().await?;
             let Ok(received) = ready.try_io(|reports| receive_now(reports.get_ref())) else { continue };
             let (bytes, descriptors) = received?;
-            if bytes.is_empty() {
-                return Ok(None);
-            }
-            return Ok(Some((serde_json::from_slice(&bytes)?, descriptors)));
+            // The end, or what cannot be understood: nothing that could be comes after it.
+            return Ok(serde_json::from_slice(&bytes).ok().map(|report| (report, descriptors)));
         }
     }
 }

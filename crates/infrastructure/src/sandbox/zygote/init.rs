@@ -27,6 +27,7 @@ use std::{
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddrV4},
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
@@ -47,47 +48,69 @@ pub(super) struct Birth<'a> {
     pub(super) scratch: Option<&'a Path>,
 }
 
-/// What is left to do when the payload runs.
-struct Running {
-    payload: Pid,
+/// What there is before the payload is.
+struct World {
+    signals: OwnedFd,
     protected: Protected,
     listener: Option<OwnedFd>,
 }
 
+/// How a payload ended.
+struct End {
+    code: i32,
+    by_signal: bool,
+    had_survivors: bool,
+}
+
 /// The life of an init; its result is its exit code.
 pub(super) fn run(mut birth: Birth<'_>) -> i32 {
-    let signals = match signals() {
-        Ok(signals) => signals,
-        Err(error) => {
-            let failure = Failure { step: "hear of ended processes".into(), reason: error.to_string() };
-            return told(&birth.socket, &Report::Failed(failure));
-        }
-    };
-    let running = match start(&mut birth) {
-        Ok(running) => running,
+    let socket = birth.socket.try_clone().step(|| "start a process".into());
+    let (socket, world) = match socket.and_then(|socket| Ok((socket, prepare(&mut birth)?))) {
+        Ok(prepared) => prepared,
         Err(failure) => return told(&birth.socket, &Report::Failed(failure)),
     };
+    let World { signals, protected, listener } = world;
+    // From here on the payload may have begun. However this goes on: what runs is ended, and what it did is put right.
+    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener)));
+    end_all();
+    let aftermath = protected.undo();
+    match lived.unwrap_or(Ok(End::KILLED)) {
+        Ok(End { code, by_signal, had_survivors }) => {
+            told(&socket, &Report::Ended { code, by_signal, had_survivors, aftermath })
+        }
+        Err(mut failure) => {
+            for line in aftermath.left {
+                failure.reason.push_str("; ");
+                failure.reason.push_str(&line);
+            }
+            told(&socket, &Report::Failed(failure))
+        }
+    }
+}
+
+impl End {
+    /// By the runtime, which has let go of the run.
+    const KILLED: Self = Self { code: libc::SIGKILL, by_signal: true, had_survivors: false };
+}
+
+/// Starts the payload and attends to it until it has ended.
+fn live(birth: Birth<'_>, signals: &OwnedFd, listener: Option<OwnedFd>) -> Result<End, Failure> {
+    let payload = fork(&birth)?;
     let Birth { socket, streams, .. } = birth;
     // Whoever reads the output must see its end, and the zygote's socket is not this process's.
     drop(streams);
     // SAFETY: the call touches no memory, and nobody here uses the three.
     unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
-    let descriptors: Vec<_> = running.listener.iter().map(AsFd::as_fd).collect();
+    let descriptors: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
     if report(&socket, &Report::Started, &descriptors).is_err() {
-        return 1;
+        return Ok(End::KILLED);
     }
-    let status = attend(&socket, &signals, running.payload);
-    let had_survivors = status.is_some() && has_children();
-    end_all();
-    let undone = running.protected.undo();
-    let (code, by_signal) = match status {
-        Some(status) => match status.terminating_signal() {
-            Some(signal) => (signal, true),
-            None => (status.exit_status().unwrap_or(0), false),
-        },
-        None => (libc::SIGKILL, true),
+    let Some(status) = attend(&socket, signals, payload) else { return Ok(End::KILLED) };
+    let (code, by_signal) = match status.terminating_signal() {
+        Some(signal) => (signal, true),
+        None => (status.exit_status().unwrap_or(0), false),
     };
-    told(&socket, &Report::Ended { code, by_signal, had_survivors, undone })
+    Ok(End { code, by_signal, had_survivors: has_children() })
 }
 
 fn told(socket: &OwnedFd, last: &Report) -> i32 {
@@ -108,7 +131,9 @@ fn signals() -> io::Result<OwnedFd> {
     }
 }
 
-fn start(birth: &mut Birth<'_>) -> Result<Running, Failure> {
+/// Builds the world of the run and becomes nobody.
+fn prepare(birth: &mut Birth<'_>) -> Result<World, Failure> {
+    let signals = signals().step(|| "hear of ended processes".into())?;
     let Birth { request, identity, maps, .. } = birth;
     let listener = network(request, birth.network)?;
     rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
@@ -126,8 +151,7 @@ fn start(birth: &mut Birth<'_>) -> Result<Running, Failure> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
     // A change of the user clears it.
     set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
-    let payload = fork(birth)?;
-    Ok(Running { payload, protected, listener })
+    Ok(World { signals, protected, listener })
 }
 
 fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
@@ -201,8 +225,11 @@ fn fork(birth: &Birth<'_>) -> Result<Pid, Failure> {
             landlock: birth.landlock,
             streams: &birth.streams,
         };
-        let failure = become_program(&birth.request, &tools);
-        let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
+        // Whatever goes wrong, this process must not come back as a second init.
+        let failure = catch_unwind(AssertUnwindSafe(|| become_program(&birth.request, &tools)));
+        if let Ok(failure) = failure {
+            let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
+        }
         // SAFETY: the call touches no memory.
         unsafe { libc::_exit(127) }
     }

@@ -29,6 +29,8 @@ use std::{
 const MAX_DESCRIPTORS: usize = 8;
 /// A report at most, in bytes.
 pub(super) const MAX_REPORT_BYTES: usize = 32 << 10;
+/// What is told of what was put right, and of what was not, in bytes of a report.
+const MAX_TOLD_BYTES: usize = 12 << 10;
 
 /// What the zygote is told to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,6 +50,8 @@ pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) working_dir: PathBuf,
     /// Where the private home is mounted; `None` where a root stands in its place.
     pub(in crate::sandbox) home: Option<PathBuf>,
+    /// The home of the user whom the runtime serves; no part of it is a symbolic link.
+    pub(in crate::sandbox) own_home: Option<PathBuf>,
     /// What is copied into the private home: the user's settings of git.
     pub(in crate::sandbox) settings: Vec<Copied>,
     pub(in crate::sandbox) folders: Vec<Folder>,
@@ -126,9 +130,43 @@ pub(in crate::sandbox) enum Report {
         by_signal: bool,
         /// Whether something that it had started outlived it, and was ended.
         had_survivors: bool,
-        /// What it did to protected entries and what was undone, one line each.
-        undone: Vec<String>,
+        aftermath: Aftermath,
     },
+}
+
+/// What a run did to protected names, one line for each.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sandbox) struct Aftermath {
+    /// What was put right.
+    pub(in crate::sandbox) undone: Vec<String>,
+    /// What could not be put right, and must not be trusted.
+    pub(in crate::sandbox) left: Vec<String>,
+    /// How many things that were, told or not.
+    #[serde(skip)]
+    pub(super) things: usize,
+}
+
+impl Aftermath {
+    pub(super) fn undone(&mut self, line: String) {
+        self.things += 1;
+        add(&mut self.undone, line);
+    }
+
+    pub(super) fn left(&mut self, line: String) {
+        self.things += 1;
+        add(&mut self.left, line);
+    }
+}
+
+/// Adds a line where there is room: a run decides how many there are, and they must fit a report.
+fn add(lines: &mut Vec<String>, line: String) {
+    const MORE: &str = "and there is more of the same";
+    if lines.last().is_some_and(|last| last == MORE) {
+        return;
+    }
+    // As JSON writes them at most, apart from control characters: no line has any.
+    let bytes: usize = lines.iter().chain([&line]).map(|line| 2 * line.len() + 3).sum();
+    lines.push(if bytes > MAX_TOLD_BYTES { MORE.into() } else { line });
 }
 
 /// A step that failed.

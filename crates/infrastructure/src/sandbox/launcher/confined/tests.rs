@@ -1,3 +1,4 @@
+mod protected;
 mod sessions;
 
 use super::super::{Child, Input, LaunchSpec};
@@ -27,6 +28,7 @@ struct Ended {
     stderr: String,
     exit: Exit,
     undone: Vec<String>,
+    left: Vec<String>,
 }
 
 impl World {
@@ -80,7 +82,7 @@ async fn ended(mut child: Child) -> Ended {
         exit
     });
     let exit = exit.await.expect("it ends");
-    Ended { stdout, stderr, exit, undone: child.undone().to_vec() }
+    Ended { stdout, stderr, exit, undone: child.undone().to_vec(), left: child.left().to_vec() }
 }
 
 #[tokio::test]

@@ -1,0 +1,388 @@
+//! What a command that means harm does to protected names is put right, or is told as not to be trusted.
+
+use super::*;
+
+impl World {
+    fn has(&self, name: &str) -> bool {
+        fs::symlink_metadata(self.work().join(name)).is_ok()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.work().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.work().join(name)).unwrap()
+    }
+
+    /// Runs git in the workspace, outside of any sandbox.
+    fn git(&self, line: &str) {
+        let script = format!("export GIT_CONFIG_GLOBAL=/dev/null; cd {} && {line}", self.work().display());
+        let output = Command::new("bash").args(["-ec", &script]).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// A repository with a submodule and a second working tree, in the workspace.
+    fn repository(&self) {
+        self.git(
+            "id='-c user.name=a -c user.email=a@b -c protocol.file.allow=always'; \
+             git init -q lib && git $id -C lib commit -q --allow-empty -m one && \
+             git init -q && git $id submodule --quiet add \"$PWD/lib\" sub && git $id commit -qm two && \
+             git worktree add -q tree && cp .git/hooks/pre-commit.sample .git/modules/sub/hooks/pre-push",
+        );
+    }
+}
+
+/// The folder's rights as they were left by a command, made usable again.
+fn reopened(path: &std::path::Path) -> u32 {
+    let Ok(found) = fs::metadata(path) else { return 0 };
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    found.mode() & 0o777
+}
+
+#[test]
+fn no_preparation_keeps_what_was_planted() {
+    as_both("protected::no_preparation_keeps_what_was_planted", async || {
+        // The command, what is told, what must not be there, and the rights that a folder is left with.
+        for (script, said, gone, rights) in [
+            (
+                "touch .mcp.json.refused; for i in $(seq 99); do touch .mcp.json.refused-$i; done; echo x > .mcp.json",
+                ".mcp.json.refused-",
+                ".mcp.json",
+                "",
+            ),
+            ("echo x > .mcp.json; chmod 555 .", "`.mcp.json.refused`", ".mcp.json", ". 555"),
+            ("mkdir .claude; echo x > .claude/a; chmod 0 .claude .", "`.claude.refused`", ".claude", ". 0"),
+            ("ln -s nowhere .mcp.json; ln -s .claude .claude", ".claude.refused", ".mcp.json .claude", ""),
+            (
+                "git init -q; echo x > .git/hooks/pre-commit; chmod 0 .git/hooks",
+                "pre-commit",
+                ".git/hooks/pre-commit",
+                ".git/hooks 0",
+            ),
+            (
+                "git init -q; echo x > .git/hooks/pre-commit; chmod 0 .git",
+                "pre-commit",
+                ".git/hooks/pre-commit",
+                ".git 0",
+            ),
+            ("git init -q; rm -r .git/hooks; ln -s /tmp .git/hooks", "hooks.refused", ".git/hooks", ""),
+            ("git init -q; rm -r .git/hooks; echo x > .git/hooks", "hooks.refused", ".git/hooks", ""),
+            ("git init -q; printf x > $'.git/hooks/post-\\xff\\n'", "post-", ".git/hooks/post-\u{fffd}\n", ""),
+            ("git init -q; n=$(printf 'x%.0s' $(seq 255)); echo x > .git/hooks/$n", "refused-", "", ""),
+            (
+                "git init -q; cd .git/hooks; for i in $(seq 100); do echo > x-$i; done; echo x > pre-commit",
+                "`hooks.refused`",
+                ".git/hooks",
+                "",
+            ),
+            (
+                "git init -q; cd .git/hooks; for i in $(seq 60); do echo > $i$(printf '\\001%.0s' $(seq 200)); done",
+                "more of the same",
+                "",
+                "",
+            ),
+            ("git init -q; git config core.fsmonitor x; chmod 555 .git", "core.fsmonitor", "", ".git 555"),
+            ("git init -q; git config core.fsmonitor x; mkdir .git/config.toolstead", "core.fsmonitor", "", ""),
+            ("git init -q; git config core.fsmonitor x; chmod 0 .git/config", "config.refused", ".git/config", ""),
+            ("git init -q; rm .git/config; mkdir -p .git/config/x", "config.refused", ".git/config", ""),
+            (
+                "git init -q; printf '[core \"fsmonitor\\0\"] x = y\\n' >> .git/config",
+                "config.refused",
+                ".git/config",
+                "",
+            ),
+            ("git init -q; echo ../../x > .git/commondir", "commondir.refused", ".git/commondir", ""),
+            ("git init -q; ln -s /tmp .git/modules", "modules.refused", ".git/modules", ""),
+            ("git init -q --bare x; mv x/* .; git config core.fsmonitor x", "HEAD.refused", "HEAD", ""),
+            (
+                "mkdir .git; git init -q --bare x; mv x/* .; git --git-dir=. config core.fsmonitor x",
+                "HEAD.refused",
+                "HEAD",
+                "",
+            ),
+            ("echo ref: refs/heads/x > HEAD; echo /elsewhere > commondir", "HEAD.refused", "HEAD", ""),
+        ] {
+            let world = World::new();
+            let done = world.bash(script).await;
+            if let Some((name, mode)) = rights.split_once(' ') {
+                assert_eq!(format!("{:o}", reopened(&world.work().join(name))), mode, "{script}");
+            }
+            assert_eq!(done.exit, Exit::Code(0), "{script}: {}", done.stderr);
+            let told = done.undone.join("\n");
+            assert!(told.contains(said), "{script}: {told}");
+            assert!(done.left.is_empty() && told.len() < 16 << 10, "{script}: {:?}", done.left);
+            for name in gone.split(' ').filter(|name| !name.is_empty()) {
+                assert!(!world.has(name), "{script}: {name}");
+            }
+            if let Ok(config) = fs::read_to_string(world.work().join(".git/config")) {
+                assert!(!config.contains("fsmonitor"), "{script}: {config}");
+            }
+            if let Ok(hooks) = fs::read_dir(world.work().join(".git/hooks")) {
+                let names = hooks.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+                let left: Vec<_> =
+                    names.filter(|name| !name.ends_with(".sample") && !name.contains(".refused")).collect();
+                assert_eq!(left, [""; 0], "{script}");
+            }
+        }
+    });
+}
+
+#[test]
+fn repositories_within_a_repository_are_put_right() {
+    as_both("protected::repositories_within_a_repository_are_put_right", async || {
+        const EVIL: &str = "printf '[core]\\n\\tfsmonitor = ./x\\n'";
+        // The command, what is told, what must not be there.
+        for (script, said, gone) in [
+            ("EVIL > .git/config.worktree", ".git/config.worktree", ""),
+            ("echo ../../x > .git/commondir", "commondir.refused", ".git/commondir"),
+            ("EVIL >> .git/modules/sub/config", "modules/sub/config", ""),
+            ("git -C sub config core.worktree /etc", "core.worktree", ""),
+            ("rm .git/modules/sub/config", "as it was before", ""),
+            ("EVIL > .git/modules/sub/config.worktree", "sub/config.worktree", ""),
+            ("echo ../x > .git/modules/sub/commondir", "sub/commondir", ".git/modules/sub/commondir"),
+            (
+                "cd .git/modules/sub/hooks; echo x > post-checkout",
+                "post-checkout",
+                ".git/modules/sub/hooks/post-checkout",
+            ),
+            ("echo x >> .git/modules/sub/hooks/pre-push", "pre-push", ".git/modules/sub/hooks/pre-push"),
+            (
+                "cd .git/modules; cp -a sub a; rm -r sub; mv a sub; EVIL >> sub/config; mkdir sub/modules; cp -a sub /tmp/x; mv /tmp/x sub/modules/y",
+                "modules/y/config",
+                ".git/modules/sub/hooks/pre-push .git/modules/sub/modules/y/hooks/pre-push",
+            ),
+            (
+                "mkdir -p .git/modules/a/b; cp -a .git/modules/sub .git/modules/a/b/c; EVIL >> .git/modules/a/b/c/config",
+                "a/b/c/config",
+                ".git/modules/a/b/c/hooks/pre-push",
+            ),
+            ("ln -s ../../lib/.git .git/modules/link", "link.refused", ".git/modules/link"),
+            (
+                "cd tree && git -c protocol.file.allow=always submodule --quiet update --init && cd ../.git/worktrees/tree/modules/sub && EVIL >> config && echo x > hooks/pre-commit",
+                "tree/modules/sub/config",
+                ".git/worktrees/tree/modules/sub/hooks/pre-commit",
+            ),
+            ("mv .git/modules .git/m; ln -s m .git/modules", "modules.refused", ".git/modules"),
+            (
+                "EVIL > .git/worktrees/tree/config.worktree; chmod 555 .git/worktrees/tree .git/worktrees",
+                "tree/config.worktree",
+                "",
+            ),
+            ("echo ../../../lib/.git > .git/worktrees/tree/commondir", "tree/commondir", ""),
+            ("rm .git/worktrees/tree/commondir; EVIL > .git/worktrees/tree/config", "tree/commondir", ""),
+            ("echo /etc/.git > .git/worktrees/tree/gitdir", "tree/gitdir", ""),
+            (
+                "cp -a .git/worktrees/tree .git/worktrees/new; echo /x > .git/worktrees/new/commondir",
+                "new/commondir",
+                ".git/worktrees/new/commondir",
+            ),
+        ] {
+            let world = World::new();
+            world.repository();
+            let before = |name: &str| world.read(&format!(".git/worktrees/tree/{name}"));
+            let known = (before("commondir"), before("gitdir"));
+            let script = script.replace("EVIL", EVIL);
+            let done = world.bash(&script).await;
+            for name in [".git/worktrees", ".git/worktrees/tree"] {
+                reopened(&world.work().join(name));
+            }
+            assert_eq!(done.exit, Exit::Code(0), "{script}: {}", done.stderr);
+            let told = done.undone.join("\n");
+            assert!(told.contains(said), "{script}: {told}");
+            assert_eq!(done.left, [""; 0], "{script}");
+            for name in gone.split_whitespace() {
+                assert!(!world.has(name), "{script}: {name}");
+            }
+            assert_eq!((before("commondir"), before("gitdir")), known, "{script}");
+            let search = "grep -rlE 'fsmonitor = ./x|worktree = /etc' .git --include=config --include=config.worktree";
+            world.git(&format!("! {search}"));
+        }
+    });
+}
+
+#[test]
+fn submodules_and_working_trees_are_ordinary_work() {
+    as_both("protected::submodules_and_working_trees_are_ordinary_work", async || {
+        let world = World::new();
+        let id = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b";
+        for script in [
+            "git init -q lib && git -C lib commit -q --allow-empty -m one && git init -q --bare up.git && git init -q",
+            "git config user.name a && git config user.email a@b && git commit -q --allow-empty -m one",
+            "git remote add origin ./up.git && git push -q -u origin HEAD:main && git fetch -q",
+            "git -c protocol.file.allow=always submodule --quiet add \"$PWD/lib\" deep/sub && git commit -qm two",
+            "git worktree add -q tree && cd tree && git commit -q --allow-empty -m three",
+            "git worktree add -q /tmp/elsewhere && git -C /tmp/elsewhere status",
+            "git submodule deinit -q -f deep/sub && git -c protocol.file.allow=always submodule --quiet update --init",
+            "git -C deep/sub config user.name b && git -C deep/sub commit -q --allow-empty -m four && git commit -qam five",
+            "git status && git worktree remove tree && git worktree prune && git worktree list",
+            "git gc -q && git config --unset user.name && git branch topic && git checkout -q topic",
+        ] {
+            let mut spec = world.spec(&format!("{id}; {script}"));
+            spec.policy.session = Some("work".into());
+            let done = world.run(spec).await;
+            assert_eq!(done.exit, Exit::Code(0), "{script}: {}{}", done.stdout, done.stderr);
+            assert_eq!((done.undone, done.left), (Vec::new(), Vec::new()), "{script}");
+        }
+        world.launcher.release_session("work".into());
+        assert_eq!(world.read("deep/sub/.git"), "gitdir: ../../.git/modules/deep/sub\n");
+        assert!(world.read(".git/modules/deep/sub/config").contains("worktree = ../../../../deep/sub"));
+    });
+}
+
+#[test]
+fn what_one_run_plants_was_not_there_before_for_another() {
+    as_both("protected::what_one_run_plants_was_not_there_before_for_another", async || {
+        // What is planted, and how it is told that it is gone.
+        for (plant, gone) in [
+            ("git config core.fsmonitor ./x", "! grep -q fsmonitor .git/config"),
+            ("git -C sub config core.fsmonitor ./x", "! grep -q fsmonitor .git/modules/sub/config"),
+            ("echo ../../../lib/.git > .git/worktrees/tree/commondir", "grep -qx ../.. .git/worktrees/tree/commondir"),
+            ("mkdir -p objects refs; git config -f config core.fsmonitor ./x; cp lib/.git/HEAD .", "[ ! -e HEAD ]"),
+        ] {
+            let world = World::new();
+            world.repository();
+            world.git("git -C sub config alias.own '!x' && git config alias.own '!x'");
+            let first = world.spec(&format!("{plant}; until [ -e begun ]; do sleep 0.01; done"));
+            let first = world.launcher.launch(first).await.unwrap();
+            let is_gone =
+                || Command::new("bash").args(["-c", gone]).current_dir(world.work()).status().unwrap().success();
+            while is_gone() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let second = format!("touch begun; until {gone}; do sleep 0.01; done; {plant}");
+            let second = world.launcher.launch(world.spec(&second)).await.unwrap();
+            let (first, second) = tokio::join!(ended(first), ended(second));
+            assert!(
+                !first.undone.is_empty() && !second.undone.is_empty(),
+                "{plant}: {:?} {:?}",
+                first.undone,
+                second.undone
+            );
+            // What is somebody's own stays.
+            world.git(&format!("{gone} && git config alias.own && git -C sub config alias.own"));
+        }
+    });
+}
+
+#[tokio::test]
+async fn more_submodules_than_are_looked_at_are_put_aside() {
+    let world = World::new();
+    world.git("git init -q");
+    // As deep as nothing is.
+    let deep = vec!["d"; 30].join("/");
+    let done = world.bash(&format!("mkdir -p .git/modules/1/{deep}")).await;
+    assert!(done.undone.join("\n").contains("`modules.refused`"), "{:?} {}", done.undone, done.stderr);
+    assert!(!world.has(".git/modules") && done.left.is_empty());
+    // What was there before stays, and cannot be changed.
+    fs::rename(world.work().join(".git/modules.refused"), world.work().join(".git/modules")).unwrap();
+    let done = world.bash("echo x > .git/modules/1/HEAD || git status --short").await;
+    assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()));
+    assert!(world.has(".git/modules/1") && !world.has(".git/modules/1/HEAD"));
+}
+
+#[test]
+fn a_run_whose_init_is_ended_is_told_as_not_put_right() {
+    as_both("protected::a_run_whose_init_is_ended_is_told_as_not_put_right", async || {
+        let world = World::new();
+        let mut child = world.launcher.launch(world.spec("echo x > .mcp.json; echo up; exec sleep 999")).await.unwrap();
+        let mut up = [0; 2];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        let init = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+        rustix::process::kill_process(init, Signal::KILL).unwrap();
+        assert_eq!(timeout(Duration::from_secs(10), child.exited()).await.unwrap(), Exit::Signal(9));
+        assert!(child.left()[0].contains("was not put right"), "{:?}", child.left());
+        assert!(child.left()[0].contains(".mcp.json") && child.undone().is_empty());
+    });
+}
+
+#[test]
+fn what_a_run_did_is_put_right_when_nobody_waits_for_it_any_more() {
+    as_both("protected::what_a_run_did_is_put_right_when_nobody_waits_for_it_any_more", async || {
+        let world = World::new();
+        let script =
+            "git init -q; echo x > .git/hooks/pre-commit; git config core.fsmonitor x; echo up; exec sleep 999";
+        let mut child = world.launcher.launch(world.spec(script)).await.unwrap();
+        let mut up = [0; 2];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        drop(child);
+        let put_right = async {
+            while world.has(".git/hooks/pre-commit") || world.read(".git/config").contains("fsmonitor") {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(10), put_right).await.unwrap();
+    });
+}
+
+#[test]
+fn what_was_replaced_under_a_closed_name_is_told_as_not_to_be_trusted() {
+    as_both("protected::what_was_replaced_under_a_closed_name_is_told_as_not_to_be_trusted", async || {
+        let world = World::new();
+        world.write(".mcp.json", "old");
+        world.write(".claude/settings.json", "old");
+        let child = world.launcher.launch(world.spec("until [ -e go ]; do sleep 0.01; done")).await.unwrap();
+        // An editor does so.
+        world.write("new", "new");
+        fs::rename(world.work().join("new"), world.work().join(".mcp.json")).unwrap();
+        world.write(".claude/settings.json", "new");
+        world.write("go", "");
+        let done = ended(child).await;
+        assert_eq!(done.left.len(), 1, "{:?}", done.left);
+        assert!(done.left[0].contains("/.mcp.json` was replaced"), "{:?}", done.left);
+        assert_eq!(world.read(".mcp.json"), "new");
+    });
+}
+
+#[test]
+fn settings_of_git_that_a_rule_hides_are_no_damage() {
+    as_both("protected::settings_of_git_that_a_rule_hides_are_no_damage", async || {
+        let world = World::new();
+        world.repository();
+        for hidden in [
+            ".git/config",
+            ".git/modules",
+            ".git/modules/sub",
+            ".git/modules/sub/config",
+            ".git/hooks",
+            ".git",
+            ".mcp.json",
+        ] {
+            let mut spec = world.spec(&format!("ls -d .git; cat {hidden}"));
+            world.write(".mcp.json", "{}");
+            spec.policy.hidden = vec![world.work().join(hidden)];
+            let done = world.run(spec).await;
+            assert!(done.stdout == ".git\n" && done.exit == Exit::Code(1), "{hidden}: {}", done.stderr);
+            assert_eq!((done.undone, done.left), (Vec::new(), Vec::new()), "{hidden}");
+        }
+    });
+}
+
+/// In a process of its own, whose user has the workspace for a home, while the run is told another one.
+#[test]
+fn start_files_are_protected_in_the_users_home_whatever_the_run_calls_home() {
+    const HOME: &str = "TOOLSTEAD_TEST_OWN_HOME";
+    if std::env::var_os(HOME).is_none() {
+        let name = "start_files_are_protected_in_the_users_home_whatever_the_run_calls_home";
+        let path = format!("{}::{name}", module_path!().split_once("::").unwrap().1);
+        let home = tempfile::tempdir_in("/var/tmp").unwrap();
+        fs::write(home.path().join(".profile"), "old").unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", &path]).env(HOME, "1").env("HOME", home.path()).output().unwrap();
+        return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let world = World::new();
+        let mut spec = world.spec("echo x > .bashrc; echo x > .profile || echo closed");
+        spec.working_dir.clone_from(&home);
+        spec.policy.write_roots = vec![home.clone()];
+        let done = world.run(spec).await;
+        assert_eq!(done.stdout, "closed\n", "{}", done.stderr);
+        assert!(done.undone.join("\n").contains(".bashrc.refused"), "{:?}", done.undone);
+        assert_eq!(fs::read_to_string(home.join(".profile")).unwrap(), "old");
+    });
+}

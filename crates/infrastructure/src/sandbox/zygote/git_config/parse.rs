@@ -1,0 +1,176 @@
+//! Settings as git reads them (`git_parse_source` in its config.c). What git refuses is refused here.
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::sandbox::zygote) struct Setting {
+    /// `section.name` or `section.subsection.name`; all but the subsection in lower case.
+    pub(super) key: Vec<u8>,
+    /// `None`: the name stands alone, which means yes.
+    pub(super) value: Option<Vec<u8>>,
+}
+
+/// A setting and the bytes of the text that make it: from its name to the end of its last line.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) setting: Setting,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// The settings of a text; `None` if git would refuse it, or may read it otherwise.
+pub(super) fn settings(text: &[u8]) -> Option<Vec<Placed>> {
+    // Git's texts end there, some of them.
+    if text.contains(&0) {
+        return None;
+    }
+    let mark = "\u{feff}".as_bytes();
+    let mut reader = Reader { text, at: if text.starts_with(mark) { mark.len() } else { 0 }, is_over: false };
+    let (mut found, mut section, mut is_comment) = (Vec::new(), Vec::new(), false);
+    loop {
+        let start = reader.at;
+        match reader.next() {
+            b'\n' if reader.is_over => return Some(found),
+            b'\n' => is_comment = false,
+            _ if is_comment => {}
+            byte if is_blank(byte) => {}
+            b'#' | b';' => is_comment = true,
+            b'[' => {
+                section = reader.header()?;
+                section.push(b'.');
+            }
+            first if first.is_ascii_alphabetic() => {
+                let setting = reader.setting(&section, first)?;
+                found.push(Placed { setting, start, end: reader.at });
+            }
+            _ => return None,
+        }
+    }
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// The end was read.
+    is_over: bool,
+}
+
+impl Reader<'_> {
+    /// The next byte. An end of line as Windows writes it is one line break; so is the end, as often as it is read.
+    fn next(&mut self) -> u8 {
+        let Some(&byte) = self.text.get(self.at) else {
+            self.is_over = true;
+            return b'\n';
+        };
+        self.at += 1;
+        if byte == b'\r' && self.text.get(self.at) == Some(&b'\n') {
+            self.at += 1;
+            return b'\n';
+        }
+        byte
+    }
+
+    /// Behind a `[`: `section]`, `section.sub]` or `section "Sub"]`.
+    fn header(&mut self) -> Option<Vec<u8>> {
+        let mut name = Vec::new();
+        loop {
+            match self.next() {
+                _ if self.is_over => return None,
+                b']' => return (!name.is_empty()).then_some(name),
+                byte if is_blank(byte) || byte == b'\n' => return self.subsection(name, byte),
+                byte if is_of_name(byte) || byte == b'.' => name.push(byte.to_ascii_lowercase()),
+                _ => return None,
+            }
+        }
+    }
+
+    fn subsection(&mut self, mut name: Vec<u8>, mut byte: u8) -> Option<Vec<u8>> {
+        while is_blank(byte) {
+            byte = self.next();
+        }
+        if byte != b'"' {
+            return None;
+        }
+        name.push(b'.');
+        loop {
+            match self.next() {
+                b'\n' => return None,
+                b'"' => break,
+                b'\\' => match self.next() {
+                    b'\n' => return None,
+                    byte => name.push(byte),
+                },
+                byte => name.push(byte),
+            }
+        }
+        (self.next() == b']').then_some(name)
+    }
+
+    fn setting(&mut self, section: &[u8], first: u8) -> Option<Setting> {
+        let mut key = section.to_vec();
+        let mut byte = first;
+        while is_of_name(byte) {
+            key.push(byte.to_ascii_lowercase());
+            byte = self.next();
+        }
+        while matches!(byte, b' ' | b'\t') {
+            byte = self.next();
+        }
+        let value = match byte {
+            b'\n' => None,
+            b'=' => Some(self.value()?),
+            _ => return None,
+        };
+        Some(Setting { key, value })
+    }
+
+    /// Behind a `=`, to the end of the line that is its last one.
+    fn value(&mut self) -> Option<Vec<u8>> {
+        let (mut value, mut is_quoted, mut is_comment) = (Vec::new(), false, false);
+        // Where the blanks begin that only count if something follows.
+        let mut blanks = None;
+        loop {
+            let byte = match self.next() {
+                b'\n' if is_quoted => return None,
+                b'\n' => {
+                    value.truncate(blanks.unwrap_or(value.len()));
+                    return Some(value);
+                }
+                _ if is_comment => continue,
+                byte if is_blank(byte) && !is_quoted => {
+                    if !value.is_empty() {
+                        blanks.get_or_insert(value.len());
+                        value.push(byte);
+                    }
+                    continue;
+                }
+                b';' | b'#' if !is_quoted => {
+                    is_comment = true;
+                    continue;
+                }
+                byte => byte,
+            };
+            blanks = None;
+            match byte {
+                b'"' => is_quoted = !is_quoted,
+                b'\\' => match self.next() {
+                    b'\n' => {}
+                    b't' => value.push(b'\t'),
+                    b'b' => value.push(8),
+                    b'n' => value.push(b'\n'),
+                    byte @ (b'\\' | b'"') => value.push(byte),
+                    _ => return None,
+                },
+                byte => value.push(byte),
+            }
+        }
+    }
+}
+
+/// What git takes for blank: not the form feed, not the vertical tab.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}

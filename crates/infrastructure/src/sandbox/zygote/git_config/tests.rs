@@ -1,0 +1,213 @@
+#![expect(clippy::disallowed_methods, reason = "the real git is asked")]
+
+use super::{
+    parse::{Setting, settings},
+    *,
+};
+use std::{fs, path::Path, process::Command};
+
+#[test]
+fn settings_that_run_something_are_left_out_and_nothing_else() {
+    for (before, after, left) in [
+        ("", "[user]\n\tname = a\n[core]\n\tbare = false\n", ""),
+        ("", "[core]\n\tfsmonitor = ./x\n\tbare = false\n", "core.fsmonitor"),
+        ("", "[CORE] FsMonitor = ./x\n", "core.fsmonitor"),
+        ("", "[core]\n\teditor = a\\\nb\\\nc\n\tbare = true\n", "core.editor"),
+        ("", "[core] bare=true\n[user][core] fsmonitor=x\n", "core.fsmonitor"),
+        ("", "[core]\n\tname = a ; \\\n\tfsmonitor = x\n", "core.fsmonitor"),
+        ("", "[core]\r\n\tfsmonitor = x\r\n\tbare = true\r\n", "core.fsmonitor"),
+        ("", "[core]\n\tfsmonitor\n", "core.fsmonitor"),
+        ("", "[a] b = \"c;\\\n\" # \\\n[core] pager = x", "core.pager"),
+        ("", "[diff \"a]b\"]\n\ttextconv = x\n", "diff.a]b.textconv"),
+        ("", "[diff.x]\n\tcommand = x\n", "diff.x.command"),
+        ("", "[filter \"lfs\"]\n\tclean = x\n\tsmudge = y", "filter.lfs.clean filter.lfs.smudge"),
+        ("[alias]\n\tst = status\n", "[alias]\n\tst = status\n\tx = !rm\n", "alias.x"),
+        ("[core]\n\tpager = less\n", "[core]\n\tpager = ./evil\n", "core.pager"),
+        ("", "[remote \"o\"]\n\turl = ext::sh -c x\n\tfetch = +refs\n", "remote.o.url"),
+        ("", "[remote \"o\"]\n\turl = git@example.com:a/b\n", ""),
+        ("", "[branch \"main\"]\n\tremote = o\n\tmerge = refs/heads/main\n", ""),
+        ("", "\u{feff}[include]\n\tpath = x\n", "include.path"),
+        ("", "[core]\n;\tfsmonitor = x\n#[core] pager=x\n", ""),
+        ("", "[gc]\n\trecentObjectsHook = x\n[imap]\n\ttunnel = x\n", "gc.recentobjectshook imap.tunnel"),
+        (
+            "",
+            "[lfs \"customtransfer.a\"]\n\tpath = x\n[lfs]\n\tstandaloneTransferAgent = a\n",
+            "lfs.customtransfer.a.path lfs.standalonetransferagent",
+        ),
+        ("", "[lfs \"extension.a\"]\n\tclean = x\n[lfs]\n\turl = https://a\n", "lfs.extension.a.clean"),
+        ("", "[merge]\n\ttool = ../../x\n\tconflictStyle = diff3\n[diff]\n\tguitool = x\n", "diff.guitool merge.tool"),
+        ("", "[gpg \"ssh\"]\n\tprogram = x\n\tallowedSignersFile = y\n", "gpg.ssh.program"),
+        ("", "[http]\n\tcookieFile = /x\n\tpostBuffer = 1\n[ssh]\n\tvariant = ssh\n", "http.cookiefile"),
+        (
+            "",
+            "[trailer \"a\"]\n\tcmd = x\n[submodule \"a\"]\n\tupdate = !x\n\tactive = true\n",
+            "submodule.a.update trailer.a.cmd",
+        ),
+        ("", "[protocol]\n\tversion = 2\n[protocol \"ext\"]\n\tallow = always\n", "protocol.ext.allow"),
+        (
+            "",
+            "[branch \"main\"]\n\tremote = ext::x\n\tmergeOptions = -s x\n",
+            "branch.main.mergeoptions branch.main.remote",
+        ),
+        ("", "[remote \"o\"]\n\turl = ssh://a@[fe80::1]/b\n[advice]\n\tignoredHook = false\n", ""),
+        ("", "[color]\n\tpager = true\n[submodule \"a\"]\n\tupdate = rebase\n\turl = ../a\n", ""),
+    ] {
+        let before = Some(before.as_bytes());
+        match judge(after.as_bytes(), before, None) {
+            Judgement::Fine => assert_eq!(left, "", "{after:?}"),
+            Judgement::Without { text, out } => {
+                assert_eq!(keys(&out).replace(['`', ','], ""), left, "{after:?}");
+                assert_eq!(judge(&text, before, None), Judgement::Fine, "{after:?}");
+                let text = String::from_utf8(text).unwrap();
+                for kept in ["bare", "conflictStyle", "postBuffer", "active", "allowedSigners", "fetch = ", "st = "] {
+                    assert_eq!(after.contains(kept), text.contains(kept), "{text:?}");
+                }
+            }
+            Judgement::Unreadable => panic!("{after:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_git_cannot_read_is_not_judged() {
+    for text in [
+        "[core\n",
+        "[core] a = \"b\n",
+        "[core] a b\n",
+        "[core \"fsmonitor\0\"] x = y\n",
+        "\u{b}",
+        "[a] b = \\x\n",
+        "[a] b\r",
+    ] {
+        assert_eq!(judge(text.as_bytes(), None, None), Judgement::Unreadable, "{text:?}");
+    }
+}
+
+#[test]
+fn a_submodule_may_say_where_its_working_tree_is_and_nowhere_else() {
+    for (value, depth, is_fine) in [
+        ("../../../sub", Some(3), true),
+        ("../../../a/b", Some(3), true),
+        ("../../../../sub", Some(3), false),
+        ("../../sub", Some(3), false),
+        ("../../../a/../../b", Some(3), false),
+        ("../../../.git", Some(3), false),
+        ("/home", Some(3), false),
+        ("../../../", Some(3), false),
+        ("../../../sub", None, false),
+    ] {
+        let text = format!("[core]\n\tworktree = {value}\n");
+        assert_eq!(judge(text.as_bytes(), None, depth) == Judgement::Fine, is_fine, "{value} {depth:?}");
+    }
+}
+
+/// Pieces of settings, most of them whole.
+const PIECES: [&str; 36] = [
+    "[core]\n",
+    "[core]",
+    "[user][core]",
+    "[CORE] ",
+    "[core \"Sub.X\"]\n",
+    "[diff \"a\\\"]b\\\\\"]\n",
+    "[diff.Old]\n",
+    "[remote \t \"o\"]",
+    "[x-1.y \"z\"]\n",
+    "[]",
+    "fsmonitor = ./x\n",
+    "fsmonitor\n",
+    "FsMonitor=x",
+    "\tbare = true ; it is \\\n",
+    "  pager = less # \\\n",
+    "editor = \"a b\"c\\\n  d\n",
+    "url = a\\tb\\n\\\"\\\\ \n",
+    "name = \"x ; y\" ; z\n",
+    "name = a  \t b  \n",
+    "sshCommand = x\r\n",
+    "askpass = a\rb\r\r\n",
+    "key-1 = \\\r\n more\r\n",
+    "; comment \\\n",
+    "# comment [core]\n",
+    "\n",
+    "\r\n",
+    "\r",
+    " \t",
+    "\u{feff}",
+    "\u{b}",
+    "\u{c}",
+    "a = \u{c}b\u{b}\n",
+    "a =\n",
+    "a = ä\n",
+    "a = \"\"\n",
+    "a =\"\\\n\"\n",
+];
+const TOKENS: [&str; 18] =
+    ["[", "]", "\"", "\\", "\n", "\r", " ", "\t", "#", ";", "=", ".", "-", "a", "1", "\u{b}", "\\\n", "\u{feff}"];
+
+/// Numbers that are the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 16).unwrap() % most
+    }
+}
+
+fn generated(numbers: &mut Numbers) -> String {
+    let count = 1 + numbers.below(6);
+    let mut text = String::new();
+    if numbers.below(4) != 0 {
+        text.push_str(PIECES[numbers.below(10)]);
+    }
+    for _ in 0..count {
+        text.push_str(PIECES[numbers.below(PIECES.len())]);
+    }
+    if numbers.below(3) == 0 {
+        let places: Vec<usize> = text.char_indices().map(|(place, _)| place).collect();
+        text.insert_str(places[numbers.below(places.len())], TOKENS[numbers.below(TOKENS.len())]);
+    }
+    text
+}
+
+/// What git reads in a file; `None` if it refuses it.
+fn by_git(file: &Path) -> Option<Vec<Setting>> {
+    let mut git = Command::new("git");
+    git.args(["config", "--list", "-z", "-f"]).arg(file).env_clear().env("PATH", std::env::var("PATH").unwrap());
+    let output = git.current_dir("/").output().unwrap();
+    output.status.success().then(|| {
+        let lines = output.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+        let setting = |line: &[u8]| match line.iter().position(|byte| *byte == b'\n') {
+            Some(end) => Setting { key: line[..end].to_vec(), value: Some(line[end + 1..].to_vec()) },
+            None => Setting { key: line.to_vec(), value: None },
+        };
+        lines.map(setting).collect()
+    })
+}
+
+#[test]
+fn settings_are_read_as_git_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    let mut numbers = Numbers(0x5eed_0001);
+    let (mut readable, mut cleaned) = (0, 0);
+    for _ in 0..1_500 {
+        let text = generated(&mut numbers);
+        fs::write(&file, &text).unwrap();
+        let theirs = by_git(&file);
+        let ours =
+            settings(text.as_bytes()).map(|found| found.into_iter().map(|placed| placed.setting).collect::<Vec<_>>());
+        assert_eq!(ours, theirs, "{text:?}");
+        readable += usize::from(ours.is_some());
+        if let Judgement::Without { text: rest, .. } = judge(text.as_bytes(), None, None) {
+            cleaned += 1;
+            if cleaned % 4 == 0 {
+                fs::write(&file, &rest).unwrap();
+                let kept = theirs.unwrap().into_iter().filter(|one| !one.is_refused(None)).collect::<Vec<_>>();
+                assert_eq!(by_git(&file), Some(kept), "{text:?} {rest:?}");
+            }
+        }
+    }
+    assert!(readable > 500 && cleaned > 200, "{readable} {cleaned}");
+}

@@ -1,0 +1,319 @@
+//! A folder of a workspace that is worked in by its handle: names in it were chosen by whoever is not trusted.
+
+use super::super::{git_config, mount, request::Aftermath};
+use rustix::{
+    fs::{
+        AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, chmod, fstat, fstatvfs, openat,
+        renameat, renameat_with, statat, unlinkat,
+    },
+    io::Errno,
+};
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
+    path::{Path, PathBuf},
+};
+use uuid::Uuid;
+
+/// Entries that are removed for one name at most, and how deep they stand.
+const REMOVED_ENTRIES: usize = 1_000;
+const REMOVED_DEPTH: usize = 64;
+/// Characters of a path that are told.
+const TOLD_CHARACTERS: usize = 200;
+
+/// A folder. While it is open for work, its owner has all rights to it, whatever a command made of them.
+#[derive(Debug)]
+pub(super) struct Folder {
+    handle: OwnedFd,
+    pub(super) path: PathBuf,
+    /// The rights that it had, where others were given to it.
+    rights: Option<Mode>,
+}
+
+/// Which thing something is, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// A thing in a state: any change to it, and any new name for it, gives it another time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct State {
+    identity: Identity,
+    changed: (i64, i64),
+    bytes: i64,
+}
+
+/// The text of a file, and its rights.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub(super) bytes: Vec<u8>,
+    pub(super) rights: Mode,
+}
+
+/// How much may still be looked at, so that nobody can make the work endless.
+#[derive(Debug)]
+pub(super) struct Work {
+    entries: usize,
+    bytes: usize,
+}
+
+impl Work {
+    /// Of one look at a workspace: far more than ordinary ones need, and done in a part of a second.
+    pub(super) fn new() -> Self {
+        Self { entries: 20_000, bytes: 16 << 20 }
+    }
+
+    /// Whether nothing more may be looked at.
+    pub(super) fn is_spent(&self) -> bool {
+        self.entries == 0 || self.bytes == 0
+    }
+}
+
+/// Takes from what is left; all of it, if that does not do.
+fn spend(left: &mut usize, amount: usize) -> io::Result<()> {
+    let rest = left.checked_sub(amount);
+    *left = rest.unwrap_or(0);
+    rest.map(drop).ok_or_else(|| io::ErrorKind::QuotaExceeded.into())
+}
+
+impl Folder {
+    pub(super) fn of(handle: OwnedFd, path: PathBuf) -> Self {
+        Self { handle, path, rights: None }
+    }
+
+    /// The same folder, open for work as long as the result lives.
+    pub(super) fn opened(mut self) -> Self {
+        if let Ok(found) = fstat(&self.handle) {
+            let rights = Mode::from_raw_mode(found.st_mode);
+            // Fails only for what belongs to somebody else, whose rights no command can have changed.
+            if !rights.contains(Mode::RWXU) && self.set_rights(rights | Mode::RWXU).is_ok() {
+                self.rights = Some(rights);
+            }
+        }
+        self
+    }
+
+    /// A handle to a path cannot be given rights, but a link to it is followed.
+    fn set_rights(&self, rights: Mode) -> io::Result<()> {
+        Ok(chmod(format!("/proc/self/fd/{}", self.handle.as_raw_fd()), rights)?)
+    }
+
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self::of(self.handle.try_clone()?, self.path.clone()))
+    }
+
+    pub(super) fn identity(&self) -> io::Result<Identity> {
+        let found = fstat(&self.handle)?;
+        Ok(Identity { device: found.st_dev, inode: found.st_ino })
+    }
+
+    /// What stands under a name; `None`: nothing.
+    pub(super) fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileType>> {
+        Ok(self.found(name.as_ref())?.map(|found| FileType::from_raw_mode(found.st_mode)))
+    }
+
+    pub(super) fn identity_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Identity>> {
+        Ok(self.state_of(name)?.map(|state| state.identity))
+    }
+
+    pub(super) fn state_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<State>> {
+        Ok(self.found(name.as_ref())?.map(|found| State {
+            identity: Identity { device: found.st_dev, inode: found.st_ino },
+            changed: (found.st_ctime, i64::try_from(found.st_ctime_nsec).unwrap_or(-1)),
+            bytes: found.st_size,
+        }))
+    }
+
+    fn found(&self, name: &OsStr) -> io::Result<Option<Stat>> {
+        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether what stands under a name is mounted read-only, so that no run can have changed it. A run mounts nothing.
+    pub(super) fn is_closed(&self, name: impl AsRef<OsStr>) -> bool {
+        let found = self.handle_of(name).and_then(|place| Ok(fstatvfs(place)?));
+        found.is_ok_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+    }
+
+    /// A handle to what stands under a name, which must not be a link.
+    pub(super) fn handle_of(&self, name: impl AsRef<OsStr>) -> io::Result<OwnedFd> {
+        mount::open_beneath(&self.handle, Path::new(name.as_ref()), OFlags::PATH)
+    }
+
+    /// The folder of that name.
+    pub(super) fn inner(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = Path::new(name.as_ref());
+        let handle = mount::open_beneath(&self.handle, name, OFlags::PATH | OFlags::DIRECTORY)?;
+        Ok(Self::of(handle, self.path.join(name)))
+    }
+
+    /// The names in it.
+    ///
+    /// # Errors
+    /// `QuotaExceeded` when they are more than may be looked at; otherwise the system's.
+    pub(super) fn names(&self, work: &mut Work) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        for entry in Dir::new(openat(&self.handle, ".", flags, Mode::empty())?)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            spend(&mut work.entries, 1)?;
+            names.push(OsString::from_vec(name));
+        }
+        Ok(names)
+    }
+
+    /// The text of a file, which must be a plain one and not too large; `None` if it is not there.
+    pub(super) fn text(&self, name: &str, work: &mut Work) -> io::Result<Option<Text>> {
+        let file = match mount::open_beneath(&self.handle, Path::new(name), OFlags::RDONLY | OFlags::NONBLOCK) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let found = fstat(&file)?;
+        let is_plain = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        let mut bytes = Vec::new();
+        if is_plain {
+            File::from(file).take(git_config::MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        }
+        if !is_plain || bytes.len() > git_config::MAX_BYTES {
+            return Err(io::Error::other(format!("`{name}` is no plain file, or too large")));
+        }
+        spend(&mut work.bytes, bytes.len())?;
+        Ok(Some(Text { bytes, rights: Mode::from_raw_mode(found.st_mode & 0o777) }))
+    }
+
+    /// Writes a file anew, by another name first.
+    pub(super) fn replace(&self, name: &str, text: &[u8], rights: Mode) -> io::Result<()> {
+        let new = format!("{name}.{}", Uuid::new_v4().simple());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.handle, &new, flags, Mode::from_raw_mode(0o600))?);
+        let written = file
+            .write_all(text)
+            .and_then(|()| Ok(rustix::fs::fchmod(&file, rights)?))
+            .and_then(|()| Ok(renameat(&self.handle, &new, &self.handle, name)?));
+        if written.is_err() {
+            let _ = unlinkat(&self.handle, &new, AtFlags::empty());
+        }
+        written
+    }
+
+    /// Takes what a command made under a protected name out of the way: under a name that nobody acts on, or for good.
+    pub(super) fn set_aside(&self, name: impl AsRef<OsStr>, told: &mut Aftermath) {
+        let name = name.as_ref();
+        let path = shown(&self.path.join(name));
+        match self.rename(name) {
+            Ok(aside) => told.undone(format!(
+                "`{path}` is protected and was made by this command; it is now `{}`",
+                shown(Path::new(&aside))
+            )),
+            Err(reason) => match self.remove(name, REMOVED_DEPTH, &mut REMOVED_ENTRIES.clone()) {
+                Ok(()) => told.undone(format!(
+                    "`{path}` is protected and was made by this command; it was removed, because it could not be put \
+                     aside ({reason})"
+                )),
+                Err(error) => told.left(format!(
+                    "`{path}` was made by this command and stands there still, because it could be neither put aside \
+                     ({reason}) nor removed ({error}): it must not be trusted; remove it before git or an agent is \
+                     used there"
+                )),
+            },
+        }
+    }
+
+    fn rename(&self, name: &OsStr) -> io::Result<OsString> {
+        let mut aside = name.to_owned();
+        aside.push(".refused");
+        if renameat_with(&self.handle, name, &self.handle, &aside, RenameFlags::NOREPLACE).is_err() {
+            // It is taken or too long, or the file system cannot tell. Nobody has a name that chance makes.
+            let short = OsStr::from_bytes(&name.as_bytes()[..name.len().min(64)]);
+            aside = short.to_owned();
+            aside.push(format!(".refused-{}", Uuid::new_v4().simple()));
+            renameat(&self.handle, name, &self.handle, &aside)?;
+        }
+        Ok(aside)
+    }
+
+    fn remove(&self, name: &OsStr, depth: usize, most: &mut usize) -> io::Result<()> {
+        spend(most, 1)?;
+        if self.kind(name)? != Some(FileType::Directory) {
+            return Ok(unlinkat(&self.handle, name, AtFlags::empty())?);
+        }
+        let depth = depth.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
+        let folder = self.inner(name)?.opened();
+        for inner in folder.names(&mut Work { entries: *most, bytes: 0 })? {
+            folder.remove(&inner, depth, most)?;
+        }
+        Ok(unlinkat(&self.handle, name, AtFlags::REMOVEDIR)?)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(rights) = self.rights {
+            // What a command did to its own folder is its own matter.
+            let _ = self.set_rights(rights);
+        }
+    }
+}
+
+/// A path as it is told: its end, without what would break the line.
+pub(super) fn shown(path: &Path) -> String {
+    let text: String = path.to_string_lossy().chars().flat_map(char::escape_debug).collect();
+    let surplus = text.chars().count().saturating_sub(TOLD_CHARACTERS);
+    if surplus == 0 { text } else { format!("…{}", text.chars().skip(surplus).collect::<String>()) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "the test makes what the folder finds")]
+
+    use super::*;
+    use std::fs;
+
+    fn folder(path: &Path) -> Folder {
+        Folder::of(mount::open_exactly(path).unwrap(), path.to_owned())
+    }
+
+    #[test]
+    fn what_can_be_neither_renamed_nor_removed_is_told_as_not_to_be_trusted() {
+        let mut told = Aftermath::default();
+        let own = format!("/proc/{}", std::process::id());
+        folder(Path::new(&own)).set_aside("status", &mut told);
+        assert_eq!(told.undone, [""; 0]);
+        assert!(told.left[0].contains(&format!("`{own}/status`")), "{:?}", told.left);
+        assert!(told.left[0].contains("must not be trusted"), "{:?}", told.left);
+    }
+
+    #[test]
+    fn what_is_removed_is_removed_whole_and_within_a_bound() {
+        let place = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(place.path()).unwrap();
+        fs::create_dir_all(path.join("a/b/c")).unwrap();
+        std::os::unix::fs::symlink("/", path.join("a/b/link")).unwrap();
+        fs::set_permissions(path.join("a/b"), std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+        let top = folder(&path);
+        assert!(top.remove(OsStr::new("a"), REMOVED_DEPTH, &mut 2).is_err());
+        assert!(top.remove(OsStr::new("a"), 1, &mut 100).is_err());
+        assert!(path.join("a").exists());
+        top.remove(OsStr::new("a"), REMOVED_DEPTH, &mut 100).unwrap();
+        assert!(!path.join("a").exists());
+    }
+
+    #[test]
+    fn a_path_is_told_on_one_line_and_not_at_length() {
+        assert_eq!(shown(Path::new("/a/b\nc\u{1b}")), "/a/b\\nc\\u{1b}");
+        assert_eq!(shown(Path::new(&"x".repeat(1000))).chars().count(), TOLD_CHARACTERS + 1);
+    }
+}
