@@ -6,10 +6,9 @@ use super::{
     simple_command::Parts,
     syntax,
     walk::{MISREAD, Place, Step, Walk, is_word},
-    word::Word,
+    word::{Dynamic, Word},
     wrappers,
 };
-use toolstead_domain::access::Clarity;
 use tree_sitter::Node;
 
 /// `name=value` in front of a command, or alone.
@@ -22,6 +21,14 @@ pub(super) struct Assignment {
 }
 
 impl Assignment {
+    /// As a word of a declaration.
+    fn into_word(self) -> Word {
+        match self.value {
+            Some(value) => Word { text: format!("{}={value}", self.name), ..Word::default() },
+            None => Word { text: self.text, dynamic: Some(Dynamic::Quoted), ..Word::default() },
+        }
+    }
+
     /// Whether it changes how programs speak, and nothing that they do.
     pub(super) fn is_harmless(&self) -> bool {
         let harmless = |value: &String| builtins::is_harmless_value(&self.name, value);
@@ -42,20 +49,13 @@ impl<'t> Walk<'t> {
 
     /// An assignment for the shell itself, and for what it starts later if the variable was in the environment before.
     pub(super) fn lone_assignment(&mut self, assignment: &Assignment) {
-        if builtins::variable(&assignment.name) == Variable::Harmless || !builtins::stays_in_the_shell(&assignment.name)
-        {
-            self.later_programs_get(assignment);
+        if assignment.is_harmless() || builtins::stays_in_the_shell(&assignment.name) {
+            return;
         }
-    }
-
-    /// A variable that later programs find in their environment.
-    fn later_programs_get(&mut self, assignment: &Assignment) {
         let scope = Scope { folders: &self.folders, limits: self.limits.clone() };
         let mut understood = Understood::new(&[Word { text: assignment.text.clone(), ..Word::default() }]);
         wrappers::assigned(&assignment.name, assignment.value.as_deref(), &scope, &mut understood);
-        if understood.clarity != Clarity::Plain {
-            self.add(understood, assignment.text.as_str().into());
-        }
+        self.add(understood, assignment.text.as_str().into());
     }
 
     /// Reads an assignment, and enters what its value holds.
@@ -113,31 +113,14 @@ impl<'t> Walk<'t> {
             self.opaque(node, MISREAD);
         }
         for (at, child) in children.into_iter().enumerate() {
-            let exports = parts.words.first().is_some_and(|word| word.text == "export");
             match child.kind() {
                 "variable_assignment" => {
                     if let Some(assignment) = self.assignment(child, place, steps) {
-                        let array = self.slice(child).contains("=(");
-                        self.declared(&assignment, exports);
-                        let text = if array { format!("{}=()", assignment.name) } else { assignment.text };
-                        parts.words.push(Word { text, ..Word::default() });
+                        parts.words.push(assignment.into_word());
                     }
                 }
-                "variable_name" => {
-                    let name = self.slice(child).to_owned();
-                    if exports && builtins::variable(&name) == Variable::ChangesPrograms {
-                        self.exported_as_it_is(&name);
-                    }
-                    parts.words.push(Word { text: name, ..Word::default() });
-                }
-                kind if is_word(kind) => {
-                    if let Some(word) = self.word(child, place, steps) {
-                        if let Some(assignment) = quoted_assignment(&word).filter(|_| at > 0) {
-                            self.declared(&assignment, exports);
-                        }
-                        parts.words.push(word);
-                    }
-                }
+                "variable_name" => parts.words.push(Word { text: self.slice(child).to_owned(), ..Word::default() }),
+                kind if is_word(kind) => self.push_word(child, &mut parts, place, steps),
                 _ if at == 0 => parts.words.push(Word { text: self.slice(child).to_owned(), ..Word::default() }),
                 "comment" => {}
                 _ => self.opaque(child, MISREAD),
@@ -145,23 +128,24 @@ impl<'t> Walk<'t> {
         }
         self.simple_command(&parts, node.byte_range());
     }
-
-    fn declared(&mut self, assignment: &Assignment, exports: bool) {
-        if exports { self.later_programs_get(assignment) } else { self.lone_assignment(assignment) }
-    }
-
-    /// A variable is handed on whose value was judged when it was set, unless it was meant for the shell alone.
-    fn exported_as_it_is(&mut self, name: &str) {
-        let mut understood = Understood::new(&[Word { text: name.to_owned(), ..Word::default() }]);
-        understood.exact(format!("{name} may change what programs do"));
-        self.add(understood, name.into());
-    }
 }
 
-/// `export "A=b"`: quotes hide the assignment from the tree.
-fn quoted_assignment(word: &Word) -> Option<Assignment> {
-    let (name, value) = word.text.split_once('=')?;
-    let (name, appends) = name.strip_suffix('+').map_or((name, false), |name| (name, true));
-    let value = Some(value.to_owned()).filter(|_| word.dynamic.is_none() && !appends);
-    builtins::is_name(name).then(|| Assignment { name: name.to_owned(), text: word.text.clone(), value })
+/// What `export`, `declare` and their like make of variables.
+pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    let Some((declares, arguments)) = words.split_first() else { return };
+    let exports = declares.text == "export";
+    for word in arguments {
+        let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
+        let (name, appends) = name.strip_suffix('+').map_or((name, false), |name| (name, true));
+        let stays = !exports && builtins::stays_in_the_shell(name);
+        if word.text.len() == name.len() {
+            // Its value was judged when it was set, unless it was meant for the shell alone.
+            if exports && builtins::variable(name) == Variable::ChangesPrograms {
+                result.exact(format!("{name} may change what programs do"));
+            }
+        } else if builtins::variable(name) == Variable::Harmless || !stays {
+            let value = Some(value).filter(|_| word.dynamic.is_none() && !appends);
+            wrappers::assigned(name, value, scope, result);
+        }
+    }
 }

@@ -3,6 +3,11 @@
 
 use super::word::{Dynamic, Word};
 
+/// Whether this command of bash declares variables.
+pub(super) fn declares(name: &str) -> bool {
+    matches!(name, "declare" | "export" | "local" | "readonly" | "typeset")
+}
+
 /// What is to be said against a command of bash, if it is one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
@@ -73,7 +78,7 @@ pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
         "wait" | "jobs" => {
             plain(arguments.iter().all(|word| waits_plainly(word, arguments.len())), "it may evaluate its arguments")
         }
-        "declare" | "typeset" | "export" | "readonly" | "local" => match arguments {
+        _ if declares(name) => match arguments {
             [] => Builtin::Plain,
             _ => plain(arguments.iter().all(declares_plainly), "it declares more than plain variables"),
         },

@@ -1,7 +1,7 @@
 //! One simple command: what rules compare its words with, and how far they may trust them.
 
 use super::{
-    Analysis, Limits,
+    Analysis, Limits, assignments,
     builtins::{self, Builtin},
     folders::{self, Folders, Move},
     interpreters::{self, is_input},
@@ -176,6 +176,9 @@ pub(super) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
             wrappers::assigned(name, None, scope, &mut result);
         }
     }
+    if builtins::declares(&name.text) {
+        assignments::declared(words, scope, &mut result);
+    }
     wrappers::forwarded(words, scope, risky, &mut result);
     unknown_arguments(words, &mut result);
     operands::of(words, &mut result);
@@ -295,8 +298,10 @@ fn unknown_arguments(words: &[Word], result: &mut Understood) {
     if programs::READ_WHATEVER_IS_NAMED.contains(&name) {
         return;
     }
-    let declares = matches!(name, "export" | "local" | "declare" | "typeset" | "readonly" | "unset");
-    if programs::READERS.contains(&name) || declares {
+    if builtins::declares(name) {
+        return;
+    }
+    if programs::READERS.contains(&name) || name == "unset" {
         result.exact(reason);
     } else {
         result.opaque(reason);

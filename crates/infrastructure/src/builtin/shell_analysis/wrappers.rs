@@ -107,7 +107,12 @@ pub(super) fn assigned(name: &str, value: Option<&str>, scope: &Scope<'_>, resul
     let names_a_program = builtins::names_a_program(name);
     match value {
         // Many of them hold what another program gives to a shell.
-        Some(value) => read_value(value, scope, names_a_program, result),
+        Some(value) => {
+            if names_a_program && read_differently("sh", value) {
+                result.opaque(format!("the shell that {name} is read by may not be bash"));
+            }
+            read_value(value, scope, names_a_program, result);
+        }
         None if names_a_program => {
             result.opaque(format!("what {name} makes programs start is known only when it runs"))
         }
