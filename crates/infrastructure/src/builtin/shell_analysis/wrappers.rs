@@ -193,14 +193,14 @@ pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Underst
 /// Reads what arguments hold as values as a shell's text: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`,
 /// `-Irm`.
 fn read_values(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    // `1erm x` is a script of sed.
+    let of_sed = programs::known_as(&words[0].text) == "sed";
+    let separators: &[char] = if of_sed { &['=', ':', '!', 'e'] } else { &['=', ':', '!'] };
     for word in &words[1..] {
         let text = word.text.as_str();
-        for (at, _) in text.match_indices(['=', ':']).take(MAX_VALUES) {
-            let value = &text[at + 1..];
-            read_value(value, scope, value.starts_with('!'), result);
-        }
-        if text.starts_with('!') {
-            read_value(text, scope, false, result);
+        for (at, separator) in text.match_indices(separators).take(MAX_VALUES) {
+            let value = &text[at + separator.len()..];
+            read_value(value, scope, separator == "=" && value.starts_with('!'), result);
         }
         if let Some((program, _)) = text.split_once(',') {
             read_value(program, scope, false, result);

@@ -134,6 +134,7 @@ const EXACT: &[&str] = &[
     "scp -oProxyCommand='rm x' a b:c",
     "scp -Srm a b:c",
     "socat - EXEC:'rm x'",
+    "sed '1erm x' a",
     "split --filter=rm x",
     "ssh -oProxyCommand='rm x' host",
     "tar -Irm -cf a b",
@@ -141,6 +142,8 @@ const EXACT: &[&str] = &[
     "tar -T list -cf a",
     "tar cTf list a",
     "uniq -- -a b",
+    "vim '+!rm x' a",
+    "vim -c 'silent !rm x' a",
     "yarn workspace x exec rm y",
     "zip -TT 'rm x' a b",
     // Values of variables.
