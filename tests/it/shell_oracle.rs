@@ -35,38 +35,83 @@ const OPTION_FILES: &[&str] = &["--output=made", "--target-directory=sub"];
 /// Those of them that change files.
 const FILE_PROGRAMS: &[&str] = &["cp", "mkdir", "mv", "sort", "touch"];
 
-/// Runs the scripts in the places that it is given, and leaves nothing of them running. It says where it is.
-const RUNNER: &str = r#"
-readlink /proc/self/ns/pid
-for name in "$@"; do
-    place=$PWD/$name
-    IFS= read -r -d '' text < "$place/script"
-    (
-        cd "$place/work" &&
-            exec env -i PATH="$place/bin" HOME="$place/work" timeout -s KILL 10 \
-                sh -c 'ulimit -t 2 -f 64 -v 1000000; exec bash -c "$1"' sh "$text"
-    ) < /dev/null > /dev/null 2>&1 &
-    group=$!
-    wait "$group"
-    echo "$?" > "$place/status"
-    kill -KILL -- "-$group"
-done 2> /dev/null
-true
-"#;
-
-/// The logging program: `name NUL argument NUL ... SOH` in one write, into the folder above its own. As `edit` it starts
-/// what `EDITOR` says.
+/// The one program that scripts find under many names. It writes `name NUL argument NUL ... SOH` at once into the folder
+/// above its own. As `edit` it then starts what `EDITOR` says. As `runner` it runs the scripts in the places that it is
+/// given, leaves nothing of them running, and says where it is.
 const STUB: &str = r#"
+#define _GNU_SOURCE
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 static char line[65536], log_path[4200];
+
+static void limit(int what, rlim_t most) {
+    struct rlimit limits = {most, most};
+    setrlimit(what, &limits);
+}
+
+static void start(const char *place) {
+    char path[4200], home[4200], folder[4096];
+    setpgid(0, 0);
+    if (chdir(place) || !getcwd(folder, sizeof folder)) _exit(126);
+    int script = open("script", O_RDONLY);
+    if (script < 0 || read(script, line, sizeof line - 1) < 0 || chdir("work")) _exit(126);
+    close(script);
+    int nothing = open("/dev/null", O_RDWR);
+    for (int stream = 0; stream < 3; stream++) dup2(nothing, stream);
+    close(nothing);
+    snprintf(path, sizeof path, "PATH=%s/bin", folder);
+    snprintf(home, sizeof home, "HOME=%s/work", folder);
+    limit(RLIMIT_CPU, 2);
+    limit(RLIMIT_FSIZE, 64 * 1024);
+    limit(RLIMIT_AS, 1024 * 1024 * 1024);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, 0);
+    char *arguments[] = {"bash", "-c", line, 0}, *environment[] = {path, home, 0};
+    execve("../bin/bash", arguments, environment);
+    _exit(127);
+}
+
+static int run_all(char **places) {
+    sigset_t ended;
+    struct timespec moment = {0, 100000000};
+    char where[100];
+    ssize_t length = readlink("/proc/self/ns/pid", where, sizeof where);
+    if (length < 0 || write(1, where, length) != length) return 1;
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ended, 0);
+    for (; *places; places++) {
+        siginfo_t state = {0};
+        pid_t child = fork();
+        if (child < 0) return 1;
+        if (child == 0) start(*places);
+        setpgid(child, child);
+        for (int moments = 0; moments < 100 && !state.si_pid; moments++) {
+            waitid(P_PID, child, &state, WEXITED | WNOHANG | WNOWAIT);
+            if (!state.si_pid) sigtimedwait(&ended, 0, &moment);
+        }
+        kill(-child, SIGKILL);
+        waitpid(child, 0, 0);
+        snprintf(log_path, sizeof log_path, "%s/ended", *places);
+        if (state.si_pid) close(open(log_path, O_WRONLY | O_CREAT, 0600));
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     ssize_t length = readlink("/proc/self/exe", log_path, 4096);
     if (length < 0) return 1;
     char *name = log_path + length;
     while (name > log_path && name[-1] != '/') name--;
+    if (!strcmp(name, "runner")) return run_all(argv + 1);
     size_t used = strlen(name) + 1;
     memcpy(line, name, used);
     for (int at = 1; at < argc; at++) {
@@ -122,8 +167,7 @@ impl Bench {
         command.arg(home.config("[permissions]\nallow = [\"Bash\"]\n"));
         let mut server = Pipe::start(command);
         server.initialize();
-        fs::copy(stub, home.work().join("stub")).unwrap();
-        fs::write(home.work().join("runner"), RUNNER).unwrap();
+        fs::copy(stub, home.work().join("runner")).unwrap();
         Self { home, server, calls: 0, places: 0 }
     }
 
@@ -132,7 +176,7 @@ impl Bench {
         let places: Vec<PathBuf> = scripts.iter().map(|script| self.place(script)).collect();
         let names: Vec<_> = places.iter().map(|place| place.file_name().unwrap().to_str().unwrap()).collect();
         self.calls += 1;
-        let arguments = json!({"command": format!("bash runner {}", names.join(" ")), "timeout_ms": 600_000});
+        let arguments = json!({"command": format!("./runner {}", names.join(" ")), "timeout_ms": 600_000});
         let call = json!({"name": "bash", "arguments": arguments});
         let request = json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call", "params": call});
         self.server.send(request.to_string());
@@ -155,7 +199,7 @@ impl Bench {
             fs::write(work.join(name), "").unwrap();
         }
         for name in STUBS.iter().chain([&EDIT]) {
-            fs::hard_link(self.home.work().join("stub"), programs.join(name)).unwrap();
+            fs::hard_link(self.home.work().join("runner"), programs.join(name)).unwrap();
         }
         for name in REAL {
             let real =
@@ -168,8 +212,7 @@ impl Bench {
 
 /// What the script in that place did; the place is gone then.
 fn effects(place: &Path) -> Option<Effects> {
-    const KILLED: &str = "137";
-    let finished = fs::read_to_string(place.join("status")).is_ok_and(|status| status.trim() != KILLED);
+    let finished = place.join("ended").exists();
     let log = fs::read(place.join("log")).unwrap_or_default();
     let files = ["", "sub"].iter().flat_map(|folder| files_in(&place.join("work"), folder)).collect();
     let _ = fs::remove_dir_all(place);

@@ -18,6 +18,9 @@ const MAX_SUFFIX_WORDS: usize = 256;
 /// Values of one word that are read.
 const MAX_VALUES: usize = 8;
 
+/// Quoted parts of one word that are read.
+const MAX_QUOTED: usize = 64;
+
 /// Where the command starts that is behind a wrapper which changes nothing about it.
 pub(super) fn looked_through(words: &[Word]) -> Option<usize> {
     let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
@@ -71,6 +74,9 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
     read_every_suffix(words, result);
     read_texts(words, scope, result);
     read_values(words, scope, result);
+    if words.iter().any(|word| interpreters::is_one(programs::known_as(&word.text))) {
+        read_quoted(words, scope, result);
+    }
     let of_files = risky && matches!(name, "find" | "fd" | "fdfind");
     for at in 1..words.len() {
         let inner = programs::known_as(&words[at].text);
@@ -208,6 +214,15 @@ fn read_values(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
         let group = text.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
         for (at, _) in group.char_indices().skip(1).take(MAX_VALUES) {
             read_value(&group[at..], scope, false, result);
+        }
+    }
+}
+
+/// Reads what stands within quotes in texts of other languages: `system("rm x")`.
+fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    for word in &words[1..] {
+        for part in word.text.split(['"', '\'', '`']).skip(1).take(MAX_QUOTED) {
+            read_value(part, scope, false, result);
         }
     }
 }

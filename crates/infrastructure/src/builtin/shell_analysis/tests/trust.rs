@@ -203,7 +203,12 @@ const EXACT: &[&str] = &[
     "uniq a*",
     "ruby ?x",
     // Interpreters with a text.
+    "awk 'BEGIN{print | \"rm x\"}'",
+    "node -e \"require('child_process').execSync('rm x')\"",
+    "perl -e 'exec \"rm\", \"x\"'",
     "perl5.36 -e 'unlink x'",
+    "php -r 'exec(\"rm x\");'",
+    "sudo python3 -c \"import os; os.system('rm x')\"",
     "python3.11 -c 'x'",
     "nodejs -e x",
     "lua5.4 -e x",
