@@ -156,7 +156,8 @@ struct Bench {
     home: Home,
     server: Pipe,
     calls: i64,
-    places: usize,
+    /// Folders that scripts are put into, one after the other.
+    places: Vec<PathBuf>,
 }
 
 impl Bench {
@@ -168,12 +169,18 @@ impl Bench {
         let mut server = Pipe::start(command);
         server.initialize();
         fs::copy(stub, home.work().join("runner")).unwrap();
-        Self { home, server, calls: 0, places: 0 }
+        Self { home, server, calls: 0, places: Vec::new() }
     }
 
     /// What bash does with each of these scripts; `None` of those that had to be stopped.
     fn run(&mut self, scripts: &[String]) -> Vec<Option<Effects>> {
-        let places: Vec<PathBuf> = scripts.iter().map(|script| self.place(script)).collect();
+        while self.places.len() < scripts.len() {
+            self.add_place();
+        }
+        let places = &self.places[..scripts.len()];
+        for (place, script) in places.iter().zip(scripts) {
+            furnish(place, script);
+        }
         let names: Vec<_> = places.iter().map(|place| place.file_name().unwrap().to_str().unwrap()).collect();
         self.calls += 1;
         let arguments = json!({"command": format!("./runner {}", names.join(" ")), "timeout_ms": 600_000});
@@ -187,17 +194,11 @@ impl Bench {
         places.iter().map(|place| effects(place)).collect()
     }
 
-    /// A folder with this script, all that it finds, and the folder that it starts in.
-    fn place(&mut self, script: &str) -> PathBuf {
-        self.places += 1;
-        let place = self.home.work().join(self.places.to_string());
-        let (programs, work) = (place.join("bin"), place.join("work"));
+    /// A folder with all programs that scripts find.
+    fn add_place(&mut self) {
+        let place = self.home.work().join(self.places.len().to_string());
+        let programs = place.join("bin");
         fs::create_dir_all(&programs).unwrap();
-        fs::create_dir_all(work.join("sub")).unwrap();
-        fs::write(place.join("script"), script).unwrap();
-        for name in OPTION_FILES {
-            fs::write(work.join(name), "").unwrap();
-        }
         for name in STUBS.iter().chain([&EDIT]) {
             fs::hard_link(self.home.work().join("runner"), programs.join(name)).unwrap();
         }
@@ -206,16 +207,29 @@ impl Bench {
                 ["/usr/bin", "/bin"].iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists());
             std::os::unix::fs::symlink(real.expect("a usual system"), programs.join(name)).unwrap();
         }
-        place
+        self.places.push(place);
     }
 }
 
-/// What the script in that place did; the place is gone then.
+/// Puts a script into a place, and a new folder that it starts in.
+fn furnish(place: &Path, script: &str) {
+    let work = place.join("work");
+    fs::create_dir_all(work.join("sub")).unwrap();
+    fs::write(place.join("script"), script).unwrap();
+    for name in OPTION_FILES {
+        fs::write(work.join(name), "").unwrap();
+    }
+}
+
+/// What the script in that place did. Nothing of it is left there.
 fn effects(place: &Path) -> Option<Effects> {
     let finished = place.join("ended").exists();
     let log = fs::read(place.join("log")).unwrap_or_default();
     let files = ["", "sub"].iter().flat_map(|folder| files_in(&place.join("work"), folder)).collect();
-    let _ = fs::remove_dir_all(place);
+    fs::remove_dir_all(place.join("work")).unwrap();
+    for file in ["log", "ended"] {
+        let _ = fs::remove_file(place.join(file));
+    }
     let lines = log.split(|byte| *byte == 1).filter(|line| line.contains(&0));
     let word = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
     let runs = lines.map(|line| line[..line.len() - 1].split(|byte| *byte == 0).map(word).collect());
