@@ -297,7 +297,7 @@ fn shrunk(bench: &mut Bench, script: &str) -> String {
             let analysis = analyse(&text, Path::new(WORK));
             let fails = !analysis.is_opaque()
                 && bench
-                    .run(&[text.clone()])
+                    .run(std::slice::from_ref(&text))
                     .pop()
                     .flatten()
                     .is_some_and(|effects| unnamed(&text, &analysis, &effects).is_some());

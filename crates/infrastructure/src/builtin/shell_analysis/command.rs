@@ -153,8 +153,9 @@ pub(super) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
         Builtin::Evaluates(reason) => {
             result.opaque(reason);
             result.moves = Some(Move::Somewhere);
-            wrappers::read_every_suffix(words, &mut result);
-            wrappers::read_texts(words, scope, &mut result);
+            if wrappers::read_every_suffix(words, &mut result) {
+                wrappers::read_texts(words, scope, &mut result);
+            }
             return result;
         }
         Builtin::Plain | Builtin::None => {}

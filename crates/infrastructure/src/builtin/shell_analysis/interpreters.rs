@@ -141,6 +141,9 @@ impl Interpreter {
                 }
                 continue;
             }
+            if text == "--" {
+                continue;
+            }
             if text.starts_with("--") {
                 let name = text.split('=').next().unwrap_or(text);
                 inline |= INLINE.contains(&name);

@@ -289,6 +289,9 @@ pub(super) const READ_WHATEVER_IS_NAMED: &[&str] = &[
     "wc",
 ];
 
+/// Programs that take names of programs for names of packages.
+pub(super) const INSTALLERS: &[&str] = &["apk", "apt", "apt-get", "brew", "dnf", "pacman", "yum", "zypper"];
+
 /// Compilers, which take the same options.
 pub(super) const COMPILERS: &[&str] = &["c++", "cc", "clang", "clang++", "cpp", "g++", "gcc", "gfortran"];
 
@@ -312,7 +315,9 @@ pub(super) fn known_as(name: &str) -> &str {
     }
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let stem = stem.strip_suffix('-').unwrap_or(stem);
-    if stem.len() < name.len() && is_known(stem) { stem } else { name }
+    // Names of what only reads have no versions: `ls2` is some other program.
+    let has_versions = stem.len() < name.len() && is_known(stem) && !READERS.contains(&stem);
+    if has_versions { stem } else { name }
 }
 
 fn is_known(name: &str) -> bool {

@@ -51,11 +51,6 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         return;
     }
     let forwards = programs::FORWARDERS.contains(&name);
-    if forwards {
-        result.exact(format!("{name} starts another program"));
-        sets_variables(words, scope, result);
-        stands_in_for_a_shell(words, result);
-    }
     let settled = programs::is_settled(name) || builtins::judge(name, words) != builtins::Builtin::None;
     if settled && !forwards {
         if !risky {
@@ -71,11 +66,22 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
             return;
         }
     }
-    read_every_suffix(words, result);
+    if !read_every_suffix(words, result) {
+        return;
+    }
+    if forwards {
+        result.exact(format!("{name} starts another program"));
+        sets_variables(words, scope, result);
+        stands_in_for_a_shell(words, result);
+    }
     read_texts(words, scope, result);
     read_values(words, scope, result);
     if words.iter().any(|word| interpreters::is_one(programs::known_as(&word.text))) {
         read_quoted(words, scope, result);
+    }
+    let installs = |word: &Word| programs::INSTALLERS.contains(&programs::known_as(&word.text));
+    if matches!(name, "sudo" | "doas") && words.get(1).is_some_and(installs) {
+        return;
     }
     let of_files = risky && matches!(name, "find" | "fd" | "fdfind");
     for at in 1..words.len() {
@@ -164,11 +170,11 @@ fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
     }
 }
 
-/// Reads every end of the argument list as a command, by the bare name of its program.
-pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) {
+/// Reads every end of the argument list as a command, by the bare name of its program; false where there are too many.
+pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) -> bool {
     if words.len() > MAX_SUFFIX_WORDS {
         result.opaque("it has too many arguments to tell which of them it starts");
-        return;
+        return false;
     }
     let texts = texts(words);
     for at in 1..texts.len() {
@@ -183,6 +189,7 @@ pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) {
         reading[0] = name.into();
         result.reading(reading);
     }
+    true
 }
 
 /// Reads every argument that could be a shell's text as one.
