@@ -59,7 +59,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         // What stands behind a subcommand of git that is what it says is no command, but for values of options.
         if name == "git" && super::command::git_subcommand(words).is_some_and(super::command::is_plain_git) {
             read_texts(words, scope, result);
-            read_values(words, scope, result);
+            read_values(words, scope, MAX_VALUES, result);
             for pair in words.windows(2).filter(|pair| pair[0].text.starts_with('-')) {
                 result.reading(vec![bare(&pair[1].text).into()]);
             }
@@ -75,7 +75,13 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         stands_in_for_a_shell(words, result);
     }
     read_texts(words, scope, result);
-    read_values(words, scope, result);
+    // How far into a group of short options a value may begin.
+    let glued = match name {
+        "find" | "go" => 0,
+        _ if forwards || risky => MAX_VALUES,
+        _ => 1,
+    };
+    read_values(words, scope, glued, result);
     if words.iter().any(|word| interpreters::is_one(programs::known_as(&word.text))) {
         read_quoted(words, scope, result);
     }
@@ -162,12 +168,29 @@ fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
                 let no_number = |word: &&Word| !word.text.bytes().all(|byte| byte.is_ascii_digit());
                 behind.iter().filter(operand).filter(no_number).count() <= *before
             }
-            None => matches!(name, "sudo" | "doas") && option(&['s', 'i'], &["--shell", "--login"]),
+            None => matches!(name, "sudo" | "doas") && asks_for_a_shell(behind),
         };
         if asks {
             result.opaque(format!("{name} starts a shell, which reads its commands from its input"));
         }
     }
+}
+
+/// Whether `sudo` is told to start a shell, by its own options.
+fn asks_for_a_shell(arguments: &[Word]) -> bool {
+    const VALUED: &str = "CDghpRrTtUu";
+    let mut words = arguments.iter().map(|word| word.text.as_str());
+    while let Some(option) = words.next().filter(|word| word.starts_with('-')) {
+        let group = option.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
+        let own = group.find(|letter| VALUED.contains(letter)).unwrap_or(group.len());
+        if matches!(option, "--shell" | "--login") || group[..own].contains(['s', 'i']) {
+            return true;
+        }
+        if own + 1 == group.len() {
+            words.next();
+        }
+    }
+    false
 }
 
 /// Reads every end of the argument list as a command, by the bare name of its program; false where there are too many.
@@ -205,7 +228,7 @@ pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Underst
 
 /// Reads what arguments hold as values as a shell's text: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`,
 /// `-Irm`.
-fn read_values(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+fn read_values(words: &[Word], scope: &Scope<'_>, glued: usize, result: &mut Understood) {
     // `1erm x` is a script of sed.
     let of_sed = programs::known_as(&words[0].text) == "sed";
     let separators: &[char] = if of_sed { &['=', ':', '!', 'e'] } else { &['=', ':', '!'] };
@@ -219,7 +242,7 @@ fn read_values(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
             read_value(program, scope, false, result);
         }
         let group = text.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
-        for (at, _) in group.char_indices().skip(1).take(MAX_VALUES) {
+        for (at, _) in group.char_indices().skip(1).take(glued) {
             read_value(&group[at..], scope, false, result);
         }
     }
