@@ -31,8 +31,7 @@ impl Assignment {
 
     /// Whether it changes how programs speak, and nothing that they do.
     pub(super) fn is_harmless(&self) -> bool {
-        let harmless = |value: &String| builtins::is_harmless_value(&self.name, value);
-        builtins::variable(&self.name) == Variable::Harmless && self.value.as_ref().is_some_and(harmless)
+        self.value.as_ref().is_some_and(|value| builtins::is_harmless(&self.name, value))
     }
 }
 
@@ -140,8 +139,10 @@ pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut Understoo
         let stays = !exports && builtins::stays_in_the_shell(name);
         if word.text.len() == name.len() {
             // Its value was judged when it was set, unless it was meant for the shell alone.
-            if exports && builtins::variable(name) == Variable::ChangesPrograms {
-                result.exact(format!("{name} may change what programs do"));
+            match builtins::variable(name) {
+                Variable::ChangesTheShell => result.opaque(format!("{name} changes what the shell runs")),
+                Variable::ChangesPrograms if exports => result.exact(format!("{name} may change what programs do")),
+                Variable::ChangesPrograms | Variable::Harmless => {}
             }
         } else if builtins::variable(name) == Variable::Harmless || !stays {
             let value = Some(value).filter(|_| word.dynamic.is_none() && !appends);

@@ -127,10 +127,7 @@ fn names(words: Option<&[Word]>) -> Builtin {
 fn declares_plainly(word: &Word) -> bool {
     let name = word.text.split('=').next().unwrap_or_default();
     let name = name.strip_suffix('+').unwrap_or(name);
-    is_name(name)
-        && variable(name) != Variable::ChangesTheShell
-        && (word.dynamic.is_none() || word.text.len() > name.len())
-        && word.dynamic != Some(Dynamic::Braces)
+    is_name(name) && (word.dynamic.is_none() || word.text.len() > name.len()) && word.dynamic != Some(Dynamic::Braces)
 }
 
 fn read(arguments: &[Word]) -> Builtin {
@@ -281,13 +278,13 @@ const OF_THE_SHELL: &[&str] = &[
     "_",
 ];
 
-/// Whether a variable changes how programs speak, and nothing that they do.
-pub(in crate::builtin) fn is_harmless_variable(name: &str) -> bool {
-    HARMLESS.contains(&name) || name.starts_with("LC_")
+/// Whether a variable with this value changes how programs speak, and nothing that they do.
+pub(in crate::builtin) fn is_harmless(name: &str, value: &str) -> bool {
+    variable(name) == Variable::Harmless && is_harmless_value(name, value)
 }
 
 /// Whether this value of a harmless variable is harmless: some programs put it into a path or a text that they run.
-pub(super) fn is_harmless_value(name: &str, value: &str) -> bool {
+fn is_harmless_value(name: &str, value: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.,:@=+-".contains(&byte);
     let zone = |byte: u8| plain(byte) || byte == b'/';
     match name {
@@ -336,7 +333,7 @@ pub(super) fn names_a_program(name: &str) -> bool {
 
 /// What setting that variable may do.
 pub(super) fn variable(name: &str) -> Variable {
-    if is_harmless_variable(name) {
+    if HARMLESS.contains(&name) || name.starts_with("LC_") {
         Variable::Harmless
     } else if OF_THE_SHELL.contains(&name)
         || ["BASH", "LD_", "COMP_", "COPROC", "READLINE_"].iter().any(|prefix| name.starts_with(prefix))

@@ -117,10 +117,11 @@ fn has_the_name_in_a_text(word: &Word) -> bool {
 
 /// What setting this variable to that value, where it can be told, makes of what runs with it.
 pub(super) fn assigned(name: &str, value: Option<&str>, scope: &Scope<'_>, result: &mut Understood) {
-    match builtins::variable(name) {
-        Variable::Harmless if value.is_some_and(|value| builtins::is_harmless_value(name, value)) => return,
-        Variable::ChangesTheShell => return result.opaque(format!("{name} changes what the shell runs")),
-        Variable::Harmless | Variable::ChangesPrograms => {}
+    if value.is_some_and(|value| builtins::is_harmless(name, value)) {
+        return;
+    }
+    if builtins::variable(name) == Variable::ChangesTheShell {
+        return result.opaque(format!("{name} changes what the shell runs"));
     }
     let names_a_program = builtins::names_a_program(name);
     match value {

@@ -319,6 +319,9 @@ const OPAQUE: &[&str] = &[
     "env PATH=. ls",
     "sudo LD_PRELOAD=./x.so ls",
     "export 'PATH=.'",
+    "export PATH",
+    "local IFS",
+    "declare LD_PRELOAD=x",
 ];
 
 fn trusted(text: &str) -> &'static str {
