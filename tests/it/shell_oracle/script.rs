@@ -3,6 +3,9 @@
 /// The logging programs. Those that start with `n` fail.
 pub(super) const STUBS: &[&str] = &["bar", "foo", "good", "no", "nope", "rm", "zap"];
 
+/// The logging program that starts what `EDITOR` says.
+pub(super) const EDIT: &str = "edit";
+
 /// A small random number generator (splitmix64): a seed is a script, on every machine.
 pub(super) struct Random(u64);
 
@@ -199,7 +202,13 @@ impl Writer<'_> {
     fn wild(&mut self, depth: usize) -> String {
         let inner = self.inline(depth.saturating_sub(1)).replace('\'', "");
         let stub = self.random.pick(STUBS);
-        match self.random.below(40) {
+        match self.random.below(46) {
+            40 => format!("xargs env <<< '{stub} x'"),
+            41 => format!("xargs -n1 timeout 5 <<< {stub}"),
+            42 => format!("xargs sh -c <<< {stub}"),
+            43 => format!("xargs -I{{}} sh -c 'foo {{}}' <<< ';{stub}'"),
+            44 => format!("touch ';{stub}'; find . -exec sh -c 'foo {{}}' ';'"),
+            45 => format!("env sh <<< '{inner}'"),
             0 => format!("eval '{inner}'"),
             1 => format!(". /dev/stdin <<< '{inner}'"),
             2 => format!("trap '{inner}' EXIT"),
@@ -297,13 +306,73 @@ impl Writer<'_> {
             " <<< word",
             " 2>&1 > out x",
         ]);
-        match self.random.below(30) {
+        match self.random.below(36) {
+            30 | 31 => self.editor(depth),
+            32 | 33 => self.files(),
+            34 => self.pattern().to_owned(),
             0 => format!("v={}", self.argument(depth)),
             1 => format!("echo {arguments}{redirection}"),
             2 => format!("export LANG=C; {name}"),
             3 => format!("printf '%s' {arguments}"),
             _ => format!("{assignment}{wrapper}{name} {arguments}{redirection}"),
         }
+    }
+
+    /// A variable that says what a later program starts.
+    fn editor(&mut self, depth: usize) -> String {
+        const VALUES: &[&str] =
+            &["zap", "'zap x'", "\"zap 'a b'\"", "'foo a; zap'", "zap\\ y", "\"$v\"", "'zap $v'", "$'zap b'", "''"];
+        let (value, arguments) = (self.random.pick(VALUES), self.arguments(depth));
+        let stub = self.random.pick(STUBS);
+        match self.random.below(16) {
+            0 | 1 => format!("EDITOR={value} edit {arguments}"),
+            2 => format!("EDITOR={value} nohup edit {arguments}"),
+            3 => format!("EDITOR={value}; export EDITOR; edit {arguments}"),
+            4 => format!("export EDITOR={value}; edit {arguments}"),
+            5 => format!("export v EDITOR={value} && edit"),
+            6 => format!("export \"EDITOR={stub} x\"\nedit {arguments}"),
+            7 => format!("export 'EDITOR={stub}'; edit"),
+            8 => format!("declare -x EDITOR={value}; edit"),
+            9 => format!("export EDITOR=; for EDITOR in {value} {stub}; do edit; done"),
+            10 => format!("export EDITOR; read -r EDITOR <<< {value}; edit"),
+            11 => format!("env EDITOR={value} edit {arguments}"),
+            12 => format!("export EDITOR={}; EDITOR+={}; edit", &stub[..1], &stub[1..]),
+            13 => format!("export EDITOR; printf -v EDITOR {value}; edit"),
+            14 => format!("export EDITOR; : ${{EDITOR:={stub}}}; edit"),
+            _ => format!("v={value}; export EDITOR=$v; edit"),
+        }
+    }
+
+    /// A program that changes the files that it names.
+    fn files(&mut self) -> String {
+        const NAMES: &[&str] =
+            &["out", "sub/out", "'o t'", "made", "sub/made", "./out", "o\\ t", "\"a;b\"", "mad*", "sub"];
+        let (one, two) = (self.random.pick(NAMES), self.random.pick(NAMES));
+        match self.random.below(8) {
+            0 => format!("touch {one} {two}"),
+            1 => format!("touch -c {one} -- {two}"),
+            2 => format!("mkdir -p sub/new && touch {one}"),
+            3 => format!("touch {one} && cp {one} {two}"),
+            4 => format!("touch {one}; mv {one} {two}"),
+            5 => format!("cd sub && touch {one}"),
+            6 => format!("A=1 touch {one}; cp -r {one} {two}"),
+            _ => format!("sh -c 'touch {}'", one.replace('\'', "")),
+        }
+    }
+
+    /// Patterns that become options, and others that do not.
+    fn pattern(&mut self) -> &'static str {
+        self.random.pick(&[
+            "sort a *made",
+            "sort -u --o*",
+            "sort [-]-o*",
+            "sort out ?-o*",
+            "sort sub/*",
+            "sort {a,--output=made}",
+            "touch made1; cp made1 *sub",
+            "touch made1; mv made1 ?-t*",
+            "touch made1; cp made1 s*",
+        ])
     }
 
     fn arguments(&mut self, depth: usize) -> String {

@@ -8,10 +8,13 @@ mod assignments;
 pub(super) mod builtins;
 mod command;
 mod folders;
+mod interpreters;
 mod operands;
 mod programs;
 mod redirections;
+mod risks;
 mod simple_command;
+mod subcommands;
 mod syntax;
 mod walk;
 mod word;
@@ -24,6 +27,7 @@ use crate::{
 };
 use std::{
     cell::Cell,
+    collections::HashSet,
     path::{Component, Path, PathBuf},
     rc::Rc,
     sync::Arc,
@@ -69,8 +73,12 @@ pub struct Touch {
 pub enum TouchOrigin {
     /// A redirection: the shell itself opens it.
     Redirection,
-    /// An operand of `mkdir`, `touch`, `rm`, `rmdir`, `mv` or `cp`: the command that is judged as well changes it.
-    Operand,
+    /// An operand of `mkdir`, `touch`, `rm`, `rmdir`, `mv` or `cp`: a command that is judged as well changes it, or runs
+    /// one that does.
+    Operand {
+        /// The place of that command among all.
+        command: usize,
+    },
 }
 
 /// How deep an analysis may still go.
@@ -168,42 +176,42 @@ fn shown(text: &str) -> &str {
 
 /// What a call that runs this text in that folder (absolute, without links) would touch. Looks at links; blocks.
 ///
-/// Redirections are accesses of their own. The files that `rm`, `cp` and their like name belong to the command: to each
-/// of them in the text, since more cannot be wrong for deny rules.
+/// Redirections are accesses of their own. The files that `rm`, `cp` and their like name belong to the command that names
+/// them.
 pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access> {
     let Analysis { mut commands, touches } = analyse(text, folder);
     let whole: Arc<str> = text.into();
-    let (mut opened, mut operands) = (Vec::new(), Vec::new());
+    let mut opened = Vec::new();
+    let mut operands: Vec<Vec<Access>> = vec![Vec::new(); commands.len()];
+    let mut nowhere = Vec::new();
     for touch in touches {
-        let list = if touch.origin == TouchOrigin::Operand { &mut operands } else { &mut opened };
         match judged_path(workspace, &touch.path) {
             Some(path) if touch.origin == TouchOrigin::Redirection && is_private(workspace, &path) => {}
             Some(path) => {
                 let path = if touch.tree { path.whole_tree() } else { path };
                 let access = if touch.writes { Access::WritePath(path) } else { Access::ReadPath(path) };
-                if !list.contains(&access) {
-                    list.push(access);
+                match touch.origin {
+                    TouchOrigin::Redirection => opened.push(access),
+                    TouchOrigin::Operand { command } => {
+                        if let Some(own) = operands.get_mut(command) {
+                            own.push(access);
+                        }
+                    }
                 }
             }
-            None => commands.push(CommandAccess {
+            None => nowhere.push(CommandAccess {
                 text: touch.path.to_string_lossy().into(),
                 ..CommandAccess::opaque(whole.clone(), "where this path leads cannot be told")
             }),
         }
     }
-    let operands: Arc<[Access]> = operands.into();
-    for command in &mut commands {
-        if command.words.first().is_some_and(|program| operands::names_files(program)) {
-            command.operands = operands.clone();
-        }
+    for (command, operands) in commands.iter_mut().zip(operands) {
+        let mut known = HashSet::new();
+        command.operands = operands.into_iter().filter(|operand| known.insert(operand.clone())).collect();
     }
-    let mut accesses: Vec<Access> = Vec::with_capacity(commands.len() + opened.len());
-    for access in commands.into_iter().map(Access::RunCommand).chain(opened) {
-        if !accesses.contains(&access) {
-            accesses.push(access);
-        }
-    }
-    accesses
+    let mut known = HashSet::new();
+    let accesses = commands.into_iter().chain(nowhere).map(Access::RunCommand).chain(opened);
+    accesses.filter(|access| known.insert(access.clone())).collect()
 }
 
 /// Whether this is in the `/tmp` that commands have to themselves, and in no folder of it that leads to a root.

@@ -215,7 +215,9 @@ fn variables_are_judged_with_the_command_unless_they_are_harmless() {
     let bench = Bench::new();
     let judged = |arguments: Value| bench.call_unchecked("bash", arguments).unwrap()[0].to_string();
     let told = judged(json!({"command": "make", "env": {"LD_PRELOAD": "it's", "TZ": "UTC"}}));
-    assert!(told.starts_with(r"run LD_PRELOAD='it'\''s'"), "{told}");
+    assert!(told.starts_with(r"run export LD_PRELOAD='it'\''s' (LD_PRELOAD changes"), "{told}");
+    let told = judged(json!({"command": "make", "env": {"DEBIAN_FRONTEND": "x; y"}}));
+    assert!(told.starts_with("run export DEBIAN_FRONTEND='x; y' (DEBIAN_FRONTEND may change"), "{told}");
     assert!(judged(json!({"command": "make", "env": {"LC_ALL": "C"}})).starts_with("run make"));
 }
 

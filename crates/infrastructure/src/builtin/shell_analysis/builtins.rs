@@ -3,6 +3,11 @@
 
 use super::word::{Dynamic, Word};
 
+/// Whether this command of bash declares variables.
+pub(super) fn declares(name: &str) -> bool {
+    matches!(name, "declare" | "export" | "local" | "readonly" | "typeset")
+}
+
 /// What is to be said against a command of bash, if it is one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
@@ -73,7 +78,7 @@ pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
         "wait" | "jobs" => {
             plain(arguments.iter().all(|word| waits_plainly(word, arguments.len())), "it may evaluate its arguments")
         }
-        "declare" | "typeset" | "export" | "readonly" | "local" => match arguments {
+        _ if declares(name) => match arguments {
             [] => Builtin::Plain,
             _ => plain(arguments.iter().all(declares_plainly), "it declares more than plain variables"),
         },
@@ -104,7 +109,8 @@ fn sets_plainly(word: &Word) -> bool {
     })
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether this is the name of a variable.
+pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
@@ -121,22 +127,38 @@ fn names(words: Option<&[Word]>) -> Builtin {
 fn declares_plainly(word: &Word) -> bool {
     let name = word.text.split('=').next().unwrap_or_default();
     let name = name.strip_suffix('+').unwrap_or(name);
-    is_name(name)
-        && variable(name) != Variable::ChangesTheShell
-        && (word.dynamic.is_none() || word.text.len() > name.len())
-        && word.dynamic != Some(Dynamic::Braces)
+    is_name(name) && (word.dynamic.is_none() || word.text.len() > name.len()) && word.dynamic != Some(Dynamic::Braces)
 }
 
 fn read(arguments: &[Word]) -> Builtin {
+    match variables_of_read(arguments) {
+        Some(variables) => names(Some(variables)),
+        None => Builtin::Evaluates("`read` evaluates what it takes for a variable's name"),
+    }
+}
+
+/// What stands behind the options of `read`, if these are plain ones.
+fn variables_of_read(arguments: &[Word]) -> Option<&[Word]> {
     let mut at = 0;
     while let Some(option) = arguments.get(at).and_then(Word::literal).filter(|word| word.starts_with('-')) {
         at += match option {
             "-r" | "-s" | "-rs" | "-sr" => 1,
             "-p" | "-rp" | "-d" | "-n" | "-N" | "-t" | "-rd" | "-u" => 2,
-            _ => return Builtin::Evaluates("`read` evaluates what it takes for a variable's name"),
+            _ => return None,
         };
     }
-    names(arguments.get(at..))
+    Some(arguments.get(at..).unwrap_or_default())
+}
+
+/// The variables that a plain `read` or `mapfile` gives a value out of its input.
+pub(super) fn variables_set_by<'w>(name: &str, words: &'w [Word]) -> Option<impl Iterator<Item = &'w str>> {
+    let arguments = words.get(1..).unwrap_or_default();
+    let variables = match name {
+        "read" => variables_of_read(arguments)?,
+        "mapfile" | "readarray" => arguments.get(1..)?,
+        _ => return None,
+    };
+    Some(variables.iter().map(|word| word.text.as_str()))
 }
 
 /// `test` and `[`: `-v` and `-R` evaluate their operand, and a word that is not known may become one of them.
@@ -256,14 +278,62 @@ const OF_THE_SHELL: &[&str] = &[
     "_",
 ];
 
-/// Whether a variable changes how programs speak, and nothing that they do.
-pub(in crate::builtin) fn is_harmless_variable(name: &str) -> bool {
-    HARMLESS.contains(&name) || name.starts_with("LC_")
+/// Whether a variable with this value changes how programs speak, and nothing that they do.
+pub(in crate::builtin) fn is_harmless(name: &str, value: &str) -> bool {
+    variable(name) == Variable::Harmless && is_harmless_value(name, value)
+}
+
+/// Whether this value of a harmless variable is harmless: some programs put it into a path or a text that they run.
+fn is_harmless_value(name: &str, value: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.,:@=+-".contains(&byte);
+    let zone = |byte: u8| plain(byte) || byte == b'/';
+    match name {
+        "TZ" => value.bytes().all(zone) && !value.starts_with(['/', ':']) && !value.contains(".."),
+        _ => value.bytes().all(plain),
+    }
+}
+
+/// Ends of names of variables that hold a program, or options that name one.
+const NAME_PROGRAMS: &[&str] = &[
+    "ASKPASS",
+    "BROWSER",
+    "COMMAND",
+    "EDITOR",
+    "EXTERNAL_DIFF",
+    "GIT_SSH",
+    "LAUNCHER",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "LINKER",
+    "MAKEFLAGS",
+    "PAGER",
+    "PERL5OPT",
+    "RUBYOPT",
+    "RUNNER",
+    "SHELL",
+    "TAR_OPTIONS",
+    "VISUAL",
+    "WRAPPER",
+    "_CMD",
+    "_RSH",
+];
+
+/// Variables with short names that hold a program.
+const PROGRAMS: &[&str] =
+    &["AR", "AS", "CARGO", "CC", "CPP", "CXX", "LD", "MAKE", "NODE", "PYTHON", "RUSTC", "RUSTDOC"];
+
+/// Whether programs start what this variable holds.
+pub(super) fn names_a_program(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    PROGRAMS.contains(&name.as_str())
+        || name.starts_with("GIT_CONFIG")
+        || name.starts_with("NPM_CONFIG_")
+        || NAME_PROGRAMS.iter().any(|end| name.ends_with(end))
 }
 
 /// What setting that variable may do.
 pub(super) fn variable(name: &str) -> Variable {
-    if is_harmless_variable(name) {
+    if HARMLESS.contains(&name) || name.starts_with("LC_") {
         Variable::Harmless
     } else if OF_THE_SHELL.contains(&name)
         || ["BASH", "LD_", "COMP_", "COPROC", "READLINE_"].iter().any(|prefix| name.starts_with(prefix))
@@ -275,10 +345,11 @@ pub(super) fn variable(name: &str) -> Variable {
 }
 
 /// Whether a variable that is set for the shell alone cannot reach a program, unless it was in the environment before:
-/// the environment's names are in capitals, but for those of proxies.
+/// the environment's names are in capitals, but for those of proxies and of npm.
 pub(super) fn stays_in_the_shell(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && !name.ends_with("_proxy")
+        && !name.starts_with("npm_")
         && name != "_"
         && !matches!(name, "histchars" | "auto_resume")
 }

@@ -1,11 +1,12 @@
 //! One simple command: what rules compare its words with, and how far they may trust them.
 
 use super::{
-    Analysis, Limits,
+    Analysis, Limits, assignments,
     builtins::{self, Builtin},
     folders::{self, Folders, Move},
+    interpreters::{self, is_input},
     operands::{self, Operand},
-    programs,
+    programs, risks, subcommands,
     word::{Dynamic, Word},
     wrappers,
 };
@@ -40,7 +41,7 @@ pub(super) struct Scope<'a> {
 }
 
 impl Understood {
-    fn new(words: &[Word]) -> Self {
+    pub(super) fn new(words: &[Word]) -> Self {
         Self {
             words: texts(words),
             readings: Vec::new(),
@@ -56,6 +57,15 @@ impl Understood {
     pub(super) fn exact(&mut self, reason: impl Into<Arc<str>>) {
         if self.clarity == Clarity::Plain {
             self.clarity = Clarity::Exact(reason.into());
+        }
+    }
+
+    /// Trusts it no further than that.
+    pub(super) fn trust_no_further(&mut self, clarity: Clarity) {
+        match clarity {
+            Clarity::Plain => {}
+            Clarity::Exact(reason) => self.exact(reason),
+            Clarity::Opaque(reason) => self.opaque(reason),
         }
     }
 
@@ -143,8 +153,9 @@ pub(super) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
         Builtin::Evaluates(reason) => {
             result.opaque(reason);
             result.moves = Some(Move::Somewhere);
-            wrappers::read_every_suffix(words, &mut result);
-            wrappers::read_texts(words, scope, &mut result);
+            if wrappers::read_every_suffix(words, &mut result) {
+                wrappers::read_texts(words, scope, &mut result);
+            }
             return result;
         }
         Builtin::Plain | Builtin::None => {}
@@ -158,8 +169,16 @@ pub(super) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
     let before = std::mem::replace(&mut result.clarity, Clarity::Plain);
     known_risks(words, &mut result);
     let risky = result.clarity != Clarity::Plain;
-    if before != Clarity::Plain {
+    if !matches!(result.clarity, Clarity::Opaque(_)) && before != Clarity::Plain {
         result.clarity = before;
+    }
+    if let Some(names) = builtins::variables_set_by(&name.text, words) {
+        for name in names.filter(|name| !builtins::stays_in_the_shell(name)) {
+            wrappers::assigned(name, None, scope, &mut result);
+        }
+    }
+    if builtins::declares(&name.text) {
+        assignments::declared(words, scope, &mut result);
     }
     wrappers::forwarded(words, scope, risky, &mut result);
     unknown_arguments(words, &mut result);
@@ -186,43 +205,45 @@ fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> Understood {
 
 /// Arguments that make a known program run or write something else.
 fn known_risks(words: &[Word], result: &mut Understood) {
-    let name = bare(&words[0].text);
+    let name = programs::known_as(&words[0].text);
     let arguments: Vec<&str> = words[1..].iter().map(|word| word.text.as_str()).collect();
-    let risks = programs::RISKS.iter().find(|(program, ..)| *program == name);
-    if let Some((_, risks, reason)) = risks
-        && programs::hits(risks, &arguments)
-    {
-        result.exact(*reason);
+    if let Some((risks, reason)) = risks::of(name) {
+        if risks::hits(risks, &arguments) {
+            result.exact(reason);
+        }
+        let hit_by_a_file =
+            |word: &Word| word.file_names_start().is_some_and(|start| risks::may_be_hit_by_a_file(risks, start));
+        if words[1..].iter().any(hit_by_a_file) {
+            result.exact("a file's name may be taken for an option");
+        }
     }
-    if let Some(first_glob) = words[1..].iter().find(|word| word.glob)
-        && risks.is_some()
-        && first_glob.text.starts_with(['*', '?', '[', '-'])
-    {
-        result.exact("a file's name may be taken for an option");
+    if subcommands::of(name).is_some_and(|commander| !commander.is_plain(&arguments)) {
+        result.exact(format!("this subcommand of {name} runs other commands, or may be an alias that does"));
+    }
+    if let Some((_, unless)) = programs::RUN_THEIR_INPUT.iter().find(|(program, _)| *program == name) {
+        let is_exempt = |word: &&str| unless.contains(word) || (unless.contains(&"@") && !word.starts_with('-'));
+        if !arguments.iter().any(is_exempt) {
+            result.opaque(format!("{name} runs the commands in its input"));
+        }
     }
     match name {
         "git" => git(words, result),
-        "sed" => sed(&arguments, result),
-        "tar" => {
-            let old_style = arguments.first().is_some_and(|word| !word.starts_with('-') && word.contains(['I', 'F']));
+        "sed" => result.trust_no_further(interpreters::sed(&words[1..])),
+        "tar" | "gtar" | "bsdtar" => {
+            let old_style = words
+                .get(1)
+                .is_some_and(|word| !word.text.starts_with('-') && (word.glob || word.text.contains(['I', 'F', 'T'])));
             if old_style {
                 result.exact("this argument makes tar run a program");
             }
         }
-        _ if programs::INTERPRETERS.contains(&name) => {
-            let script = match arguments.as_slice() {
-                [first, ..] if !first.starts_with('-') => {
-                    !name.contains("awk") && !matches!(name, "psql" | "sqlite3" | "deno" | "bun")
-                }
-                ["-m", module, ..] => name.starts_with("python") && !module.is_empty(),
-                ["--version" | "-V"] => true,
-                _ => false,
-            };
-            if !script {
-                result.exact(format!("{name} runs the text it is given"));
+        "make" | "gmake" => {
+            let file = |word: &&str| is_input(word) || word.split(['=', 'f']).skip(1).any(is_input);
+            if arguments.iter().any(file) {
+                result.opaque("make reads its rules from its input");
             }
         }
-        _ => {}
+        _ => result.trust_no_further(interpreters::judge(name, &words[1..])),
     }
 }
 
@@ -230,7 +251,7 @@ fn known_risks(words: &[Word], result: &mut Understood) {
 fn subcommand_place(words: &[Word]) -> usize {
     let mut at = 1;
     while let Some(option) = words.get(at).filter(|word| word.text.starts_with('-')) {
-        at += if programs::GIT_VALUED.contains(&option.text.as_str()) { 2 } else { 1 };
+        at += if subcommands::GIT_VALUED.contains(&option.text.as_str()) { 2 } else { 1 };
     }
     at.min(words.len())
 }
@@ -243,7 +264,7 @@ pub(super) fn git_subcommand(words: &[Word]) -> Option<&[Word]> {
 /// Whether this subcommand, with its arguments, is what it says and no alias.
 pub(super) fn is_plain_git(words: &[Word]) -> bool {
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    programs::GIT_SUBCOMMANDS.contains(&text(0))
+    subcommands::GIT_SUBCOMMANDS.contains(&text(0))
         || text(0) == "config" && matches!(text(1), "--get" | "--get-all" | "--list" | "-l")
 }
 
@@ -264,28 +285,9 @@ fn git(words: &[Word], result: &mut Understood) {
         result.exact("this subcommand of git runs other commands, or may be an alias that does");
     }
     let arguments: Vec<&str> = rest[1..].iter().map(|word| word.text.as_str()).collect();
-    let short = programs::GIT_RISKS.iter().find(|(name, _)| *name == rest[0].text);
-    if short.is_some_and(|(_, risks)| programs::hits(risks, &arguments)) {
+    let short = subcommands::GIT_RISKS.iter().find(|(name, _)| *name == rest[0].text);
+    if short.is_some_and(|(_, risks)| risks::hits(risks, &arguments)) {
         result.exact("this argument makes git run or write something else");
-    }
-}
-
-fn sed(arguments: &[&str], result: &mut Understood) {
-    let (mut scripts, mut operands, mut is_plain) = (Vec::new(), Vec::new(), true);
-    let mut rest = arguments.iter();
-    while let Some(word) = rest.next() {
-        match *word {
-            "-e" => scripts.extend(rest.next()),
-            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-nr" | "-En" | "--version" => {}
-            option if option.starts_with('-') => is_plain = false,
-            operand => operands.push(operand),
-        }
-    }
-    if scripts.is_empty() {
-        scripts.extend(operands.first().copied());
-    }
-    if !is_plain || !scripts.into_iter().all(programs::sed_only_edits_text) {
-        result.exact("sed may run or write something");
     }
 }
 
@@ -297,8 +299,10 @@ fn unknown_arguments(words: &[Word], result: &mut Understood) {
     if programs::READ_WHATEVER_IS_NAMED.contains(&name) {
         return;
     }
-    let declares = matches!(name, "export" | "local" | "declare" | "typeset" | "readonly" | "unset");
-    if programs::READERS.contains(&name) || declares {
+    if builtins::declares(name) {
+        return;
+    }
+    if programs::READERS.contains(&name) || name == "unset" {
         result.exact(reason);
     } else {
         result.opaque(reason);

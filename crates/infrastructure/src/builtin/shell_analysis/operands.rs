@@ -1,6 +1,6 @@
 //! The files that `mkdir`, `touch`, `rm`, `mv` and `cp` change, where all of them are written out.
 
-use super::{command::Understood, word::Word};
+use super::{command::Understood, risks::may_be_an_option, word::Word};
 
 /// A file or folder that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,9 +17,9 @@ pub(super) struct Operand {
 const PROGRAMS: &[(&str, &str)] =
     &[("cp", "Rrafvnpiu"), ("mkdir", "pv"), ("mv", "fvni"), ("rm", "rRfivd"), ("rmdir", "v"), ("touch", "acm")];
 
-/// Whether the words of this program name the files that it changes.
-pub(super) fn names_files(program: &str) -> bool {
-    PROGRAMS.iter().any(|(name, _)| *name == program)
+/// Whether an option makes this program change other files than its operands.
+fn options_name_files(program: &str) -> bool {
+    matches!(program, "cp" | "mv")
 }
 
 /// Adds them. Where one of them cannot be told, a command of these is no longer plain: its rule is about files.
@@ -37,6 +37,8 @@ pub(super) fn of(words: &[Word], result: &mut Understood) {
             if word.literal().is_none() || !text[1..].chars().all(|letter| letters.contains(letter)) {
                 return result.exact(format!("which files this form of {name} changes cannot be told"));
             }
+        } else if !only_operands && options_name_files(name) && word.file_names_start().is_some_and(may_be_an_option) {
+            return result.exact("a file's name may be taken for an option");
         } else if word.tilde || word.dynamic.is_some() || text.is_empty() {
             return result.exact("the files that it changes are known only when it runs");
         } else {

@@ -10,6 +10,21 @@ use super::{
 use std::path::Path;
 use tree_sitter::Node;
 
+/// More files that one text names are not judged one by one.
+const MAX_FILES: usize = 1_000;
+
+/// What is said then.
+pub(super) const TOO_MANY_FILES: &str = "it names more than 1,000 files";
+
+/// Why a file was not added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Untold {
+    /// It is relative, and the folder is not known.
+    NoFolder,
+    /// There are too many.
+    TooMany,
+}
+
 impl<'t> Walk<'t> {
     pub(super) fn redirected(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
         let parts = self.parts(node);
@@ -108,32 +123,45 @@ impl<'t> Walk<'t> {
             return self.opaque(node, "the shell opens a connection");
         }
         let writes = operator.contains('>');
-        if !self.touch((path, writes, false), TouchOrigin::Redirection, folders) {
-            self.opaque(node, "the folder that it redirects in cannot be told");
+        match self.touch((path, writes, false), TouchOrigin::Redirection, folders) {
+            Ok(()) => {}
+            Err(Untold::NoFolder) => self.opaque(node, "the folder that it redirects in cannot be told"),
+            Err(Untold::TooMany) => self.opaque(node, TOO_MANY_FILES),
         }
     }
 
-    /// Adds a path in each folder that is possible; false if none is known.
+    /// Adds a path in each folder that is possible.
     pub(super) fn touch(
         &mut self,
         (path, writes, tree): (&str, bool, bool),
         origin: TouchOrigin,
         folders: &Folders,
-    ) -> bool {
+    ) -> Result<(), Untold> {
         let path = Path::new(path);
         let paths = match folders.known() {
             _ if path.is_absolute() => vec![path.to_owned()],
             Some(folders) => folders.iter().map(|folder| folder.join(path)).collect(),
-            None => return false,
+            None => return Err(Untold::NoFolder),
         };
         for path in paths {
-            let touch = Touch { path, writes, tree, origin };
-            // The last ones are where repetitions are.
-            if !self.result.touches.iter().rev().take(16).any(|known| *known == touch) {
-                self.result.touches.push(touch);
+            if !self.add_touch(Touch { path, writes, tree, origin }) {
+                return Err(Untold::TooMany);
             }
         }
-        true
+        Ok(())
+    }
+
+    /// Adds a file; false if there are too many already.
+    pub(super) fn add_touch(&mut self, touch: Touch) -> bool {
+        // The last ones are where repetitions are.
+        if self.result.touches.iter().rev().take(16).any(|known| *known == touch) {
+            return true;
+        }
+        let fits = self.result.touches.len() < MAX_FILES;
+        if fits {
+            self.result.touches.push(touch);
+        }
+        fits
     }
 
     /// Whether the body ends where bash ends it, and what it holds.

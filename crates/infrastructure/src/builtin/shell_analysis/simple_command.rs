@@ -1,14 +1,15 @@
 //! Simple commands in the tree: their parts are gathered, and what is understood of them becomes an access.
 
 use super::{
-    TouchOrigin,
+    Touch, TouchOrigin,
     assignments::Assignment,
-    builtins::{self, Variable},
-    command::{Scope, understand},
+    command::{Scope, Understood, understand},
     folders::{Folders, Move},
+    redirections::{TOO_MANY_FILES, Untold},
     syntax,
     walk::{MISREAD, Place, Step, Walk, is_redirection, is_word},
     word::Word,
+    wrappers,
 };
 use std::{ops::Range, sync::Arc};
 use toolstead_domain::access::{Clarity, CommandAccess};
@@ -127,8 +128,7 @@ impl<'t> Walk<'t> {
         }
         let scope = Scope { folders: &self.folders, limits: self.limits.clone() };
         let mut understood = understand(&parts.words, &scope);
-        let harmful: Vec<_> =
-            parts.assignments.iter().filter(|one| builtins::variable(&one.name) != Variable::Harmless).collect();
+        let harmful: Vec<_> = parts.assignments.iter().filter(|one| !one.is_harmless()).collect();
         let reads_lines = &*parts.words[0].text == "read" && harmful.iter().all(|one| one.name == "IFS");
         if !harmful.is_empty() && !reads_lines {
             let plain = understood.words.clone();
@@ -136,25 +136,31 @@ impl<'t> Walk<'t> {
             understood.words = assigned.chain(plain.iter().cloned()).collect();
             understood.reading(plain);
             for one in &harmful {
-                // Many of them hold the name of a program that another one starts.
-                let value = one.text.split_once('=').map_or("", |(_, value)| value.trim_matches(['\'', '"']));
-                understood.reading(value.split_ascii_whitespace().map(Arc::from).collect());
-                if builtins::variable(&one.name) == Variable::ChangesTheShell {
-                    understood.opaque(format!("{} changes what the shell runs", one.name));
-                } else {
-                    understood.exact(format!("{} may change what the program does", one.name));
-                }
+                wrappers::assigned(&one.name, one.value.as_deref(), &scope, &mut understood);
             }
         }
+        self.add(understood, text);
+    }
+
+    /// Adds what is understood of a command, and the files that it names.
+    pub(super) fn add(&mut self, mut understood: Understood, text: Arc<str>) {
         let folders = self.folders.clone();
+        let origin = TouchOrigin::Operand { command: self.result.commands.len() };
+        let mut counted = true;
         for operand in std::mem::take(&mut understood.operands) {
             let path = (operand.path.as_str(), operand.writes, operand.tree);
-            if !self.touch(path, TouchOrigin::Operand, &folders) {
-                understood.exact("the folder that it runs in cannot be told");
+            match self.touch(path, origin, &folders) {
+                Ok(()) => {}
+                Err(Untold::NoFolder) => understood.exact("the folder that it runs in cannot be told"),
+                Err(Untold::TooMany) => counted = false,
             }
         }
-        for inner in &understood.inner {
-            self.result.touches.extend(inner.touches.iter().cloned());
+        for touch in understood.inner.iter().flat_map(|inner| &inner.touches) {
+            let origin = if touch.origin == TouchOrigin::Redirection { touch.origin } else { origin };
+            counted &= self.add_touch(Touch { origin, ..touch.clone() });
+        }
+        if !counted {
+            understood.opaque(TOO_MANY_FILES);
         }
         self.reading_words += understood.readings.iter().map(Vec::len).sum::<usize>();
         if self.reading_words > MAX_READING_WORDS {
@@ -162,11 +168,9 @@ impl<'t> Walk<'t> {
             understood.opaque("it has too many arguments to tell which of them it starts");
         }
         match &understood.moves {
+            Some(Move::Somewhere) => self.folders = Folders::anywhere(),
             Some(to) => self.folders.go(to),
             None => self.folders.settle(),
-        }
-        if matches!(understood.moves, Some(Move::Somewhere)) {
-            self.folders = Folders::anywhere();
         }
         let opaque = matches!(understood.clarity, Clarity::Opaque(_));
         let words = if opaque {

@@ -41,6 +41,13 @@ impl Word {
         (self.dynamic.is_none() && !self.glob && !self.tilde).then_some(self.text.as_str())
     }
 
+    /// What the names of files start with that may take its place: what stands in front of the first wildcard or brace.
+    pub(super) fn file_names_start(&self) -> Option<&str> {
+        let replaced = self.glob || self.dynamic == Some(Dynamic::Braces);
+        let end = self.text.find(['*', '?', '[', '{']).unwrap_or(self.text.len());
+        replaced.then(|| &self.text[..end])
+    }
+
     /// Reads exactly this range as one word.
     pub(super) fn read(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Self, Misread> {
         let end = range.end;

@@ -2,14 +2,24 @@
 //! through; for deny rules every end of the argument list is read as a command, and every text as a shell's.
 
 use super::{
+    builtins::{self, Variable},
     command::{Scope, Understood, Words, bare, texts},
+    interpreters::{self, is_input},
     programs,
     word::Word,
 };
 use toolstead_domain::access::Clarity;
 
+mod xargs;
+
 /// Words of one command of which every end is read. More make it opaque.
 const MAX_SUFFIX_WORDS: usize = 256;
+
+/// Values of one word that are read.
+const MAX_VALUES: usize = 8;
+
+/// Quoted parts of one word that are read.
+const MAX_QUOTED: usize = 64;
 
 /// Where the command starts that is behind a wrapper which changes nothing about it.
 pub(super) fn looked_through(words: &[Word]) -> Option<usize> {
@@ -34,47 +44,161 @@ fn is_duration(text: &str) -> bool {
 /// What the arguments of this command would start.
 /// `risky` says that one of them is known to start something.
 pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: &mut Understood) {
-    let name = bare(&words[0].text);
+    let name = programs::known_as(&words[0].text);
     if programs::SHELLS.contains(&name) {
         result.exact(format!("{name} runs the text or the file it is given"));
-        shell(words, scope, result);
+        shell_behind(words, scope, true, result);
         return;
     }
     let forwards = programs::FORWARDERS.contains(&name);
-    if forwards {
-        result.exact(format!("{name} starts another program"));
-        read_values(words, scope, result);
-    }
-    let settled = programs::SETTLED.contains(&name)
-        || programs::READERS.contains(&name)
-        || programs::INTERPRETERS.contains(&name)
-        || super::builtins::judge(name, words) != super::builtins::Builtin::None;
-    let starts = words.iter().any(|word| matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir"));
+    let settled = programs::is_settled(name) || builtins::judge(name, words) != builtins::Builtin::None;
     if settled && !forwards {
         if !risky {
             return;
         }
-        read_texts(words, scope, result);
-        read_values(words, scope, result);
-        // What stands behind a subcommand of git that is what it says is no command.
+        // What stands behind a subcommand of git that is what it says is no command, but for values of options.
         if name == "git" && super::command::git_subcommand(words).is_some_and(super::command::is_plain_git) {
+            read_texts(words, scope, result);
+            read_values(words, scope, MAX_VALUES, result);
+            for pair in words.windows(2).filter(|pair| pair[0].text.starts_with('-')) {
+                result.reading(vec![bare(&pair[1].text).into()]);
+            }
             return;
         }
     }
-    read_every_suffix(words, result);
+    if !read_every_suffix(words, result) {
+        return;
+    }
+    if forwards {
+        result.exact(format!("{name} starts another program"));
+        sets_variables(words, scope, result);
+        stands_in_for_a_shell(words, result);
+    }
     read_texts(words, scope, result);
+    // How far into a group of short options a value may begin.
+    let glued = match name {
+        "find" | "go" => 0,
+        _ if forwards || risky => MAX_VALUES,
+        _ => 1,
+    };
+    read_values(words, scope, glued, result);
+    if words.iter().any(|word| interpreters::is_one(programs::known_as(&word.text))) {
+        read_quoted(words, scope, result);
+    }
+    let installs = |word: &Word| programs::INSTALLERS.contains(&programs::known_as(&word.text));
+    if matches!(name, "sudo" | "doas") && words.get(1).is_some_and(installs) {
+        return;
+    }
+    let of_files = risky && matches!(name, "find" | "fd" | "fdfind");
     for at in 1..words.len() {
-        if programs::SHELLS.contains(&bare(&words[at].text)) {
-            shell_behind(&words[at..], scope, forwards || starts, result);
+        let inner = programs::known_as(&words[at].text);
+        let shell = programs::SHELLS.contains(&inner);
+        if shell {
+            shell_behind(&words[at..], scope, forwards || of_files, result);
+        }
+        if forwards {
+            result.trust_no_further(interpreters::judge(inner, &words[at..][1..]));
+        }
+        if of_files && (shell || interpreters::is_one(inner)) && words[at..].iter().any(has_the_name_in_a_text) {
+            result.opaque("names of files become part of what it runs");
+        }
+    }
+    match name {
+        "parallel" | "sem" => result.opaque(format!("{name} may run its input")),
+        "xargs" | "zargs" => xargs::judge(words, result),
+        _ => {}
+    }
+}
+
+/// Whether this is a text in which a file's name takes the place of `{}`.
+fn has_the_name_in_a_text(word: &Word) -> bool {
+    word.text.contains("{}") && word.text != "{}"
+}
+
+/// What setting this variable to that value, where it can be told, makes of what runs with it.
+pub(super) fn assigned(name: &str, value: Option<&str>, scope: &Scope<'_>, result: &mut Understood) {
+    if value.is_some_and(|value| builtins::is_harmless(name, value)) {
+        return;
+    }
+    if builtins::variable(name) == Variable::ChangesTheShell {
+        return result.opaque(format!("{name} changes what the shell runs"));
+    }
+    let names_a_program = builtins::names_a_program(name);
+    match value {
+        // Many of them hold what another program gives to a shell.
+        Some(value) => {
+            if names_a_program && read_differently("sh", value) {
+                result.opaque(format!("the shell that {name} is read by may not be bash"));
+            }
+            read_value(value, scope, names_a_program, result);
+        }
+        None if names_a_program => {
+            result.opaque(format!("what {name} makes programs start is known only when it runs"))
+        }
+        None => {}
+    }
+    result.exact(format!("{name} may change what programs do"));
+}
+
+/// Variables that a wrapper sets: `env A=b`, `sudo A=b`.
+fn sets_variables(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    for word in &words[1..] {
+        if let Some((name, value)) = word.text.split_once('=').filter(|(name, _)| builtins::is_name(name)) {
+            assigned(name, word.literal().map(|_| value), scope, result);
         }
     }
 }
 
-/// Reads every end of the argument list as a command, by the bare name of its program.
-pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) {
+/// Programs that start a shell, which reads its input, because nothing else is given to them.
+fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
+    let starts_with = |word: &Word, list: &[char]| word.text.starts_with(list);
+    for at in 0..words.len() {
+        let name = programs::known_as(&words[at].text);
+        let behind = &words[at + 1..];
+        let option = |letters: &[char], long: &[&str]| {
+            behind.iter().any(|word| {
+                let group = word.text.strip_prefix('-').filter(|group| !group.starts_with('-'));
+                group.is_some_and(|group| group.contains(letters))
+                    || long.iter().any(|long| word.text.starts_with(long))
+            })
+        };
+        let asks = match programs::SHELLS_WITHOUT_COMMAND.iter().find(|(program, _)| *program == name) {
+            Some((_, programs::ONLY_BY_OPTION)) => !option(&['c'], &["--command", "--session-command", "--run"]),
+            Some((_, before)) => {
+                let operand = |word: &&Word| !starts_with(word, &['-']) && !word.text.contains('=');
+                let no_number = |word: &&Word| !word.text.bytes().all(|byte| byte.is_ascii_digit());
+                behind.iter().filter(operand).filter(no_number).count() <= *before
+            }
+            None => matches!(name, "sudo" | "doas") && asks_for_a_shell(behind),
+        };
+        if asks {
+            result.opaque(format!("{name} starts a shell, which reads its commands from its input"));
+        }
+    }
+}
+
+/// Whether `sudo` is told to start a shell, by its own options.
+fn asks_for_a_shell(arguments: &[Word]) -> bool {
+    const VALUED: &str = "CDghpRrTtUu";
+    let mut words = arguments.iter().map(|word| word.text.as_str());
+    while let Some(option) = words.next().filter(|word| word.starts_with('-')) {
+        let group = option.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
+        let own = group.find(|letter| VALUED.contains(letter)).unwrap_or(group.len());
+        if matches!(option, "--shell" | "--login") || group[..own].contains(['s', 'i']) {
+            return true;
+        }
+        if own + 1 == group.len() {
+            words.next();
+        }
+    }
+    false
+}
+
+/// Reads every end of the argument list as a command, by the bare name of its program; false where there are too many.
+pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) -> bool {
     if words.len() > MAX_SUFFIX_WORDS {
         result.opaque("it has too many arguments to tell which of them it starts");
-        return;
+        return false;
     }
     let texts = texts(words);
     for at in 1..texts.len() {
@@ -89,11 +213,12 @@ pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) {
         reading[0] = name.into();
         result.reading(reading);
     }
+    true
 }
 
 /// Reads every argument that could be a shell's text as one.
 pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
-    let hands_texts_on = programs::TEXT_FORWARDERS.contains(&bare(&words[0].text));
+    let hands_texts_on = programs::TEXT_FORWARDERS.contains(&programs::known_as(&words[0].text));
     for word in &words[1..] {
         let text = word.text.as_str();
         if text.contains([' ', '\t', '\n', ';', '|', '&', '$', '`', '(']) {
@@ -102,18 +227,48 @@ pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Underst
     }
 }
 
-/// Reads what stands behind `=` as a shell's text: `--to-command=rm`, `alias.x=!rm`.
-fn read_values(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+/// Reads what arguments hold as values as a shell's text: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`,
+/// `-Irm`.
+fn read_values(words: &[Word], scope: &Scope<'_>, glued: usize, result: &mut Understood) {
+    // `1erm x` is a script of sed.
+    let of_sed = programs::known_as(&words[0].text) == "sed";
+    let separators: &[char] = if of_sed { &['=', ':', '!', 'e'] } else { &['=', ':', '!'] };
     for word in &words[1..] {
-        if let Some((_, value)) = word.text.rsplit_once('=').filter(|(_, value)| !value.is_empty()) {
-            inner(value.strip_prefix('!').unwrap_or(value), scope, value.starts_with('!'), result);
+        let text = word.text.as_str();
+        for (at, separator) in text.match_indices(separators).take(MAX_VALUES) {
+            let value = &text[at + separator.len()..];
+            read_value(value, scope, separator == "=" && value.starts_with('!'), result);
+        }
+        if let Some((program, _)) = text.split_once(',') {
+            read_value(program, scope, false, result);
+        }
+        let group = text.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
+        for (at, _) in group.char_indices().skip(1).take(glued) {
+            read_value(&group[at..], scope, false, result);
         }
     }
 }
 
-/// A shell that is itself the program.
-fn shell(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
-    shell_behind(words, scope, true, result);
+/// Reads what stands within quotes in texts of other languages: `system("rm x")`.
+fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    for word in &words[1..] {
+        for part in word.text.split(['"', '\'', '`']).skip(1).take(MAX_QUOTED) {
+            read_value(part, scope, false, result);
+        }
+    }
+}
+
+/// Reads a value as a shell's text.
+fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
+    let value = value.strip_prefix('!').unwrap_or(value);
+    if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-+/".contains(&byte)) {
+        // One word: no need to read it as more.
+        if !value.is_empty() {
+            result.reading(vec![bare(value).into()]);
+        }
+        return;
+    }
+    inner(value, scope, surely, result);
 }
 
 /// A shell with its arguments: the text behind `-c` is followed.
@@ -140,7 +295,7 @@ fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut Un
             result.opaque("the shell's text is known only when it runs");
         }
         Some(text) if takes_text => {
-            if surely && read_differently(bare(&words[0].text), &text.text) {
+            if surely && read_differently(programs::known_as(&words[0].text), &text.text) {
                 result.opaque("this shell may read the text differently from bash");
             }
             inner(&text.text, scope, true, result);
@@ -148,9 +303,7 @@ fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut Un
         Some(file) if file.dynamic.is_some() && surely => {
             result.opaque("the file that the shell runs is known only then");
         }
-        Some(file)
-            if surely && (file.text == "-" || file.text.starts_with("/dev/") || file.text.starts_with("/proc/")) =>
-        {
+        Some(file) if surely && is_input(&file.text) => {
             result.opaque("the shell reads its commands from its input");
         }
         None if surely => result.opaque("the shell reads its commands from its input"),

@@ -40,3 +40,39 @@ fn a_parent_folder_is_followed_where_no_link_stands_before_it() {
     assert_eq!(through_a_link[0], "run ls > link/../out");
     assert_eq!(through_a_link[1], "run HERE/link/../out (where this path leads cannot be told)");
 }
+
+#[test]
+fn each_command_has_its_own_files_and_no_others() {
+    let own = ["run rm a", "naming: write HERE/a", "run rm b", "naming: write HERE/b"];
+    assert_eq!(touched("rm a; rm b"), own);
+    let inner = ["run sh -c 'rm a' (sh runs the text or the file it is given)", "naming: write HERE/a"];
+    assert_eq!(touched("sh -c 'rm a'"), inner, "the files of a text are those of the shell that runs it");
+    assert_eq!(touched("A=1 rm a")[1], "naming: write HERE/a");
+
+    // Were all files held against each command, these would be a million.
+    let many: String = (0..1_000).map(|at| format!("rm {at};")).collect();
+    let touched_by_many = touched(&many);
+    assert_eq!(touched_by_many.iter().filter(|line| line.starts_with("naming: ")).count(), 1_000);
+    assert_eq!(touched_by_many.len(), 2_000);
+}
+
+#[test]
+fn more_files_than_are_judged_make_a_command_opaque() {
+    let repeated =
+        |count: usize, what: &str| (0..count).map(|at| what.replace('N', &at.to_string())).collect::<String>();
+    assert!(!analyse(&format!("rm{}", repeated(1_000, " N")), Path::new("/w")).is_opaque());
+    let too_many = [
+        format!("rm{}", repeated(1_001, " N")),
+        format!("rm{}", repeated(10_000, " N")),
+        format!("cat{}", repeated(1_001, " < N")),
+        repeated(501, "rm aN bN;"),
+        format!("sh -c 'rm{}'", repeated(1_001, " N")),
+        format!("cd a; {}", repeated(501, "rm N;")),
+    ];
+    for text in too_many {
+        let analysis = analyse(&text, Path::new("/w"));
+        assert!(analysis.touches.len() <= 1_000 && analysis.is_opaque(), "{}", shown(&text));
+        let said = |command: &CommandAccess| command.to_string().contains("it names more than 1,000 files");
+        assert!(analysis.commands.iter().any(said), "{}", shown(&text));
+    }
+}
