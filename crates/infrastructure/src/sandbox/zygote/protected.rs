@@ -10,14 +10,13 @@ mod repository;
 mod texts;
 
 use super::{
-    mount,
     request::{self, Aftermath, Failure, Request, Step},
     view::View,
 };
 use account::{Account, Journal};
 use folder::{Folder, shown};
 use repository::Repository;
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::FileType;
 use std::{
     io,
     path::{Path, PathBuf},
@@ -220,7 +219,7 @@ impl Root {
 
 /// Makes an entry read-only.
 fn close(view: &View<'_>, top: &Folder, name: &str) -> io::Result<()> {
-    view.seal(top.handle_of(name)?)
+    view.seal(top.handle_of(name)?).map(drop)
 }
 
 /// Whether git would take the folder itself for a repository.

@@ -68,7 +68,7 @@ impl Repository {
         match looked {
             // More than is looked at, or what cannot be looked at, stays as it is.
             Err(error) if matches!(error.kind(), io::ErrorKind::QuotaExceeded | io::ErrorKind::PermissionDenied) => {
-                view.seal(self.folder.handle_of(part.name())?)
+                view.seal(self.folder.handle_of(part.name())?).map(drop)
             }
             looked => looked,
         }

@@ -36,7 +36,7 @@ impl World {
 }
 
 /// The folder's rights as they were left by a command, made usable again.
-fn reopened(path: &std::path::Path) -> u32 {
+fn reopened(path: &Path) -> u32 {
     let Ok(found) = fs::metadata(path) else { return 0 };
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     found.mode() & 0o777
