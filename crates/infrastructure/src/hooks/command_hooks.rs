@@ -20,6 +20,7 @@ use std::{
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{
+    access::Access,
     permission::policy::Mode,
     ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookPatience, HookVerdict, ToolHook},
     sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
@@ -124,9 +125,9 @@ impl CommandHooks {
     /// the event, and what they would do together. `result` is what the call answered, for events after it.
     pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> (Vec<HookReport>, String) {
         let occasion = match event {
-            HookEvent::PreToolUse | HookEvent::PermissionRequest => Occasion::Call(event, call),
+            HookEvent::PreToolUse | HookEvent::PermissionRequest => Occasion::Call(event, call, ended.accesses),
             HookEvent::SessionStart | HookEvent::SessionEnd => Occasion::Session(event, &call.session),
-            _ => Occasion::Ended(event, call, ended.execution, ended.result),
+            _ => Occasion::Ended(event, call, ended),
         };
         let reports = self.run(occasion).await;
         let told = match event {
@@ -137,8 +138,8 @@ impl CommandHooks {
     }
 
     /// Asks the hooks of `PermissionRequest`: the first that is against it, else one that is for it.
-    pub(super) async fn asked(&self, call: &ToolCall) -> Option<(String, Decided)> {
-        let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call)).await;
+    pub(super) async fn asked(&self, call: &ToolCall, accesses: &[Access]) -> Option<(String, Decided)> {
+        let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call, Some(accesses))).await;
         let decided = |report: &HookReport| match &report.outcome {
             HookOutcome::Ran { answer, .. } => Some((report.hook.name.clone(), answer.decision.clone()?)),
             _ => None,
@@ -165,7 +166,7 @@ impl CommandHooks {
             let (names, input) = (&names, input.clone());
             async move {
                 let is_left_out = |filter: &super::filter::HookFilter| {
-                    let chosen = |call: &ToolCall| filter.chooses(call, &surroundings.roots, &surroundings.start);
+                    let chosen = |call: &ToolCall| filter.chooses(call, occasion.accesses(), &surroundings.roots);
                     occasion.call().is_some_and(|call| !chosen(call))
                 };
                 let outcome = if !hook.matcher.chooses(names.iter().copied()) {
@@ -426,9 +427,9 @@ impl ToolHook for CommandHooks {
         }
     }
 
-    async fn before(&self, call: &ToolCall) -> BeforeCall {
+    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
         let begun = self.begin(&call.session).await;
-        let mut said = combined(&self.run(Occasion::Call(HookEvent::PreToolUse, call)).await, call);
+        let mut said = combined(&self.run(Occasion::Call(HookEvent::PreToolUse, call, accesses)).await, call);
         let AfterCall { context, messages, .. } = after(&begun);
         said.context.splice(0..0, context);
         said.messages.splice(0..0, messages);
