@@ -108,6 +108,11 @@ pub struct ReadingBelow<'a> {
 }
 
 impl ReadingBelow<'_> {
+    /// Whether some path below the folder may not be read, as far as that can be told without the names there.
+    pub fn is_limited(&self) -> bool {
+        self.rules.are_against_something()
+    }
+
     /// Whether a path below the folder may be read: what [`Grant::permits`] says of it.
     pub fn permits(&self, path: &PathAccess) -> bool {
         match self.rules.verdict(path) {
