@@ -323,6 +323,23 @@ fn settings_of_claude_code_count_with_their_own_lines() {
 }
 
 #[test]
+fn the_name_of_a_project_is_a_name_whatever_it_holds() {
+    let home = Home::new();
+    let settings = beside(
+        &home,
+        "home/p[ro]j*/.claude/settings.json",
+        r#"{"permissions": {"deny": ["Read(/docs/**)", "Edit( /notes )"], "additionalDirectories": [".."]}}"#,
+    );
+    let docs = beside(&home, "home/p[ro]j*/docs/a", "");
+    user(&home, &format!("[permissions]\nimport = [{settings:?}]\n"));
+    let explain = |tool: &str, arguments: Value| {
+        check(&home, &["permissions", "explain", tool, &arguments.to_string()], 3, &["the deny rule", "settings.json:1"]);
+    };
+    explain("read_file", json!({"path": docs}));
+    explain("write_file", json!({"path": docs.replace("docs/a", "notes/b"), "content": ""}));
+}
+
+#[test]
 fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
     let home = Home::new();
     beside(&home, "domains.txt", "# ours\n*.example.com\nhttps://docs.example.org/x\n\nexampl?.net\n");

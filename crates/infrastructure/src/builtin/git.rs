@@ -118,7 +118,9 @@ impl BuiltInTool for Git {
         accesses.push(Access::ReadPath(folder.clone()));
         if let Some(file) = &input.file {
             let path = folder.lexical.join(file);
-            accesses.push(Access::ReadPath(world.access(&path.to_string_lossy()).await?.whole_tree()));
+            let unusable = || ToolFailure::new(ErrorKind::InvalidInput, "the path of `dir` is no text");
+            let path = path.to_str().ok_or_else(unusable)?;
+            accesses.push(Access::ReadPath(world.access(path).await?.whole_tree()));
         }
         if let Some((_, path)) = input.content()? {
             accesses.extend(closed_history::places(&folder, path, &world.workspace).map(Access::ReadPath));

@@ -296,6 +296,8 @@ fn reported(ran: Ran, answer: Answer) -> HookOutcome {
 /// What a hook means before a call, with what its configuration says of faults and of silence.
 fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
     let broken = |what: String| match hook.on_error {
+        // A gate is never open by mistake, however it was defined.
+        OnError::Allow if hook.gate => HookVerdict::Deny(what),
         OnError::Allow => HookVerdict::Continue,
         OnError::Ask => HookVerdict::Ask(what),
         OnError::Deny => HookVerdict::Deny(what),
@@ -447,5 +449,39 @@ impl ToolHook for CommandHooks {
 impl std::fmt::Debug for CommandHooks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CommandHooks").field("hooks", &self.definitions.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hooks::matcher::Matcher;
+
+    fn hook(gate: bool, on_error: OnError) -> HookDefinition {
+        HookDefinition {
+            name: "one".into(),
+            origin: "a test".into(),
+            event: HookEvent::PreToolUse,
+            matcher: Matcher::parse("*").unwrap(),
+            filter: None,
+            program: HookProgram::Shell("true".into()),
+            environment: BTreeMap::new(),
+            timeout: Duration::from_secs(5),
+            gate,
+            on_error,
+            in_background: false,
+        }
+    }
+
+    #[test]
+    fn a_gate_opens_by_nothing_but_a_decision() {
+        let flawed = Answer::fault("it decided `perhaps`, which is no decision".into());
+        let is_open = |hook: &HookDefinition, answer: &Answer| verdict(hook, answer) == HookVerdict::Continue;
+        for on_error in [OnError::Allow, OnError::Ask, OnError::Deny] {
+            let gate = hook(true, on_error);
+            assert!(!is_open(&gate, &flawed) && !is_open(&gate, &Answer::default()), "{on_error:?}");
+            assert!(is_open(&gate, &Answer { decision: Some(Decided::Allow), ..Answer::default() }));
+        }
+        assert!(is_open(&hook(false, OnError::Allow), &flawed) && !is_open(&hook(false, OnError::Deny), &flawed));
     }
 }

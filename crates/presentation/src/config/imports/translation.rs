@@ -10,7 +10,10 @@ use crate::config::{
 };
 use std::path::Path;
 use toolstead_domain::{
-    permission::rule::{Effect, PermissionRule},
+    permission::{
+        path_pattern,
+        rule::{Effect, PermissionRule},
+    },
     workspace_roots::lexical,
 };
 
@@ -141,7 +144,10 @@ impl Made<'_> {
 
     fn rules(&mut self, name: &str, effect: Effect, content: Content, origin: &Origin) {
         for (text, origin) in self.texts(name, content, origin) {
-            self.rule(effect, self.anchored(&text), &origin);
+            match self.anchored(&text) {
+                Ok(text) => self.rule(effect, text, &origin),
+                Err(reason) => self.unusable(effect, &text, &reason, &origin),
+            }
         }
     }
 
@@ -163,10 +169,14 @@ impl Made<'_> {
             (None, Effect::Allow) => self.allow.push(at(origin, Content::Text(text))),
             (None, Effect::Ask) => self.ask.push(at(origin, Content::Text(text))),
             (None, Effect::Deny) => self.deny.push(at(origin, Content::Text(text))),
-            (Some(reason), Effect::Allow) => {
-                self.note(origin, format!("the allow rule `{text}` is left out: {reason}"))
-            }
-            (Some(reason), Effect::Ask | Effect::Deny) => {
+            (Some(reason), _) => self.unusable(effect, &text, &reason, origin),
+        }
+    }
+
+    fn unusable(&mut self, effect: Effect, text: &str, reason: &str, origin: &Origin) {
+        match effect {
+            Effect::Allow => self.note(origin, format!("the allow rule `{text}` is left out: {reason}")),
+            Effect::Ask | Effect::Deny => {
                 let message = format!("the {} rule `{text}` cannot be used: {reason}", effect.as_str());
                 self.problems.push(Problem::new(origin.clone(), message));
             }
@@ -174,19 +184,20 @@ impl Made<'_> {
     }
 
     /// `/x` of a settings file means below its project, which is the folder around `.claude`.
-    fn anchored(&self, text: &str) -> String {
+    fn anchored(&self, text: &str) -> Result<String, String> {
         let folder = self.surroundings.base.folder;
         let project = match folder.file_name() {
             Some(name) if name == ".claude" => folder.parent().unwrap_or(folder),
-            _ => return text.to_owned(),
+            _ => return Ok(text.to_owned()),
         };
-        match text.trim().split_once('(') {
-            Some((head, spec))
-                if PATH_HEADS.contains(&head.trim()) && spec.starts_with('/') && !spec.starts_with("//") =>
-            {
-                format!("{head}(/{}{spec}", project.display())
+        let parts = text.trim().split_once('(').map(|(head, spec)| (head.trim(), spec.trim_start()));
+        match parts {
+            Some((head, spec)) if PATH_HEADS.contains(&head) && spec.starts_with('/') && !spec.starts_with("//") => {
+                let project = project.to_str().ok_or("the path of its project is no text")?;
+                // The folder's name is a name, whatever it holds.
+                Ok(format!("{head}(/{}{spec}", path_pattern::literal(project.trim_end_matches('/'))))
             }
-            _ => text.to_owned(),
+            _ => Ok(text.to_owned()),
         }
     }
 
