@@ -1,7 +1,7 @@
 //! Calls that somebody is asked about: by MCP clients of both generations, over pipes and over HTTP, and at a terminal.
 
 use crate::{
-    binaries::{Home, Server, TOKEN as SERVER_TOKEN, node_path, peer, python_program, stderr, stdout},
+    binaries::{Home, Server, TOKEN as SERVER_TOKEN, node_path, node_program, peer, python_program, stderr, stdout},
     support::{
         Events, HttpFront, StdioClient, TestApp, call, echo, initialize, legacy, messages, modern, only, soon, text_of,
     },
@@ -442,13 +442,21 @@ fn what_is_approved_for_the_project_or_always_holds_for_later_starts() {
 }
 
 #[test]
-fn the_python_sdk_asks_its_person_in_both_generations() {
+fn the_official_sdks_ask_their_person_in_both_generations() {
     let home = Home::new();
     let server = Server::start(&home, "");
-    for (way, mode) in [("stdio", "legacy"), ("stdio", "2026-07-28"), ("http", "legacy"), ("http", "2026-07-28")] {
+    let clients = [
+        ("client.py", "legacy"),
+        ("client.py", "2026-07-28"),
+        ("client1.mjs", "legacy"),
+        ("client2.mjs", "legacy"),
+        ("client2.mjs", "2026-07-28"),
+    ];
+    for (way, (client, mode)) in clients.into_iter().flat_map(|client| [("stdio", client), ("http", client)]) {
         for (scope, expected) in [("once", None), ("deny", Some("permission_denied"))] {
-            let mut command = home.command(python_program("python"), &[]);
-            command.arg(peer("client.py")).env("PATH", node_path()).env("MODE", mode).stdin(Stdio::null());
+            let program = if client.ends_with(".py") { python_program("python") } else { node_program("node") };
+            let mut command = home.command(program, &[]);
+            command.arg(peer(client)).env("PATH", node_path()).env("MODE", mode).stdin(Stdio::null());
             match way {
                 "http" => command.arg(server.url()).env("TOKEN", SERVER_TOKEN),
                 _ => command.arg(env!("CARGO_BIN_EXE_toolstead")).arg("mcp"),
@@ -456,10 +464,11 @@ fn the_python_sdk_asks_its_person_in_both_generations() {
             command.env("TOOL", "write_file").env("ARGS", r#"{"path": "sdk.txt", "content": "x"}"#);
             command.env("ANSWER", json!({"part_1": scope}).to_string());
             let output = command.output().unwrap();
-            assert!(output.status.success(), "{way} {mode}: {}", stderr(&output));
+            assert!(output.status.success(), "{client} {way} {mode}: {}", stderr(&output));
             let said: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
             let kind = said["result"]["_meta"]["toolstead/errorKind"].as_str();
-            assert_eq!(kind, expected, "{way} {mode}: {said}");
+            assert_eq!(kind, expected, "{client} {way} {mode}: {said}");
+            assert_eq!(said["result"]["isError"].as_bool().unwrap_or(false), expected.is_some(), "{client}: {said}");
         }
     }
 }
