@@ -1,6 +1,6 @@
 //! From another program's keys to ours.
 
-use super::{at, domains};
+use super::at;
 use crate::config::{
     check::Base,
     node::{Content, Member, Node},
@@ -8,7 +8,7 @@ use crate::config::{
     policy::is_known_tool,
     problem::Problem,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toolstead_domain::{
     permission::{
         path_pattern,
@@ -32,6 +32,13 @@ pub(super) struct Surroundings<'a> {
     pub(super) default_root: Option<&'a Path>,
 }
 
+/// A file under our own keys.
+pub(super) struct Translated {
+    pub(super) root: Node,
+    /// The files of hosts that it names, and where.
+    pub(super) domains: Vec<(PathBuf, Origin)>,
+}
+
 /// The file under our own keys. What has no meaning here is told: a rule that would only have allowed something is left
 /// out with a note, a rule that should have stopped something and cannot is an error.
 pub(super) fn translate(
@@ -39,10 +46,13 @@ pub(super) fn translate(
     surroundings: Surroundings<'_>,
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
-) -> Node {
+) -> Translated {
     let Node { content, origin } = root;
-    let Content::Table(members) = content else { return Node { content, origin } };
-    let mut made = Made { surroundings, notes, problems, allow: vec![], ask: vec![], deny: vec![], rest: vec![] };
+    let Content::Table(members) = content else {
+        return Translated { root: Node { content, origin }, domains: Vec::new() };
+    };
+    let (allow, ask, deny) = (Vec::new(), Vec::new(), Vec::new());
+    let mut made = Made { surroundings, notes, problems, allow, ask, deny, rest: Vec::new(), domains: Vec::new() };
     let mut ignored = Vec::new();
     for member in members {
         made.top_level(member, &mut ignored);
@@ -51,7 +61,8 @@ pub(super) fn translate(
         let message = format!("keys without a meaning for permissions are not read: {}", ignored.join(", "));
         made.notes.push(Problem::new(origin.clone(), message));
     }
-    made.finished(&origin)
+    let domains = std::mem::take(&mut made.domains);
+    Translated { root: made.finished(&origin), domains }
 }
 
 struct Made<'a> {
@@ -63,6 +74,7 @@ struct Made<'a> {
     deny: Vec<Node>,
     /// Everything that is no rule: section, key, value.
     rest: Vec<(&'static str, Member)>,
+    domains: Vec<(PathBuf, Origin)>,
 }
 
 impl Made<'_> {
@@ -98,8 +110,7 @@ impl Made<'_> {
                     (Some(rest), Some(home)) => lexical(home, Path::new(rest)),
                     _ => lexical(self.surroundings.base.folder, Path::new(&path)),
                 };
-                let rules = domains::rules(&path, &node.origin, self.notes, self.problems);
-                self.allow.extend(rules);
+                self.domains.push((path, node.origin));
                 self.note(&origin, "hosts that are not in the file are asked about here, not refused");
             }
             ("cmd-ban" | "cmd_ban" | "cmdBan", content) => self.banned(&name, content, &node.origin),
