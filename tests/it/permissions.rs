@@ -417,9 +417,9 @@ fn a_list_of_hosts_decides_as_much_as_the_file_that_names_it() {
     let work = home.work().canonicalize().unwrap();
     fs::write(work.join("hosts.txt"), "example.com\n").unwrap();
     fs::write(work.join("kodelet.yaml"), "allowed_domains_file: hosts.txt\n").unwrap();
-    let host = "allow WebFetch(domain:example.com) at hosts.txt:1".to_owned();
+    let host = ["allow WebFetch(domain:example.com) at hosts.txt:1"];
     user(&home, &format!("[permissions]\nimport = [\"{}\"]\n", work.join("kodelet.yaml").display()));
-    assert_eq!(rules(&home), [host.clone()]);
+    assert_eq!(rules(&home), host);
     let write = json!({"path": "hosts.txt", "content": "evil.example"}).to_string();
     check(&home, &["permissions", "explain", "write_file", &write], 3, &["no tool may touch"]);
     // In a project each of the three is trusted for itself, and a change takes the trust back.
@@ -430,7 +430,7 @@ fn a_list_of_hosts_decides_as_much_as_the_file_that_names_it() {
             assert_eq!(rules(&home), [""; 0], "{importer} before {file}");
             check(&home, &["config", "trust", file], 0, &[]);
         }
-        assert_eq!(rules(&home), [host.clone()], "{importer}");
+        assert_eq!(rules(&home), host, "{importer}");
         fs::write(work.join("hosts.txt"), "evil.example\n").unwrap();
         assert_eq!(rules(&home), [""; 0], "{importer}");
         fs::write(work.join("hosts.txt"), "example.com\n").unwrap();

@@ -235,7 +235,7 @@ mod tests {
                 &[rule],
                 "echo changed > a/secret/key; cat a/secret/key; tee a/secret/deep/key <<< x; cat a/secret/deep/key",
                 &["changed\n", "of a/secret/deep/key"],
-                &[&of_secret[0]],
+                &of_secret[..1],
             );
         }
     }

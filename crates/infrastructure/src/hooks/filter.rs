@@ -62,6 +62,7 @@ mod tests {
     use toolstead_domain::ports::tool_provider::ToolProvider;
 
     #[track_caller]
+    #[expect(clippy::disallowed_methods, reason = "tests lay out a workspace behind the hooks' back")]
     fn check(rule: &str, tool: &str, arguments: Value, expected: bool) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();

@@ -16,6 +16,10 @@ const INTERPRETERS: &[&str] =
 const RUNNERS: &[&str] =
     &["env", "uv", "uvx", "npx", "bunx", "pnpm", "yarn", "poetry", "pipx", "tsx", "ts-node", "xargs"];
 
+/// Words of the shell with a command behind them.
+const BEFORE_A_COMMAND: &[&str] =
+    &["if", "then", "elif", "else", "while", "until", "do", "!", "time", "exec", "command", ".", "source"];
+
 /// Shells, whose option `-c` takes a line.
 const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh"];
 
@@ -80,7 +84,8 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
     let (mut folder, mut files) = (start.to_path_buf(), Vec::new());
     for command in commands {
         let words = command.iter().map(|word| word.as_deref().unwrap_or_default());
-        let words: Vec<&str> = words.skip_while(|word| is_assignment(word)).collect();
+        let words: Vec<&str> =
+            words.skip_while(|word| is_assignment(word) || BEFORE_A_COMMAND.contains(word)).collect();
         if let ["cd", to, ..] = words[..] {
             folder = lexical(&folder, Path::new(to));
             continue;
@@ -94,8 +99,10 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
                 continue;
             }
             let path = lexical(&folder, Path::new(word));
+            // What is not there yet is run once somebody has put it there.
             let is_named = index == 0 && word.contains('/');
-            if !word.is_empty() && path.is_file() && (is_named || waits_for_script || is_executable(&path).is_ok()) {
+            let is_script = || path.is_file() && (waits_for_script || is_executable(&path).is_ok());
+            if is_named || (!word.is_empty() && is_script()) {
                 files.push(path);
                 waits_for_script = false;
             }
@@ -262,8 +269,13 @@ mod tests {
         assert!(look("./typo.sh").unwrap_err().contains("typo.sh` cannot be run"));
         assert!(look("sh ./typo.sh").unwrap_err().contains("typo.sh` is not there"));
         assert!(look("no-such-program -x").unwrap_err().contains("`no-such-program` is not in the `PATH`"));
-        for unclear in ["$TOOL/x", "if true; then ./typo.sh; fi", "A=b ./typo.sh", "echo hi", "(cd x && y)", ""] {
+        for unclear in
+            ["$TOOL/x", "if true; then no-such-program; fi", "A=b no-such-program", "echo hi", "(cd x && y)", ""]
+        {
             assert_eq!(look(unclear), Ok(Vec::new()), "{unclear}");
+        }
+        for guarded in ["A=b ./typo.sh", "test -x typo.sh && ./typo.sh", "if true; then ./typo.sh; fi"] {
+            assert_eq!(look(guarded), Ok(vec![folder.path().join("typo.sh")]), "{guarded}");
         }
     }
 }
