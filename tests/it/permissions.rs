@@ -328,7 +328,7 @@ fn the_name_of_a_project_is_a_name_whatever_it_holds() {
     let settings = beside(
         &home,
         "home/p[ro]j*/.claude/settings.json",
-        r#"{"permissions": {"deny": ["Read(/docs/**)", "Edit( /notes )"], "additionalDirectories": [".."]}}"#,
+        r#"{"permissions": {"deny": ["Read(/docs/**)", "Edit( /notes )", "LS(/lists)"], "additionalDirectories": [".."]}}"#,
     );
     let docs = beside(&home, "home/p[ro]j*/docs/a", "");
     user(&home, &format!("[permissions]\nimport = [{settings:?}]\n"));
@@ -342,6 +342,7 @@ fn the_name_of_a_project_is_a_name_whatever_it_holds() {
     };
     explain("read_file", json!({"path": docs}));
     explain("write_file", json!({"path": docs.replace("docs/a", "notes/b"), "content": ""}));
+    explain("list_directory", json!({"path": docs.replace("docs/a", "lists")}));
 }
 
 #[test]

@@ -55,9 +55,9 @@ impl Grant {
         }
     }
 
-    /// The real paths that were approved, for reading and for writing alike.
-    pub fn approved_paths(&self) -> impl Iterator<Item = &Path> {
-        self.approved.iter().filter_map(|access| Some(access.path()?.real.as_path()))
+    /// Whether something in the folder was approved for writing.
+    pub fn approves_writing_in(&self, folder: &Path) -> bool {
+        self.approved.iter().any(|access| matches!(access, Access::WritePath(path) if path.real.starts_with(folder)))
     }
 
     /// The same for whoever works with real paths alone: what was approved under the name of a link is approved where

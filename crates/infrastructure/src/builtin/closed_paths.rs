@@ -125,7 +125,7 @@ fn is_sealed(grant: &Grant, path: &PathAccess, kind: FileKind) -> bool {
         Verdict::Allow => false,
         Verdict::Deny => true,
         // What was approved in a folder must be within reach there.
-        Verdict::Ask => !(is_folder && grant.approved_paths().any(|approved| approved.starts_with(&real))),
+        Verdict::Ask => !(is_folder && grant.approves_writing_in(&real)),
     }
 }
 
@@ -231,6 +231,12 @@ mod tests {
                 &[],
             );
             check_asked(&[rule], "rm a/secret/key; ls a/secret", &["deep\n"], &["key\n"]);
+            check_asked(
+                &[rule],
+                "cp a/secret/key x; cat x; tee a/secret/new <<< y; ls a/secret",
+                &of_secret[..1],
+                &["new\n"],
+            );
             check_asked(
                 &[rule],
                 "echo changed > a/secret/key; cat a/secret/key; tee a/secret/deep/key <<< x; cat a/secret/deep/key",

@@ -37,7 +37,7 @@ pub enum Decided {
 }
 
 impl Decided {
-    fn strictness(&self) -> u8 {
+    pub(super) fn strictness(&self) -> u8 {
         match self {
             Self::Allow | Self::Else(HookVerdict::Continue) => 0,
             Self::Else(HookVerdict::Ask(_)) => 1,

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::Value;
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, VecDeque},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -137,15 +138,23 @@ impl CommandHooks {
         (reports, told)
     }
 
-    /// Asks the hooks of `PermissionRequest`: the first that is against it, else one that is for it.
+    /// Asks the hooks of `PermissionRequest`: the first of the strictest speaks.
     pub(super) async fn asked(&self, call: &ToolCall, accesses: &[Access]) -> Option<(String, Decided)> {
         let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call, Some(accesses))).await;
         let decided = |report: &HookReport| match &report.outcome {
-            HookOutcome::Ran { answer, .. } => Some((report.hook.name.clone(), answer.decision.clone()?)),
+            HookOutcome::Ran { answer, .. } => {
+                let decision = match (&answer.fault, report.hook.on_error) {
+                    (Some(_), OnError::Deny) => Some(Decided::Else(verdict(&report.hook, answer))),
+                    // A person is about to be asked anyhow.
+                    (Some(_), OnError::Allow | OnError::Ask) => None,
+                    (None, _) => answer.decision.clone(),
+                };
+                Some((report.hook.name.clone(), decision?))
+            }
             _ => None,
         };
         let mut decisions: Vec<_> = reports.iter().filter_map(decided).collect();
-        decisions.sort_by_key(|(_, decision)| *decision == Decided::Allow);
+        decisions.sort_by_key(|(_, decision)| Reverse(decision.strictness()));
         decisions.into_iter().next()
     }
 
@@ -455,7 +464,11 @@ impl std::fmt::Debug for CommandHooks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks::matcher::Matcher;
+    use crate::{
+        builtin::programs::CommandSettings,
+        hooks::{input::tests::call, matcher::Matcher},
+    };
+    use serde_json::json;
 
     fn hook(gate: bool, on_error: OnError) -> HookDefinition {
         HookDefinition {
@@ -471,6 +484,46 @@ mod tests {
             on_error,
             in_background: false,
         }
+    }
+
+    /// What hooks of `PermissionRequest` say together that answer so; nothing is a hook that breaks.
+    async fn asked(answers: &[(&str, OnError)]) -> Option<Decided> {
+        let definitions = answers.iter().map(|(behavior, on_error)| {
+            let answer = json!({"hookSpecificOutput": {"decision": {"behavior": behavior, "message": "why"}}});
+            let line = if behavior.is_empty() { "exit 1".to_owned() } else { format!("echo '{answer}'") };
+            HookDefinition {
+                event: HookEvent::PermissionRequest,
+                program: HookProgram::Shell(line),
+                timeout: Duration::from_secs(300),
+                ..hook(false, *on_error)
+            }
+        });
+        let surroundings = HookSurroundings {
+            start: "/".into(),
+            roots: WorkspaceRoots::default(),
+            mode: Mode::Default,
+            environment: CommandSettings::default().environment,
+            shell: "sh".into(),
+            concurrency: 8,
+        };
+        let hooks = CommandHooks::new(definitions.collect(), surroundings, Launcher::start().unwrap());
+        let call = call("write_file", json!({"path": "a", "content": ""}));
+        hooks.asked(&call, &[]).await.map(|(_, decided)| decided)
+    }
+
+    #[tokio::test]
+    async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
+        use OnError::{Allow, Deny};
+        let no = |reason: &str| Some(Decided::Else(HookVerdict::Deny(reason.into())));
+        assert_eq!(asked(&[("ask", Allow), ("deny", Allow), ("allow", Allow)]).await, no("why"));
+        assert_eq!(
+            asked(&[("allow", Allow), ("ask", Allow)]).await,
+            Some(Decided::Else(HookVerdict::Ask("why".into())))
+        );
+        assert_eq!(asked(&[("allow", Allow), ("", Allow)]).await, Some(Decided::Allow));
+        let broken = "the hook itself broke: it ended with code 1";
+        assert_eq!(asked(&[("allow", Allow), ("", Deny)]).await, no(broken));
+        assert_eq!(asked(&[("", Allow)]).await, None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use toolstead_domain::{
     permission::{
         path_pattern,
-        rule::{Effect, PermissionRule},
+        rule::{Effect, PermissionRule, SHELL_TOOLS},
     },
     workspace_roots::lexical,
 };
@@ -21,8 +21,6 @@ use toolstead_domain::{
 const KODELET_BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
 /// The keys of a block of tools, as in our own files.
 const BLOCK_KEYS: &[&str] = &["allowed_commands", "denied_commands", "allowed_paths", "denied_paths", "timeout"];
-/// Claude Code's heads of path rules, besides the names of tools that are known here.
-const PATH_HEADS: &[&str] = &["Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep"];
 
 /// What a file is read in.
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +192,8 @@ impl Made<'_> {
         }
     }
 
-    /// `/x` of a settings file means below its project, which is the folder around `.claude`.
+    /// `/x` of a settings file means below its project, which is the folder around `.claude`; of a command it is the path
+    /// of a program.
     fn anchored(&self, text: &str) -> Result<String, String> {
         let folder = self.surroundings.base.folder;
         let project = match folder.file_name() {
@@ -203,7 +202,7 @@ impl Made<'_> {
         };
         let parts = text.trim().split_once('(').map(|(head, spec)| (head.trim(), spec.trim_start()));
         match parts {
-            Some((head, spec)) if PATH_HEADS.contains(&head) && spec.starts_with('/') && !spec.starts_with("//") => {
+            Some((head, spec)) if !SHELL_TOOLS.contains(&head) && spec.starts_with('/') && !spec.starts_with("//") => {
                 let project = project.to_str().ok_or("the path of its project is no text")?;
                 // The folder's name is a name, whatever it holds.
                 Ok(format!("{head}(/{}{spec}", path_pattern::literal(project.trim_end_matches('/'))))
