@@ -318,7 +318,9 @@ mod tests {
     #[test]
     fn each_stream_is_told_apart_as_far_back_as_turns_are_remembered() {
         let (_folder, capture) = capture(64 << 20);
-        for (stream, text) in [(Stream::Stdout, "one "), (Stream::Stdout, "two "), (Stream::Stderr, "three "), (Stream::Stdout, "four")] {
+        for (stream, text) in
+            [(Stream::Stdout, "one "), (Stream::Stdout, "two "), (Stream::Stderr, "three "), (Stream::Stdout, "four")]
+        {
             capture.append(stream, text.as_bytes());
         }
         let of = |stream, from| {
