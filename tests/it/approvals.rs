@@ -1,7 +1,7 @@
 //! Calls that somebody is asked about: by MCP clients of both generations, over pipes and over HTTP, and at a terminal.
 
 use crate::{
-    binaries::{Home, Server, TOKEN as SERVER_TOKEN, node_path, peer, python_program, stderr, stdout},
+    binaries::{Home, Server, TOKEN as SERVER_TOKEN, node_path, node_program, peer, python_program, stderr, stdout},
     support::{
         Events, HttpFront, StdioClient, TestApp, call, echo, initialize, legacy, messages, modern, only, soon, text_of,
     },
@@ -331,6 +331,8 @@ async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
     assert_eq!((status, &asked["result"]["resultType"]), (200, &json!("input_required")), "{asked}");
     let question = &asked["result"]["inputRequests"]["toolstead/approval"];
     assert_eq!(question["method"], "elicitation/create", "{asked}");
+    // It has no session, and a token may have many clients.
+    assert_eq!(question["params"]["requestedSchema"]["properties"]["part_1"]["enum"], json!(["deny", "once"]));
     assert_eq!(house.ran(), 0);
 
     let changed = retried(2, modern_call(1, "write", json!({"n": 2})), &asked, accept("once"));
@@ -348,13 +350,13 @@ async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
     assert_eq!(house.ran(), 1);
 
     let (_, asked) = front.ask_modern(&request).await;
-    for hostile in [json!({"action": "decline"}), accept("always"), json!(null), json!(7)] {
+    for hostile in [json!({"action": "decline"}), accept("always"), accept("session"), json!(null), json!(7)] {
         let (_, asked) = front.ask_modern(&request).await;
         check_refused(&front.ask_modern(&retried(5, request.clone(), &asked, hostile)).await.1, "permission_denied");
     }
-    let (_, told) = front.ask_modern(&retried(6, request.clone(), &asked, accept("session"))).await;
+    let (_, told) = front.ask_modern(&retried(6, request.clone(), &asked, accept("once"))).await;
     assert_eq!(text_of(&told), "written", "other questions leave this one open");
-    assert_eq!(text_of(&front.ask_modern(&modern_call(7, "write", json!({"n": 3}))).await.1), "written");
+    assert_eq!(front.ask_modern(&request).await.1["result"]["resultType"], "input_required");
 }
 
 #[tokio::test]
@@ -440,13 +442,21 @@ fn what_is_approved_for_the_project_or_always_holds_for_later_starts() {
 }
 
 #[test]
-fn the_python_sdk_asks_its_person_in_both_generations() {
+fn the_official_sdks_ask_their_person_in_both_generations() {
     let home = Home::new();
     let server = Server::start(&home, "");
-    for (way, mode) in [("stdio", "legacy"), ("stdio", "2026-07-28"), ("http", "legacy"), ("http", "2026-07-28")] {
+    let clients = [
+        ("client.py", "legacy"),
+        ("client.py", "2026-07-28"),
+        ("client1.mjs", "legacy"),
+        ("client2.mjs", "legacy"),
+        ("client2.mjs", "2026-07-28"),
+    ];
+    for (way, (client, mode)) in clients.into_iter().flat_map(|client| [("stdio", client), ("http", client)]) {
         for (scope, expected) in [("once", None), ("deny", Some("permission_denied"))] {
-            let mut command = home.command(python_program("python"), &[]);
-            command.arg(peer("client.py")).env("PATH", node_path()).env("MODE", mode).stdin(Stdio::null());
+            let program = if client.ends_with(".py") { python_program("python") } else { node_program("node") };
+            let mut command = home.command(program, &[]);
+            command.arg(peer(client)).env("PATH", node_path()).env("MODE", mode).stdin(Stdio::null());
             match way {
                 "http" => command.arg(server.url()).env("TOKEN", SERVER_TOKEN),
                 _ => command.arg(env!("CARGO_BIN_EXE_toolstead")).arg("mcp"),
@@ -454,10 +464,11 @@ fn the_python_sdk_asks_its_person_in_both_generations() {
             command.env("TOOL", "write_file").env("ARGS", r#"{"path": "sdk.txt", "content": "x"}"#);
             command.env("ANSWER", json!({"part_1": scope}).to_string());
             let output = command.output().unwrap();
-            assert!(output.status.success(), "{way} {mode}: {}", stderr(&output));
+            assert!(output.status.success(), "{client} {way} {mode}: {}", stderr(&output));
             let said: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
             let kind = said["result"]["_meta"]["toolstead/errorKind"].as_str();
-            assert_eq!(kind, expected, "{way} {mode}: {said}");
+            assert_eq!(kind, expected, "{client} {way} {mode}: {said}");
+            assert_eq!(said["result"]["isError"].as_bool().unwrap_or(false), expected.is_some(), "{client}: {said}");
         }
     }
 }

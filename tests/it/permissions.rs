@@ -323,6 +323,29 @@ fn settings_of_claude_code_count_with_their_own_lines() {
 }
 
 #[test]
+fn the_name_of_a_project_is_a_name_whatever_it_holds() {
+    let home = Home::new();
+    let settings = beside(
+        &home,
+        "home/p[ro]j*/.claude/settings.json",
+        r#"{"permissions": {"deny": ["Read(/docs/**)", "Edit( /notes )", "LS(/lists)"], "additionalDirectories": [".."]}}"#,
+    );
+    let docs = beside(&home, "home/p[ro]j*/docs/a", "");
+    user(&home, &format!("[permissions]\nimport = [{settings:?}]\n"));
+    let explain = |tool: &str, arguments: Value| {
+        check(
+            &home,
+            &["permissions", "explain", tool, &arguments.to_string()],
+            3,
+            &["the deny rule", "settings.json:1"],
+        );
+    };
+    explain("read_file", json!({"path": docs}));
+    explain("write_file", json!({"path": docs.replace("docs/a", "notes/b"), "content": ""}));
+    explain("list_directory", json!({"path": docs.replace("docs/a", "lists")}));
+}
+
+#[test]
 fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
     let home = Home::new();
     beside(&home, "domains.txt", "# ours\n*.example.com\nhttps://docs.example.org/x\n\nexampl?.net\n");
@@ -387,6 +410,36 @@ fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
         ]
     );
     check(&home, &["permissions", "list"], 0, &["seed.yaml:8: `tools.launch_rocket` is left out"]);
+}
+
+#[test]
+fn a_list_of_hosts_decides_as_much_as_the_file_that_names_it() {
+    let home = Home::new();
+    let work = home.work().canonicalize().unwrap();
+    fs::write(work.join("hosts.txt"), "example.com\n").unwrap();
+    fs::write(work.join("kodelet.yaml"), "allowed_domains_file: hosts.txt\n").unwrap();
+    let host = ["allow WebFetch(domain:example.com) at hosts.txt:1"];
+    user(&home, &format!("[permissions]\nimport = [\"{}\"]\n", work.join("kodelet.yaml").display()));
+    assert_eq!(rules(&home), host);
+    let write = json!({"path": "hosts.txt", "content": "evil.example"}).to_string();
+    check(&home, &["permissions", "explain", "write_file", &write], 3, &["no tool may touch"]);
+    // In a project each of the three is trusted for itself, and a change takes the trust back.
+    user(&home, "");
+    for importer in ["toolstead.toml", "toolstead.local.toml"] {
+        fs::write(work.join(importer), "[permissions]\nimport = [\"kodelet.yaml\"]\n").unwrap();
+        for file in [importer, "kodelet.yaml", "hosts.txt"] {
+            assert_eq!(rules(&home), [""; 0], "{importer} before {file}");
+            check(&home, &["config", "trust", file], 0, &[]);
+        }
+        assert_eq!(rules(&home), host, "{importer}");
+        fs::write(work.join("hosts.txt"), "evil.example\n").unwrap();
+        assert_eq!(rules(&home), [""; 0], "{importer}");
+        fs::write(work.join("hosts.txt"), "example.com\n").unwrap();
+        for file in ["hosts.txt", "kodelet.yaml", importer] {
+            check(&home, &["config", "trust", "--remove", file], 0, &[]);
+        }
+        fs::remove_file(work.join(importer)).unwrap();
+    }
 }
 
 #[test]

@@ -1,14 +1,17 @@
 // A client of ours that we did not write: the official TypeScript SDK 1.x, which speaks up to 2025-11-25.
 // Lists every page of tools, calls one, prints one line of JSON.
 //
-//   client1.mjs URL | COMMAND ARG…      environment: TOKEN (bearer), TOOL (echo), ARGS (a JSON object); MODE is of no effect here
+//   client1.mjs URL | COMMAND ARG…      environment: TOKEN (bearer), TOOL (echo), ARGS (a JSON object), ANSWER (a JSON object:
+//                                       what every form is filled in with; without it the client fills in no forms);
+//                                       MODE is of no effect here
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 const [target, ...args] = process.argv.slice(2);
 if (!target) throw new Error('usage: client1.mjs URL | COMMAND ARG…');
-const { TOKEN, TOOL = 'echo', ARGS = '{"message":"hi"}' } = process.env;
+const { TOKEN, TOOL = 'echo', ARGS = '{"message":"hi"}', ANSWER } = process.env;
 const headers = TOKEN ? { Authorization: `Bearer ${TOKEN}` } : {};
 const transport = /^https?:\/\//.test(target)
   ? new StreamableHTTPClientTransport(new URL(target), { requestInit: { headers } })
@@ -22,7 +25,9 @@ transport.setProtocolVersion = (version) => {
   passOn?.(version);
 };
 
-const client = new Client({ name: 'peer-typescript-1', version: '1.0.0' });
+const capabilities = ANSWER ? { elicitation: {} } : {};
+const client = new Client({ name: 'peer-typescript-1', version: '1.0.0' }, { capabilities });
+if (ANSWER) client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: JSON.parse(ANSWER) }));
 await client.connect(transport);
 const names = [];
 let cursor;

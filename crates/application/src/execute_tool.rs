@@ -68,6 +68,8 @@ pub struct ExecuteToolCommand {
     pub principal: Principal,
     /// The session's id.
     pub session: Arc<str>,
+    /// Whether that session is the client's alone and ends with it. Without one nothing is approved for a session.
+    pub keeps_session: bool,
     /// What the client can do.
     pub client: Arc<ClientProfile>,
     /// The way back to the client.
@@ -277,9 +279,10 @@ impl ExecuteToolHandler {
         let Prepared { arguments, references, max_output } =
             arguments::prepare(&registered, command, outputs, record, time).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
-        hooked.before(&self.ports.hooks, &registered, &mut call, record, command).await?;
+        hooked.before(&self.ports.hooks, &registered, &mut call, record, command, time).await?;
 
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
+        hooked.touches(&accesses);
         let policy = self.permissions.policy_of(&command.principal, &command.session);
         let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.mode);
         record.decided(&accesses, &decision);
@@ -303,7 +306,7 @@ impl ExecuteToolHandler {
         }
         events::started(&self.ports.events, &call, || record.started());
         let answers = approved.answers.clone();
-        let grant = Grant::new(policy, call.tool.clone(), approved.by_person());
+        let grant = Grant::new(policy, call.tool.clone(), approved.by_person);
         let provider = registered.provider.as_ref();
         let outcome =
             running::run(provider, &call, command, answers.as_ref(), &grant, &self.ports, &self.settings).await;

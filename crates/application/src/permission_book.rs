@@ -102,10 +102,12 @@ impl PermissionBook {
 
     /// For how long a part may be approved: by a rule, or without one for the same call in the same session.
     ///
-    /// What is kept beyond a session counts for everybody, so only the person at this machine can have it kept.
-    pub fn scopes(&self, principal: &Principal, has_rule: bool) -> Vec<ApprovalScope> {
+    /// What is kept beyond a session counts for everybody, so only the person at this machine can have it kept. Where
+    /// the client keeps no session, what it shares with others until the server ends is none.
+    pub fn scopes(&self, principal: &Principal, has_rule: bool, keeps_session: bool) -> Vec<ApprovalScope> {
         let is_offered = |scope: &ApprovalScope| match scope {
-            ApprovalScope::Once | ApprovalScope::Session => true,
+            ApprovalScope::Once => true,
+            ApprovalScope::Session => keeps_session,
             ApprovalScope::Project | ApprovalScope::Always => {
                 has_rule && *principal == Principal::local() && self.store.keeps(*scope)
             }
@@ -141,8 +143,11 @@ impl PermissionBook {
                     scope
                 }
                 Err(error) => {
-                    tracing::warn!(%rule, %error, "an approval holds for this session only");
-                    self.remember_in_session(principal, session, rule)
+                    tracing::warn!(%rule, %error, "an approval could not be kept");
+                    match part.scopes.contains(&ApprovalScope::Session) {
+                        true => self.remember_in_session(principal, session, rule),
+                        false => ApprovalScope::Once,
+                    }
                 }
             },
         }

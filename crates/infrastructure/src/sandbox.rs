@@ -16,6 +16,8 @@ pub mod program_folders;
 pub mod self_test;
 #[expect(clippy::disallowed_methods, reason = "a file of our own that has no name")]
 pub mod spool;
+#[expect(clippy::disallowed_methods, reason = "processes are told apart by what `/proc` says of them")]
+pub mod stragglers;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod toolchains;
 pub mod workspace;

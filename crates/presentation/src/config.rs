@@ -178,20 +178,21 @@ impl Config {
             layers = layers.merge(Layers::of(Layer { kind, trusted: true, entries }));
         }
         let imported = imports::load(&layers, &folders, &trusted, &mut notes, &mut problems);
-        for (_, layer) in &imported {
+        for (_, layer) in &imported.layers {
             layers = layers.merge(Layers::of(layer.clone()));
         }
         ConfigError::unless_none(problems)?;
 
-        let foreign = foreign.into_iter().chain(imported.into_iter().map(|(file, _)| file));
+        let foreign = foreign.into_iter().chain(imported.layers.into_iter().map(|(file, _)| file));
         let files = files.into_iter().chain(foreign).map(|file| ConfigFile::of(file, &trusted)).collect();
-        Self::of(layers.resolve(), folders, files, &request.environment, &trusted, notes)
+        Self::of(layers.resolve(), folders, files, imported.named, &request.environment, &trusted, notes)
     }
 
     fn of(
         mut resolved: Resolved,
         folders: Folders,
         mut files: Vec<ConfigFile>,
+        named: Vec<PathBuf>,
         environment: &Environment,
         trusted: &TrustedFiles,
         mut notes: Vec<Problem>,
@@ -218,7 +219,7 @@ impl Config {
         };
         let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
         roots.forbidden = workspace::forbidden(&folders, chosen, &database, server.token_file.as_deref(), &mcp_servers);
-        roots.forbidden.extend(imports::files(&resolved));
+        roots.forbidden.extend(imports::files(&resolved, named));
         ConfigError::unless_none(problems)?;
         if limits.timeout_seconds > limits.max_timeout_seconds {
             let setting = resolved.setting("limits.timeout_seconds");

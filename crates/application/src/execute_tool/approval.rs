@@ -51,14 +51,9 @@ pub(super) struct Approved {
     pub(super) accesses: Vec<Access>,
     /// Answers that the call brought along for the tool's provider.
     pub(super) answers: Option<InputResponses>,
-    asked: bool,
-}
-
-impl Approved {
-    /// What a person was shown and said yes to.
-    pub(super) fn by_person(self) -> Vec<Access> {
-        if self.asked { self.accesses } else { Vec::new() }
-    }
+    /// Those of them that a person was asked about and said yes to. What was allowed anyway is not among them: a yes to
+    /// one part of a call is none to what a rule asks about below another.
+    pub(super) by_person: Vec<Access>,
 }
 
 impl Asking<'_> {
@@ -77,11 +72,12 @@ impl Asking<'_> {
         }
         let Brought { answer, answers } = self.questions.take(command, || identity(call))?;
         if decision.verdict == Verdict::Allow {
-            return Ok(Obtained::Approved(Approved { accesses, answers, asked: false }));
+            return Ok(Obtained::Approved(Approved { accesses, answers, by_person: Vec::new() }));
         }
+        let by_person: Vec<Access> = decision.asked().cloned().collect();
         let identity = identity(call);
         let (principal, session) = (&command.principal, &command.session);
-        let mut parts = self.parts(call, decision);
+        let mut parts = self.parts(call, decision, command.keeps_session);
         let has_questions = !parts.is_empty();
         // It answers what is asked by default, and never what a rule or a hook asks.
         parts.retain(|part| {
@@ -90,8 +86,10 @@ impl Asking<'_> {
         });
         if has_questions && parts.is_empty() {
             record.approved_by("what was approved in this session, for exactly this call".into());
-            return Ok(Obtained::Approved(Approved { accesses, answers, asked: true }));
+            return Ok(Obtained::Approved(Approved { accesses, answers, by_person }));
         }
+        // What was shown may have changed since: then it is shown again.
+        let answer = answer.and_then(|answer| answer.to(&parts));
         let request = ApprovalRequest {
             call,
             references,
@@ -119,7 +117,7 @@ impl Asking<'_> {
                     ApprovalScope::Once => by,
                     longer => format!("{by} ({})", longer.as_str()),
                 });
-                Ok(Obtained::Approved(Approved { accesses, answers, asked: true }))
+                Ok(Obtained::Approved(Approved { accesses, answers, by_person }))
             }
             Approval::Denied { by } => {
                 let failure = ToolFailure::new(
@@ -134,34 +132,34 @@ impl Asking<'_> {
             }
             Approval::TimedOut => Err(refusal(ErrorKind::ApprovalTimeout, call, decision, " Nobody answered in time.")),
             Approval::Pending(question) => {
-                let required = self.questions.open(principal, identity, question, answers, self.patience)?;
+                let required = self.questions.open(principal, identity, parts, question, answers, self.patience)?;
                 Ok(Obtained::AskedClient(required))
             }
         }
     }
 
     /// What must be said yes to: each finding that asks, those on the call as a whole first.
-    fn parts(self, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
+    fn parts(self, call: &ToolCall, decision: &Decision, keeps_session: bool) -> Vec<ApprovalPart> {
         let asks = |finding: &&Finding| finding.verdict == Verdict::Ask;
         let (on_whole, on_accesses): (Vec<&Finding>, Vec<&Finding>) =
             decision.trace.iter().filter(asks).partition(|finding| finding.part.is_none());
         let mut parts: Vec<ApprovalPart> = Vec::new();
         for Finding { part: access, cause, .. } in on_whole.into_iter().chain(on_accesses) {
             if access.is_none() || parts.iter().all(|part| part.access != *access) {
-                parts.push(self.part(call, access.as_ref(), cause.clone()));
+                parts.push(self.part(call, access.as_ref(), cause.clone(), keeps_session));
             }
         }
         parts
     }
 
-    fn part(self, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
+    fn part(self, call: &ToolCall, access: Option<&Access>, cause: Cause, keeps_session: bool) -> ApprovalPart {
         // What a rule asks about is asked about every time: no allow rule gets past it.
         let access_by_default = access.filter(|_| matches!(cause, Cause::Default(_)));
         let Some(asked) = access_by_default else {
             return ApprovalPart { access: access.cloned(), cause, rule: None, scopes: vec![ApprovalScope::Once] };
         };
         let rule = rule_to_remember(&call.tool, asked, &self.policy.roots);
-        let scopes = self.book.scopes(&call.principal, rule.is_some());
+        let scopes = self.book.scopes(&call.principal, rule.is_some(), keeps_session);
         ApprovalPart { access: Some(asked.clone()), cause, rule, scopes }
     }
 }

@@ -1,11 +1,12 @@
 //! The hooks around a call.
 
-use super::{ExecuteToolCommand, ExecuteToolError, arguments::validated, output, record::Record};
+use super::{ExecuteToolCommand, ExecuteToolError, arguments::validated, output, record::Record, running};
 use crate::tool_registry::Registered;
 use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
+    access::Access,
     client_profile::LogLevel,
     error_kind::ErrorKind,
     permission::{
@@ -32,6 +33,8 @@ const TIME_AFTER_CANCEL: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(super) struct Hooked {
     call: Option<ToolCall>,
+    /// What the call would touch, as it is judged.
+    accesses: Option<Vec<Access>>,
     context: Vec<(String, String)>,
     /// Why somebody must be asked.
     ask: Option<String>,
@@ -46,10 +49,15 @@ impl Hooked {
         call: &mut ToolCall,
         record: &mut Record,
         command: &ExecuteToolCommand,
+        time: Duration,
     ) -> Result<(), ExecuteToolError> {
+        let mut accesses = Touched::Unknown;
         for hook in hooks {
+            if matches!(accesses, Touched::Unknown) {
+                accesses = Touched::by(registered, call, command, time).await?;
+            }
             let patience = hook.patience().before;
-            let asked = AssertUnwindSafe(timeout(patience, hook.before(call))).catch_unwind();
+            let asked = AssertUnwindSafe(timeout(patience, hook.before(call, accesses.told()))).catch_unwind();
             let said = tokio::select! {
                 said = asked => said,
                 reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
@@ -65,6 +73,7 @@ impl Hooked {
             let name = said.by.as_deref().unwrap_or(hook.name());
             if let Some(arguments) = said.arguments {
                 call.arguments = validated(registered, arguments)?;
+                accesses = Touched::Unknown;
                 record.rewritten(&call.arguments);
             }
             match said.verdict {
@@ -81,6 +90,13 @@ impl Hooked {
             self.call = Some(call.clone());
         }
         Ok(())
+    }
+
+    /// Takes down what the call would touch, for the hooks after it.
+    pub(super) fn touches(&mut self, accesses: &[Access]) {
+        if self.call.is_some() {
+            self.accesses = Some(accesses.to_vec());
+        }
     }
 
     /// The decision, once hooks that want somebody to be asked are heard. They never soften it. Where the rules ask as
@@ -114,7 +130,7 @@ impl Hooked {
                 Ok(CallOutcome::Done(result)) => Some(result),
                 Ok(CallOutcome::InputRequired(_)) | Err(_) => None,
             };
-            let ended = EndedCall { call: self.call.as_ref(), execution, result };
+            let ended = EndedCall { call: self.call.as_ref(), accesses: self.accesses.as_deref(), execution, result };
             let patience = match command.cancel.reason() {
                 Some(_) => hook.patience().after.min(TIME_AFTER_CANCEL),
                 None => hook.patience().after,
@@ -139,6 +155,37 @@ impl Hooked {
             }
         }
         with_context(outcome, &context)
+    }
+}
+
+/// What hooks are told of the accesses of a call.
+enum Touched {
+    /// Its arguments are new.
+    Unknown,
+    /// These; `None` where the arguments do not say it.
+    Told(Option<Vec<Access>>),
+}
+
+impl Touched {
+    /// What is wrong with the arguments is told when they are judged: a hook may still put them right.
+    async fn by(
+        registered: &Registered,
+        call: &ToolCall,
+        command: &ExecuteToolCommand,
+        time: Duration,
+    ) -> Result<Self, ExecuteToolError> {
+        match running::accesses(registered.provider.as_ref(), call, &command.cancel, time).await {
+            Ok(accesses) => Ok(Self::Told(Some(accesses))),
+            Err(error @ ExecuteToolError::Cancelled(_)) => Err(error),
+            Err(_) => Ok(Self::Told(None)),
+        }
+    }
+
+    fn told(&self) -> Option<&[Access]> {
+        match self {
+            Self::Told(Some(accesses)) => Some(accesses),
+            Self::Unknown | Self::Told(None) => None,
+        }
     }
 }
 

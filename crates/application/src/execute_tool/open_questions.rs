@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{
+        approver::ApprovalPart,
         caller::{InputRequest, InputResponse, InputResponses},
         tool_provider::InputRequired,
     },
@@ -29,7 +30,8 @@ const MAX_OF_ONE: usize = 64;
 /// Open questions of all.
 const MAX: usize = 4096;
 
-/// The questions that wait for a retry. Each is bound to principal, tool and arguments, is answered once, and expires.
+/// The questions that wait for a retry. Each is bound to principal, tool, arguments and the parts that were shown, is
+/// answered once, and expires.
 #[derive(Debug, Default)]
 pub(super) struct OpenQuestions(Mutex<HashMap<String, OpenQuestion>>);
 
@@ -37,6 +39,7 @@ pub(super) struct OpenQuestions(Mutex<HashMap<String, OpenQuestion>>);
 struct OpenQuestion {
     principal: Principal,
     call: CallIdentity,
+    shown: Vec<ApprovalPart>,
     until: Instant,
     /// Answers for the tool's provider that the call brought along when it was asked about.
     carried: Option<InputResponses>,
@@ -46,13 +49,27 @@ struct OpenQuestion {
 #[derive(Debug, Default)]
 pub(super) struct Brought {
     /// The answer to our question.
-    pub(super) answer: Option<InputResponse>,
+    pub(super) answer: Option<Answered>,
     /// Answers for the tool's provider.
     pub(super) answers: Option<InputResponses>,
 }
 
+/// An answer, with what was shown to whoever gave it.
+#[derive(Debug)]
+pub(super) struct Answered {
+    response: InputResponse,
+    shown: Vec<ApprovalPart>,
+}
+
+impl Answered {
+    /// The answer, if these are the parts that it was given to.
+    pub(super) fn to(self, parts: &[ApprovalPart]) -> Option<InputResponse> {
+        (self.shown == parts).then_some(self.response)
+    }
+}
+
 impl OpenQuestions {
-    /// Opens a question about a call.
+    /// Opens a question about these parts of a call.
     ///
     /// # Errors
     /// [`ErrorKind::RateLimited`] when too many are open.
@@ -60,6 +77,7 @@ impl OpenQuestions {
         &self,
         principal: &Principal,
         call: CallIdentity,
+        shown: Vec<ApprovalPart>,
         question: InputRequest,
         carried: Option<InputResponses>,
         patience: Duration,
@@ -79,7 +97,8 @@ impl OpenQuestions {
             return Err(ExecuteToolError::Refused(failure.next("Call again when some of them are answered.")));
         }
         let state = format!("{PREFIX}{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-        open.insert(state.clone(), OpenQuestion { principal: principal.clone(), call, until: now + patience, carried });
+        let until = now + patience;
+        open.insert(state.clone(), OpenQuestion { principal: principal.clone(), call, shown, until, carried });
         Ok(InputRequired { requests: BTreeMap::from([(KEY.to_owned(), question)]), state: Some(state) })
     }
 
@@ -114,7 +133,8 @@ impl OpenQuestions {
             let failure = ToolFailure::new(ErrorKind::ApprovalTimeout, "The answer came too late. Nothing has run.");
             return Err(ExecuteToolError::Refused(failure.next("Call again to be asked again.")));
         }
-        let answer = command.answers.as_ref().and_then(|answers| answers.get(KEY)).cloned();
+        let given = command.answers.as_ref().and_then(|answers| answers.get(KEY)).cloned();
+        let answer = given.map(|response| Answered { response, shown: question.shown });
         Ok(Brought { answer, answers: question.carried })
     }
 }

@@ -117,6 +117,7 @@ fn command(tool: &str, arguments: Value) -> ExecuteToolCommand {
         meta: Map::new(),
         principal: Principal::local(),
         session: "s".into(),
+        keeps_session: true,
         client: Arc::new(ClientProfile::without_protocol("test")),
         caller: Arc::new(SilentCaller),
         answers: None,
@@ -605,7 +606,7 @@ impl ToolHook for Guard {
         "guard"
     }
 
-    async fn before(&self, call: &ToolCall) -> BeforeCall {
+    async fn before(&self, call: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
         let rewritten = |arguments: Value| BeforeCall::rewrite(arguments.as_object().unwrap().clone());
         match call.arguments.get("path").and_then(Value::as_str) {
             Some("secret") => BeforeCall::deny("not that one"),
@@ -900,6 +901,37 @@ async fn an_answer_is_bound_to_principal_tool_and_arguments() {
     assert_eq!(house.provider.calls().len(), 1);
 }
 
+#[tokio::test]
+async fn an_answer_holds_for_the_parts_that_were_shown() {
+    let target = Arc::new(std::sync::Mutex::new("/w/a"));
+    let now = target.clone();
+    let moving = ScriptedTool::named("moving").touches_by(move |_| Ok(write(&now.lock().unwrap())));
+    let provider = ScriptedProvider::new("built-in").with(moving.answers(ToolResult::text("written")));
+    let house = Plan { approver: Arc::new(ByRetry::default()), ..Default::default() }.house(provider).await;
+    let call = || command("moving", json!({}));
+    let state = house.asked(call()).await;
+    // The same arguments lead elsewhere by now, as by a link.
+    *target.lock().unwrap() = "/w/b";
+    let state = house.asked(retry(call(), &state, "yes")).await;
+    assert_eq!(house.provider.calls().len(), 0);
+    assert_eq!(house.told(retry(call(), &state, "yes")).await, "written");
+}
+
+#[tokio::test]
+async fn a_yes_to_one_part_of_a_call_answers_no_rule_about_another() {
+    let secret = || Access::ReadPath(PathAccess::plain("/w/secret"));
+    let everything = Access::ReadPath(PathAccess::plain("/w").whole_tree());
+    let copying = ScriptedTool::named("copying").touches([vec![everything], write("/w/a")].concat());
+    let copying = copying.ends_by(move |moment| {
+        let grant = moment.context.grant;
+        Ending::Done(ToolResult::text(format!("{} {}", grant.permits(&write("/w/a")[0]), grant.permits(&secret()))))
+    });
+    let approver = Arc::new(ScriptedApprover::granting(1));
+    let plan = Plan { approver, rules: vec![(Effect::Ask, "Read(secret)")], ..Default::default() };
+    let house = plan.house(ScriptedProvider::new("built-in").with(copying)).await;
+    assert_eq!(house.call("copying", json!({})).await, "true false");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_question_that_travels_expires() {
     let house = asking_by_retry().await;
@@ -959,6 +991,28 @@ async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_
 }
 
 #[tokio::test]
+async fn without_a_session_nothing_is_approved_for_one() {
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
+    // One would be remembered by a rule, the other by its arguments.
+    for tool in ["write", "send"] {
+        let send = ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]);
+        let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
+        let plan = Plan { approver: approver.clone(), ..Default::default() };
+        let house = plan.house(provider().with(send)).await;
+        for _ in 0..2 {
+            house
+                .handler
+                .handle(ExecuteToolCommand { keeps_session: false, ..command(tool, json!({})) })
+                .await
+                .unwrap();
+        }
+        let offered: Vec<_> = approver.questions().into_iter().map(|one| one.parts[0].scopes.clone()).collect();
+        assert_eq!(offered.len(), 2, "{tool}");
+        assert!(offered.iter().flatten().all(|scope| *scope != ApprovalScope::Session), "{tool}: {offered:?}");
+    }
+}
+
+#[tokio::test]
 async fn sending_is_approved_for_the_same_arguments_alone() {
     let send =
         ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
@@ -993,6 +1047,58 @@ async fn what_a_rule_asks_about_is_asked_every_time() {
     }
 }
 
+/// Rewrites the path, and keeps what the hooks beside it are told of the call.
+#[derive(Default)]
+struct Witness {
+    rewrites: bool,
+    told: std::sync::Mutex<Vec<Option<String>>>,
+}
+
+impl Witness {
+    fn hears(&self, accesses: Option<&[Access]>) {
+        let told = accesses.map(|accesses| accesses.iter().map(ToString::to_string).collect());
+        self.told.lock().unwrap().push(told);
+    }
+}
+
+#[async_trait]
+impl ToolHook for Witness {
+    fn name(&self) -> &str {
+        "witness"
+    }
+
+    async fn before(&self, _: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
+        self.hears(accesses);
+        let rewritten = json!({"path": "/w/b"}).as_object().unwrap().clone();
+        if self.rewrites { BeforeCall::rewrite(rewritten) } else { BeforeCall::go_on() }
+    }
+
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+        self.hears(ended.accesses);
+        AfterCall::default()
+    }
+}
+
+#[tokio::test]
+async fn hooks_know_what_a_call_touches_with_the_arguments_that_it_has_by_then() {
+    let by_path = |call: &ToolCall| match call.arguments.get("path").and_then(Value::as_str) {
+        Some(path) => Ok(vec![Access::ReadPath(PathAccess::plain(path))]),
+        None => Err(ToolFailure::new(ErrorKind::InvalidInput, "no path")),
+    };
+    let (first, second) = (Arc::new(Witness { rewrites: true, ..Default::default() }), Arc::new(Witness::default()));
+    let plan = Plan { hooks: vec![first.clone(), second.clone()], ..Default::default() };
+    let provider = ScriptedProvider::new("built-in").with(ScriptedTool::named("look").touches_by(by_path));
+    let house = plan.house(provider).await;
+    let told = |witness: &Witness| witness.told.lock().unwrap().split_off(0);
+    let read = |path: &str| Some(format!("read {path}"));
+    house.call("look", json!({"path": "/w/a"})).await;
+    assert_eq!(told(&first), [read("/w/a"), read("/w/b")]);
+    assert_eq!(told(&second), [read("/w/b"), read("/w/b")]);
+    // What cannot be told yet can be put right by a hook.
+    house.call("look", json!({})).await;
+    assert_eq!((told(&first), told(&second)), (vec![None, read("/w/b")], vec![read("/w/b"); 2]));
+}
+
 /// Has somebody asked about every call but the first.
 #[derive(Default)]
 struct Doubt(AtomicUsize);
@@ -1003,7 +1109,7 @@ impl ToolHook for Doubt {
         "doubt"
     }
 
-    async fn before(&self, _: &ToolCall) -> BeforeCall {
+    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
         match self.0.fetch_add(1, Ordering::SeqCst) {
             0 => BeforeCall::go_on(),
             _ => BeforeCall::ask("again?"),

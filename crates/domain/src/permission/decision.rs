@@ -113,6 +113,12 @@ impl Decision {
         text
     }
 
+    /// The accesses that somebody must say yes to.
+    pub fn asked(&self) -> impl Iterator<Item = &Access> {
+        let asking = self.trace.iter().filter(|finding| finding.verdict == Verdict::Ask);
+        asking.filter_map(|finding| finding.part.as_ref())
+    }
+
     /// The trace as JSON: an array of [`Finding::to_json`].
     pub fn trace_json(&self) -> Value {
         self.trace.iter().map(Finding::to_json).collect()

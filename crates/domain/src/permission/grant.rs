@@ -1,7 +1,7 @@
 //! The policy as it goes along with one call.
 
 use crate::{
-    access::{Access, PathAccess},
+    access::{Access, AccessKind, PathAccess},
     permission::{
         decision::{Cause, Verdict},
         policy::{PermissionPolicy, ReadRules},
@@ -10,7 +10,7 @@ use crate::{
     tool::Tool,
     workspace_roots::WorkspaceRoots,
 };
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 /// What one call may touch while it runs. A pure value: sandbox and connectors ask it for what only shows then, such as
 /// the real path of an open file, the host a redirect leads to, or a file met on a walk.
@@ -23,7 +23,14 @@ pub struct Grant {
 
 impl Grant {
     /// The grant for a call of `tool`. `approved` is what a person was shown and said yes to; empty if nobody was asked.
-    pub fn new(policy: Arc<PermissionPolicy>, tool: Arc<Tool>, approved: Vec<Access>) -> Self {
+    /// A yes to a command is one to the files that it names.
+    pub fn new(policy: Arc<PermissionPolicy>, tool: Arc<Tool>, mut approved: Vec<Access>) -> Self {
+        let operands = approved.iter().flat_map(|access| match access {
+            Access::RunCommand(command) => &command.operands[..],
+            _ => &[],
+        });
+        let operands: Vec<Access> = operands.cloned().collect();
+        approved.extend(operands);
         Self { policy, tool, approved }
     }
 
@@ -46,6 +53,29 @@ impl Grant {
             (Verdict::Deny, _) => Verdict::Deny,
             _ => Verdict::Allow,
         }
+    }
+
+    /// Whether something in the folder was approved for writing.
+    pub fn approves_writing_in(&self, folder: &Path) -> bool {
+        self.approved.iter().any(|access| matches!(access, Access::WritePath(path) if path.real.starts_with(folder)))
+    }
+
+    /// The same for whoever works with real paths alone: what was approved under the name of a link is approved where
+    /// that leads, and the folders on the way to it may be looked into.
+    #[must_use]
+    pub fn by_real_paths(&self) -> Self {
+        let mut approved = self.approved.clone();
+        for access in &self.approved {
+            let Some(path) = access.path() else { continue };
+            let real = PathAccess { lexical: path.real.clone(), ..path.clone() };
+            let way = path.real.ancestors().skip(1).filter(|folder| self.roots().containing(folder).is_some());
+            approved.extend(way.map(|folder| Access::ReadPath(PathAccess::plain(folder))));
+            approved.push(match access.kind() {
+                AccessKind::Read => Access::ReadPath(real),
+                _ => Access::WritePath(real),
+            });
+        }
+        Self { approved, ..self.clone() }
     }
 
     /// Whether a deny or ask rule names paths, so that some below the roots may be closed.
@@ -78,6 +108,11 @@ pub struct ReadingBelow<'a> {
 }
 
 impl ReadingBelow<'_> {
+    /// Whether some path below the folder may not be read, as far as that can be told without the names there.
+    pub fn is_limited(&self) -> bool {
+        self.rules.are_against_something()
+    }
+
     /// Whether a path below the folder may be read: what [`Grant::permits`] says of it.
     pub fn permits(&self, path: &PathAccess) -> bool {
         match self.rules.verdict(path) {

@@ -245,6 +245,10 @@ pub(super) struct ReadRules<'a> {
 }
 
 impl ReadRules<'_> {
+    pub(super) fn are_against_something(&self) -> bool {
+        !self.is_inside || self.has_forbidden || !self.deny.is_empty() || !self.ask.is_empty()
+    }
+
     pub(super) fn verdict(&self, path: &PathAccess) -> Verdict {
         let caught = |rules: &[&PermissionRule]| rules.iter().any(|rule| rule.catches_reading(path, self.roots));
         let is_forbidden = || self.has_forbidden && path.forms().any(|form| self.roots.is_forbidden(form));

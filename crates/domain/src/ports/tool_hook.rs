@@ -1,6 +1,6 @@
 //! What runs before and after every call.
 
-use crate::{tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult};
+use crate::{access::Access, tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -82,6 +82,8 @@ impl From<HookVerdict> for BeforeCall {
 pub struct EndedCall<'a> {
     /// The call as it was made; `None` where it did not get as far as that.
     pub call: Option<&'a ToolCall>,
+    /// What it would touch, as it was judged; `None` where it did not get as far as that.
+    pub accesses: Option<&'a [Access]>,
     /// The row that will be recorded. It is what says whether the call ran.
     pub execution: &'a ToolExecution,
     /// What it answered.
@@ -129,8 +131,9 @@ pub trait ToolHook: Send + Sync {
         HookPatience::default()
     }
 
-    /// Before the accesses of a call are known and judged.
-    async fn before(&self, call: &ToolCall) -> BeforeCall;
+    /// Before a call is judged. `accesses` is what it would touch with the arguments that it has by now; `None` where
+    /// that cannot be told. They are worked out again before they are judged.
+    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall;
 
     /// After a call, whether or not it ran, and before its row is recorded.
     async fn after(&self, ended: EndedCall<'_>) -> AfterCall;

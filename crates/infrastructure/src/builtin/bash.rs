@@ -88,9 +88,16 @@ pub(super) struct Input {
     /// The task outlives its session, as long as Toolstead runs.
     #[serde(default)]
     detach: bool,
+    /// Show its standard error among its standard output, in the order in which they came; otherwise behind it.
+    #[serde(default = "yes")]
+    merge_stderr: bool,
     /// Give it a terminal of 24 lines with 80 characters, on which `stdin` is typed. It prints on one stream then.
     #[serde(default)]
     tty: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[async_trait]

@@ -4,6 +4,7 @@ use crate::{builtin::plain_text::PlainText, sandbox::spool::Spool};
 use std::{
     collections::VecDeque,
     io,
+    ops::Range,
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -14,6 +15,8 @@ use toolstead_domain::tool_failure::ToolFailure;
 const IN_MEMORY: usize = 1 << 20;
 /// As much is kept of the beginning and of the end of each single stream.
 const ENDS: usize = 32 << 10;
+/// So many turns of the two streams are remembered; before them they are not told apart.
+const TURNS: usize = 1 << 16;
 
 /// One of the two streams of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,25 @@ struct Printed {
     fault: Option<io::Error>,
     stdout: Ends,
     stderr: Ends,
+    /// Whose turn it was, and the place where it ended.
+    turns: VecDeque<(Stream, u64)>,
+    /// The streams are told apart from here on.
+    told_apart_from: u64,
+}
+
+impl Printed {
+    fn takes_turn(&mut self, stream: Stream) {
+        let end = self.total;
+        match self.turns.back_mut() {
+            Some((last, until)) if *last == stream => *until = end,
+            _ => self.turns.push_back((stream, end)),
+        }
+        if self.turns.len() > TURNS
+            && let Some((_, until)) = self.turns.pop_front()
+        {
+            self.told_apart_from = until;
+        }
+    }
 }
 
 /// The beginning and the end of a stream.
@@ -68,7 +90,10 @@ impl Capture {
         }
         if printed.fault.is_none() {
             match self.keep(&mut printed, bytes) {
-                Ok(()) => printed.total += bytes.len() as u64,
+                Ok(()) => {
+                    printed.total += bytes.len() as u64;
+                    printed.takes_turn(stream);
+                }
                 Err(error) => printed.fault = Some(error),
             }
         }
@@ -134,6 +159,30 @@ impl Capture {
         let mut bytes = vec![0; length];
         spool.read_at(&mut bytes, start)?;
         Ok((start, bytes))
+    }
+
+    /// The place from which on the streams are told apart.
+    pub(super) fn told_apart_from(&self) -> u64 {
+        self.lock().told_apart_from
+    }
+
+    /// The parts of these bytes, which were [read](Self::read) at that place, that are of one stream.
+    pub(super) fn of_stream(&self, stream: Stream, place: u64, bytes: &[u8]) -> Vec<u8> {
+        let printed = self.lock();
+        let first = printed.turns.partition_point(|(_, until)| *until <= place);
+        let mut start = first.checked_sub(1).map_or(printed.told_apart_from, |before| printed.turns[before].1);
+        let offset = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes.len());
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for (whose, until) in printed.turns.range(first..) {
+            if *whose == stream {
+                parts.push(offset(start)..offset(*until));
+            }
+            start = *until;
+            if offset(start) == bytes.len() {
+                break;
+            }
+        }
+        parts.into_iter().flat_map(|part| &bytes[part]).copied().collect()
     }
 
     /// The ends of a stream.
@@ -264,6 +313,31 @@ mod tests {
         assert_eq!(capture.total(), 3000);
         let (start, read) = capture.read(0, 10).unwrap();
         assert_eq!((start, &read[..]), (2000, &b"line 0200\n"[..]));
+    }
+
+    #[test]
+    fn each_stream_is_told_apart_as_far_back_as_turns_are_remembered() {
+        let (_folder, capture) = capture(64 << 20);
+        for (stream, text) in
+            [(Stream::Stdout, "one "), (Stream::Stdout, "two "), (Stream::Stderr, "three "), (Stream::Stdout, "four")]
+        {
+            capture.append(stream, text.as_bytes());
+        }
+        let of = |stream, from| {
+            let (place, bytes) = capture.read(from, 100).unwrap();
+            String::from_utf8(capture.of_stream(stream, place, &bytes)).unwrap()
+        };
+        assert_eq!((of(Stream::Stdout, 0), of(Stream::Stderr, 0)), ("one two four".into(), "three ".into()));
+        assert_eq!((of(Stream::Stdout, 6), of(Stream::Stderr, 10)), ("o four".into(), "ree ".into()));
+        for _ in 0..TURNS {
+            capture.append(Stream::Stdout, b"x");
+            capture.append(Stream::Stderr, b"y");
+        }
+        assert!(capture.lock().turns.len() <= TURNS && capture.told_apart_from() > 18);
+        let (place, bytes) = capture.read(capture.told_apart_from(), 1 << 20).unwrap();
+        let apart = [Stream::Stdout, Stream::Stderr].map(|stream| capture.of_stream(stream, place, &bytes));
+        assert_eq!((apart[0].len(), apart[0].len() + apart[1].len()), (TURNS / 2, TURNS));
+        assert!(apart[0].iter().all(|byte| *byte == b'x'));
     }
 
     #[test]

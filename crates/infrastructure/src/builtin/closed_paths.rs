@@ -6,8 +6,9 @@
 use crate::{
     builtin::run::Run,
     sandbox::workspace::{
+        facts::FileKind,
         granted::GrantedWorkspace,
-        walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
+        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
     },
 };
 use std::{path::PathBuf, time::Duration};
@@ -48,7 +49,11 @@ impl ClosedPaths {
         let inside = roots.forbidden.iter().filter(|path| roots.containing(path).is_some());
         let mut closed = Self { hidden: inside.cloned().collect(), sealed: Vec::new() };
         if grant.has_rules_against_paths() {
-            closed.add(run.on_files(|files| found(&files.with_stop(files.stop().within(MAX_TIME)))).await?);
+            let (workspace, grant) = (run.world().workspace.clone(), grant.by_real_paths());
+            let walk = |files: &GrantedWorkspace| {
+                found(&GrantedWorkspace::new(workspace, grant, files.stop().within(MAX_TIME)))
+            };
+            closed.add(run.on_files(walk).await?);
         }
         if closed.hidden.len() + closed.sealed.len() > MAX_CLOSED {
             let message = format!("more than {MAX_CLOSED} paths of the workspace are closed by rules");
@@ -79,12 +84,13 @@ fn found(files: &GrantedWorkspace) -> Result<ClosedPaths, ToolFailure> {
             closed.hidden.push(root.clone());
             continue;
         }
-        if is_sealed(grant, &path) {
+        let is_all_sealed = is_sealed(grant, &path, FileKind::Folder);
+        if is_all_sealed {
             closed.sealed.push(root.clone());
         }
         let limits = WalkLimits { entries: left, depth: MAX_DEPTH, order: WalkOrder::AnyOrder };
         let folder = files.find_lexical(root)?;
-        let (walked, workers) = files.walk(&folder, limits, (), &Closed { grant })?;
+        let (walked, workers) = files.walk(&folder, limits, is_all_sealed, &Closed { grant })?;
         left = left.saturating_sub(walked.entries);
         workers.into_iter().for_each(|worker| closed.add(worker));
         let shown = root.display();
@@ -109,9 +115,18 @@ fn found(files: &GrantedWorkspace) -> Result<ClosedPaths, ToolFailure> {
     Ok(closed)
 }
 
-/// Whether a rule keeps the call from writing what it may read; approving cannot be made up for later.
-fn is_sealed(grant: &Grant, path: &PathAccess) -> bool {
-    grant.objection(&Access::WritePath(path.clone())) == Verdict::Deny
+/// Whether a rule keeps the call from writing what it may read: one that denies it, or one that asks, since nobody can be
+/// asked any more. A folder is sealed where a rule closes whatever is in it, also what is not there yet.
+fn is_sealed(grant: &Grant, path: &PathAccess, kind: FileKind) -> bool {
+    let is_folder = kind == FileKind::Folder;
+    let path = if is_folder { path.clone().whole_tree() } else { path.clone() };
+    let real = path.real.clone();
+    match grant.objection(&Access::WritePath(path)) {
+        Verdict::Allow => false,
+        Verdict::Deny => true,
+        // What was approved in a folder must be within reach there.
+        Verdict::Ask => !(is_folder && grant.approves_writing_in(&real)),
+    }
 }
 
 struct Closed<'a> {
@@ -119,21 +134,26 @@ struct Closed<'a> {
 }
 
 impl Visitor for Closed<'_> {
-    type Context = ();
+    /// Whether a folder is sealed, with all that it holds.
+    type Context = bool;
     type Worker = ClosedPaths;
 
     fn worker(&self) -> ClosedPaths {
         ClosedPaths::default()
     }
 
+    fn enter(&self, folder: &Folder<'_>, is_sealed_above: &bool) -> bool {
+        *is_sealed_above || is_sealed(self.grant, folder.path(), FileKind::Folder)
+    }
+
     fn pass_over(&self, closed: &mut ClosedPaths, path: &PathAccess) {
         closed.hidden.push(path.real.clone());
     }
 
-    fn meet(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, (): &()) -> Visit {
+    fn meet(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, is_in_sealed: &bool) -> Visit {
         // In a root that is read-only it is sealed anyhow, and everything of it is denied.
         let is_writable = self.grant.roots().write.iter().any(|root| entry.path().real.starts_with(root));
-        if is_writable && is_sealed(self.grant, entry.path()) {
+        if is_writable && !is_in_sealed && is_sealed(self.grant, entry.path(), entry.kind()) {
             closed.sealed.push(entry.path().real.clone());
         }
         Visit::Continue
@@ -148,7 +168,17 @@ mod tests {
 
     #[track_caller]
     fn check(rules: &[&str], command: &str, these: &[&str], those: &[&str]) {
-        let bench = Bench::with_deny(rules);
+        check_on(&Bench::with_deny(rules), command, these, those);
+    }
+
+    /// Where each rule asks, and a person says yes to what is asked.
+    #[track_caller]
+    fn check_asked(rules: &[&str], command: &str, these: &[&str], those: &[&str]) {
+        check_on(&Bench::with_ask(rules), command, these, those);
+    }
+
+    #[track_caller]
+    fn check_on(bench: &Bench, command: &str, these: &[&str], those: &[&str]) {
         for name in ["a/secret/key", "a/secret/deep/key", "a/open.txt", "open.txt", ".env", "held.lock"] {
             bench.put(name, format!("contents of {name}\n"));
         }
@@ -180,6 +210,43 @@ mod tests {
     }
 
     #[test]
+    fn what_ask_rules_name_is_closed_unless_the_command_was_approved_for_it() {
+        let all = "cat a/secret/key a/secret/deep/key a/open.txt";
+        let of_secret = ["of a/secret/key", "of a/secret/deep/key"];
+        for rule in ["Read(a/secret/**)", "Read(a/secret)"] {
+            check_asked(&[rule], all, &["of a/open.txt"], &of_secret);
+            for opening in ["cat < a/secret/key", "cp a/secret/key x; cat x"] {
+                check_asked(&[rule], &format!("{opening}; {all}"), &of_secret[..1], &of_secret[1..]);
+            }
+        }
+        check_asked(&["Read(.env)"], "cat link", &[], &["of .env"]);
+        check_asked(&["Read(.env)"], "cat < link", &["of .env"], &[]);
+        let write = "for f in a/secret/key a/secret/deep/key a/secret/new; do tee $f <<< changed; cat $f; done";
+        for rule in ["Write(a/secret/**)", "Edit(a/secret)"] {
+            check_asked(&[rule], &format!("cat a/secret/*; {write}; ls a/secret"), &of_secret, &["new\n"]);
+            check_asked(
+                &[rule],
+                "touch a/secret/new; ls a/secret; tee a/secret/key <<< x; cat a/secret/key",
+                &["new\n", "of a/secret/key"],
+                &[],
+            );
+            check_asked(&[rule], "rm a/secret/key; ls a/secret", &["deep\n"], &["key\n"]);
+            check_asked(
+                &[rule],
+                "cp a/secret/key x; cat x; tee a/secret/new <<< y; ls a/secret",
+                &of_secret[..1],
+                &["new\n"],
+            );
+            check_asked(
+                &[rule],
+                "echo changed > a/secret/key; cat a/secret/key; tee a/secret/deep/key <<< x; cat a/secret/deep/key",
+                &["changed\n", "of a/secret/deep/key"],
+                &of_secret[..1],
+            );
+        }
+    }
+
+    #[test]
     fn what_deny_rules_on_changes_name_can_be_read_and_not_changed() {
         // With programs whose files the rules do not see: what they see is denied before it runs.
         let change =
@@ -187,7 +254,7 @@ mod tests {
         check(&["Edit(*.lock)"], change, &["of held.lock", "ok\n"], &[]);
         check(
             &["Write(a/**)"],
-            "tee a/new <<< x; find a -delete; cat a/open.txt; test -e a/new && echo made; tee new <<< x",
+            "tee a/new <<< x; test -e a/new && echo made; find a -delete; cat a/open.txt; tee new <<< x",
             &["of a/open.txt", "x\n"],
             &["made"],
         );

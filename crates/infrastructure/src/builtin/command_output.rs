@@ -1,7 +1,7 @@
 //! What a model gets to see of a command's output.
 
 use crate::builtin::{
-    capture::{Capture, lost},
+    capture::{Capture, Stream, lost},
     command::{Cause, End},
     hex_window::{SHOWN_BYTES, hex_window},
     plain_text::PlainText,
@@ -24,6 +24,8 @@ const CHUNK: usize = 256 << 10;
 pub(super) struct Part {
     /// From this byte on.
     pub(super) from: u64,
+    /// Only this stream.
+    pub(super) stream: Option<Stream>,
     /// Only lines that fit.
     pub(super) filter: Option<Regex>,
     /// Only the last lines.
@@ -104,7 +106,13 @@ pub(super) async fn shown(
 }
 
 fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
-    let (start, sample) = capture.read(part.from, SAMPLE).map_err(lost)?;
+    let of_stream = |place: u64, bytes: Vec<u8>| match part.stream {
+        Some(stream) => capture.of_stream(stream, place, &bytes),
+        None => bytes,
+    };
+    let from = part.stream.map_or(part.from, |_| part.from.max(capture.told_apart_from()));
+    let (start, sample) = capture.read(from, SAMPLE).map_err(lost)?;
+    let sample = of_stream(start, sample);
     let dropped = start.saturating_sub(part.from);
     let dropped = if part.from > capture.total() { 0 } else { dropped };
     let (mut at, limit) = (start, capture.total());
@@ -113,16 +121,17 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
         let most = usize::try_from(limit.saturating_sub(at)).unwrap_or(CHUNK).min(CHUNK);
         let (place, bytes) = capture.read(at, most).map_err(lost)?;
         at = place + bytes.len() as u64;
-        Ok::<_, ToolFailure>((at, bytes))
+        let is_over = bytes.is_empty();
+        Ok::<_, ToolFailure>((at, is_over, of_stream(place, bytes)))
     };
     let mut end = start;
     let filtered = part.filter.is_some() || part.tail_lines.is_some();
     if !filtered && is_binary(&sample) {
         let mut all = Vec::new();
         loop {
-            let (reached, bytes) = next()?;
+            let (reached, is_over, bytes) = next()?;
             end = reached;
-            if bytes.is_empty() {
+            if is_over {
                 return Ok(Whole { content: Content::Binary(all), dropped, end });
             }
             all.extend_from_slice(&bytes);
@@ -134,9 +143,9 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
         text.reserve_exact(usize::try_from(limit - start).unwrap_or(0) + CHUNK);
     }
     loop {
-        let (reached, bytes) = next()?;
+        let (reached, is_over, bytes) = next()?;
         end = end.max(reached);
-        if bytes.is_empty() {
+        if is_over {
             plain.finish(&mut lines);
         } else {
             plain.push(&bytes, &mut lines);
@@ -150,7 +159,7 @@ fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
             }),
         }
         lines.clear();
-        if bytes.is_empty() {
+        if is_over {
             break;
         }
     }

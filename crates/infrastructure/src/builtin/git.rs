@@ -1,10 +1,13 @@
 //! The tool `git`.
 
+mod closed_history;
+
 use crate::{
     builtin::{
         bash::permitted_folder,
         built_in_tool::BuiltInTool,
         capture::Stream,
+        command::Command,
         program_run::{ProgramOutput, answer, run_to_end, running},
         programs::Program,
         run::Run,
@@ -17,14 +20,19 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use std::{collections::BTreeMap, path::Path, str};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    str,
+    sync::Arc,
+};
 use toolstead_domain::{
     access::Access,
     category::Category,
     error_kind::ErrorKind,
     tool::{Availability, ToolAnnotations},
     tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    tool_result::{ToolResult, text_block},
 };
 
 /// A repository's own configuration is data of strangers: these keys would make git run programs that it names.
@@ -56,7 +64,7 @@ pub(super) struct Input {
     operation: Operation,
     /// Only what concerns this file or folder; for `blame` the file.
     file: Option<String>,
-    /// A commit, branch or tag.
+    /// A commit, branch or tag; for `show` also a file's content there, as `HEAD:src/a.rs`.
     commit: Option<String>,
     /// Two commits with `..` or `...` between them; for `blame` the first and the last line, such as `10,20`.
     range: Option<String>,
@@ -107,22 +115,33 @@ impl BuiltInTool for Git {
         let folder = world.access(input.folder()).await?.whole_tree();
         let words = input.words()?;
         let mut accesses = running("git", words.iter().map(String::as_str));
-        accesses.push(Access::ReadPath(folder));
+        accesses.push(Access::ReadPath(folder.clone()));
+        if let Some(file) = &input.file {
+            let path = folder.lexical.join(file);
+            let unusable = || ToolFailure::new(ErrorKind::InvalidInput, "the path of `dir` is no text");
+            let path = path.to_str().ok_or_else(unusable)?;
+            accesses.push(Access::ReadPath(world.access(path).await?.whole_tree()));
+        }
+        if let Some((_, path)) = input.content()? {
+            accesses.extend(closed_history::places(&folder, path, &world.workspace).map(Access::ReadPath));
+        }
         Ok(accesses)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let folder = permitted_folder(input.folder(), run).await?;
+        let mut repository = Repository { folder, settings: Vec::new(), run };
+        repository.switch_off_programs().await?;
         let words = input.words()?;
-        let filters = filters(&folder, run).await?;
-        let config = HARMLESS_CONFIG.iter().map(|setting| (*setting).to_owned()).chain(filters);
-        let mut args: Vec<String> = config.flat_map(|setting| ["-c".to_owned(), setting]).collect();
-        args.extend(["--no-pager", "--literal-pathspecs"].map(str::to_owned));
-        args.extend(words);
-        let (command, mut output) = run_to_end(program(&folder, args, run), run).await?;
+        let (run_words, left_out) = closed_history::within_rules(&input, &repository).await?;
+        let (command, mut output) = repository.git(run_words).await?;
         // The settings are ours, and say nothing to anybody.
-        output.command = std::iter::once("git".to_owned()).chain(input.words()?).collect();
-        answer(&command, output, run).await
+        output.command = std::iter::once("git".to_owned()).chain(words).collect();
+        let result = answer(&command, output, run).await?;
+        Ok(match left_out {
+            0 => result,
+            count => result.with_block(text_block(format!("[{count} files that may not be read are left out]"))),
+        })
     }
 }
 
@@ -133,76 +152,135 @@ impl Input {
 
     /// The words after `git`.
     fn words(&self) -> Result<Vec<String>, ToolFailure> {
-        let wrong = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
+        self.check()?;
+        Ok(self.words_with(&[], str::to_owned, self.file.iter().cloned()))
+    }
+
+    /// The commit and the path in it, where a file's content at that commit is asked for: `HEAD:a.txt`.
+    fn content(&self) -> Result<Option<(&str, &str)>, ToolFailure> {
+        let wrong = |message: &str| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+        let texts = [self.commit.as_deref(), self.range.as_deref()];
+        if texts.iter().flatten().all(|text| !text.contains(':')) {
+            return Ok(None);
+        }
+        match (self.operation, self.commit.as_deref().and_then(|commit| commit.split_once(':'))) {
+            _ if self.range.is_some() || self.file.is_some() => {
+                wrong("`COMMIT:PATH` stands alone, without `range` and `file`")
+            }
+            // In braces a colon means something else.
+            (Operation::Show, Some((commit, path)))
+                if !commit.is_empty() && !commit.contains(['{', '}']) && !path.is_empty() =>
+            {
+                Ok(Some((commit, path)))
+            }
+            _ => wrong("a colon stands in the `commit` of `show` alone, as in `HEAD:src/a.rs`"),
+        }
+    }
+
+    fn check(&self) -> Result<(), ToolFailure> {
+        let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         for (name, text) in [("commit", &self.commit), ("range", &self.range)] {
             let text = text.as_deref().unwrap_or("x");
             if text.is_empty() || text.starts_with('-') || text.contains('\0') {
-                return Err(wrong(format!("`{name}` is no name of a commit: `{}`", text.escape_debug())));
+                return wrong(format!("`{name}` is no name of a commit: `{}`", text.escape_debug()));
             }
         }
         if self.file.as_ref().is_some_and(|file| file.contains('\0') || file.is_empty()) {
-            return Err(wrong("`file` is no path".into()));
+            return wrong("`file` is no path".into());
         }
+        self.content()?;
+        match self.operation {
+            Operation::Blame if self.file.is_none() => wrong("`blame` needs a `file`".into()),
+            Operation::Blame => {
+                let is_line = |byte: u8| byte.is_ascii_digit() || byte == b',';
+                match &self.range {
+                    Some(lines) if !lines.bytes().all(is_line) => {
+                        wrong("`range` of `blame` is two numbers of lines, such as `10,20`".into())
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Operation::Status if self.commit.is_some() || self.range.is_some() => {
+                wrong("`status` is about the working tree: it takes no `commit` and no `range`".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The words of arguments that were checked, with further options, its commits as `commit` writes them, and these
+    /// paths.
+    fn words_with(
+        &self,
+        options: &[&str],
+        commit: impl Fn(&str) -> String,
+        paths: impl IntoIterator<Item = String>,
+    ) -> Vec<String> {
         let n = format!("--max-count={}", self.n);
         let plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
-        let mut words: Vec<&str> = match self.operation {
+        let words = match self.operation {
             Operation::Log => vec!["log", "--no-color", "--no-show-signature", &n],
             Operation::Diff => [&["diff"], &plain[..]].concat(),
             Operation::Show => [&["show", "--no-show-signature"], &plain[..]].concat(),
             Operation::Status => vec!["status", "--short", "--branch", "--ignore-submodules=all"],
             Operation::Blame => vec!["blame", "--no-textconv"],
         };
+        let mut words: Vec<String> = words.into_iter().chain(options.iter().copied()).map(str::to_owned).collect();
         match self.operation {
             Operation::Blame => {
-                if self.file.is_none() {
-                    return Err(wrong("`blame` needs a `file`".into()));
-                }
-                if let Some(lines) = &self.range {
-                    let is_lines = lines.bytes().all(|byte| byte.is_ascii_digit() || byte == b',');
-                    if !is_lines {
-                        return Err(wrong("`range` of `blame` is two numbers of lines, such as `10,20`".into()));
-                    }
-                    words.extend(["-L", lines]);
-                }
-                words.extend(self.commit.as_deref());
+                words.extend(self.range.iter().flat_map(|lines| ["-L".to_owned(), lines.clone()]));
+                words.extend(self.commit.as_deref().map(commit));
             }
-            Operation::Status => {
-                if self.commit.is_some() || self.range.is_some() {
-                    return Err(wrong(
-                        "`status` is about the working tree: it takes no `commit` and no `range`".into(),
-                    ));
-                }
-            }
+            Operation::Status => {}
             Operation::Log | Operation::Diff | Operation::Show => {
-                words.push("--end-of-options");
-                words.extend(self.commit.as_deref());
-                words.extend(self.range.as_deref());
+                words.push("--end-of-options".into());
+                words.extend([&self.commit, &self.range].into_iter().flatten().map(|text| commit(text)));
             }
         }
-        words.push("--");
-        words.extend(self.file.as_deref());
-        Ok(words.into_iter().map(str::to_owned).collect())
+        words.push("--".into());
+        words.extend(paths);
+        words
     }
 }
 
-/// Settings that take the programs out of all filters for contents that the configuration knows.
-async fn filters(folder: &Path, run: &Run<'_>) -> Result<Vec<String>, ToolFailure> {
-    let query = ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"];
-    let (command, done) = run_to_end(program(folder, query.map(str::to_owned).into(), run), run).await?;
-    let unknown = || {
-        let message = "the filters that the repository's configuration names cannot all be switched off";
-        ToolFailure::new(ErrorKind::PermissionDenied, message)
-    };
-    let printed = command.capture.ends(Stream::Stdout);
-    let printed = printed.whole().filter(|_| done.exit_code.is_some()).ok_or_else(unknown)?;
-    let text = str::from_utf8(printed).map_err(|_| unknown())?;
-    let names: Vec<&str> = text.split('\0').filter(|name| !name.is_empty()).collect();
-    // Of a setting that is given to git as `NAME=VALUE`, the name ends at the first sign.
-    if names.len() > 256 || names.iter().any(|name| name.contains('=')) {
-        return Err(unknown());
+/// The repository around a folder.
+struct Repository<'a> {
+    /// A real path.
+    folder: PathBuf,
+    /// Settings that take the programs out of all filters for contents that its configuration knows.
+    settings: Vec<String>,
+    run: &'a Run<'a>,
+}
+
+impl Repository<'_> {
+    /// Runs git to its end.
+    async fn git(&self, words: Vec<String>) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
+        let settings = HARMLESS_CONFIG.iter().copied().chain(self.settings.iter().map(String::as_str));
+        let mut args: Vec<String> = settings.flat_map(|setting| ["-c", setting]).map(str::to_owned).collect();
+        args.push("--no-pager".into());
+        args.extend(words);
+        run_to_end(program(&self.folder, args, self.run), self.run).await
     }
-    let off = |name: &str| format!("{name}={}", if name.ends_with(".required") { "false" } else { "" });
-    Ok(names.into_iter().map(off).collect())
+
+    async fn switch_off_programs(&mut self) -> Result<(), ToolFailure> {
+        let query = ["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"];
+        let program = program(&self.folder, query.map(str::to_owned).into(), self.run);
+        let (command, done) = run_to_end(program, self.run).await?;
+        let unknown = || {
+            let message = "the filters that the repository's configuration names cannot all be switched off";
+            ToolFailure::new(ErrorKind::PermissionDenied, message)
+        };
+        let printed = command.capture.ends(Stream::Stdout);
+        let printed = printed.whole().filter(|_| done.exit_code.is_some()).ok_or_else(unknown)?;
+        let text = str::from_utf8(printed).map_err(|_| unknown())?;
+        let names: Vec<&str> = text.split('\0').filter(|name| !name.is_empty()).collect();
+        // Of a setting that is given to git as `NAME=VALUE`, the name ends at the first sign.
+        if names.len() > 256 || names.iter().any(|name| name.contains('=')) {
+            return Err(unknown());
+        }
+        let off = |name: &str| format!("{name}={}", if name.ends_with(".required") { "false" } else { "" });
+        self.settings = names.into_iter().map(off).collect();
+        Ok(())
+    }
 }
 
 fn program(folder: &Path, args: Vec<String>, run: &Run<'_>) -> Program {

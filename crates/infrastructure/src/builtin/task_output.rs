@@ -3,7 +3,7 @@
 use crate::builtin::{
     bash::{SLACK, pattern},
     built_in_tool::BuiltInTool,
-    capture::in_json,
+    capture::{self, in_json},
     command_output::{Part, shown},
     run::Run,
     schema::output_schema,
@@ -34,6 +34,9 @@ pub(super) struct Input {
     /// Show what came after this cursor; 0 is the beginning. Without it: what came after the last look that named none.
     /// Looking takes nothing away.
     since: Option<u64>,
+    /// Show only what it wrote to its standard output or its standard error.
+    #[serde(default)]
+    stream: Streams,
     /// Show only lines that fit this regular expression.
     filter: Option<String>,
     /// Show only so many of the last lines.
@@ -44,6 +47,25 @@ pub(super) struct Input {
     wait_ms: u64,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Streams {
+    #[default]
+    Both,
+    Stdout,
+    Stderr,
+}
+
+impl Streams {
+    fn only(self) -> Option<capture::Stream> {
+        match self {
+            Self::Both => None,
+            Self::Stdout => Some(capture::Stream::Stdout),
+            Self::Stderr => Some(capture::Stream::Stderr),
+        }
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 struct Output {
     task_id: String,
@@ -52,7 +74,7 @@ struct Output {
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
-    /// Both streams, in the order in which they came.
+    /// In the order in which it came.
     output: String,
     /// Where the next look goes on.
     cursor: u64,
@@ -97,7 +119,7 @@ impl BuiltInTool for TaskOutput {
         // Before its output is read: what it printed before its end must not be missed.
         let end = task.command.end();
         let room = run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
-        let part = Part { from, filter, tail_lines: input.tail_lines };
+        let part = Part { from, stream: input.stream.only(), filter, tail_lines: input.tail_lines };
         let seen = shown(&task.command.capture, part, room, run).await?;
         if input.since.is_none() {
             task.moves_cursor(seen.end);

@@ -31,6 +31,8 @@ const RUNNING_OF_A_SESSION: usize = 16;
 const RUNNING_IN_ALL: usize = 256;
 /// Tasks of one session that are known, the ended ones with their output. The oldest of these are forgotten first.
 const KNOWN_OF_A_SESSION: usize = 64;
+/// Tasks that are known in all. Each that has ended holds its output, in memory and on the disk.
+const KNOWN_IN_ALL: usize = 512;
 /// At shutdown tasks have so long to end by themselves.
 const LAST_GRACE: Duration = Duration::from_millis(250);
 /// And to be gone once they were killed.
@@ -147,15 +149,7 @@ impl Tasks {
     /// # Errors
     /// `budget_exhausted` when it has as many as it may.
     pub(super) fn check_room(&self, owner: &Viewer) -> Result<(), ToolFailure> {
-        let known = self.lock();
-        let running: Vec<_> = known.tasks.values().filter(|task| task.command.end().is_none()).collect();
-        let own = running.iter().filter(|task| task.owner == *owner).count();
-        if own < RUNNING_OF_A_SESSION && running.len() < RUNNING_IN_ALL && !known.is_closed {
-            return Ok(());
-        }
-        let message = format!("{own} tasks of this session run already, {} in all", running.len());
-        Err(ToolFailure::new(ErrorKind::BudgetExhausted, message)
-            .next(format!("At most {RUNNING_OF_A_SESSION} run at once in a session: end one with `task_stop`.")))
+        self.lock().check_room(owner)
     }
 
     /// Keeps a task.
@@ -163,11 +157,8 @@ impl Tasks {
     /// # Errors
     /// As [`check_room`](Self::check_room); the command ends then.
     pub(super) fn add(&self, new: NewTask) -> Result<Arc<Task>, ToolFailure> {
-        self.check_room(&new.owner)?;
         let mut known = self.lock();
-        if known.is_closed {
-            return Err(ToolFailure::new(ErrorKind::Cancelled, "Toolstead is shutting down"));
-        }
+        known.check_room(&new.owner)?;
         known.last += 1;
         let NewTask { owner, is_detached, text, description, started_at, command } = new;
         let task = Arc::new(Task {
@@ -253,12 +244,38 @@ impl Tasks {
 }
 
 impl Known {
+    fn check_room(&self, owner: &Viewer) -> Result<(), ToolFailure> {
+        if self.is_closed {
+            return Err(ToolFailure::new(ErrorKind::Cancelled, "Toolstead is shutting down"));
+        }
+        let running: Vec<_> = self.tasks.values().filter(|task| task.command.end().is_none()).collect();
+        let own = running.iter().filter(|task| task.owner == *owner).count();
+        if own < RUNNING_OF_A_SESSION && running.len() < RUNNING_IN_ALL {
+            return Ok(());
+        }
+        let message = format!("{own} tasks of this session run already, {} in all", running.len());
+        Err(ToolFailure::new(ErrorKind::BudgetExhausted, message)
+            .next(format!("At most {RUNNING_OF_A_SESSION} run at once in a session: end one with `task_stop`.")))
+    }
+
+    /// Makes room for a task of this session, which has just come: first among its own, then among all, those of the same
+    /// principal first. Detached tasks outlive their sessions, so only the second bounds them.
     fn forget_oldest(&mut self, owner: &Viewer) {
-        let own = self.tasks.values().filter(|task| task.owner == *owner);
-        let surplus = own.count().saturating_sub(KNOWN_OF_A_SESSION);
-        let ended = self.tasks.values().filter(|task| task.owner == *owner && task.command.end().is_some());
-        let goes: Vec<u64> = ended.take(surplus).map(|task| task.id.0).collect();
-        for id in goes {
+        let own = self.tasks.values().filter(|task| task.owner == *owner).count();
+        self.forget(own.saturating_sub(KNOWN_OF_A_SESSION), |task| task.owner == *owner);
+        self.forget(self.tasks.len().saturating_sub(KNOWN_IN_ALL), |task| task.owner.principal == owner.principal);
+        self.forget(self.tasks.len().saturating_sub(KNOWN_IN_ALL), |_| true);
+    }
+
+    /// Forgets at most so many of these that have ended: first those whose end was told, the oldest first.
+    fn forget(&mut self, surplus: usize, which: impl Fn(&Task) -> bool) {
+        if surplus == 0 {
+            return;
+        }
+        let ended = self.tasks.values().filter(|task| which(task) && task.command.end().is_some());
+        let mut ended: Vec<(bool, u64)> = ended.map(|task| (!task.told.is_done(), task.id.0)).collect();
+        ended.sort_unstable();
+        for (_, id) in ended.into_iter().take(surplus) {
             self.tasks.remove(&id);
         }
     }
@@ -389,5 +406,93 @@ impl Task {
     /// Where the last look ended, and the look ends there now.
     pub(super) fn moves_cursor(&self, to: u64) {
         self.cursor.fetch_max(to, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        builtin::{
+            capture::Capture,
+            command::Excess,
+            programs::{CommandSettings, Started},
+        },
+        sandbox::launcher::{Input, LaunchSpec, Launcher},
+    };
+    use std::{sync::Barrier, thread};
+    use toolstead_domain::{
+        principal::Principal,
+        sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
+    };
+
+    async fn command(program: &str, args: &[&str]) -> Arc<Command> {
+        let policy = SandboxPolicy {
+            confinement: Confinement::Open,
+            session: None,
+            hidden: Vec::new(),
+            sealed: Vec::new(),
+            write_roots: Vec::new(),
+            read_roots: Vec::new(),
+            network: NetworkPolicy::Host,
+            environment: CommandSettings::default().environment,
+            limits: SandboxLimits::default(),
+        };
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let (program, working_dir) = (program.to_owned(), "/".into());
+        let spec = LaunchSpec { program, args, working_dir, input: Input::Nothing, policy };
+        let child = Launcher::start().unwrap().launch(spec).await.unwrap();
+        let started = Started { child, proxy: None, is_terminal: false };
+        Arc::new(Command::of(started, Capture::new("/tmp".into(), 1024), None, Excess::Ends, None, false))
+    }
+
+    fn task(principal: &str, session: usize, command: &Arc<Command>) -> NewTask {
+        NewTask {
+            owner: Viewer { principal: Principal::token(principal), session: format!("s{session}") },
+            is_detached: true,
+            text: "true".into(),
+            description: None,
+            started_at: Timestamp(0),
+            command: command.clone(),
+        }
+    }
+
+    #[tokio::test]
+    async fn detached_tasks_of_ended_sessions_are_forgotten_the_oldest_first_and_no_running_one() {
+        let (ended, running) = (command("true", &[]).await, command("sleep", &["300"]).await);
+        ended.ended().await;
+        let tasks = Tasks::default();
+        let other = tasks.add(task("other", 0, &ended)).unwrap();
+        let kept = tasks.add(task("a", 0, &running)).unwrap();
+        for session in 0..2 * KNOWN_IN_ALL {
+            let new = task("a", session, &ended);
+            let owner = new.owner.clone();
+            tasks.add(new).unwrap();
+            tasks.end_session(&owner);
+            assert!(tasks.lock().tasks.len() <= KNOWN_IN_ALL);
+        }
+        let seen = tasks.visible(&task("a", 0, &ended).owner);
+        assert_eq!((seen.len(), seen[0].id), (KNOWN_IN_ALL - 1, kept.id));
+        let newest = u64::try_from(2 * KNOWN_IN_ALL + 2).unwrap();
+        assert_eq!(seen.last().unwrap().id, TaskId(newest));
+        // Whoever has so many forgets its own.
+        assert_eq!(tasks.visible(&other.owner).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn tasks_that_come_at_once_are_no_more_than_there_is_room_for() {
+        let running = command("sleep", &["300"]).await;
+        for _ in 0..20 {
+            let (tasks, barrier) = (Tasks::default(), Barrier::new(32));
+            thread::scope(|scope| {
+                for _ in 0..32 {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        let _ = tasks.add(task("a", 0, &running));
+                    });
+                }
+            });
+            assert_eq!(tasks.lock().tasks.len(), RUNNING_OF_A_SESSION);
+        }
     }
 }

@@ -383,7 +383,7 @@ impl Bench {
         let decision = self.policy.decide(&tool, &call.arguments, &accesses);
         let approved = match decision.verdict {
             Verdict::Allow => Vec::new(),
-            Verdict::Ask => accesses,
+            Verdict::Ask => decision.asked().cloned().collect(),
             Verdict::Deny => return Err(ToolFailure::new(ErrorKind::PermissionDenied, decision.reason())),
         };
         between();

@@ -36,6 +36,17 @@ pub enum Decided {
     Else(HookVerdict),
 }
 
+impl Decided {
+    pub(super) fn strictness(&self) -> u8 {
+        match self {
+            Self::Allow | Self::Else(HookVerdict::Continue) => 0,
+            Self::Else(HookVerdict::Ask(_)) => 1,
+            Self::Else(HookVerdict::Defer(_)) => 2,
+            Self::Else(HookVerdict::Deny(_)) => 3,
+        }
+    }
+}
+
 impl std::fmt::Display for Decided {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -149,25 +160,28 @@ impl Answer {
             answer.decision = Some(Decided::Else(HookVerdict::Deny(reason(written.stop_reason))));
             return answer;
         }
-        let words = (specific.permission_decision, specific.permission_decision_reason);
-        let (word, given) = match (words, specific.decision) {
-            ((Some(word), given), _) => (word, given.or(written.reason)),
-            ((None, _), Some(OfPermissionRequest { updated_input: Some(_), .. })) => {
-                return Self::fault("it wants to change the call while somebody is asked about it".into());
+        if specific.decision.as_ref().is_some_and(|request| request.updated_input.is_some()) {
+            return Self::fault("it wants to change the call while somebody is asked about it".into());
+        }
+        // It may say the same in several places. Where it does not, it is against it.
+        let said = [
+            (specific.permission_decision, specific.permission_decision_reason.or_else(|| written.reason.clone())),
+            specific.decision.map_or((None, None), |request| (Some(request.behavior), request.message)),
+            (written.decision, written.reason),
+        ];
+        for (word, given) in said {
+            let Some(word) = word else { continue };
+            let decided = match word.as_str() {
+                "allow" | "approve" => Decided::Allow,
+                "ask" => Decided::Else(HookVerdict::Ask(reason(given))),
+                "defer" => Decided::Else(HookVerdict::Defer(reason(given))),
+                "deny" | "block" => Decided::Else(HookVerdict::Deny(reason(given))),
+                other => return Self::fault(format!("it decided `{}`, which is no decision", clean(other))),
+            };
+            if answer.decision.as_ref().is_none_or(|other| other.strictness() < decided.strictness()) {
+                answer.decision = Some(decided);
             }
-            ((None, _), Some(request)) => (request.behavior, request.message),
-            ((None, _), None) => match written.decision {
-                Some(word) => (word, written.reason),
-                None => return answer,
-            },
-        };
-        answer.decision = Some(match word.as_str() {
-            "allow" | "approve" => Decided::Allow,
-            "ask" => Decided::Else(HookVerdict::Ask(reason(given))),
-            "defer" => Decided::Else(HookVerdict::Defer(reason(given))),
-            "deny" | "block" => Decided::Else(HookVerdict::Deny(reason(given))),
-            other => return Self::fault(format!("it decided `{}`, which is no decision", clean(other))),
-        });
+        }
         answer
     }
 
@@ -258,6 +272,20 @@ mod tests {
             assert_eq!(before(code, r#"{"continue": false, "stopReason": "enough"}"#, "").decision, deny("enough"));
             assert_eq!(before(code, "{}", ""), Answer::default());
         }
+    }
+
+    #[test]
+    fn of_several_decisions_the_strictest_counts() {
+        let both = |old: &str, new: &str| {
+            let said = json!({"decision": old, "reason": "why", "hookSpecificOutput": {"permissionDecision": new}});
+            before(0, &said.to_string(), "")
+        };
+        assert_eq!(both("block", "allow").decision, deny("why"));
+        assert_eq!(both("approve", "deny").decision, deny("why"));
+        assert_eq!(both("approve", "ask").decision, Some(Decided::Else(HookVerdict::Ask("why".into()))));
+        assert_eq!(both("approve", "allow").decision, Some(Decided::Allow));
+        // One that is none spoils the others.
+        assert!(both("perhaps", "allow").fault.is_some());
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl HookedApprover {
 #[async_trait]
 impl Approver for HookedApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
-        match self.hooks.asked(request.call).await {
+        match self.hooks.asked(request.call, request.accesses).await {
             Some((hook, Decided::Else(HookVerdict::Deny(reason) | HookVerdict::Defer(reason)))) => {
                 Approval::Denied { by: format!("the hook `{hook}` ({reason})") }
             }

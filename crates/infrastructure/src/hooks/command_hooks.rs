@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::Value;
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, VecDeque},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -20,6 +21,7 @@ use std::{
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{
+    access::Access,
     permission::policy::Mode,
     ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookPatience, HookVerdict, ToolHook},
     sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
@@ -124,9 +126,9 @@ impl CommandHooks {
     /// the event, and what they would do together. `result` is what the call answered, for events after it.
     pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> (Vec<HookReport>, String) {
         let occasion = match event {
-            HookEvent::PreToolUse | HookEvent::PermissionRequest => Occasion::Call(event, call),
+            HookEvent::PreToolUse | HookEvent::PermissionRequest => Occasion::Call(event, call, ended.accesses),
             HookEvent::SessionStart | HookEvent::SessionEnd => Occasion::Session(event, &call.session),
-            _ => Occasion::Ended(event, call, ended.execution, ended.result),
+            _ => Occasion::Ended(event, call, ended),
         };
         let reports = self.run(occasion).await;
         let told = match event {
@@ -136,15 +138,23 @@ impl CommandHooks {
         (reports, told)
     }
 
-    /// Asks the hooks of `PermissionRequest`: the first that is against it, else one that is for it.
-    pub(super) async fn asked(&self, call: &ToolCall) -> Option<(String, Decided)> {
-        let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call)).await;
+    /// Asks the hooks of `PermissionRequest`: the first of the strictest speaks.
+    pub(super) async fn asked(&self, call: &ToolCall, accesses: &[Access]) -> Option<(String, Decided)> {
+        let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call, Some(accesses))).await;
         let decided = |report: &HookReport| match &report.outcome {
-            HookOutcome::Ran { answer, .. } => Some((report.hook.name.clone(), answer.decision.clone()?)),
+            HookOutcome::Ran { answer, .. } => {
+                let decision = match (&answer.fault, report.hook.on_error) {
+                    (Some(_), OnError::Deny) => Some(Decided::Else(verdict(&report.hook, answer))),
+                    // A person is about to be asked anyhow.
+                    (Some(_), OnError::Allow | OnError::Ask) => None,
+                    (None, _) => answer.decision.clone(),
+                };
+                Some((report.hook.name.clone(), decision?))
+            }
             _ => None,
         };
         let mut decisions: Vec<_> = reports.iter().filter_map(decided).collect();
-        decisions.sort_by_key(|(_, decision)| *decision == Decided::Allow);
+        decisions.sort_by_key(|(_, decision)| Reverse(decision.strictness()));
         decisions.into_iter().next()
     }
 
@@ -165,7 +175,7 @@ impl CommandHooks {
             let (names, input) = (&names, input.clone());
             async move {
                 let is_left_out = |filter: &super::filter::HookFilter| {
-                    let chosen = |call: &ToolCall| filter.chooses(call, &surroundings.roots, &surroundings.start);
+                    let chosen = |call: &ToolCall| filter.chooses(call, occasion.accesses(), &surroundings.roots);
                     occasion.call().is_some_and(|call| !chosen(call))
                 };
                 let outcome = if !hook.matcher.chooses(names.iter().copied()) {
@@ -295,6 +305,8 @@ fn reported(ran: Ran, answer: Answer) -> HookOutcome {
 /// What a hook means before a call, with what its configuration says of faults and of silence.
 fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
     let broken = |what: String| match hook.on_error {
+        // A gate is never open by mistake, however it was defined.
+        OnError::Allow if hook.gate => HookVerdict::Deny(what),
         OnError::Allow => HookVerdict::Continue,
         OnError::Ask => HookVerdict::Ask(what),
         OnError::Deny => HookVerdict::Deny(what),
@@ -426,9 +438,9 @@ impl ToolHook for CommandHooks {
         }
     }
 
-    async fn before(&self, call: &ToolCall) -> BeforeCall {
+    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
         let begun = self.begin(&call.session).await;
-        let mut said = combined(&self.run(Occasion::Call(HookEvent::PreToolUse, call)).await, call);
+        let mut said = combined(&self.run(Occasion::Call(HookEvent::PreToolUse, call, accesses)).await, call);
         let AfterCall { context, messages, .. } = after(&begun);
         said.context.splice(0..0, context);
         said.messages.splice(0..0, messages);
@@ -448,3 +460,6 @@ impl std::fmt::Debug for CommandHooks {
         f.debug_struct("CommandHooks").field("hooks", &self.definitions.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,20 +1,16 @@
 //! The `if` of a hook: one permission rule that chooses among the calls of a tool.
 
-use crate::builtin::shell_analysis::analyse;
-use std::path::Path;
 use toolstead_domain::{
-    access::{Access, PathAccess},
-    category::Category,
+    access::Access,
     permission::{
         path_pattern::PatternBase,
         rule::{Effect, InvalidRule, PermissionRule, RuleOrigin},
     },
-    ports::output_store::OutputHandle,
     tool_call::ToolCall,
-    workspace_roots::{WorkspaceRoots, lexical},
+    workspace_roots::WorkspaceRoots,
 };
 
-/// Chooses calls, as well as that can be told before what they touch is known. Where it cannot be told the hook runs.
+/// Chooses calls by what they touch, as an ask rule does.
 #[derive(Debug, Clone)]
 pub struct HookFilter {
     rule: PermissionRule,
@@ -30,12 +26,13 @@ impl HookFilter {
         PermissionRule::parse(Effect::Ask, rule, origin, base).map(|rule| Self { rule })
     }
 
-    /// Whether the hook runs for the call.
-    pub fn chooses(&self, call: &ToolCall, roots: &WorkspaceRoots, start: &Path) -> bool {
-        let accesses = presumed(call, start);
+    /// Whether the hook runs for a call that touches this. Where that is not known (`None`), it runs for every tool that
+    /// the rule may be about.
+    pub fn chooses(&self, call: &ToolCall, accesses: Option<&[Access]>, roots: &WorkspaceRoots) -> bool {
         let of_another_tool = || self.rule.named_tool().is_some_and(|name| !bears(call, name));
-        self.rule.catches(&call.tool, &call.arguments, &accesses, roots).is_some()
-            || (accesses.is_empty() && !of_another_tool())
+        let known = accesses.unwrap_or_default();
+        self.rule.catches(&call.tool, &call.arguments, known, roots).is_some()
+            || (accesses.is_none() && !of_another_tool())
     }
 }
 
@@ -50,38 +47,34 @@ fn bears(call: &ToolCall, name: &str) -> bool {
     [tool.name().as_str(), tool.rule_name().as_str()].contains(&name) || tool.aliases.iter().any(|one| one.name == name)
 }
 
-/// What the call would touch, by the usual names of parameters.
-fn presumed(call: &ToolCall, start: &Path) -> Vec<Access> {
-    let text = |name: &str| call.arguments.get(name).and_then(|value| value.as_str());
-    let mut accesses = Vec::new();
-    if let Some(command) = text("command").filter(|_| call.tool.category == Category::Shell) {
-        accesses.extend(analyse(command, start).commands.into_iter().map(Access::RunCommand));
-    }
-    if let Some(path) = text("path").filter(|path| path.parse::<OutputHandle>().is_err()) {
-        let path = PathAccess::plain(lexical(start, Path::new(path)));
-        accesses.push(Access::ReadPath(path.clone()));
-        if call.tool.annotations().read_only_hint != Some(true) {
-            accesses.push(Access::WritePath(path));
-        }
-    }
-    if let Some(host) = text("url").and_then(|url| Some(url::Url::parse(url).ok()?.host_str()?.to_owned())) {
-        accesses.push(Access::ReachHost(host.into()));
-    }
-    accesses
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hooks::input::tests::call;
-    use serde_json::json;
+    use crate::{
+        builtin::{self, provider::BuiltInTools, world::World},
+        hooks::input::tests::call,
+        sandbox::workspace::{FolderNames, Workspace},
+        system_clock::SystemClock,
+    };
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+    use tokio::runtime::Runtime;
+    use toolstead_domain::ports::tool_provider::ToolProvider;
 
     #[track_caller]
-    fn check(rule: &str, tool: &str, arguments: serde_json::Value, expected: bool) {
-        let base = PatternBase { folder: Some("/w".into()), home: None };
+    #[expect(clippy::disallowed_methods, reason = "tests lay out a workspace behind the hooks' back")]
+    fn check(rule: &str, tool: &str, arguments: Value, expected: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
+        let workspace = Arc::new(Workspace::open(&roots, FolderNames::default()).unwrap());
+        let world = World::new(workspace, Arc::new(SystemClock), "test".into());
+        let tools = BuiltInTools::new(builtin::all(), world).unwrap();
+        let base = PatternBase { folder: Some(root), home: None };
         let filter = HookFilter::parse(rule, RuleOrigin::Program, &base).unwrap();
-        let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
-        assert_eq!(filter.chooses(&call(tool, arguments), &roots, Path::new("/w")), expected, "{rule} {tool}");
+        let call = call(tool, arguments.clone());
+        let accesses = Runtime::new().unwrap().block_on(tools.accesses(&call)).ok();
+        assert_eq!(filter.chooses(&call, accesses.as_deref(), &roots), expected, "{rule} {tool} {arguments}");
     }
 
     #[test]
@@ -94,6 +87,23 @@ mod tests {
         check("write_file", "write_file", json!({"path": "a", "content": ""}), true);
         check("Write", "apply_patch", json!({"patch": ""}), true);
         check("grep", "apply_patch", json!({"patch": ""}), false);
+        check("echo(message:rm *)", "echo", json!({"message": "rm x"}), true);
+        check("Edit", "echo", json!({"message": "rm x"}), false);
+    }
+
+    #[test]
+    fn every_path_that_a_call_names_counts_wherever_it_stands() {
+        let edits = |path: &str| json!({"edits": [{"path": path, "old_text": "a", "new_text": "b"}]});
+        check("Edit(src/**)", "multi_edit", edits("src/a"), true);
+        check("Edit(src/**)", "multi_edit", edits("a"), false);
+        let patch = |path: &str| json!({"patch": format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch")});
+        check("Edit(src/**)", "apply_patch", patch("src/a"), true);
+        check("Edit(src/**)", "apply_patch", patch("a"), false);
+        for (command, expected) in
+            [("echo x > src/a", true), ("touch src/a", true), ("cd src && touch a", true), ("touch a > b", false)]
+        {
+            check("Edit(src/**)", "bash", json!({"command": command}), expected);
+        }
     }
 
     #[test]
@@ -112,6 +122,6 @@ mod tests {
         ] {
             check("Bash(git push *)", "bash", json!({"command": command}), expected);
         }
-        check("Bash(git push *)", "write_file", json!({"path": "a", "command": "git push"}), false);
+        check("Bash(git push *)", "write_file", json!({"path": "a", "content": "git push"}), false);
     }
 }

@@ -7,20 +7,17 @@ use super::{
 use serde_json::{Map, Value};
 use std::path::Path;
 use toolstead_domain::{
-    permission::policy::Mode,
-    ports::tool_hook::EndedCall,
-    tool_call::ToolCall,
-    tool_execution::{Outcome, ToolExecution},
-    tool_result::ToolResult,
+    access::Access, permission::policy::Mode, ports::tool_hook::EndedCall, tool_call::ToolCall,
+    tool_execution::Outcome, tool_result::ToolResult,
 };
 
 /// What happened.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Occasion<'a> {
-    /// A call, before it is judged, or while somebody is about to be asked.
-    Call(HookEvent, &'a ToolCall),
+    /// A call with what it touches, before it is judged, or while somebody is about to be asked.
+    Call(HookEvent, &'a ToolCall, Option<&'a [Access]>),
     /// A call that is over, with what it became.
-    Ended(HookEvent, &'a ToolCall, &'a ToolExecution, Option<&'a ToolResult>),
+    Ended(HookEvent, &'a ToolCall, EndedCall<'a>),
     /// A session begins or ends.
     Session(HookEvent, &'a str),
 }
@@ -35,25 +32,34 @@ impl<'a> Occasion<'a> {
             Outcome::Refused(..) if ended.execution.decision.is_some() => HookEvent::PermissionDenied,
             Outcome::Refused(..) | Outcome::Running | Outcome::InputRequired | Outcome::Interrupted => return None,
         };
-        Some(Self::Ended(event, ended.call?, ended.execution, ended.result))
+        Some(Self::Ended(event, ended.call?, ended))
     }
 
     pub(super) fn event(&self) -> HookEvent {
         match self {
-            Self::Call(event, _) | Self::Ended(event, ..) | Self::Session(event, _) => *event,
+            Self::Call(event, ..) | Self::Ended(event, ..) | Self::Session(event, _) => *event,
         }
     }
 
     pub(super) fn call(&self) -> Option<&'a ToolCall> {
         match self {
-            Self::Call(_, call) | Self::Ended(_, call, ..) => Some(call),
+            Self::Call(_, call, _) | Self::Ended(_, call, _) => Some(call),
+            Self::Session(..) => None,
+        }
+    }
+
+    /// What the call touches, where that is known.
+    pub(super) fn accesses(&self) -> Option<&'a [Access]> {
+        match self {
+            Self::Call(_, _, accesses) => *accesses,
+            Self::Ended(_, _, ended) => ended.accesses,
             Self::Session(..) => None,
         }
     }
 
     pub(super) fn session(&self) -> &'a str {
         match self {
-            Self::Call(_, call) | Self::Ended(_, call, ..) => &call.session,
+            Self::Call(_, call, _) | Self::Ended(_, call, _) => &call.session,
             Self::Session(_, session) => session,
         }
     }
@@ -63,7 +69,7 @@ impl<'a> Occasion<'a> {
         match self {
             Self::Session(HookEvent::SessionStart, _) => vec![SOURCE],
             Self::Session(..) => vec![REASON],
-            Self::Call(_, call) | Self::Ended(_, call, ..) => {
+            Self::Call(_, call, _) | Self::Ended(_, call, _) => {
                 let tool = &call.tool;
                 let aliases = tool.aliases.iter().map(|alias| alias.name);
                 let own = [tool.name().as_str(), tool.rule_name().as_str(), call.called_as.as_str()];
@@ -103,7 +109,7 @@ pub(super) fn input(occasion: Occasion<'_>, mode: Mode, start: &Path) -> Value {
         Occasion::Session(HookEvent::SessionStart, _) => drop(put("source", SOURCE.into())),
         Occasion::Session(..) => drop(put("reason", REASON.into())),
         Occasion::Call(..) => {}
-        Occasion::Ended(event, _, execution, result) => {
+        Occasion::Ended(event, _, EndedCall { execution, result, .. }) => {
             let duration = execution.ended.unwrap_or(execution.started).since(execution.started);
             put("duration_ms", u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into());
             match event {
@@ -155,7 +161,7 @@ pub(super) mod tests {
     };
     use serde_json::json;
     use std::sync::{Arc, LazyLock};
-    use toolstead_domain::{testing::samples, tool::Tool};
+    use toolstead_domain::{testing::samples, tool::Tool, tool_execution::ToolExecution};
 
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), "test".into());
@@ -171,7 +177,7 @@ pub(super) mod tests {
     #[test]
     fn a_hook_reads_what_claude_code_would_tell_it_and_the_canonical_call() {
         let call = call("write_file", json!({"path": "a", "content": "b"}));
-        let told = input(Occasion::Call(HookEvent::PreToolUse, &call), Mode::AcceptEdits, Path::new("/w"));
+        let told = input(Occasion::Call(HookEvent::PreToolUse, &call, None), Mode::AcceptEdits, Path::new("/w"));
         assert_eq!(
             told,
             json!({
@@ -190,7 +196,7 @@ pub(super) mod tests {
         let mut row = samples::execution(1);
         let result = ToolResult::text("done");
         let occasion = |row: &ToolExecution| {
-            let ended = EndedCall { call: Some(&call), execution: row, result: Some(&result) };
+            let ended = EndedCall { call: Some(&call), accesses: None, execution: row, result: Some(&result) };
             Occasion::of_end(ended).map(|occasion| input(occasion, Mode::Default, Path::new("/w")))
         };
         row.outcome = Outcome::Succeeded;

@@ -1,6 +1,9 @@
 //! One run of a hook's program.
 
-use crate::sandbox::launcher::{Child, Exit, LaunchSpec, Launcher};
+use crate::sandbox::{
+    launcher::{Child, Exit, LaunchSpec, Launcher},
+    stragglers::{MARK, Mark},
+};
 use std::time::{Duration, Instant};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -26,7 +29,7 @@ pub(super) struct Ran {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
     Exited(Exit),
-    /// It was late, and is gone with its process group.
+    /// It was late, and is gone with all that it started.
     Late,
     /// It never ran; the reason.
     NotStarted(String),
@@ -45,13 +48,19 @@ impl Captured {
     }
 }
 
-/// Runs a program that reads `input`. Dropping the future kills it and its process group.
-pub(super) async fn run(launcher: &Launcher, spec: LaunchSpec, input: &[u8], at_most: Duration) -> Ran {
+/// Runs a program that reads `input`. Dropping the future kills it and what it started.
+pub(super) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8], at_most: Duration) -> Ran {
     let began = Instant::now();
+    // Dropped after the child, whose group is gone by then.
+    let mut mark = Mark::new();
+    spec.policy.environment.insert(MARK.into(), mark.value().into());
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
     let end = match launcher.launch(spec).await {
         Ok(mut child) => match timeout(at_most, finished(&mut child, input, &mut stdout, &mut stderr)).await {
-            Ok(exit) => End::Exited(exit),
+            Ok(exit) => {
+                mark.let_go();
+                End::Exited(exit)
+            }
             Err(_) => End::Late,
         },
         Err(error) => End::NotStarted(told(&error)),
@@ -96,4 +105,70 @@ async fn capture(from: Option<impl AsyncRead + Unpin>, to: &mut Captured) {
 fn told(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look at processes behind the hooks' back")]
+mod tests {
+    use super::*;
+    use crate::{builtin::programs::CommandSettings, sandbox::launcher::Input};
+    use std::{fs, path::Path};
+    use tokio::time::sleep;
+    use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+
+    /// A hook that starts something in a session of its own, and waits for it.
+    fn leaving(folder: &Path) -> LaunchSpec {
+        let inner = "echo $$ > pid.new; mv pid.new pid; exec sleep 300";
+        LaunchSpec {
+            program: "sh".into(),
+            args: vec!["-c".into(), format!("setsid --fork sh -c '{inner}'; sleep 300")],
+            working_dir: folder.to_path_buf(),
+            input: Input::Pipe,
+            policy: SandboxPolicy {
+                confinement: Confinement::Open,
+                session: None,
+                hidden: Vec::new(),
+                sealed: Vec::new(),
+                write_roots: Vec::new(),
+                read_roots: Vec::new(),
+                network: NetworkPolicy::Host,
+                environment: CommandSettings::default().environment,
+                limits: SandboxLimits::default(),
+            },
+        }
+    }
+
+    fn left(folder: &Path) -> Option<String> {
+        Some(fs::read_to_string(folder.join("pid")).ok()?.trim().to_owned())
+    }
+
+    /// Returns once the process runs no more; who is to take its end may be slow.
+    async fn gone(pid: &str) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty()) {
+            assert!(Instant::now() < end, "the process {pid} is still there");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_is_taken_back_or_late_takes_along_what_left_its_group() {
+        let launcher = Launcher::start().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        tokio::select! {
+            ran = run(&launcher, leaving(folder.path()), b"{}", Duration::from_secs(300)) => panic!("{ran:?}"),
+            () = async { while left(folder.path()).is_none() { sleep(Duration::from_millis(5)).await } } => {}
+        }
+        gone(&left(folder.path()).unwrap()).await;
+        for seconds in [1, 8, 64] {
+            let folder = tempfile::tempdir().unwrap();
+            let ran = run(&launcher, leaving(folder.path()), b"{}", Duration::from_secs(seconds)).await;
+            assert_eq!(ran.end, End::Late);
+            // On a busy machine it may not have come as far as that.
+            if let Some(pid) = left(folder.path()) {
+                return gone(&pid).await;
+            }
+        }
+        panic!("the hook never came to start anything");
+    }
 }

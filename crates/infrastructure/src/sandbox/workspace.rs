@@ -97,6 +97,11 @@ impl Workspace {
         self.roots.iter().any(|root| path.starts_with(&root.path) || root.path.starts_with(path))
     }
 
+    /// Whether a path is a root or lies in one.
+    pub fn contains(&self, path: &Path) -> bool {
+        self.root_of(path).is_some()
+    }
+
     /// The path as it is shown, in a form that means this path where it is given back: relative to the start folder
     /// where it lies in it, else absolute.
     pub fn shown(&self, path: &Path) -> String {

@@ -11,6 +11,7 @@ use crate::composition_root::Composition;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
+    access::Access,
     error_kind::ErrorKind,
     ports::{clock::Timestamp, tool_hook::EndedCall},
     principal::Principal,
@@ -122,9 +123,10 @@ async fn test(
         output.line("no hooks run here")?;
         return Ok(Exit::Done);
     };
-    let call = made_up(composition, tool, arguments).await?;
+    let (call, accesses) = made_up(composition, tool, arguments).await?;
     let (execution, result) = (row(event, &call), ToolResult::text("(the call was not made)"));
-    let ended = EndedCall { call: Some(&call), execution: &execution, result: Some(&result) };
+    let ended =
+        EndedCall { call: Some(&call), accesses: accesses.as_deref(), execution: &execution, result: Some(&result) };
     let (reports, verdict) = hooks.rehearse(event, &call, ended).await;
     if as_json {
         let reports: Vec<Value> = reports.iter().map(report_json).collect();
@@ -144,8 +146,12 @@ async fn test(
     Ok(Exit::Done)
 }
 
-/// The call as hooks would see it, its parameters under their canonical names.
-async fn made_up(composition: &Composition, name: &str, arguments: Value) -> Result<ToolCall, Failed> {
+/// The call as hooks would see it, its parameters under their canonical names, and what it would touch.
+async fn made_up(
+    composition: &Composition,
+    name: &str,
+    arguments: Value,
+) -> Result<(ToolCall, Option<Vec<Access>>), Failed> {
     let registry = &composition.app.registry;
     if registry.snapshot().resolve(name).is_err() {
         composition.settled().await;
@@ -162,7 +168,7 @@ async fn made_up(composition: &Composition, name: &str, arguments: Value) -> Res
     for alias in tool.aliases.iter().filter(|alias| alias.name == name || alias.name == canonical) {
         alias.rewrite(&mut arguments).map_err(|failure| Failed::Usage(failure.text()))?;
     }
-    Ok(ToolCall {
+    let call = ToolCall {
         id: CallId(Uuid::now_v7()),
         principal: Principal::local(),
         session: "hooks-test".into(),
@@ -170,7 +176,9 @@ async fn made_up(composition: &Composition, name: &str, arguments: Value) -> Res
         tool,
         arguments,
         meta: Map::new(),
-    })
+    };
+    let accesses = registered.provider.accesses(&call).await.ok();
+    Ok((call, accesses))
 }
 
 /// The row of a call that ended as the event wants it.

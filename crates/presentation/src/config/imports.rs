@@ -21,19 +21,28 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use translation::{Surroundings, translate};
+use translation::{Surroundings, Translated, translate};
 
 /// No configuration imports more files.
 const MAX_FILES: usize = 64;
 
-/// The imported files with their layers, in the order in which they are named.
+/// What was imported.
+#[derive(Default)]
+pub(super) struct Imported {
+    /// The files with their layers, in the order in which they are named.
+    pub(super) layers: Vec<(SourceFile, Layer)>,
+    /// Files that imported files name, as they are named: they decide as much.
+    pub(super) named: Vec<PathBuf>,
+}
+
+/// Reads all files that trusted layers import.
 pub(super) fn load(
     layers: &Layers,
     folders: &Folders,
     trusted: &TrustedFiles,
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
-) -> Vec<(SourceFile, Layer)> {
+) -> Imported {
     let named = layers.trusted_items("permissions.import");
     if let Some((_, item)) = named.get(MAX_FILES) {
         problems.push(Problem::new(item.origin.clone(), format!("more than {MAX_FILES} files are imported")));
@@ -41,7 +50,7 @@ pub(super) fn load(
     // Further roots would take the place of the folder that is the root without any.
     let default_root = if layers.is_said("workspace.roots") { None } else { super::workspace::default_root(folders) };
     let mut seen = BTreeSet::new();
-    let mut loaded = Vec::new();
+    let mut loaded = Imported::default();
     for (kind, item) in named.into_iter().take(MAX_FILES) {
         let wrong =
             |reason: String| Problem::new(item.origin.clone(), format!("`{}` cannot be imported: {reason}", item.text));
@@ -66,24 +75,43 @@ pub(super) fn load(
         match Node::read(format, &file.text, &file.path) {
             Err(problem) => problems.push(problem),
             Ok(root) => {
-                let folder = file.path.parent().unwrap_or(Path::new("/"));
+                let path = file.path.clone();
+                let folder = path.parent().unwrap_or(Path::new("/"));
                 let base = Base { folder, home: folders.home.as_deref() };
                 let surroundings = Surroundings { base, default_root: default_root.as_deref() };
-                let (entries, wrong) = check(&translate(root, surroundings, notes, problems), base);
+                let Translated { root, domains } = translate(root, surroundings, notes, problems);
+                let (entries, wrong) = check(&root, base);
                 problems.extend(wrong);
-                let trusted = kind != LayerKind::Project || trusted.trusts(&file.path, &file.text);
-                loaded.push((file, Layer { kind, trusted, entries }));
+                // What lies in a project may be a stranger's, whoever names it there.
+                let is_trusted = |file: &SourceFile| {
+                    !matches!(kind, LayerKind::Project | LayerKind::Local) || trusted.trusts(&file.path, &file.text)
+                };
+                let is_file_trusted = is_trusted(&file);
+                loaded.layers.push((file, Layer { kind, trusted: is_file_trusted, entries }));
+                // Nothing is read on the word of a file that nobody trusts.
+                for (path, named_at) in domains.into_iter().filter(|_| is_file_trusted) {
+                    match domains::read(kind, &path, &named_at) {
+                        Err(problem) => problems.push(problem),
+                        Ok(file) => {
+                            let (entries, wrong) = check(&domains::translate(&file, notes), base);
+                            problems.extend(wrong);
+                            let trusted = is_trusted(&file);
+                            loaded.layers.push((file, Layer { kind, trusted, entries }));
+                            loaded.named.push(path);
+                        }
+                    }
+                }
             }
         }
     }
     loaded
 }
 
-/// The imported files, as named and links resolved.
-pub(super) fn files(resolved: &Resolved) -> Vec<PathBuf> {
+/// The imported files and those that they name, as named and links resolved.
+pub(super) fn files(resolved: &Resolved, named: Vec<PathBuf>) -> Vec<PathBuf> {
     let setting = resolved.setting("permissions.import");
     let items = setting.iter().filter_map(|setting| setting.value.as_ref()).flat_map(|value| value.items());
-    items.map(|item| PathBuf::from(&item.text)).flat_map(|path| [real(&path), path]).collect()
+    items.map(|item| PathBuf::from(&item.text)).chain(named).flat_map(|path| [real(&path), path]).collect()
 }
 
 /// A place that a translation gives to what it makes.

@@ -34,7 +34,8 @@ pub(super) struct Output {
     timed_out: bool,
     /// Whether not all of the output is here.
     truncated: bool,
-    /// The handle under which all of the output is kept, both streams in the order in which they came.
+    /// The handle under which all of the output is kept: both streams in the order in which they came, or where they are
+    /// not merged the standard output.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<String>,
     /// Bytes that it printed.
@@ -145,7 +146,20 @@ impl Report<'_> {
 
     async fn shown(&self, command: &Command) -> Result<Shown, ToolFailure> {
         let budget = self.run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
-        shown(&command.capture, Part::default(), budget, self.run).await
+        if self.input.merge_stderr {
+            return shown(&command.capture, Part::default(), budget, self.run).await;
+        }
+        let (errors, _) = command.capture.ends(Stream::Stderr).text(budget / 2);
+        let heading = if errors.is_empty() { "" } else { "[standard error]\n" };
+        let rest = budget.saturating_sub(errors.chars().count() + heading.len() + 1);
+        let part = Part { stream: Some(Stream::Stdout), ..Part::default() };
+        let mut shown = shown(&command.capture, part, rest, self.run).await?;
+        if !errors.is_empty() && !shown.text.is_empty() && !shown.text.ends_with('\n') {
+            shown.text.push('\n');
+        }
+        shown.text.push_str(heading);
+        shown.text.push_str(&errors);
+        Ok(shown)
     }
 
     fn output(&self, command: &Command, shown: &Shown) -> Output {

@@ -63,6 +63,29 @@ fn both_streams_stand_in_the_order_in_which_they_came() {
 }
 
 #[test]
+fn the_streams_can_be_shown_apart() {
+    let bench = Bench::new();
+    let script = "echo one; echo two >&2; echo three";
+    let told = bench.text("bash", json!({"command": script, "merge_stderr": false}));
+    assert_eq!(told, "one\nthree\n[standard error]\ntwo\n");
+    assert_eq!(bench.text("bash", json!({"command": "printf one", "merge_stderr": false})), "one");
+    let silent = bench.text("bash", json!({"command": "true", "merge_stderr": false}));
+    assert_eq!(silent, "The command succeeded and printed nothing.");
+    let script = "seq 100000; echo two >&2; seq 100000 >&2";
+    let long = bench.call("bash", json!({"command": script, "merge_stderr": false})).unwrap();
+    let text = long.joined_text();
+    assert!(text.starts_with("1\n2\n") && text.contains("\n100000\n[standard error]\ntwo\n1\n"), "{text}");
+    assert!(text.chars().count() <= 30_000 && text.ends_with("\n100000\n"), "{}", text.chars().count());
+    // Of a task each stream is looked at for itself.
+    let task = start(&bench, json!({"command": "echo a; echo b >&2; echo c", "background": true}));
+    bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
+    for (stream, expected) in [("stdout", "a\nc\n["), ("stderr", "b\n[")] {
+        let told = bench.text("task_output", json!({"task_id": task, "since": 0, "stream": stream}));
+        assert!(told.starts_with(expected), "{stream}: {told}");
+    }
+}
+
+#[test]
 fn exit_code_1_of_a_search_is_an_answer() {
     let result = run(&Bench::new(), "echo a | grep b");
     assert!(

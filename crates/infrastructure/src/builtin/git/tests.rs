@@ -6,12 +6,14 @@ use toolstead_domain::error_kind::ErrorKind;
 
 /// A repository with two commits, as bash makes it.
 fn repository() -> Bench {
-    let bench = Bench::new();
+    filled(Bench::new())
+}
+
+fn filled(bench: Bench) -> Bench {
     let script = "export HOME=$PWD GIT_CONFIG_GLOBAL=/dev/null && git init -q -b main . && git config user.name Ada && \
                   git config user.email a@b && echo one > a.txt && git add a.txt && git commit -qm first && \
                   echo two >> a.txt && git commit -qam second && echo three >> a.txt && echo new > -x";
-    let made = bench.call("bash", json!({"command": script})).unwrap();
-    assert!(!made.is_error(), "{}", made.joined_text());
+    outside(&bench, script);
     bench
 }
 
@@ -114,4 +116,83 @@ fn what_it_runs_is_judged_and_a_repository_around_the_root_is_not_shown() {
     let judged = bench.call_unchecked("git", json!({"operation": "status"})).unwrap();
     assert_eq!(judged[0].to_string(), "run git status --short --branch --ignore-submodules=all --");
     assert!(judged[1].to_string().ends_with("and everything below"), "{}", judged[1]);
+}
+
+/// A repository whose history holds what rules close, in the work tree and gone from it.
+fn with_secrets(bench: Bench) -> Bench {
+    let bench = filled(bench);
+    let script = "export HOME=$PWD GIT_CONFIG_GLOBAL=/dev/null; git add . && mkdir -p sub/secret secret && \
+                  echo topsecret-1 > secret/key && echo topsecret-2 > sub/secret/key && echo topsecret-3 > secret/gone && \
+                  echo open > sub/b.txt && git add . && git commit -qm secrets && git mv secret/gone moved && \
+                  echo topsecret-4 >> secret/key && echo fourth >> a.txt && git commit -qam moved && echo topsecret-5 >> secret/key && \
+                  echo fifth >> a.txt";
+    outside(&bench, script);
+    bench
+}
+
+#[test]
+fn history_shows_nothing_of_what_rules_close() {
+    for bench in [Bench::with_deny(&["Read(secret/**)"]), Bench::with_ask(&["Read(secret)"])] {
+        let bench = with_secrets(bench);
+        let show = |commit: &str| json!({"operation": "show", "commit": commit});
+        check(&bench, show("HEAD~1"), &["secrets", "+open", "3 files that may not be read are left out"], &["topsecret"]);
+        check(&bench, json!({"operation": "show", "range": "HEAD~2..HEAD"}), &["+open", "+fourth"], &["topsecret-1"]);
+        check(&bench, json!({"operation": "diff"}), &["+fifth"], &["topsecret"]);
+        check(&bench, json!({"operation": "diff", "commit": "HEAD~2", "dir": "sub"}), &["+fifth"], &["topsecret-1"]);
+        check(&bench, json!({"operation": "diff", "range": "HEAD~2..HEAD~1", "file": "sub"}), &["+open"], &["topsecret"]);
+        check(&bench, json!({"operation": "log"}), &["secrets", "moved"], &["topsecret"]);
+        check(&bench, show("HEAD:sub/b.txt"), &["open"], &[]);
+        check(&bench, json!({"operation": "show", "commit": "HEAD:./b.txt", "dir": "sub"}), &["open"], &[]);
+        check(&bench, json!({"operation": "blame", "commit": "HEAD", "file": "a.txt"}), &["fourth"], &["fifth"]);
+        // A content has no path.
+        outside(&bench, "git rev-parse HEAD:secret/key > object");
+        let object = String::from_utf8(bench.get("object")).unwrap();
+        for content in [object.trim(), "HEAD~1^{tree}"] {
+            for arguments in [show(content), json!({"operation": "diff", "range": format!("{content}..HEAD")})] {
+                let told = bench.text("git", arguments.clone());
+                assert!(told.contains("fatal") && !told.contains("topsecret"), "{arguments}: {told}");
+            }
+        }
+        let refused = bench.call("git", json!({"operation": "log", "dir": ".git"})).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::PermissionDenied);
+    }
+}
+
+#[test]
+fn a_file_that_is_named_is_read_as_far_as_rules_go() {
+    let named = [
+        json!({"operation": "show", "commit": "HEAD:secret/key"}),
+        json!({"operation": "show", "commit": "HEAD:secret/gone"}),
+        json!({"operation": "show", "commit": "HEAD:./key", "dir": "secret"}),
+        json!({"operation": "show", "commit": "HEAD:secret/key", "dir": "sub"}),
+        json!({"operation": "show", "file": "secret/key"}),
+        json!({"operation": "diff", "range": "HEAD~1..HEAD", "file": "secret"}),
+        json!({"operation": "log", "file": "secret/gone"}),
+        json!({"operation": "blame", "file": "key", "dir": "secret"}),
+    ];
+    let bench = with_secrets(Bench::with_deny(&["Read(secret/**)"]));
+    for arguments in named {
+        let refused = bench.call("git", arguments.clone()).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{arguments}");
+    }
+    // Who is asked about the file and says yes sees it.
+    let bench = with_secrets(Bench::with_ask(&["Read(secret/**)"]));
+    check(&bench, json!({"operation": "show", "commit": "HEAD:secret/key"}), &["topsecret-4"], &["topsecret-5"]);
+    check(&bench, json!({"operation": "diff", "file": "secret/key"}), &["topsecret-5"], &["topsecret-2"]);
+}
+
+#[test]
+fn a_colon_names_a_file_in_a_commit_and_nothing_else() {
+    let bench = repository();
+    check(&bench, json!({"operation": "show", "commit": "HEAD~1:a.txt"}), &["one"], &["two"]);
+    for arguments in [
+        json!({"operation": "diff", "range": "HEAD~1:a.txt..HEAD:a.txt"}),
+        json!({"operation": "diff", "commit": "HEAD:a.txt"}),
+        json!({"operation": "show", "commit": ":a.txt"}),
+        json!({"operation": "show", "commit": ":/first"}),
+        json!({"operation": "show", "commit": "HEAD^{/a:b}"}),
+        json!({"operation": "show", "commit": "HEAD:a.txt", "range": "HEAD~1..HEAD"}),
+    ] {
+        assert_eq!(bench.call("git", arguments.clone()).unwrap_err().kind, ErrorKind::InvalidInput, "{arguments}");
+    }
 }

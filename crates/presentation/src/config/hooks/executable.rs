@@ -12,6 +12,17 @@ use toolstead_infrastructure::{hooks::definition::HookProgram, sandbox::child_en
 const INTERPRETERS: &[&str] =
     &["bash", "sh", "dash", "zsh", "python", "python3", "node", "ruby", "perl", "php", "deno", "bun"];
 
+/// Programs that run another one, which stands somewhere among their arguments.
+const RUNNERS: &[&str] =
+    &["env", "uv", "uvx", "npx", "bunx", "pnpm", "yarn", "poetry", "pipx", "tsx", "ts-node", "xargs"];
+
+/// Words of the shell with a command behind them.
+const BEFORE_A_COMMAND: &[&str] =
+    &["if", "then", "elif", "else", "while", "until", "do", "!", "time", "exec", "command", ".", "source"];
+
+/// Shells, whose option `-c` takes a line.
+const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh"];
+
 /// Words of the shell itself. What follows them is not looked at.
 const OF_THE_SHELL: &[&str] = &[
     "if", "for", "while", "until", "case", "function", "time", "!", "[", "[[", "test", "cd", "echo", "printf", "exit",
@@ -24,23 +35,28 @@ const OF_THE_SHELL: &[&str] = &[
 /// # Errors
 /// What is missing, where it is certain that something is.
 pub(super) fn look(program: &HookProgram, start: &Path, environment: &Environment) -> Result<Vec<PathBuf>, String> {
-    let words = match program {
+    let commands = match program {
         HookProgram::Direct(program, arguments) => {
-            std::iter::once(program).chain(arguments).map(|word| Some(word.clone())).collect()
+            vec![std::iter::once(program).chain(arguments).map(|word| Some(word.clone())).collect()]
         }
-        HookProgram::Shell(line) => words(line, start, environment),
+        HookProgram::Shell(line) => commands(line, start, environment),
     };
-    let Some(Some(first)) = words.first() else { return Ok(Vec::new()) };
-    let is_assignment = first.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
-    let of_the_shell = matches!(program, HookProgram::Shell(_)) && OF_THE_SHELL.contains(&first.as_str());
-    if is_assignment || of_the_shell || first.is_empty() {
-        return Ok(Vec::new());
+    let is_shell = matches!(program, HookProgram::Shell(_));
+    if let Some(first) = commands.first() {
+        check(first, is_shell, start, environment)?;
     }
-    let mut files = Vec::new();
+    Ok(real(programs_of(&commands, start, environment)))
+}
+
+/// Whether the program of a command is there, where it is certain what that is.
+fn check(words: &[Option<String>], is_shell: bool, start: &Path, environment: &Environment) -> Result<(), String> {
+    let Some(Some(first)) = words.first() else { return Ok(()) };
+    let of_the_shell = is_shell && OF_THE_SHELL.contains(&first.as_str());
+    if is_assignment(first) || of_the_shell || first.is_empty() {
+        return Ok(());
+    }
     if first.contains('/') {
-        let path = lexical(start, Path::new(first));
-        is_executable(&path)?;
-        files.push(path);
+        is_executable(&lexical(start, Path::new(first)))?;
     } else {
         let path = child_environment::base(|name| environment.get(name).map(str::to_owned)).remove("PATH");
         let path = path.unwrap_or_default();
@@ -58,9 +74,48 @@ pub(super) fn look(program: &HookProgram, start: &Path, environment: &Environmen
         if !path.is_file() {
             return Err(format!("the script `{}` is not there", path.display()));
         }
-        files.push(path);
     }
-    Ok(real(files))
+    Ok(())
+}
+
+/// The files that these commands run, as far as they say so: what they name with a path, the scripts of interpreters,
+/// and whatever else among their words can be run.
+fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Environment) -> Vec<PathBuf> {
+    let (mut folder, mut files) = (start.to_path_buf(), Vec::new());
+    for command in commands {
+        let words = command.iter().map(|word| word.as_deref().unwrap_or_default());
+        let words: Vec<&str> =
+            words.skip_while(|word| is_assignment(word) || BEFORE_A_COMMAND.contains(word)).collect();
+        if let ["cd", to, ..] = words[..] {
+            folder = lexical(&folder, Path::new(to));
+            continue;
+        }
+        let (mut waits_for_script, mut shell) = (false, false);
+        for (index, word) in words.iter().enumerate() {
+            if word.starts_with('-') {
+                if let (true, true, Some(line)) = (shell, word.ends_with('c'), words.get(index + 1)) {
+                    files.extend(programs_of(&self::commands(line, &folder, environment), &folder, environment));
+                }
+                continue;
+            }
+            let path = lexical(&folder, Path::new(word));
+            // What is not there yet is run once somebody has put it there.
+            let is_named = index == 0 && word.contains('/');
+            let is_script = || path.is_file() && (waits_for_script || is_executable(&path).is_ok());
+            if is_named || (!word.is_empty() && is_script()) {
+                files.push(path);
+                waits_for_script = false;
+            }
+            let name = Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            waits_for_script |= INTERPRETERS.contains(&name) || RUNNERS.contains(&name);
+            shell |= SHELLS.contains(&name);
+        }
+    }
+    files
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains('/') && !name.starts_with('-'))
 }
 
 /// The files under their real names as well: rules judge both.
@@ -83,9 +138,10 @@ fn is_executable(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The words of the first simple command of a line; `None` for a word that the shell would make something unforeseen of,
-/// and nothing behind the first operator.
-fn words(line: &str, start: &Path, environment: &Environment) -> Vec<Option<String>> {
+/// The words of each simple command of a line, as far as operators tell them apart; `None` for a word that the shell
+/// would make something unforeseen of.
+fn commands(line: &str, start: &Path, environment: &Environment) -> Vec<Vec<Option<String>>> {
+    let mut commands = Vec::new();
     let mut words = Vec::new();
     let mut characters = line.trim().chars().peekable();
     let mut word: Option<String> = None;
@@ -124,7 +180,12 @@ fn words(line: &str, start: &Path, environment: &Environment) -> Vec<Option<Stri
             (Some(_), c) => word.get_or_insert_default().push(c),
             (None, '"' | '\'') => (quote, _) = (Some(c), word.get_or_insert_default()),
             (None, ' ' | '\t') => words.extend(ended(&mut word, &mut unclear)),
-            (None, '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' | '{' | '}' | '#') => break,
+            (None, '<' | '>') => words.extend(ended(&mut word, &mut unclear)),
+            (None, '#') if word.is_none() => while characters.next_if(|c| *c != '\n').is_some() {},
+            (None, '\n' | ';' | '&' | '|' | '(' | ')' | '{' | '}') => {
+                words.extend(ended(&mut word, &mut unclear));
+                commands.push(std::mem::take(&mut words));
+            }
             (None, '*' | '?' | '[') => (unclear, _) = (true, word.get_or_insert_default()),
             (None, '~') if word.is_none() && matches!(characters.peek(), None | Some('/')) => {
                 match environment.get("HOME") {
@@ -136,7 +197,8 @@ fn words(line: &str, start: &Path, environment: &Environment) -> Vec<Option<Stri
         }
     }
     words.extend(ended(&mut word, &mut unclear));
-    words
+    commands.push(words);
+    commands
 }
 
 fn ended(word: &mut Option<String>, unclear: &mut bool) -> Option<Option<String>> {
@@ -152,7 +214,7 @@ mod tests {
     fn the_words_of_a_line_are_those_that_the_shell_would_see() {
         let environment = Environment::new([("HOME", "/home/a")]);
         let words = |line| {
-            let words = words(line, Path::new("/w"), &environment);
+            let words = commands(line, Path::new("/w"), &environment).swap_remove(0);
             words.into_iter().map(|word| word.unwrap_or("?".into())).collect::<Vec<_>>()
         };
         assert_eq!(words(r#""$CLAUDE_PROJECT_DIR"/.claude/x.sh 'a b' c\ d"#), ["/w/.claude/x.sh", "a b", "c d"]);
@@ -160,6 +222,37 @@ mod tests {
         assert_eq!(words("~/bin/x --flag; rm y"), ["/home/a/bin/x", "--flag"]);
         assert_eq!(words("$OTHER/x `y` z*"), ["?", "?", "?"]);
         assert_eq!(words(""), [""; 0]);
+    }
+
+    #[test]
+    fn whatever_a_line_runs_is_found_wherever_it_stands() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        for (name, mode) in [("x.sh", 0o755), ("sub/y.sh", 0o755), ("z.py", 0o644), ("data.json", 0o644)] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+            std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let environment = Environment::new([("PATH", "/usr/bin:/bin")]);
+        let found = |line: &str| {
+            let files = look(&HookProgram::Shell(line.into()), folder.path(), &environment).unwrap();
+            let names = files.iter().filter_map(|file| file.strip_prefix(folder.path()).ok()?.to_str());
+            names.map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        for (line, expected) in [
+            ("./x.sh", "x.sh"),
+            ("A=b ./x.sh", "x.sh"),
+            ("cat data.json | ./x.sh", "x.sh"),
+            ("cd sub && ./y.sh", "sub/y.sh"),
+            ("\"$CLAUDE_PROJECT_DIR\"/sub/y.sh; ./x.sh", "sub/y.sh x.sh"),
+            ("if true; then ./x.sh; fi", "x.sh"),
+            ("sh -e x.sh data.json", "x.sh"),
+            ("env python3 -u z.py data.json", "z.py"),
+            ("sh -c 'test -e a || ./x.sh'", "x.sh"),
+            ("cat data.json z.py", ""),
+            ("true # ./x.sh", ""),
+        ] {
+            assert_eq!(found(line), expected, "{line}");
+        }
     }
 
     #[test]
@@ -176,8 +269,13 @@ mod tests {
         assert!(look("./typo.sh").unwrap_err().contains("typo.sh` cannot be run"));
         assert!(look("sh ./typo.sh").unwrap_err().contains("typo.sh` is not there"));
         assert!(look("no-such-program -x").unwrap_err().contains("`no-such-program` is not in the `PATH`"));
-        for unclear in ["$TOOL/x", "if true; then ./typo.sh; fi", "A=b ./typo.sh", "echo hi", "(cd x && y)", ""] {
+        for unclear in
+            ["$TOOL/x", "if true; then no-such-program; fi", "A=b no-such-program", "echo hi", "(cd x && y)", ""]
+        {
             assert_eq!(look(unclear), Ok(Vec::new()), "{unclear}");
+        }
+        for guarded in ["A=b ./typo.sh", "test -x typo.sh && ./typo.sh", "if true; then ./typo.sh; fi"] {
+            assert_eq!(look(guarded), Ok(vec![folder.path().join("typo.sh")]), "{guarded}");
         }
     }
 }

@@ -2,35 +2,35 @@
 
 use super::at;
 use crate::config::{
-    node::{Content, Lines, Node},
+    layers::LayerKind,
+    node::{Content, Lines, Member, Node},
     origin::Origin,
     problem::Problem,
-    source_file::read_bounded,
+    source_file::SourceFile,
 };
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-/// The rules of a file. One that is named and not there is an error: without it everything would be refused or, as
-/// there, allowed.
-pub(super) fn rules(
-    path: &Path,
-    named_at: &Origin,
-    notes: &mut Vec<Problem>,
-    problems: &mut Vec<Problem>,
-) -> Vec<Node> {
-    let read = read_bounded(path).map_err(|error| error.to_string());
-    let text = match read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".into())) {
-        Ok(text) => text,
-        Err(reason) => {
-            let message = format!("`allowed_domains_file`: {} cannot be read: {reason}", path.display());
-            problems.push(Problem::new(named_at.clone(), message));
-            return Vec::new();
-        }
+/// Reads a file. One that is named and not there is an error: without it everything would be refused or, as there,
+/// allowed.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(super) fn read(kind: LayerKind, path: &Path, named_at: &Origin) -> Result<SourceFile, Problem> {
+    let reason = match SourceFile::read(kind, path) {
+        Ok(Some(file)) => return Ok(file),
+        Ok(None) => "there is no such file".to_owned(),
+        Err(problem) => problem.message,
     };
-    let file: Arc<Path> = path.into();
-    let lines = Lines::of(&text, &file);
+    let message = format!("`allowed_domains_file`: {} cannot be read: {reason}", path.display());
+    Err(Problem::new(named_at.clone(), message))
+}
+
+/// The file under our own keys.
+pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
+    let lines = Lines::of(&file.text, &file.path);
     let mut rules = Vec::new();
     let mut offset = 0;
-    for line in text.split_inclusive('\n') {
+    for line in file.text.split_inclusive('\n') {
         let origin = lines.origin(offset);
         offset += line.len();
         let entry = line.trim();
@@ -45,7 +45,10 @@ pub(super) fn rules(
             }
         }
     }
-    rules
+    let whole = Origin::file(file.path.clone());
+    let table =
+        |name: &str, node| at(&whole, Content::Table(vec![Member { name: name.into(), origin: whole.clone(), node }]));
+    table("permissions", table("allow", at(&whole, Content::List(rules))))
 }
 
 /// The host of an entry, which may be a URL. A `*` that is more than the first label stays within its label here.

@@ -1,6 +1,6 @@
 //! From another program's keys to ours.
 
-use super::{at, domains};
+use super::at;
 use crate::config::{
     check::Base,
     node::{Content, Member, Node},
@@ -8,9 +8,12 @@ use crate::config::{
     policy::is_known_tool,
     problem::Problem,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toolstead_domain::{
-    permission::rule::{Effect, PermissionRule},
+    permission::{
+        path_pattern,
+        rule::{Effect, PermissionRule, SHELL_TOOLS},
+    },
     workspace_roots::lexical,
 };
 
@@ -18,8 +21,6 @@ use toolstead_domain::{
 const KODELET_BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
 /// The keys of a block of tools, as in our own files.
 const BLOCK_KEYS: &[&str] = &["allowed_commands", "denied_commands", "allowed_paths", "denied_paths", "timeout"];
-/// Claude Code's heads of path rules, besides the names of tools that are known here.
-const PATH_HEADS: &[&str] = &["Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep"];
 
 /// What a file is read in.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,13 @@ pub(super) struct Surroundings<'a> {
     pub(super) default_root: Option<&'a Path>,
 }
 
+/// A file under our own keys.
+pub(super) struct Translated {
+    pub(super) root: Node,
+    /// The files of hosts that it names, and where.
+    pub(super) domains: Vec<(PathBuf, Origin)>,
+}
+
 /// The file under our own keys. What has no meaning here is told: a rule that would only have allowed something is left
 /// out with a note, a rule that should have stopped something and cannot is an error.
 pub(super) fn translate(
@@ -36,10 +44,13 @@ pub(super) fn translate(
     surroundings: Surroundings<'_>,
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
-) -> Node {
+) -> Translated {
     let Node { content, origin } = root;
-    let Content::Table(members) = content else { return Node { content, origin } };
-    let mut made = Made { surroundings, notes, problems, allow: vec![], ask: vec![], deny: vec![], rest: vec![] };
+    let Content::Table(members) = content else {
+        return Translated { root: Node { content, origin }, domains: Vec::new() };
+    };
+    let (allow, ask, deny) = (Vec::new(), Vec::new(), Vec::new());
+    let mut made = Made { surroundings, notes, problems, allow, ask, deny, rest: Vec::new(), domains: Vec::new() };
     let mut ignored = Vec::new();
     for member in members {
         made.top_level(member, &mut ignored);
@@ -48,7 +59,8 @@ pub(super) fn translate(
         let message = format!("keys without a meaning for permissions are not read: {}", ignored.join(", "));
         made.notes.push(Problem::new(origin.clone(), message));
     }
-    made.finished(&origin)
+    let domains = std::mem::take(&mut made.domains);
+    Translated { root: made.finished(&origin), domains }
 }
 
 struct Made<'a> {
@@ -60,6 +72,7 @@ struct Made<'a> {
     deny: Vec<Node>,
     /// Everything that is no rule: section, key, value.
     rest: Vec<(&'static str, Member)>,
+    domains: Vec<(PathBuf, Origin)>,
 }
 
 impl Made<'_> {
@@ -95,8 +108,7 @@ impl Made<'_> {
                     (Some(rest), Some(home)) => lexical(home, Path::new(rest)),
                     _ => lexical(self.surroundings.base.folder, Path::new(&path)),
                 };
-                let rules = domains::rules(&path, &node.origin, self.notes, self.problems);
-                self.allow.extend(rules);
+                self.domains.push((path, node.origin));
                 self.note(&origin, "hosts that are not in the file are asked about here, not refused");
             }
             ("cmd-ban" | "cmd_ban" | "cmdBan", content) => self.banned(&name, content, &node.origin),
@@ -141,7 +153,10 @@ impl Made<'_> {
 
     fn rules(&mut self, name: &str, effect: Effect, content: Content, origin: &Origin) {
         for (text, origin) in self.texts(name, content, origin) {
-            self.rule(effect, self.anchored(&text), &origin);
+            match self.anchored(&text) {
+                Ok(text) => self.rule(effect, text, &origin),
+                Err(reason) => self.unusable(effect, &text, &reason, &origin),
+            }
         }
     }
 
@@ -163,30 +178,36 @@ impl Made<'_> {
             (None, Effect::Allow) => self.allow.push(at(origin, Content::Text(text))),
             (None, Effect::Ask) => self.ask.push(at(origin, Content::Text(text))),
             (None, Effect::Deny) => self.deny.push(at(origin, Content::Text(text))),
-            (Some(reason), Effect::Allow) => {
-                self.note(origin, format!("the allow rule `{text}` is left out: {reason}"))
-            }
-            (Some(reason), Effect::Ask | Effect::Deny) => {
+            (Some(reason), _) => self.unusable(effect, &text, &reason, origin),
+        }
+    }
+
+    fn unusable(&mut self, effect: Effect, text: &str, reason: &str, origin: &Origin) {
+        match effect {
+            Effect::Allow => self.note(origin, format!("the allow rule `{text}` is left out: {reason}")),
+            Effect::Ask | Effect::Deny => {
                 let message = format!("the {} rule `{text}` cannot be used: {reason}", effect.as_str());
                 self.problems.push(Problem::new(origin.clone(), message));
             }
         }
     }
 
-    /// `/x` of a settings file means below its project, which is the folder around `.claude`.
-    fn anchored(&self, text: &str) -> String {
+    /// `/x` of a settings file means below its project, which is the folder around `.claude`; of a command it is the path
+    /// of a program.
+    fn anchored(&self, text: &str) -> Result<String, String> {
         let folder = self.surroundings.base.folder;
         let project = match folder.file_name() {
             Some(name) if name == ".claude" => folder.parent().unwrap_or(folder),
-            _ => return text.to_owned(),
+            _ => return Ok(text.to_owned()),
         };
-        match text.trim().split_once('(') {
-            Some((head, spec))
-                if PATH_HEADS.contains(&head.trim()) && spec.starts_with('/') && !spec.starts_with("//") =>
-            {
-                format!("{head}(/{}{spec}", project.display())
+        let parts = text.trim().split_once('(').map(|(head, spec)| (head.trim(), spec.trim_start()));
+        match parts {
+            Some((head, spec)) if !SHELL_TOOLS.contains(&head) && spec.starts_with('/') && !spec.starts_with("//") => {
+                let project = project.to_str().ok_or("the path of its project is no text")?;
+                // The folder's name is a name, whatever it holds.
+                Ok(format!("{head}(/{}{spec}", path_pattern::literal(project.trim_end_matches('/'))))
             }
-            _ => text.to_owned(),
+            _ => Ok(text.to_owned()),
         }
     }
 

@@ -310,7 +310,8 @@ impl Connection {
             Some(Generation::Legacy) => caller.asking(self.questions.clone(), profile.clone()),
             Some(Generation::Modern) | None => caller,
         });
-        let client = Client { principal: self.session.principal.clone(), session: self.session.id.clone(), profile };
+        let (principal, session) = (self.session.principal.clone(), self.session.id.clone());
+        let client = Client { principal, session, keeps_session: true, profile };
         let (server, lines, turns) = (self.server.clone(), self.lines.clone(), self.turns.clone());
         let cancel = pending.running.cancel.clone();
         self.tasks.spawn(async move {

@@ -1,10 +1,15 @@
 use super::*;
-use crate::sandbox::egress::connector::tests::FakeNetwork;
+use crate::sandbox::{
+    child_environment,
+    egress::connector::tests::FakeNetwork,
+    launcher::{Input, LaunchSpec, Launcher},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::tcp::OwnedWriteHalf,
     sync::mpsc,
 };
+use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
 
 /// Where the tests' public server is, as all but the fake network see it.
 const PUBLIC: &str = "93.184.216.34";
@@ -25,12 +30,20 @@ async fn rig_with(
     rules: impl Fn(&Host) -> Verdict + Send + Sync + 'static,
     limits: ProxyLimits,
 ) -> Rig {
+    rig_on(StdListener::bind("127.0.0.1:0").unwrap(), hosts, rules, limits)
+}
+
+fn rig_on(
+    listener: StdListener,
+    hosts: &[&str],
+    rules: impl Fn(&Host) -> Verdict + Send + Sync + 'static,
+    limits: ProxyLimits,
+) -> Rig {
     let network = Arc::new(FakeNetwork::default());
     for name in ["example.com", "www.example.com", "other.example", "denied.example", "asked.example"] {
         network.name(name, &[&[PUBLIC, "2606:4700::1111"]]);
     }
     network.name("inside.example", &[&[PUBLIC, "10.0.0.1"]]);
-    let listener = StdListener::bind("127.0.0.1:0").unwrap();
     let connector = Connector::new(network.clone(), HostPatterns::default());
     let policy = ProxyPolicy {
         call: "call-1".into(),
@@ -501,4 +514,46 @@ async fn the_environment_leads_all_but_this_machine_to_the_proxy() {
         assert_eq!(environment[name], proxy);
     }
     assert_eq!(environment["NO_PROXY"], "localhost,127.0.0.1,::1");
+}
+
+#[tokio::test]
+async fn a_confined_command_reaches_a_listed_host_and_no_other() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let ask = r#"ask() { exec 3<>"/dev/tcp/${proxy%:*}/${proxy##*:}"
+        printf 'GET http://%s/hello HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n' "$1" "$1" >&3; cat <&3; }"#;
+    let script =
+        format!("proxy=${{HTTP_PROXY#http://}}; proxy=${{proxy%/}}; {ask}; ask example.com; ask other.example");
+    let policy = SandboxPolicy {
+        confinement: Confinement::Sealed,
+        session: None,
+        hidden: Vec::new(),
+        sealed: Vec::new(),
+        write_roots: vec![folder.path().to_path_buf()],
+        read_roots: Vec::new(),
+        network: NetworkPolicy::Hosts(vec!["example.com".into()]),
+        environment: child_environment::base(|_| None),
+        limits: SandboxLimits::default(),
+    };
+    let (args, working_dir) = (vec!["-c".to_owned(), script], folder.path().to_path_buf());
+    let spec = LaunchSpec { program: "bash".into(), args, working_dir, input: Input::Nothing, policy };
+    let mut child = Launcher::start().unwrap().launch(spec).await.unwrap();
+    let rig = rig_on(child.proxy.take().unwrap(), &["example.com"], allow_all, ProxyLimits::default());
+    let server = rig.server(80).await;
+    let serve = async {
+        let (mut client, _) = timeout(PATIENCE, server.accept()).await.expect("nobody comes").unwrap();
+        let request = until(&mut client, b"\r\n\r\n").await;
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+        client.write_all(answer).await.unwrap();
+        String::from_utf8(request).unwrap()
+    };
+    let mut told = String::new();
+    let mut stdout = child.stdout.take().unwrap();
+    let (request, read) = tokio::join!(serve, timeout(PATIENCE, stdout.read_to_string(&mut told)));
+    read.expect("it goes on").unwrap();
+    assert!(request.starts_with("GET /hello HTTP/1.1\r\n") && request.contains("example.com"), "{request}");
+    let (hello, refusal) = told.split_once("hello").unwrap_or_else(|| panic!("{told}"));
+    assert!(hello.starts_with("HTTP/1.1 200 "), "{told}");
+    assert!(refusal.starts_with("HTTP/1.1 403 ") && refusal.contains("other.example"), "{told}");
+    assert_eq!(*rig.network.connected.lock().unwrap(), [format!("{PUBLIC}:80").parse().unwrap()]);
+    assert!(rig.proxy.report().refusals_told().is_some_and(|told| told.contains("other.example")));
 }

@@ -87,7 +87,7 @@ impl Endpoint {
         let threshold = LogThreshold::Request(profile.log_level);
         let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept)));
         let (principal, session) = (holder.principal.clone(), holder.session.clone());
-        let client = Client { principal, session, profile: Arc::new(profile) };
+        let client = Client { principal, session, keeps_session: false, profile: Arc::new(profile) };
         let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
         let work = async move {
             let _room = room;

@@ -1,0 +1,71 @@
+use super::*;
+use crate::{
+    builtin::programs::CommandSettings,
+    hooks::{input::tests::call, matcher::Matcher},
+};
+use serde_json::json;
+
+fn hook(gate: bool, on_error: OnError) -> HookDefinition {
+    HookDefinition {
+        name: "one".into(),
+        origin: "a test".into(),
+        event: HookEvent::PreToolUse,
+        matcher: Matcher::parse("*").unwrap(),
+        filter: None,
+        program: HookProgram::Shell("true".into()),
+        environment: BTreeMap::new(),
+        timeout: Duration::from_secs(5),
+        gate,
+        on_error,
+        in_background: false,
+    }
+}
+
+/// What hooks of `PermissionRequest` say together that answer so; nothing is a hook that breaks.
+async fn asked(answers: &[(&str, OnError)]) -> Option<Decided> {
+    let definitions = answers.iter().map(|(behavior, on_error)| {
+        let answer = json!({"hookSpecificOutput": {"decision": {"behavior": behavior, "message": "why"}}});
+        let line = if behavior.is_empty() { "exit 1".to_owned() } else { format!("echo '{answer}'") };
+        HookDefinition {
+            event: HookEvent::PermissionRequest,
+            program: HookProgram::Shell(line),
+            timeout: Duration::from_secs(300),
+            ..hook(false, *on_error)
+        }
+    });
+    let surroundings = HookSurroundings {
+        start: "/".into(),
+        roots: WorkspaceRoots::default(),
+        mode: Mode::Default,
+        environment: CommandSettings::default().environment,
+        shell: "sh".into(),
+        concurrency: 8,
+    };
+    let hooks = CommandHooks::new(definitions.collect(), surroundings, Launcher::start().unwrap());
+    let call = call("write_file", json!({"path": "a", "content": ""}));
+    hooks.asked(&call, &[]).await.map(|(_, decided)| decided)
+}
+
+#[tokio::test]
+async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
+    use OnError::{Allow, Deny};
+    let no = |reason: &str| Some(Decided::Else(HookVerdict::Deny(reason.into())));
+    assert_eq!(asked(&[("ask", Allow), ("deny", Allow), ("allow", Allow)]).await, no("why"));
+    assert_eq!(asked(&[("allow", Allow), ("ask", Allow)]).await, Some(Decided::Else(HookVerdict::Ask("why".into()))));
+    assert_eq!(asked(&[("allow", Allow), ("", Allow)]).await, Some(Decided::Allow));
+    let broken = "the hook itself broke: it ended with code 1";
+    assert_eq!(asked(&[("allow", Allow), ("", Deny)]).await, no(broken));
+    assert_eq!(asked(&[("", Allow)]).await, None);
+}
+
+#[test]
+fn a_gate_opens_by_nothing_but_a_decision() {
+    let flawed = Answer::fault("it decided `perhaps`, which is no decision".into());
+    let is_open = |hook: &HookDefinition, answer: &Answer| verdict(hook, answer) == HookVerdict::Continue;
+    for on_error in [OnError::Allow, OnError::Ask, OnError::Deny] {
+        let gate = hook(true, on_error);
+        assert!(!is_open(&gate, &flawed) && !is_open(&gate, &Answer::default()), "{on_error:?}");
+        assert!(is_open(&gate, &Answer { decision: Some(Decided::Allow), ..Answer::default() }));
+    }
+    assert!(is_open(&hook(false, OnError::Allow), &flawed) && !is_open(&hook(false, OnError::Deny), &flawed));
+}
