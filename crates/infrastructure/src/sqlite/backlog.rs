@@ -1,14 +1,15 @@
 //! Rows of the audit trail that are on record, though not in the database yet.
 //!
 //! Waiting for a commit costs a call more than everything else that is done for it. So a row counts as recorded once it
-//! stands in a file beside the database, `instances/{id}.{number}.rows`: a kill of this process does not take it away.
-//! The writer commits many of them at once, and a file goes when all of its rows are in the database.
+//! stands in a file beside the database, `instances/{id}.{number}.{database}.rows`: a kill of this process does not take
+//! it away. The writer commits many of them at once, and a file goes when all of its rows are in the database.
 //!
 //! Whoever reads the trail reads these files as well. Writing a row a second time has no effect, so the next process that
 //! opens the database writes what it finds of dead ones.
 
 use super::{execution_row::RecordedRow, fault::Fault};
 use std::{
+    ffi::OsString,
     fs::{self, File, OpenOptions},
     io::{self, Write},
     mem,
@@ -19,19 +20,27 @@ use std::{
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// As many rows wait here at most; further ones wait for the database.
+/// As many rows gather at most between two commits; further ones wait for the database.
 const MAX_ROWS: usize = 1024;
+/// So long a file becomes at most, in bytes; further rows wait for the database.
+const MAX_FILE_BYTES: usize = 4 << 20;
 /// A longer row goes to the database at once, in bytes.
 const MAX_ROW_BYTES: usize = 64 << 10;
-/// A file of this length is followed by a new one, in bytes.
-const MAX_FILE_BYTES: usize = 256 << 10;
-/// How the files' names end.
-const ENDING: &str = ".rows";
+/// A file of this length is followed by a new one when its rows are committed, in bytes.
+const LONG_FILE_BYTES: usize = 256 << 10;
+
+/// Where the files of one database stand: the folder of the lock files, which several databases may share.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    folder: PathBuf,
+    /// How the files' names end.
+    ending: String,
+}
 
 /// The backlog of this process.
 #[derive(Debug)]
 pub(super) struct Backlog {
-    folder: PathBuf,
+    place: Place,
     instance: Uuid,
     /// False where a row has to be on the disk itself to count.
     is_used: bool,
@@ -66,27 +75,57 @@ impl Taken {
     }
 }
 
+impl Place {
+    /// The files of the database in this folder.
+    pub(super) fn new(folder: &Path, database: &Path) -> Self {
+        let name = database.file_name().map(OsString::from).unwrap_or_default();
+        Self { folder: folder.to_owned(), ending: format!(".{}.rows", name.to_string_lossy()) }
+    }
+
+    /// The files that are there, with the processes that wrote them, in the order in which each wrote them.
+    pub(super) fn files(&self) -> io::Result<Vec<(Uuid, PathBuf)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let parts = name.to_str().and_then(|name| name.strip_suffix(&self.ending)?.split_once('.'));
+            if let Some((instance, number)) = parts
+                && let (Ok(instance), Ok(number)) = (instance.parse::<Uuid>(), number.parse::<u32>())
+            {
+                found.push((instance, number, entry.path()));
+            }
+        }
+        found.sort();
+        Ok(found.into_iter().map(|(instance, _, path)| (instance, path)).collect())
+    }
+
+    fn file(&self, instance: Uuid, number: u32) -> PathBuf {
+        self.folder.join(format!("{instance}.{number}{}", self.ending))
+    }
+}
+
 impl Backlog {
-    /// An empty backlog in the folder of the lock files. One that is not used takes no rows.
-    pub(super) fn new(folder: PathBuf, instance: Uuid, is_used: bool) -> Self {
-        Self { folder, instance, is_used, state: Mutex::default(), news: Notify::new() }
+    /// An empty backlog. One that is not used takes no rows.
+    pub(super) fn new(place: Place, instance: Uuid, is_used: bool) -> Self {
+        Self { place, instance, is_used, state: Mutex::default(), news: Notify::new() }
     }
 
     /// Puts a row on record. One that comes back has to be committed before it counts.
     pub(super) fn append(&self, row: Box<RecordedRow>) -> Result<(), Box<RecordedRow>> {
-        if !self.is_used {
+        if !self.is_used || row.bytes() > MAX_ROW_BYTES {
             return Err(row);
         }
         let Ok(mut line) = serde_json::to_vec(&row) else { return Err(row) };
         line.push(b'\n');
         let mut state = self.lock();
-        if line.len() > MAX_ROW_BYTES || state.is_shut || state.rows.len() >= MAX_ROWS {
+        if state.is_shut || state.rows.len() >= MAX_ROWS || state.bytes + line.len() > MAX_FILE_BYTES {
             return Err(row);
         }
         if let Err(error) = self.write(&mut state, &line) {
-            tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
             // What may stand in it by half must not become the beginning of another row.
             self.turn(&mut state);
+            drop(state);
+            tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
             return Err(row);
         }
         state.rows.push(*row);
@@ -106,7 +145,7 @@ impl Backlog {
     /// Hands everything out. It must come back by [`committed`](Self::committed) or [`failed`](Self::failed).
     pub(super) fn take(&self) -> Taken {
         let mut state = self.lock();
-        if state.bytes >= MAX_FILE_BYTES {
+        if state.bytes >= LONG_FILE_BYTES {
             self.turn(&mut state);
         }
         Taken { rows: mem::take(&mut state.rows), full: mem::take(&mut state.full) }
@@ -114,18 +153,30 @@ impl Backlog {
 
     /// The rows are in the database.
     pub(super) fn committed(&self, taken: Taken) {
-        remove(taken.full);
         let mut state = self.lock();
         state.is_shut = false;
-        self.remove_if_done(&mut state);
+        let done = self.done(&mut state);
+        if !state.rows.is_empty() {
+            // They may be some that failed before, of which nobody is going to tell.
+            self.news.notify_one();
+        }
+        drop(state);
+        remove(taken.full);
+        remove(done);
     }
 
     /// The rows are not in the database, and are kept to be tried again.
-    pub(super) fn failed(&self, taken: Taken) {
+    pub(super) fn failed(&self, taken: Taken, fault: &Fault) {
         let mut state = self.lock();
-        state.is_shut = true;
+        let was_shut = mem::replace(&mut state.is_shut, true);
         state.rows.splice(0..0, taken.rows);
         state.full.extend(taken.full);
+        let waiting = state.rows.len();
+        drop(state);
+        if !was_shut && waiting > 0 {
+            let fault: &(dyn std::error::Error + 'static) = fault;
+            tracing::warn!(error = fault, waiting, "rows of the audit trail wait beside the database");
+        }
     }
 
     /// Whether rows are kept that could not be committed.
@@ -138,29 +189,41 @@ impl Backlog {
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.is_shut = true;
-        self.remove_if_done(&mut state);
-    }
-
-    /// All rows on record, whichever process recorded them; some of them are in the database by now.
-    pub(super) fn rows(&self) -> Vec<RecordedRow> {
-        files(&self.folder).flat_map(|(_, path)| rows_in(&path)).collect()
-    }
-
-    fn remove_if_done(&self, state: &mut State) {
-        if state.rows.is_empty() {
-            self.turn(state);
-            remove(mem::take(&mut state.full));
+        let done = self.done(&mut state);
+        let waiting = state.rows.len();
+        drop(state);
+        remove(done);
+        if waiting > 0 {
+            tracing::warn!(waiting, "rows of the audit trail go to the database when it is opened again");
         }
+    }
+
+    /// All rows on record, whichever process recorded them; some of them are in the database by now. Those of one process
+    /// are in their order.
+    pub(super) fn rows(&self) -> Result<Vec<RecordedRow>, Fault> {
+        let mut rows = Vec::new();
+        for (_, path) in self.place.files().map_err(Fault::Files)? {
+            rows.extend(rows_in(&path).map_err(Fault::Files)?.rows);
+        }
+        Ok(rows)
+    }
+
+    /// The files that are not needed any more.
+    fn done(&self, state: &mut State) -> Vec<PathBuf> {
+        if !state.rows.is_empty() {
+            return Vec::new();
+        }
+        self.turn(state);
+        mem::take(&mut state.full)
     }
 
     fn write(&self, state: &mut State, line: &[u8]) -> io::Result<()> {
         let file = match &mut state.file {
             Some(file) => file,
-            none => none.insert(OpenOptions::new().append(true).create_new(true).mode(0o600).open(path(
-                &self.folder,
-                self.instance,
-                state.number,
-            ))?),
+            none => {
+                let path = self.place.file(self.instance, state.number);
+                none.insert(OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?)
+            }
         };
         state.bytes += line.len();
         file.write_all(line)
@@ -169,7 +232,7 @@ impl Backlog {
     /// Has the next row begin a new file.
     fn turn(&self, state: &mut State) {
         if state.file.take().is_some() {
-            state.full.push(path(&self.folder, self.instance, state.number));
+            state.full.push(self.place.file(self.instance, state.number));
             state.number += 1;
             state.bytes = 0;
         }
@@ -181,35 +244,50 @@ impl Backlog {
     }
 }
 
-/// The files with rows in the folder, with the processes that wrote them.
-pub(super) fn files(folder: &Path) -> impl Iterator<Item = (Uuid, PathBuf)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| {
-        let name = entry.file_name();
-        let (instance, _) = name.to_str()?.strip_suffix(ENDING)?.split_once('.')?;
-        Some((instance.parse().ok()?, entry.path()))
-    })
+/// What stands in a file.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) rows: Vec<RecordedRow>,
+    /// Whether a whole line was no row: the file is damaged, or of a later version.
+    pub(super) is_damaged: bool,
 }
 
-/// The rows in a file. What was written by half was never acknowledged, and a file that is gone was committed.
-pub(super) fn rows_in(path: &Path) -> Vec<RecordedRow> {
+/// Reads a file. What was written by half was never acknowledged, and a file that is gone was committed.
+pub(super) fn rows_in(path: &Path) -> io::Result<Read> {
     let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Err(error) => {
-            let file = path.display();
-            tracing::warn!(error = &error as &dyn std::error::Error, %file, "rows of the audit trail cannot be read");
-            return Vec::new();
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Read::default()),
+        text => text?,
     };
-    let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    let mut read = Read::default();
+    for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+        match serde_json::from_slice(line) {
+            Ok(row) => read.rows.push(row),
+            Err(error) => {
+                let (error, file) = (&error as &dyn std::error::Error, path.display());
+                tracing::warn!(error, %file, "a waiting row of the audit trail cannot be read");
+                read.is_damaged = true;
+            }
+        }
+    }
+    Ok(read)
 }
 
 /// Removes files whose rows are in the database. One that stays is written again by whoever finds it, without effect.
-pub(super) fn remove(files: Vec<PathBuf>) {
+fn remove(files: Vec<PathBuf>) {
     for path in files {
         let _ = fs::remove_file(path);
+    }
+}
+
+/// Puts away a file of a process that is dead, whose rows are in the database. One that could not be read to its end is
+/// kept under another name.
+pub(super) fn put_away(path: PathBuf, read: &Read) {
+    if read.is_damaged {
+        let mut kept = path.clone().into_os_string();
+        kept.push(".damaged");
+        let _ = fs::rename(&path, kept);
+    } else {
+        remove(vec![path]);
     }
 }
 
@@ -227,33 +305,41 @@ pub(super) fn refused<'a>(
     }
 }
 
-fn path(folder: &Path, instance: Uuid, number: u32) -> PathBuf {
-    folder.join(format!("{instance}.{number}{ENDING}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use tempfile::TempDir;
     use toolstead_domain::testing::samples;
 
+    const MINE: Uuid = Uuid::from_u128(1);
+
+    fn place(folder: &TempDir) -> Place {
+        Place::new(folder.path(), Path::new("test.db"))
+    }
+
     fn backlog() -> (Backlog, TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        (Backlog::new(folder.path().to_path_buf(), Uuid::from_u128(1), true), folder)
+        (Backlog::new(place(&folder), MINE, true), folder)
     }
 
     fn row(number: u32) -> Box<RecordedRow> {
-        RecordedRow::new(samples::execution(number), Uuid::from_u128(1)).into()
+        RecordedRow::new(samples::execution(number), MINE).into()
     }
 
     fn ids(rows: &[RecordedRow]) -> Vec<Uuid> {
         rows.iter().map(RecordedRow::id).collect()
     }
 
-    fn in_files(folder: &TempDir) -> Vec<Uuid> {
-        let mut files: Vec<_> = files(folder.path()).map(|(_, path)| path).collect();
-        files.sort();
-        files.iter().flat_map(|path| ids(&rows_in(path))).collect()
+    fn of<const N: usize>(numbers: [u32; N]) -> [Uuid; N] {
+        numbers.map(|number| samples::call_id(number).0)
+    }
+
+    fn count(folder: &TempDir) -> usize {
+        fs::read_dir(folder.path()).unwrap().count()
+    }
+
+    fn full() -> Fault {
+        Fault::DiskFull("no space".into())
     }
 
     #[test]
@@ -262,21 +348,31 @@ mod tests {
         for number in [1, 2] {
             backlog.append(row(number)).unwrap();
         }
-        let both = [1, 2].map(|number| samples::call_id(number).0);
-        assert_eq!(in_files(&folder), both);
+        assert_eq!(ids(&backlog.rows().unwrap()), of([1, 2]));
         let taken = backlog.take();
-        assert_eq!(ids(&taken.rows), both);
-        backlog.failed(taken);
+        assert_eq!(ids(&taken.rows), of([1, 2]));
+        backlog.failed(taken, &full());
         assert!(backlog.has_failed() && backlog.append(row(3)).is_err(), "whoever records has to hear of it");
         let again = backlog.take();
-        assert_eq!(ids(&again.rows), both);
+        assert_eq!(ids(&again.rows), of([1, 2]));
         backlog.committed(again);
         assert!(!backlog.has_failed());
-        assert_eq!(files(folder.path()).count(), 0, "an idle process has no file");
+        assert_eq!(count(&folder), 0, "an idle process has no file");
         backlog.append(row(3)).unwrap();
         backlog.close();
-        assert_eq!(in_files(&folder), [samples::call_id(3).0], "what is not committed stays");
+        assert_eq!(ids(&backlog.rows().unwrap()), of([3]), "what is not committed stays");
         assert!(backlog.append(row(4)).is_err());
+    }
+
+    #[tokio::test]
+    async fn rows_that_failed_are_told_of_again_when_others_could_be_committed() {
+        let (backlog, _folder) = backlog();
+        backlog.append(row(1)).unwrap();
+        backlog.news().await;
+        backlog.failed(backlog.take(), &full());
+        backlog.committed(Taken::default());
+        backlog.news().await;
+        assert_eq!(ids(&backlog.take().rows), of([1]));
     }
 
     #[test]
@@ -286,36 +382,61 @@ mod tests {
         assert_eq!(accepted, MAX_ROWS);
         let taken = backlog.take();
         backlog.append(row(6000)).unwrap();
-        assert_eq!(files(folder.path()).count(), 2, "a full file is followed by a new one");
+        assert_eq!(count(&folder), 2, "a long file is followed by a new one");
         backlog.committed(taken);
-        assert_eq!(in_files(&folder), [samples::call_id(6000).0]);
-        let mut large = samples::execution(6001);
-        large.arguments = "x".repeat(MAX_ROW_BYTES).into();
-        assert!(backlog.append(RecordedRow::new(large, Uuid::nil()).into()).is_err());
+        assert_eq!(ids(&backlog.rows().unwrap()), of([6000]));
+        let large = |number, length| {
+            let mut execution = samples::execution(number);
+            execution.arguments = "x".repeat(length).into();
+            Box::new(RecordedRow::new(execution, MINE))
+        };
+        assert!(backlog.append(large(6001, MAX_ROW_BYTES)).is_err());
+        let accepted = (7000..).take_while(|number| backlog.append(large(*number, MAX_ROW_BYTES / 2)).is_ok()).count();
+        let longest = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len());
+        assert!((100..MAX_ROWS).contains(&accepted) && longest.max().unwrap() <= MAX_FILE_BYTES as u64);
     }
 
     #[test]
-    fn what_was_written_by_half_is_no_row() {
+    fn what_was_written_by_half_is_no_row_and_what_is_damaged_is_told() {
         let (backlog, folder) = backlog();
         backlog.append(row(1)).unwrap();
-        let (_, path) = files(folder.path()).next().unwrap();
+        let (_, path) = place(&folder).files().unwrap().remove(0);
         let whole = fs::read(&path).unwrap();
-        for length in [whole.len() - 1, whole.len() / 2] {
-            let text = [&whole[..], &whole[..length]].concat();
-            fs::write(&path, text).unwrap();
-            assert_eq!(ids(&rows_in(&path)), [samples::call_id(1).0]);
+        for (more, is_damaged) in [(&whole[..whole.len() - 1], false), (&whole[..9], false), (b"{}\n".as_slice(), true)]
+        {
+            fs::write(&path, [&whole, more].concat()).unwrap();
+            let read = rows_in(&path).unwrap();
+            assert_eq!((ids(&read.rows), read.is_damaged), (of([1]).to_vec(), is_damaged));
         }
-        fs::write(folder.path().join("notes.txt"), "").unwrap();
-        assert_eq!(files(folder.path()).count(), 1);
-        let other = Backlog::new(folder.path().to_path_buf(), Uuid::from_u128(2), true);
-        assert_eq!(ids(&other.rows()), [samples::call_id(1).0]);
+    }
+
+    /// A row as this version writes it. A later one has to read it.
+    #[test]
+    fn a_row_of_this_version_can_be_read() {
+        let line = r#"{"id":"00000000-0000-7000-8000-000000000007","tool":"echo","called_as":"Echo","source":"built-in","principal":"local","session":"s","client":"c 1","arguments":"{\"a\":1}","arguments_digest":"d","accesses":"[\"read /x\"]","verdict":"allow","reason":"r","approved_by":null,"started":1,"ended":2,"outcome":"failed","error_kind":"timeout","detail":"late","result_bytes":3,"result_digest":null,"instance":null,"trace":"[]"}"#;
+        let row: RecordedRow = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_string(&row).unwrap(), line);
+        assert_eq!(row.into_execution().unwrap().accesses, ["read /x"]);
     }
 
     #[test]
-    fn where_no_file_can_be_written_the_row_comes_back() {
+    fn files_are_those_of_one_database_in_the_order_of_their_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = Uuid::from_u128(7);
+        for name in [".10.test.db.rows", ".9.test.db.rows", ".0.other.db.rows", ".0.x.test.db.rows", ".lock"] {
+            fs::write(folder.path().join(format!("{id}{name}")), "").unwrap();
+        }
+        let found = place(&folder).files().unwrap();
+        let names: Vec<_> = found.iter().map(|(_, path)| path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, [format!("{id}.9.test.db.rows"), format!("{id}.10.test.db.rows")]);
+    }
+
+    #[test]
+    fn where_no_file_can_be_written_the_row_comes_back_and_nothing_is_taken_for_empty() {
         let (backlog, folder) = backlog();
         drop(folder);
         assert!(backlog.append(row(1)).is_err());
         assert!(backlog.take().rows.is_empty());
+        assert!(matches!(backlog.rows(), Err(Fault::Files(_))));
     }
 }

@@ -1,7 +1,7 @@
 //! The database: opened once a process, handed out as ports, closed at the end.
 
 use super::{
-    backlog::Backlog,
+    backlog::{Backlog, Place},
     blobs::Blobs,
     change_journal::SqliteChangeJournal,
     connection, contents,
@@ -92,9 +92,10 @@ impl Database {
             options.contents.max_bytes / 8,
         ));
         let mut recorder = Recorder::open(&path, &options).map_err(failed)?;
-        let dead = instance::bury_the_dead(&mut connection, &mut recorder, &instances, &instance);
+        let backlogs = Place::new(&instances, &path);
+        let dead = instance::bury_the_dead(&mut connection, &mut recorder, &backlogs, &instances, &instance);
         let dead = dead.await.map_err(failed)?;
-        let backlog = Backlog::new(instances.clone(), instance.id(), !options.power_safe);
+        let backlog = Backlog::new(backlogs, instance.id(), !options.power_safe);
         let writer = Writer::spawn(recorder, connection, instance, backlog)
             .map_err(|source| OpenError::Other { path: path.clone(), source: source.into() })?;
         let tidying = CancellationToken::new();
@@ -133,7 +134,8 @@ impl Database {
         let _ = self.tidied.clone().wait_for(|tidied| *tidied).await;
     }
 
-    /// Ends reading, writes what waits to be written, and closes the file. Whoever records after that gets an error.
+    /// Ends reading, writes what waits to be written, and closes the file. Whoever records after that gets an error; what
+    /// was on record in that very moment is written when the database is opened again.
     ///
     /// A database that is dropped without it loses nothing that was acknowledged; the next one who opens it tidies up.
     pub async fn close(self) {

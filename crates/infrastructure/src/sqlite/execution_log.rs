@@ -50,9 +50,20 @@ impl SqliteExecutionLog {
             let newer = waiting.remove(&stored.id).filter(|_| !stored.outcome.is_final());
             listed.insert(stored.id, newer.unwrap_or(stored));
         }
-        listed.extend(waiting);
+        for (id, row) in waiting.into_iter().filter(|(_, row)| fits(filter, row)) {
+            // The final row may have been committed meanwhile, and is none of the list's.
+            let is_over = !row.outcome.is_final() && self.stored(id).await?.is_some_and(|row| row.outcome.is_final());
+            if !is_over {
+                listed.insert(id, row);
+            }
+        }
         let listed = listed.into_values().rev().filter(|row| fits(filter, row));
         Ok(listed.take(usize::try_from(filter.limit).unwrap_or(usize::MAX)).collect())
+    }
+
+    async fn stored(&self, id: CallId) -> Result<Option<ToolExecution>, Fault> {
+        let statement = sqlx::query(select_executions!("WHERE id = $1")).bind(id.0);
+        statement.fetch_optional(&self.readers).await?.as_ref().map(execution_row::read).transpose()
     }
 
     /// Rows that are on record, and perhaps not in the database yet.
@@ -62,10 +73,11 @@ impl SqliteExecutionLog {
     ) -> Result<BTreeMap<CallId, ToolExecution>, Fault> {
         let writer = self.writer.clone();
         let rows = tokio::task::spawn_blocking(move || {
-            let mut rows = BTreeMap::new();
-            for row in writer.waiting().into_iter().filter(|row| is_wanted(CallId(row.id()))) {
+            let mut rows = BTreeMap::<CallId, ToolExecution>::new();
+            for row in writer.waiting()?.into_iter().filter(|row| is_wanted(CallId(row.id()))) {
                 let row = row.into_execution()?;
-                if row.outcome.is_final() || !rows.contains_key(&row.id) {
+                // As in the database: a final row is never changed.
+                if rows.get(&row.id).is_none_or(|known| !known.outcome.is_final()) {
                     rows.insert(row.id, row);
                 }
             }
@@ -86,10 +98,7 @@ impl ExecutionLog for SqliteExecutionLog {
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {
         let found = async {
             let mut waiting = self.waiting(move |waiting| waiting == id).await?;
-            let statement = sqlx::query(select_executions!("WHERE id = $1")).bind(id.0);
-            let stored = statement.fetch_optional(&self.readers).await?;
-            let stored = stored.as_ref().map(execution_row::read).transpose()?;
-            Ok::<_, Fault>(match stored {
+            Ok::<_, Fault>(match self.stored(id).await? {
                 Some(row) if row.outcome.is_final() => Some(row),
                 other => waiting.remove(&id).or(other),
             })

@@ -36,6 +36,9 @@ pub(super) enum Fault {
     /// A value in the database that this program cannot read.
     #[error("a stored value cannot be understood")]
     Unreadable(#[source] Cause),
+    /// What was to be written does not fit into the database.
+    #[error("the database refuses it")]
+    Refused(#[source] Cause),
     /// A statement failed for a reason of its own.
     #[error("the statement failed")]
     Statement(#[source] Cause),
@@ -50,6 +53,9 @@ mod code {
     pub(super) const CORRUPT: i32 = 11;
     pub(super) const FULL: i32 = 13;
     pub(super) const CANTOPEN: i32 = 14;
+    pub(super) const TOOBIG: i32 = 18;
+    pub(super) const CONSTRAINT: i32 = 19;
+    pub(super) const MISMATCH: i32 = 20;
     pub(super) const NOTADB: i32 = 26;
     /// The file that processes share beside the database could not grow.
     pub(super) const IOERR_SHMSIZE: i32 = 4874;
@@ -66,13 +72,14 @@ impl Fault {
             (_, code::NOTADB) => Self::NotADatabase(cause),
             (_, code::CORRUPT) => Self::Damaged(cause),
             (_, code::IOERR) => Self::Disk(cause),
+            (_, code::TOOBIG | code::CONSTRAINT | code::MISMATCH) => Self::Refused(cause),
             _ => Self::Statement(cause),
         }
     }
 
-    /// Whether the failure may lie in the row that was written rather than in the database.
-    pub(super) fn may_lie_in_the_row(&self) -> bool {
-        matches!(self, Self::Statement(_))
+    /// Whether the failure lies in the row that was written rather than in the database.
+    pub(super) fn lies_in_the_row(&self) -> bool {
+        matches!(self, Self::Refused(_))
     }
 }
 

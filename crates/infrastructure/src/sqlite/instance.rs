@@ -4,10 +4,14 @@
 //! database. The kernel frees the lock when the process ends, in whatever way, so a free lock means a dead process:
 //! no process id that is used again, no heartbeat that is late.
 
-use super::{backlog, execution_row::RecordedRow, fault::Fault, recorder::Recorder};
+use super::{
+    backlog::{self, Place},
+    fault::Fault,
+    recorder::Recorder,
+};
 use sqlx::SqliteConnection;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
@@ -56,10 +60,12 @@ impl Drop for Instance {
 }
 
 /// Writes what processes that are dead had on record, marks as interrupted what ran in them, and returns which died.
-/// Their lock files stay until [`remove_lock_files`], for as long as something of theirs is still to be done.
+/// Their lock files stay until [`remove_lock_files`], for as long as something of theirs is still to be done. Whose rows
+/// cannot be read or written is left for the next time.
 pub(super) async fn bury_the_dead(
     connection: &mut SqliteConnection,
     recorder: &mut Recorder,
+    backlogs: &Place,
     folder: &Path,
     own: &Instance,
 ) -> Result<Vec<Uuid>, Fault> {
@@ -71,11 +77,8 @@ pub(super) async fn bury_the_dead(
     .await?
     .into_iter()
     .collect();
-    let mut backlogs: BTreeMap<Uuid, Vec<PathBuf>> = BTreeMap::new();
-    for (id, path) in backlog::files(folder) {
-        backlogs.entry(id).or_default().push(path);
-    }
-    let known = lock_files(folder).chain(running.iter().copied()).chain(backlogs.keys().copied());
+    let with_rows = backlogs.files().map_err(Fault::Files)?.into_iter().map(|(id, _)| id);
+    let known = lock_files(folder).chain(running.iter().copied()).chain(with_rows);
     for id in known.collect::<BTreeSet<Uuid>>() {
         if id == own.id {
             continue;
@@ -83,22 +86,39 @@ pub(super) async fn bury_the_dead(
         let path = lock_path(folder, id);
         // Held until the rows are marked, so that of several processes only one marks them.
         let Some(lock) = lock_of_the_dead(&path) else { continue };
-        let backlog = backlogs.remove(&id).unwrap_or_default();
-        let rows: Vec<RecordedRow> = backlog.iter().flat_map(|path| backlog::rows_in(path)).collect();
-        if !rows.is_empty() {
-            backlog::refused(rows.iter(), recorder.record(rows.iter())?.into_iter());
+        match write_rows(recorder, backlogs, id) {
+            Ok(wrote) if wrote || running.contains(&id) => {
+                sqlx::query("UPDATE tool_executions SET outcome = 'interrupted', instance = NULL WHERE instance = $1")
+                    .bind(id)
+                    .execute(&mut *connection)
+                    .await?;
+            }
+            Ok(_) => {}
+            Err(fault) => {
+                let fault: &(dyn std::error::Error + 'static) = &fault;
+                tracing::warn!(error = fault, process = %id, "the last rows of a process that was killed have to wait");
+                continue;
+            }
         }
-        if running.contains(&id) || !rows.is_empty() {
-            sqlx::query("UPDATE tool_executions SET outcome = 'interrupted', instance = NULL WHERE instance = $1")
-                .bind(id)
-                .execute(&mut *connection)
-                .await?;
-        }
-        backlog::remove(backlog);
         drop(lock);
         dead.push(id);
     }
     Ok(dead)
+}
+
+/// Writes what a process that is dead had on record, and puts its files away. They are looked for here, when it is sure
+/// that it makes no more. Returns whether there were rows.
+fn write_rows(recorder: &mut Recorder, backlogs: &Place, id: Uuid) -> Result<bool, Fault> {
+    let mut wrote = false;
+    for (_, path) in backlogs.files().map_err(Fault::Files)?.into_iter().filter(|(owner, _)| *owner == id) {
+        let read = backlog::rows_in(&path).map_err(Fault::Files)?;
+        if !read.rows.is_empty() {
+            backlog::refused(read.rows.iter(), recorder.record(read.rows.iter())?.into_iter());
+            wrote = true;
+        }
+        backlog::put_away(path, &read);
+    }
+    Ok(wrote)
 }
 
 /// Removes the lock files of processes that are dead: nobody needs to know any more that they lived.
@@ -140,6 +160,71 @@ fn lock_path(folder: &Path, id: Uuid) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::{
+        backlog::Backlog,
+        connection::readers,
+        execution_row::RecordedRow,
+        new_database::{NewDatabase, new_database},
+    };
+    use toolstead_domain::{
+        testing::samples,
+        tool_execution::{OutcomeKind, ToolExecution},
+    };
+
+    fn append(backlog: &Backlog, execution: ToolExecution, instance: Uuid) {
+        backlog.append(Box::new(RecordedRow::new(execution, instance))).unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_a_dead_process_had_on_record_is_written_and_what_cannot_be_read_is_left() {
+        let NewDatabase { folder, options, mut connection, mut recorder } = new_database().await;
+        let instances = folder.path().join("instances");
+        let backlogs = Place::new(&instances, &options.path);
+        let own = Instance::join(&instances).unwrap();
+        let [dead, unclear, alive] = [(); 3].map(|()| Instance::join(&instances).unwrap());
+        let (dead_id, unclear_id) = (dead.id, unclear.id);
+        // Over two files: one call that ran and ended, and one that runs.
+        let backlog = Backlog::new(backlogs.clone(), dead_id, true);
+        append(&backlog, samples::running_execution(1), dead_id);
+        append(&backlog, samples::running_execution(2), dead_id);
+        for number in 100..700 {
+            append(&backlog, samples::execution(number), dead_id);
+        }
+        backlog.failed(backlog.take(), &Fault::Closed);
+        assert!(backlog.has_failed());
+        backlog.committed(backlog::Taken::default());
+        append(&backlog, samples::execution(1), dead_id);
+        // Where a file should be stands something that cannot be read; its call runs by the database.
+        recorder.record([RecordedRow::new(samples::running_execution(3), unclear_id)].iter()).unwrap();
+        std::fs::create_dir(instances.join(format!("{unclear_id}.0.test.db.rows"))).unwrap();
+        // Another database of the folder, and a process that lives.
+        let other = Backlog::new(Place::new(&instances, Path::new("other.db")), dead_id, true);
+        append(&other, samples::execution(4), dead_id);
+        append(&Backlog::new(backlogs.clone(), alive.id, true), samples::running_execution(5), alive.id);
+        assert_eq!(backlogs.files().unwrap().len(), 4);
+        drop((dead, unclear));
+
+        let buried = bury_the_dead(&mut connection, &mut recorder, &backlogs, &instances, &own).await.unwrap();
+        assert_eq!(buried, [dead_id]);
+        let left: BTreeSet<Uuid> = backlogs.files().unwrap().into_iter().map(|(id, _)| id).collect();
+        assert_eq!(left, BTreeSet::from([unclear_id, alive.id]));
+        let pool = readers(&options.path, &options);
+        for (number, outcome) in [
+            (1, Some(OutcomeKind::Succeeded)),
+            (2, Some(OutcomeKind::Interrupted)),
+            (3, Some(OutcomeKind::Running)),
+            (4, None),
+            (5, None),
+            (699, Some(OutcomeKind::Succeeded)),
+        ] {
+            let found: Option<String> = sqlx::query_scalar("SELECT outcome FROM tool_executions WHERE id = $1")
+                .bind(samples::call_id(number).0)
+                .fetch_optional(&pool)
+                .await
+                .unwrap();
+            assert_eq!(found.as_deref(), outcome.map(OutcomeKind::as_str), "{number}");
+        }
+    }
 
     #[test]
     fn the_lock_of_a_living_process_is_held_and_its_file_goes_with_it() {

@@ -109,7 +109,9 @@ impl OpenError {
             Fault::DiskFull(_) => Self::DiskFull { path },
             Fault::Damaged(source) => Self::Damaged { path, source },
             Fault::ReadOnly(source) => Self::ReadOnly { path, source },
-            Fault::Disk(source) | Fault::Statement(source) | Fault::Unreadable(source) => Self::Other { path, source },
+            Fault::Disk(source) | Fault::Refused(source) | Fault::Statement(source) | Fault::Unreadable(source) => {
+                Self::Other { path, source }
+            }
             Fault::Files(source) => Self::Other { path, source: source.into() },
             Fault::Closed => Self::Other { path, source: fault.into() },
         }

@@ -42,7 +42,7 @@ impl Recorder {
         rows.map(|row| {
             match row.bind(&mut statement).and_then(|()| statement.raw_execute()).map_err(Fault::from) {
                 // What fails in a statement undoes that statement alone.
-                Err(fault) if fault.may_lie_in_the_row() && !self.0.is_autocommit() => Ok(Err(fault)),
+                Err(fault) if fault.lies_in_the_row() && !self.0.is_autocommit() => Ok(Err(fault)),
                 written => written.map(|_| Ok(())),
             }
         })

@@ -26,9 +26,10 @@ use uuid::Uuid;
 
 /// As many writes may wait; further ones wait to wait.
 const QUEUE: usize = 1024;
-/// As many rows go into one transaction at most: some milliseconds, even in a debug build.
+/// As many rows of the queue go into one transaction at most, beside what has gathered in the backlog: some
+/// milliseconds, even in a debug build.
 const BATCH_ROWS: usize = 256;
-/// A transaction ends with the row that makes its text this long, in bytes.
+/// A transaction ends with the row of the queue that makes their text this long, in bytes.
 const BATCH_BYTES: usize = 4 << 20;
 /// So long rows gather in the backlog, unless somebody waits.
 const GATHERING: Duration = Duration::from_millis(5);
@@ -100,7 +101,7 @@ impl Writer {
     }
 
     /// The rows that wait, of all processes. Blocks.
-    pub(super) fn waiting(&self) -> Vec<RecordedRow> {
+    pub(super) fn waiting(&self) -> Result<Vec<RecordedRow>, Fault> {
         self.backlog.rows()
     }
 
@@ -156,6 +157,7 @@ async fn run(
 ) {
     let mut writes = Vec::with_capacity(BATCH_ROWS);
     let mut closed = Vec::new();
+    let closing = Closing(backlog);
     loop {
         let retry = async { if backlog.has_failed() { sleep(RETRY).await } else { future::pending().await } };
         let is_over = tokio::select! {
@@ -196,7 +198,7 @@ async fn run(
             break;
         }
     }
-    backlog.close();
+    drop(closing);
     drop(recorder);
     if let Err(error) = connection.close().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "could not close the database");
@@ -206,6 +208,15 @@ async fn run(
     for done in closed {
         // Nobody waits any more.
         let _ = done.send(());
+    }
+}
+
+/// Closes the backlog however the thread ends, before its lock is given up.
+struct Closing<'a>(&'a Backlog);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 
@@ -234,7 +245,7 @@ impl Batch {
             }
             Err(fault) => {
                 let fault = Arc::new(fault);
-                backlog.failed(taken);
+                backlog.failed(taken, &fault);
                 for (_, done) in rows {
                     // Nobody waits any more.
                     let _ = done.send(Err(fault.clone()));
@@ -253,18 +264,19 @@ fn tell<T>(done: Done<T>, result: Result<T, Fault>) {
 mod tests {
     use super::*;
     use crate::sqlite::{
-        connection::readers,
+        backlog::Place,
+        connection::{connect_writer, readers},
         database::Database,
         database_options::DatabaseOptions,
         execution_log::SqliteExecutionLog,
         new_database::{NewDatabase, new_database},
     };
-    use std::{error::Error, future::Future, pin::pin, task::Context, task::Waker};
+    use std::{error::Error, future::Future, path::Path, pin::pin, task::Context, task::Waker, time::Instant};
     use tempfile::TempDir;
     use toolstead_domain::{
         ports::execution_log::{ExecutionFilter, ExecutionLog},
         testing::{fixed_clock::FixedClock, samples},
-        tool_execution::OutcomeKind,
+        tool_execution::{OutcomeKind, ToolExecution},
     };
 
     /// With or without a backlog.
@@ -272,7 +284,7 @@ mod tests {
         let NewDatabase { folder, options, connection, recorder } = database;
         let instances = folder.path().join("instances");
         let instance = Instance::join(&instances).unwrap();
-        let backlog = Backlog::new(instances, instance.id(), has_backlog);
+        let backlog = Backlog::new(Place::new(&instances, &options.path), instance.id(), has_backlog);
         let writer = Writer::spawn(recorder, connection, instance, backlog).unwrap();
         let log = SqliteExecutionLog::new(writer.clone(), readers(&options.path, &options));
         (writer, log, folder)
@@ -292,7 +304,7 @@ mod tests {
         sqlx::query(sqlx::AssertSqlSafe(trigger)).execute(&mut database.connection).await.unwrap();
         let rows = [1, 7, 2].map(row);
         let written = database.recorder.record(rows.iter()).unwrap();
-        assert!(matches!(written.as_slice(), [Ok(()), Err(Fault::Statement(_)), Ok(())]), "{written:?}");
+        assert!(matches!(written.as_slice(), [Ok(()), Err(Fault::Refused(_)), Ok(())]), "{written:?}");
         let (writer, log, _folder) = start(database, false);
         let written = tokio::join!(writer.record(row(3)), writer.record(row(7)), writer.record(row(4)));
         assert!(matches!(written, (Ok(()), Err(_), Ok(()))), "{written:?}");
@@ -349,10 +361,12 @@ mod tests {
         assert!(matches!(*fault, Fault::DiskFull(_)), "{fault:?}");
         all_are_there(&log, written).await;
         writer.close().await;
+        let place = Place::new(&folder.path().join("instances"), Path::new("test.db"));
+        assert!(!place.files().unwrap().is_empty(), "some of them wait");
         // The limit was that of the connection.
         let options = DatabaseOptions::at(folder.path().join("test.db"));
         let database = Database::open(options, Arc::new(FixedClock::at(samples::START))).await.unwrap();
-        assert_eq!(backlog::files(&folder.path().join("instances")).count(), 0);
+        assert_eq!(place.files().unwrap(), []);
         all_are_there(&*database.execution_log(), written).await;
         database.close().await;
     }
@@ -374,6 +388,61 @@ mod tests {
             }
         }
         assert_eq!(listed, (1..=last).rev().map(samples::execution).collect::<Vec<_>>());
+    }
+
+    /// Waits until the database itself, without the backlog, has so many rows.
+    async fn until_committed(options: &DatabaseOptions, rows: i64) {
+        let pool = readers(&options.path, options);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let found: i64 = sqlx::query_scalar("SELECT count(*) FROM tool_executions").fetch_one(&pool).await.unwrap();
+            if found == rows {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{found} rows of {rows}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn rows_that_could_not_be_committed_are_tried_again_when_nothing_else_happens() {
+        let mut database = new_database().await;
+        database.recorder = impatient(&database.options);
+        let options = database.options.clone();
+        let mut other = connect_writer(&options.path, &options).await.unwrap();
+        let lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        let (writer, _log, _folder) = start(database, true);
+        let mut recorded = 0;
+        while writer.record(row(recorded + 1)).await.is_ok() {
+            recorded += 1;
+        }
+        lock.rollback().await.unwrap();
+        until_committed(&options, recorded.into()).await;
+        writer.close().await;
+    }
+
+    fn impatient(options: &DatabaseOptions) -> Recorder {
+        let options = DatabaseOptions { busy_timeout: Duration::from_millis(20), ..options.clone() };
+        Recorder::open(&options.path, &options).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_row_on_record_that_the_database_refuses_harms_no_other() {
+        let mut database = new_database().await;
+        let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON tool_executions WHEN new.tool = 'bad'
+            BEGIN SELECT RAISE(ABORT, 'refused'); END";
+        sqlx::query(trigger).execute(&mut database.connection).await.unwrap();
+        let options = database.options.clone();
+        let (writer, log, _folder) = start(database, true);
+        let bad = ToolExecution { tool: "bad".into(), ..samples::execution(2) };
+        for execution in [samples::execution(1), bad, samples::execution(3)] {
+            writer.record(RecordedRow::new(execution, Uuid::nil())).await.unwrap();
+        }
+        until_committed(&options, 2).await;
+        writer.record(row(4)).await.unwrap();
+        until_committed(&options, 3).await;
+        assert_eq!(log.list(&Default::default()).await.unwrap(), [4, 3, 1].map(samples::execution));
+        writer.close().await;
     }
 
     #[tokio::test]
