@@ -15,7 +15,10 @@ use std::{
     mem,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -44,17 +47,19 @@ pub(super) struct Backlog {
     instance: Uuid,
     /// False where a row has to be on the disk itself to count.
     is_used: bool,
-    state: Mutex<State>,
+    files: RwLock<Files>,
+    /// Taken with `files` held, so that rows and files stay together; and never longer than for a push.
+    rows: Mutex<Vec<RecordedRow>>,
     news: Notify,
 }
 
+/// Where rows are written. Calls share it, so that none waits for the write of another.
 #[derive(Debug, Default)]
-struct State {
+struct Files {
     /// After a commit that failed, whoever records has to hear of it.
     is_shut: bool,
-    rows: Vec<RecordedRow>,
     file: Option<File>,
-    bytes: usize,
+    bytes: AtomicUsize,
     /// The number of the file, or of the next one if there is none.
     number: u32,
     /// Files that get no more rows.
@@ -107,7 +112,8 @@ impl Place {
 impl Backlog {
     /// An empty backlog. One that is not used takes no rows.
     pub(super) fn new(place: Place, instance: Uuid, is_used: bool) -> Self {
-        Self { place, instance, is_used, state: Mutex::default(), news: Notify::new() }
+        let (files, rows, news) = Default::default();
+        Self { place, instance, is_used, files, rows, news }
     }
 
     /// Puts a row on record. One that comes back has to be committed before it counts.
@@ -115,22 +121,28 @@ impl Backlog {
         if !self.is_used || row.bytes() > MAX_ROW_BYTES {
             return Err(row);
         }
-        let Ok(mut line) = serde_json::to_vec(&row) else { return Err(row) };
-        line.push(b'\n');
-        let mut state = self.lock();
-        if state.is_shut || state.rows.len() >= MAX_ROWS || state.bytes + line.len() > MAX_FILE_BYTES {
+        // What another one may have written by half is not to become the beginning of this one.
+        let mut line = vec![b'\n'];
+        if serde_json::to_writer(&mut line, &row).is_err() {
             return Err(row);
         }
-        if let Err(error) = self.write(&mut state, &line) {
-            // What may stand in it by half must not become the beginning of another row.
-            self.turn(&mut state);
-            drop(state);
+        line.push(b'\n');
+        let files = self.begun();
+        let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return Err(row) };
+        if files.bytes.fetch_add(line.len(), Ordering::Relaxed) + line.len() > MAX_FILE_BYTES
+            || self.rows().len() >= MAX_ROWS
+        {
+            return Err(row);
+        }
+        if let Err(error) = { file }.write_all(&line) {
+            drop(files);
             tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
             return Err(row);
         }
-        state.rows.push(*row);
-        let is_first = state.rows.len() == 1;
-        drop(state);
+        let mut rows = self.rows();
+        rows.push(*row);
+        let is_first = rows.len() == 1;
+        drop((rows, files));
         if is_first {
             self.news.notify_one();
         }
@@ -144,35 +156,36 @@ impl Backlog {
 
     /// Hands everything out. It must come back by [`committed`](Self::committed) or [`failed`](Self::failed).
     pub(super) fn take(&self) -> Taken {
-        let mut state = self.lock();
-        if state.bytes >= LONG_FILE_BYTES {
-            self.turn(&mut state);
+        let mut files = self.files();
+        if files.bytes.load(Ordering::Relaxed) >= LONG_FILE_BYTES {
+            self.turn(&mut files);
         }
-        Taken { rows: mem::take(&mut state.rows), full: mem::take(&mut state.full) }
+        Taken { rows: mem::take(&mut *self.rows()), full: mem::take(&mut files.full) }
     }
 
     /// The rows are in the database.
     pub(super) fn committed(&self, taken: Taken) {
-        let mut state = self.lock();
-        state.is_shut = false;
-        let done = self.done(&mut state);
-        if !state.rows.is_empty() {
+        let mut files = self.files();
+        files.is_shut = false;
+        let done = self.done(&mut files);
+        if !self.rows().is_empty() {
             // They may be some that failed before, of which nobody is going to tell.
             self.news.notify_one();
         }
-        drop(state);
+        drop(files);
         remove(taken.full);
         remove(done);
     }
 
     /// The rows are not in the database, and are kept to be tried again.
     pub(super) fn failed(&self, taken: Taken, fault: &Fault) {
-        let mut state = self.lock();
-        let was_shut = mem::replace(&mut state.is_shut, true);
-        state.rows.splice(0..0, taken.rows);
-        state.full.extend(taken.full);
-        let waiting = state.rows.len();
-        drop(state);
+        let mut files = self.files();
+        let was_shut = mem::replace(&mut files.is_shut, true);
+        files.full.extend(taken.full);
+        let mut rows = self.rows();
+        rows.splice(0..0, taken.rows);
+        let waiting = rows.len();
+        drop((rows, files));
         if !was_shut && waiting > 0 {
             let fault: &(dyn std::error::Error + 'static) = fault;
             tracing::warn!(error = fault, waiting, "rows of the audit trail wait beside the database");
@@ -181,17 +194,17 @@ impl Backlog {
 
     /// Whether rows are kept that could not be committed.
     pub(super) fn has_failed(&self) -> bool {
-        let state = self.lock();
-        state.is_shut && !state.rows.is_empty()
+        let files = self.files();
+        files.is_shut && !self.rows().is_empty()
     }
 
     /// Takes no more rows. What is not in the database stays for the next process that opens it.
     pub(super) fn close(&self) {
-        let mut state = self.lock();
-        state.is_shut = true;
-        let done = self.done(&mut state);
-        let waiting = state.rows.len();
-        drop(state);
+        let mut files = self.files();
+        files.is_shut = true;
+        let done = self.done(&mut files);
+        let waiting = self.rows().len();
+        drop(files);
         remove(done);
         if waiting > 0 {
             tracing::warn!(waiting, "rows of the audit trail go to the database when it is opened again");
@@ -200,7 +213,7 @@ impl Backlog {
 
     /// All rows on record, whichever process recorded them; some of them are in the database by now. Those of one process
     /// are in their order.
-    pub(super) fn rows(&self) -> Result<Vec<RecordedRow>, Fault> {
+    pub(super) fn read(&self) -> Result<Vec<RecordedRow>, Fault> {
         let mut rows = Vec::new();
         for (_, path) in self.place.files().map_err(Fault::Files)? {
             rows.extend(rows_in(&path).map_err(Fault::Files)?.rows);
@@ -208,39 +221,56 @@ impl Backlog {
         Ok(rows)
     }
 
-    /// The files that are not needed any more.
-    fn done(&self, state: &mut State) -> Vec<PathBuf> {
-        if !state.rows.is_empty() {
-            return Vec::new();
+    /// The files, with one to write to unless it cannot be made or nothing more is taken.
+    fn begun(&self) -> RwLockReadGuard<'_, Files> {
+        let shared = || self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = shared();
+        if files.file.is_some() || files.is_shut {
+            return files;
         }
-        self.turn(state);
-        mem::take(&mut state.full)
+        drop(files);
+        let mut files = self.files();
+        if files.file.is_none() && !files.is_shut {
+            let path = self.place.file(self.instance, files.number);
+            match OpenOptions::new().append(true).create_new(true).mode(0o600).open(path) {
+                Ok(file) => files.file = Some(file),
+                Err(error) => {
+                    drop(files);
+                    tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
+                    return shared();
+                }
+            }
+        }
+        drop(files);
+        shared()
     }
 
-    fn write(&self, state: &mut State, line: &[u8]) -> io::Result<()> {
-        let file = match &mut state.file {
-            Some(file) => file,
-            none => {
-                let path = self.place.file(self.instance, state.number);
-                none.insert(OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?)
-            }
-        };
-        state.bytes += line.len();
-        file.write_all(line)
+    /// The files that are not needed any more.
+    fn done(&self, files: &mut Files) -> Vec<PathBuf> {
+        if !self.rows().is_empty() {
+            return Vec::new();
+        }
+        self.turn(files);
+        mem::take(&mut files.full)
     }
 
     /// Has the next row begin a new file.
-    fn turn(&self, state: &mut State) {
-        if state.file.take().is_some() {
-            state.full.push(self.place.file(self.instance, state.number));
-            state.number += 1;
-            state.bytes = 0;
+    fn turn(&self, files: &mut Files) {
+        if files.file.take().is_some() {
+            files.full.push(self.place.file(self.instance, files.number));
+            files.number += 1;
+            files.bytes = AtomicUsize::default();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    // Nothing panics while a lock is held.
+
+    fn files(&self) -> RwLockWriteGuard<'_, Files> {
+        self.files.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Vec<RecordedRow>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -259,7 +289,7 @@ pub(super) fn rows_in(path: &Path) -> io::Result<Read> {
         text => text?,
     };
     let mut read = Read::default();
-    for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+    for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() > 1 && line.ends_with(b"\n")) {
         match serde_json::from_slice(line) {
             Ok(row) => read.rows.push(row),
             Err(error) => {
@@ -348,7 +378,7 @@ mod tests {
         for number in [1, 2] {
             backlog.append(row(number)).unwrap();
         }
-        assert_eq!(ids(&backlog.rows().unwrap()), of([1, 2]));
+        assert_eq!(ids(&backlog.read().unwrap()), of([1, 2]));
         let taken = backlog.take();
         assert_eq!(ids(&taken.rows), of([1, 2]));
         backlog.failed(taken, &full());
@@ -360,7 +390,7 @@ mod tests {
         assert_eq!(count(&folder), 0, "an idle process has no file");
         backlog.append(row(3)).unwrap();
         backlog.close();
-        assert_eq!(ids(&backlog.rows().unwrap()), of([3]), "what is not committed stays");
+        assert_eq!(ids(&backlog.read().unwrap()), of([3]), "what is not committed stays");
         assert!(backlog.append(row(4)).is_err());
     }
 
@@ -384,7 +414,7 @@ mod tests {
         backlog.append(row(6000)).unwrap();
         assert_eq!(count(&folder), 2, "a long file is followed by a new one");
         backlog.committed(taken);
-        assert_eq!(ids(&backlog.rows().unwrap()), of([6000]));
+        assert_eq!(ids(&backlog.read().unwrap()), of([6000]));
         let large = |number, length| {
             let mut execution = samples::execution(number);
             execution.arguments = "x".repeat(length).into();
@@ -437,6 +467,6 @@ mod tests {
         drop(folder);
         assert!(backlog.append(row(1)).is_err());
         assert!(backlog.take().rows.is_empty());
-        assert!(matches!(backlog.rows(), Err(Fault::Files(_))));
+        assert!(matches!(backlog.read(), Err(Fault::Files(_))));
     }
 }

@@ -102,7 +102,7 @@ impl Writer {
 
     /// The rows that wait, of all processes. Blocks.
     pub(super) fn waiting(&self) -> Result<Vec<RecordedRow>, Fault> {
-        self.backlog.rows()
+        self.backlog.read()
     }
 
     /// Replaces a catalogue.
