@@ -170,8 +170,9 @@ mod tests {
             let rules: Vec<_> = rules.iter().map(|rule| (Effect::Ask, *rule)).collect();
             let grant = under(&rules, vec![Access::RunCommand(copy.clone())]);
             let is_open = |access: Access| grant.objection(&access) == Verdict::Allow;
-            [Access::ReadPath, Access::WritePath]
-                .map(|access| ["/w/a/secret/key", "/w/x/secret/key"].map(|path| is_open(access(PathAccess::plain(path)))))
+            [Access::ReadPath, Access::WritePath].map(|access| {
+                ["/w/a/secret/key", "/w/x/secret/key"].map(|path| is_open(access(PathAccess::plain(path))))
+            })
         };
         // The command was asked about by default, or by a rule on commands or on the tool: nobody saw the folders in it.
         for rules in [&["Read(secret/**)"][..], &["Read(secret/**)", "Bash(cp *)"]] {
