@@ -71,25 +71,35 @@ impl Asking<'_> {
             return Err(refusal(ErrorKind::PermissionDenied, call, decision, ""));
         }
         let Brought { answer, answers } = self.questions.take(command, || identity(call))?;
-        if decision.verdict == Verdict::Allow {
-            return Ok(Obtained::Approved(Approved { accesses, answers, by_person: Vec::new() }));
-        }
-        let by_person: Vec<Access> = decision.asked().cloned().collect();
+        let is_allowed = decision.verdict == Verdict::Allow;
+        let by_person: Vec<Access> = decision.asked().filter(|_| !is_allowed).cloned().collect();
         let identity = identity(call);
         let (principal, session) = (&command.principal, &command.session);
-        let mut parts = self.parts(call, decision, command.keeps_session);
+        let mut parts = if is_allowed { Vec::new() } else { self.parts(call, decision, command.keeps_session) };
         let has_questions = !parts.is_empty();
         // It answers what is asked by default, and never what a rule or a hook asks.
         parts.retain(|part| {
             !matches!(part.cause, Cause::Default(_))
                 || !self.book.is_approved(principal, session, &identity, part.access.as_ref())
         });
-        if has_questions && parts.is_empty() {
+        // Another question may have been answered meanwhile, with a yes that holds here as well.
+        let is_open = is_allowed || (has_questions && parts.is_empty());
+        let answer = match answer {
+            // Whoever said no to this call is heard all the same.
+            Some(answer) if is_open => {
+                let (response, shown) = answer.whole();
+                parts = shown;
+                Some(response)
+            }
+            // What was shown may have changed since: then it is shown again.
+            answer => answer.and_then(|answer| answer.to(&parts)),
+        };
+        if is_open && has_questions {
             record.approved_by("what was approved in this session, for exactly this call".into());
+        }
+        if is_open && answer.is_none() {
             return Ok(Obtained::Approved(Approved { accesses, answers, by_person }));
         }
-        // What was shown may have changed since: then it is shown again.
-        let answer = answer.and_then(|answer| answer.to(&parts));
         let request = ApprovalRequest {
             call,
             references,
@@ -107,6 +117,15 @@ impl Asking<'_> {
             said = self.approver.ask(request) => said,
         };
         match said {
+            Approval::Denied { by } => {
+                let failure = ToolFailure::new(
+                    ErrorKind::PermissionDenied,
+                    format!("The call of `{}` was refused by {by}.", call.tool.name()),
+                );
+                record.approved_by(by);
+                Err(ExecuteToolError::Refused(failure))
+            }
+            _ if is_open => Ok(Obtained::Approved(Approved { accesses, answers, by_person })),
             Approval::Granted { by, scopes } => {
                 let mut holds = ApprovalScope::Once;
                 for (index, part) in parts.iter().enumerate() {
@@ -118,14 +137,6 @@ impl Asking<'_> {
                     longer => format!("{by} ({})", longer.as_str()),
                 });
                 Ok(Obtained::Approved(Approved { accesses, answers, by_person }))
-            }
-            Approval::Denied { by } => {
-                let failure = ToolFailure::new(
-                    ErrorKind::PermissionDenied,
-                    format!("The call of `{}` was refused by {by}.", call.tool.name()),
-                );
-                record.approved_by(by);
-                Err(ExecuteToolError::Refused(failure))
             }
             Approval::Unattended => {
                 Err(refusal(ErrorKind::PermissionDenied, call, decision, " Nobody can be asked here."))

@@ -36,8 +36,8 @@ pub(super) struct Hooked {
     /// What the call would touch, as it is judged.
     accesses: Option<Vec<Access>>,
     context: Vec<(String, String)>,
-    /// Why somebody must be asked.
-    ask: Option<String>,
+    /// Who wants somebody to be asked, and why.
+    ask: Option<Cause>,
 }
 
 impl Hooked {
@@ -79,8 +79,7 @@ impl Hooked {
             match said.verdict {
                 HookVerdict::Continue => {}
                 HookVerdict::Ask(reason) => {
-                    let reason = format!("the hook `{name}` wants somebody to be asked: {reason}");
-                    self.ask.get_or_insert(reason);
+                    self.ask.get_or_insert(Cause::Hook { by: name.to_owned(), reason });
                 }
                 HookVerdict::Defer(reason) => return Err(refused(name, "put off", &reason)),
                 HookVerdict::Deny(reason) => return Err(refused(name, "refused", &reason)),
@@ -102,9 +101,9 @@ impl Hooked {
     /// The decision, once hooks that want somebody to be asked are heard. They never soften it. Where the rules ask as
     /// well, it is one question more.
     pub(super) fn judged(&self, decision: Decision, mode: Mode) -> Decision {
-        let Some(reason) = self.ask.as_ref().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
+        let Some(cause) = self.ask.clone().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
         let verdict = if mode == Mode::DontAsk { Verdict::Deny } else { Verdict::Ask };
-        let finding = Finding { verdict, part: None, cause: Cause::Hook(reason.clone()) };
+        let finding = Finding { verdict, part: None, cause };
         let decisive = match decision.verdict {
             Verdict::Ask => decision.decisive,
             Verdict::Allow | Verdict::Deny => finding.clone(),

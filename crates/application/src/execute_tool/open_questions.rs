@@ -11,6 +11,7 @@ use std::{
 use tokio::time::Instant;
 use toolstead_domain::{
     error_kind::ErrorKind,
+    permission::decision::Cause,
     ports::{
         approver::ApprovalPart,
         caller::{InputRequest, InputResponse, InputResponses},
@@ -64,8 +65,23 @@ pub(super) struct Answered {
 impl Answered {
     /// The answer, if these are the parts that it was given to.
     pub(super) fn to(self, parts: &[ApprovalPart]) -> Option<InputResponse> {
-        (self.shown == parts).then_some(self.response)
+        let is_same = self.shown.len() == parts.len() && self.shown.iter().zip(parts).all(|(a, b)| is_same(a, b));
+        is_same.then_some(self.response)
     }
+
+    /// The answer, and the parts that it was given to.
+    pub(super) fn whole(self) -> (InputResponse, Vec<ApprovalPart>) {
+        (self.response, self.shown)
+    }
+}
+
+/// Whether an answer to the one part is one to the other. A hook may word its reason anew each time it is heard.
+fn is_same(shown: &ApprovalPart, part: &ApprovalPart) -> bool {
+    let is_same_cause = match (&shown.cause, &part.cause) {
+        (Cause::Hook { by: one, .. }, Cause::Hook { by: other, .. }) => one == other,
+        (one, other) => one == other,
+    };
+    is_same_cause && shown.access == part.access && shown.rule == part.rule && shown.scopes == part.scopes
 }
 
 impl OpenQuestions {

@@ -917,6 +917,52 @@ async fn an_answer_holds_for_the_parts_that_were_shown() {
     assert_eq!(house.told(retry(call(), &state, "yes")).await, "written");
 }
 
+/// Wants somebody to be asked about every call, for another reason each time.
+#[derive(Default)]
+struct Wordy(AtomicUsize);
+
+#[async_trait]
+impl ToolHook for Wordy {
+    fn name(&self) -> &str {
+        "wordy"
+    }
+
+    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+        BeforeCall::ask(format!("reason {}", self.0.fetch_add(1, Ordering::SeqCst)))
+    }
+
+    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
+        AfterCall::default()
+    }
+}
+
+#[tokio::test]
+async fn an_answer_holds_whatever_reason_a_hook_has_the_second_time() {
+    let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Wordy::default())];
+    let house = Plan { approver: Arc::new(ByRetry::default()), hooks, ..Default::default() }.house(provider()).await;
+    let state = house.asked(command("write", json!({}))).await;
+    assert_eq!(house.told(retry(command("write", json!({})), &state, "yes")).await, "written");
+}
+
+#[tokio::test]
+async fn a_no_is_heard_also_where_somebody_said_yes_to_the_same_meanwhile() {
+    let send =
+        || ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
+    // One yes is kept as a rule, the other for exactly this call.
+    for (tool, done) in [("write", "written"), ("send", "sent")] {
+        let approver = ByRetry { scopes: vec![ApprovalScope::Session] };
+        let provider = provider().with(send());
+        let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider).await;
+        let call = || command(tool, json!({}));
+        let (first, second, third) = (house.asked(call()).await, house.asked(call()).await, house.asked(call()).await);
+        assert_eq!(house.told(retry(call(), &first, "yes")).await, done);
+        let told = house.told(retry(call(), &second, "no")).await;
+        assert_eq!(told, format!("permission_denied: The call of `{tool}` was refused by ann."));
+        assert_eq!(house.told(retry(call(), &third, "yes")).await, done);
+        assert_eq!(house.provider.calls().len(), 2, "{tool}");
+    }
+}
+
 #[tokio::test]
 async fn a_yes_to_one_part_of_a_call_answers_no_rule_about_another() {
     let secret = || Access::ReadPath(PathAccess::plain("/w/secret"));

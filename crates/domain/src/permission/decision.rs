@@ -80,8 +80,13 @@ pub enum Cause {
     Forbidden,
     /// The root may only be read.
     ReadOnlyRoot,
-    /// A hook wants somebody to be asked; its name and its reason.
-    Hook(String),
+    /// A hook wants somebody to be asked.
+    Hook {
+        /// Its name.
+        by: String,
+        /// Why; it may say something else every time.
+        reason: String,
+    },
 }
 
 impl Cause {
@@ -90,7 +95,7 @@ impl Cause {
         match self {
             Self::Forbidden | Self::NoRoots | Self::OutsideRoots | Self::ReadOnlyRoot | Self::NotSelected => 3,
             Self::Rule(_) => 2,
-            Self::Hook(_) | Self::Mode(_) => 1,
+            Self::Hook { .. } | Self::Mode(_) => 1,
             Self::Default(_) => 0,
         }
     }
@@ -148,7 +153,7 @@ impl Decision {
     /// What would allow the call, as a sentence; `None` where nothing the caller can do would.
     pub fn remedy(&self, tool: &str) -> Option<String> {
         match &self.decisive.cause {
-            Cause::Mode(_) | Cause::Hook(_) | Cause::Forbidden => None,
+            Cause::Mode(_) | Cause::Hook { .. } | Cause::Forbidden => None,
             Cause::Default(_) => {
                 let rules: Vec<String> = self.suggestions(tool).iter().map(|rule| in_shell(rule)).collect();
                 let flags: Vec<String> = rules.iter().map(|rule| format!("--allow {rule}")).collect();
@@ -231,7 +236,7 @@ impl fmt::Display for Cause {
             Self::NoRoots => f.write_str("the workspace has no root"),
             Self::Forbidden => f.write_str("no tool may touch Toolstead's own data"),
             Self::ReadOnlyRoot => f.write_str("the root may only be read"),
-            Self::Hook(words) => f.write_str(words),
+            Self::Hook { by, reason } => write!(f, "the hook `{by}` wants somebody to be asked: {reason}"),
         }
     }
 }

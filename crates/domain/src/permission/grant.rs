@@ -23,14 +23,15 @@ pub struct Grant {
 
 impl Grant {
     /// The grant for a call of `tool`. `approved` is what a person was shown and said yes to; empty if nobody was asked.
-    /// A yes to a command is one to the files that it names.
+    /// A yes to a command is one to those of the files that it names about which an ask rule made somebody be asked, and
+    /// to no more: what lies below another folder that it names was not shown.
     pub fn new(policy: Arc<PermissionPolicy>, tool: Arc<Tool>, mut approved: Vec<Access>) -> Self {
         let operands = approved.iter().flat_map(|access| match access {
             Access::RunCommand(command) => &command.operands[..],
             _ => &[],
         });
-        let operands: Vec<Access> = operands.cloned().collect();
-        approved.extend(operands);
+        let asked: Vec<Access> = operands.filter(|operand| policy.asks_about_path(&tool, operand)).cloned().collect();
+        approved.extend(asked);
         Self { policy, tool, approved }
     }
 
@@ -52,6 +53,16 @@ impl Grant {
             (Verdict::Ask, Cause::Rule(_)) if !is_approved() => Verdict::Ask,
             (Verdict::Deny, _) => Verdict::Deny,
             _ => Verdict::Allow,
+        }
+    }
+
+    /// The same of changing a path, for what closes it. An ask rule that names no path was answered with the yes to the
+    /// command.
+    pub fn objection_to_change(&self, path: PathAccess) -> Verdict {
+        let access = Access::WritePath(path);
+        match self.objection(&access) {
+            Verdict::Ask if !self.policy.asks_about_this_path(&self.tool, &access) => Verdict::Allow,
+            verdict => verdict,
         }
     }
 
@@ -127,6 +138,7 @@ impl ReadingBelow<'_> {
 mod tests {
     use super::*;
     use crate::{
+        access::CommandAccess,
         category::Category,
         permission::{
             path_pattern::PatternBase,
@@ -138,6 +150,55 @@ mod tests {
     };
     use proptest::prelude::*;
     use serde_json::Map;
+
+    fn under(rules: &[(Effect, &str)], approved: Vec<Access>) -> Grant {
+        let rule = |(effect, text): &(Effect, &str)| {
+            Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        };
+        let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
+        let policy = PermissionPolicy { rules: rules.iter().map(rule).collect(), roots, ..Default::default() };
+        let tool = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
+        Grant::new(Arc::new(policy), Arc::new(tool), approved)
+    }
+
+    #[test]
+    fn a_yes_to_a_command_opens_what_was_asked_about_and_nothing_below_other_folders() {
+        let tree = |path: &str| PathAccess::plain(path).whole_tree();
+        let operands = [Access::ReadPath(tree("/w/a")), Access::WritePath(tree("/w/x"))].into();
+        let copy = CommandAccess { operands, ..CommandAccess::program(["cp", "-r", "a", "x"]) };
+        let opened = |rules: &[&str]| {
+            let rules: Vec<_> = rules.iter().map(|rule| (Effect::Ask, *rule)).collect();
+            let grant = under(&rules, vec![Access::RunCommand(copy.clone())]);
+            let is_open = |access: Access| grant.objection(&access) == Verdict::Allow;
+            [Access::ReadPath, Access::WritePath].map(|access| {
+                ["/w/a/secret/key", "/w/x/secret/key"].map(|path| is_open(access(PathAccess::plain(path))))
+            })
+        };
+        // The command was asked about by default, or by a rule on commands or on the tool: nobody saw the folders in it.
+        for rules in [&["Read(secret/**)"][..], &["Read(secret/**)", "Bash(cp *)"]] {
+            assert_eq!(opened(rules), [[false, false], [true, true]], "{rules:?}");
+        }
+        assert_eq!(opened(&["bash", "Read(secret/**)"])[0], [false, false]);
+        assert_eq!(opened(&["Edit(secret/**)"]), [[true, true], [false, false]]);
+        // Somebody was asked about the folder itself.
+        assert_eq!(opened(&["Read(a/**)", "Read(secret/**)"]), [[true, false], [true, true]]);
+        assert_eq!(opened(&["Edit(x)", "Edit(secret/**)"]), [[true, true], [false, true]]);
+    }
+
+    #[test]
+    fn only_ask_rules_that_name_paths_are_against_a_change_of_a_running_command() {
+        let change = |rules: &[(Effect, &str)]| under(rules, Vec::new()).objection_to_change(PathAccess::plain("/w/a"));
+        let (ask, deny) = (Effect::Ask, Effect::Deny);
+        for (rules, expected) in [
+            (&[(ask, "Edit")][..], Verdict::Allow),
+            (&[(ask, "Write"), (ask, "bash")], Verdict::Allow),
+            (&[(ask, "Edit"), (ask, "Edit(b)")], Verdict::Allow),
+            (&[(ask, "Edit"), (ask, "Edit(a)")], Verdict::Ask),
+            (&[(ask, "Edit"), (deny, "Edit")], Verdict::Deny),
+        ] {
+            assert_eq!(change(rules), expected, "{rules:?}");
+        }
+    }
 
     fn names() -> impl Strategy<Value = String> {
         prop::collection::vec("(a|b|secret|[.]env|x[.]rs)", 1..5).prop_map(|names| names.join("/"))

@@ -5,7 +5,7 @@ use crate::{
     category::Category,
     permission::{
         decision::{Cause, Decision, Finding, Verdict},
-        rule::{Effect, PermissionRule},
+        rule::{Effect, PermissionRule, RuleSubject},
     },
     tool::{Tool, ToolSource},
     tool_selection::ToolSelection,
@@ -98,6 +98,21 @@ impl PermissionPolicy {
             .or_else(|| self.forbidden_by_mode(access))
             .or_else(|| caught(Effect::Ask))
             .unwrap_or_else(|| self.leave(tool, access))
+    }
+
+    /// Whether an ask rule on paths catches it.
+    pub(super) fn asks_about_path(&self, tool: &Tool, access: &Access) -> bool {
+        self.asks(tool, access, |rule| rule.subject() == RuleSubject::Path)
+    }
+
+    /// Likewise, by one that says which paths.
+    pub(super) fn asks_about_this_path(&self, tool: &Tool, access: &Access) -> bool {
+        self.asks(tool, access, PermissionRule::names_paths)
+    }
+
+    fn asks(&self, tool: &Tool, access: &Access, which: impl Fn(&PermissionRule) -> bool) -> bool {
+        let mut asking = self.rules.iter().filter(|rule| rule.effect == Effect::Ask && which(rule));
+        asking.any(|rule| rule.catches(tool, &Map::new(), std::slice::from_ref(access), &self.roots).is_some())
     }
 
     /// What decides on reading below a folder: the rules that may catch something there.

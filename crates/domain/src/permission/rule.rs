@@ -177,6 +177,11 @@ impl PermissionRule {
         }
     }
 
+    /// Whether the rule says which paths it is about.
+    pub(super) fn names_paths(&self) -> bool {
+        matches!(self.spec, Spec::Path(_))
+    }
+
     /// Whether the rule meets accesses of these kinds, whatever tool they are of: every one of them for an allow rule,
     /// some one for the others. For trying a rule out.
     pub fn meets(&self, accesses: &[Access], roots: &WorkspaceRoots) -> bool {

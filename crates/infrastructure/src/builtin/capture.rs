@@ -15,8 +15,8 @@ use toolstead_domain::tool_failure::ToolFailure;
 const IN_MEMORY: usize = 1 << 20;
 /// As much is kept of the beginning and of the end of each single stream.
 const ENDS: usize = 32 << 10;
-/// So many turns of the two streams are remembered; before them they are not told apart.
-const TURNS: usize = 1 << 16;
+/// So many turns of the two streams are remembered, in 1 MiB; before them they are not told apart.
+const TURNS: usize = (1 << 20) / size_of::<(Stream, u64)>();
 
 /// One of the two streams of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,12 +57,15 @@ impl Printed {
         let end = self.total;
         match self.turns.back_mut() {
             Some((last, until)) if *last == stream => *until = end,
-            _ => self.turns.push_back((stream, end)),
-        }
-        if self.turns.len() > TURNS
-            && let Some((_, until)) = self.turns.pop_front()
-        {
-            self.told_apart_from = until;
+            _ => {
+                // First, so that it does not grow beyond them.
+                if self.turns.len() == TURNS
+                    && let Some((_, until)) = self.turns.pop_front()
+                {
+                    self.told_apart_from = until;
+                }
+                self.turns.push_back((stream, end));
+            }
         }
     }
 }
@@ -333,7 +336,8 @@ mod tests {
             capture.append(Stream::Stdout, b"x");
             capture.append(Stream::Stderr, b"y");
         }
-        assert!(capture.lock().turns.len() <= TURNS && capture.told_apart_from() > 18);
+        assert!(capture.lock().turns.capacity() * size_of::<(Stream, u64)>() <= 1 << 20);
+        assert!(capture.lock().turns.len() == TURNS && capture.told_apart_from() > 18);
         let (place, bytes) = capture.read(capture.told_apart_from(), 1 << 20).unwrap();
         let apart = [Stream::Stdout, Stream::Stderr].map(|stream| capture.of_stream(stream, place, &bytes));
         assert_eq!((apart[0].len(), apart[0].len() + apart[1].len()), (TURNS / 2, TURNS));

@@ -11,7 +11,11 @@ use crate::{
         walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
     },
 };
-use std::{path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use toolstead_domain::{
     access::{Access, PathAccess},
     error_kind::ErrorKind,
@@ -35,6 +39,8 @@ pub(super) struct ClosedPaths {
     pub(super) hidden: Vec<PathBuf>,
     /// Not to be changed.
     pub(super) sealed: Vec<PathBuf>,
+    /// Not to be changed without a yes, as they are met.
+    asked: Vec<PathBuf>,
 }
 
 impl ClosedPaths {
@@ -47,13 +53,13 @@ impl ClosedPaths {
         let roots = grant.roots();
         // Toolstead's own data, whatever the rules say.
         let inside = roots.forbidden.iter().filter(|path| roots.containing(path).is_some());
-        let mut closed = Self { hidden: inside.cloned().collect(), sealed: Vec::new() };
+        let mut closed = Self { hidden: inside.cloned().collect(), ..Self::default() };
         if grant.has_rules_against_paths() {
             let (workspace, grant) = (run.world().workspace.clone(), grant.by_real_paths());
-            let walk = |files: &GrantedWorkspace| {
-                found(&GrantedWorkspace::new(workspace, grant, files.stop().within(MAX_TIME)))
+            let walk = move |files: &GrantedWorkspace| {
+                found(&GrantedWorkspace::new(workspace, grant, files.stop().within(MAX_TIME)), closed)
             };
-            closed.add(run.on_files(walk).await?);
+            closed = run.on_files(walk).await?;
         }
         if closed.hidden.len() + closed.sealed.len() > MAX_CLOSED {
             let message = format!("more than {MAX_CLOSED} paths of the workspace are closed by rules");
@@ -62,9 +68,18 @@ impl ClosedPaths {
         Ok(closed)
     }
 
+    fn seal(&mut self, path: &Path, objection: Verdict) {
+        match objection {
+            Verdict::Allow => {}
+            Verdict::Ask => self.asked.push(path.to_path_buf()),
+            Verdict::Deny => self.sealed.push(path.to_path_buf()),
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.hidden.extend(other.hidden);
         self.sealed.extend(other.sealed);
+        self.asked.extend(other.asked);
     }
 }
 
@@ -74,8 +89,8 @@ fn not_told(message: String) -> ToolFailure {
 }
 
 /// Walks all roots.
-fn found(files: &GrantedWorkspace) -> Result<ClosedPaths, ToolFailure> {
-    let (grant, mut closed, mut left) = (files.grant(), ClosedPaths::default(), MAX_ENTRIES);
+fn found(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Result<ClosedPaths, ToolFailure> {
+    let (grant, mut left) = (files.grant(), MAX_ENTRIES);
     let roots = grant.roots();
     for root in roots.write.iter().chain(&roots.read_only) {
         let path = PathAccess { lexical: root.clone(), real: root.clone(), tree: false };
@@ -84,13 +99,11 @@ fn found(files: &GrantedWorkspace) -> Result<ClosedPaths, ToolFailure> {
             closed.hidden.push(root.clone());
             continue;
         }
-        let is_all_sealed = is_sealed(grant, &path, FileKind::Folder);
-        if is_all_sealed {
-            closed.sealed.push(root.clone());
-        }
+        let objection = objection(grant, &path, FileKind::Folder);
+        closed.seal(root, objection);
         let limits = WalkLimits { entries: left, depth: MAX_DEPTH, order: WalkOrder::AnyOrder };
         let folder = files.find_lexical(root)?;
-        let (walked, workers) = files.walk(&folder, limits, is_all_sealed, &Closed { grant })?;
+        let (walked, workers) = files.walk(&folder, limits, objection, &Closed { grant })?;
         left = left.saturating_sub(walked.entries);
         workers.into_iter().for_each(|worker| closed.add(worker));
         let shown = root.display();
@@ -112,20 +125,41 @@ fn found(files: &GrantedWorkspace) -> Result<ClosedPaths, ToolFailure> {
             return Err(not_told(message));
         }
     }
+    let room = MAX_CLOSED.saturating_sub(closed.hidden.len() + closed.sealed.len());
+    let asked = std::mem::take(&mut closed.asked);
+    closed.sealed.extend(folded(asked, room, grant));
     Ok(closed)
+}
+
+/// What ask rules seal, as at most so many paths: of too many the folders that hold them, the lower the better, but none
+/// in which something was approved.
+fn folded(paths: Vec<PathBuf>, most: usize, grant: &Grant) -> Vec<PathBuf> {
+    if paths.len() <= most {
+        return paths;
+    }
+    let depth = |path: &Path| {
+        let below = grant.roots().containing(path).and_then(|(root, _)| path.strip_prefix(root).ok());
+        below.map_or(0, |below| below.components().count())
+    };
+    let paths: Vec<(usize, &Path)> = paths.iter().map(|path| (depth(path), &**path)).collect();
+    let deepest = paths.iter().map(|(depth, _)| *depth).max().unwrap_or_default();
+    let at = |level: usize| -> BTreeSet<&Path> {
+        paths.iter().filter_map(|(depth, path)| path.ancestors().nth(depth.saturating_sub(level))).collect()
+    };
+    let folders = (0..deepest).rev().map(at).find(|folders| folders.len() <= most).unwrap_or_default();
+    folders.into_iter().filter(|folder| !grant.approves_writing_in(folder)).map(Path::to_path_buf).collect()
 }
 
 /// Whether a rule keeps the call from writing what it may read: one that denies it, or one that asks, since nobody can be
 /// asked any more. A folder is sealed where a rule closes whatever is in it, also what is not there yet.
-fn is_sealed(grant: &Grant, path: &PathAccess, kind: FileKind) -> bool {
+fn objection(grant: &Grant, path: &PathAccess, kind: FileKind) -> Verdict {
     let is_folder = kind == FileKind::Folder;
     let path = if is_folder { path.clone().whole_tree() } else { path.clone() };
     let real = path.real.clone();
-    match grant.objection(&Access::WritePath(path)) {
-        Verdict::Allow => false,
-        Verdict::Deny => true,
+    match grant.objection_to_change(path) {
         // What was approved in a folder must be within reach there.
-        Verdict::Ask => !(is_folder && grant.approves_writing_in(&real)),
+        Verdict::Ask if is_folder && grant.approves_writing_in(&real) => Verdict::Allow,
+        verdict => verdict,
     }
 }
 
@@ -134,27 +168,30 @@ struct Closed<'a> {
 }
 
 impl Visitor for Closed<'_> {
-    /// Whether a folder is sealed, with all that it holds.
-    type Context = bool;
+    /// What seals a folder, with all that it holds.
+    type Context = Verdict;
     type Worker = ClosedPaths;
 
     fn worker(&self) -> ClosedPaths {
         ClosedPaths::default()
     }
 
-    fn enter(&self, folder: &Folder<'_>, is_sealed_above: &bool) -> bool {
-        *is_sealed_above || is_sealed(self.grant, folder.path(), FileKind::Folder)
+    fn enter(&self, folder: &Folder<'_>, above: &Verdict) -> Verdict {
+        objection(self.grant, folder.path(), FileKind::Folder).max(*above)
     }
 
     fn pass_over(&self, closed: &mut ClosedPaths, path: &PathAccess) {
         closed.hidden.push(path.real.clone());
     }
 
-    fn meet(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, is_in_sealed: &bool) -> Visit {
+    fn meet(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, above: &Verdict) -> Visit {
         // In a root that is read-only it is sealed anyhow, and everything of it is denied.
         let is_writable = self.grant.roots().write.iter().any(|root| entry.path().real.starts_with(root));
-        if is_writable && !is_in_sealed && is_sealed(self.grant, entry.path(), entry.kind()) {
-            closed.sealed.push(entry.path().real.clone());
+        let objection = objection(self.grant, entry.path(), entry.kind());
+        // Its folder seals it, but not what a link leads to.
+        let is_held = objection <= *above && entry.kind() != FileKind::Link;
+        if is_writable && !is_held {
+            closed.seal(&entry.path().real, objection);
         }
         Visit::Continue
     }
@@ -165,6 +202,7 @@ impl Visitor for Closed<'_> {
 mod tests {
     use crate::builtin::tests::Bench;
     use serde_json::json;
+    use toolstead_domain::permission::rule::Effect;
 
     #[track_caller]
     fn check(rules: &[&str], command: &str, these: &[&str], those: &[&str]) {
@@ -259,5 +297,46 @@ mod tests {
             &["made"],
         );
         check(&["Edit"], "tee open.txt <<< x; cat open.txt", &["of open.txt"], &[]);
+    }
+
+    #[test]
+    fn an_ask_rule_on_all_changes_is_answered_with_the_command() {
+        for rules in [&["Edit"][..], &["Write", "Edit(other)"]] {
+            check_asked(rules, "tee open.txt <<< changed > /dev/null; cat open.txt", &["changed\n"], &["of open.txt"]);
+        }
+    }
+
+    #[test]
+    fn what_a_link_in_a_sealed_folder_leads_to_is_sealed() {
+        for bench in [Bench::with_deny(&["Edit(links/**)"]), Bench::with_ask(&["Edit(links/**)"])] {
+            bench.put("target.txt", "as it was");
+            bench.put("links/file", "");
+            std::os::unix::fs::symlink("../target.txt", bench.path("links/link")).unwrap();
+            check_on(&bench, "tee target.txt <<< changed > /dev/null; cat target.txt", &["as it was"], &["changed"]);
+        }
+    }
+
+    #[test]
+    fn more_paths_than_can_be_sealed_are_sealed_with_their_folders_where_rules_only_ask() {
+        let many = |bench: Bench| {
+            for number in 0..=super::MAX_CLOSED {
+                bench.put(&format!("packages/{}/{number}.json", number % 7), "");
+            }
+            bench.put("here.json", "as it was");
+            bench
+        };
+        let change = "touch packages/8; touch packages/3/new; touch new; tee here.json <<< changed > /dev/null; \
+                      ls; ls packages packages/3; cat here.json";
+        let asked = many(Bench::with_ask(&["Edit(*.json)"]));
+        check_on(&asked, change, &["new\n", "packages", "\n8\n", "as it was"], &["2999.json\nnew"]);
+        assert!(asked.exists("new") && !asked.exists("packages/3/new"));
+        // What is denied is not given up.
+        let both = many(Bench::with_ask(&["Edit(*.json)"]).with_rule(Effect::Deny, "Edit(*.lock)"));
+        both.put("packages/3/file.lock", "as it was");
+        let touched = "touch packages/3/new.json; tee packages/3/file.lock <<< changed; cat packages/3/file.lock";
+        check_on(&both, touched, &["as it was"], &[]);
+        assert_eq!(both.get("packages/3/file.lock"), b"as it was");
+        let denied = many(Bench::with_deny(&["Edit(*.json)"])).call("bash", json!({"command": "true"})).unwrap_err();
+        assert!(denied.text().contains("paths of the workspace are closed by rules"), "{}", denied.text());
     }
 }

@@ -38,12 +38,14 @@ pub(super) struct Shown {
     pub(super) text: String,
     /// Where all of it is kept, if not all is shown.
     pub(super) handle: Option<OutputHandle>,
+    /// The same of a standard error that stands [behind it](Self::followed_by).
+    pub(super) error_handle: Option<OutputHandle>,
     pub(super) is_cut: bool,
     /// Bytes before the part that are not kept any more.
     pub(super) dropped: u64,
     /// The byte after the last.
     pub(super) end: u64,
-    meta: Option<Value>,
+    meta: Vec<Value>,
 }
 
 /// All of a part, in memory.
@@ -61,9 +63,22 @@ enum Content {
 impl Shown {
     /// Says in the result what was stored.
     pub(super) fn noted_in(&self, result: &mut ToolResult) {
-        if let Some(meta) = &self.meta {
-            result.insert_meta(OUTPUTS, json!([meta]));
+        if !self.meta.is_empty() {
+            result.insert_meta(OUTPUTS, json!(self.meta));
         }
+    }
+
+    /// With the standard error under a heading of its own.
+    pub(super) fn followed_by(mut self, heading: &str, errors: Self) -> Self {
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        self.text.push_str(heading);
+        self.text.push_str(&errors.text);
+        self.is_cut |= errors.is_cut;
+        self.error_handle = errors.handle;
+        self.meta.extend(errors.meta);
+        self
     }
 }
 
@@ -102,7 +117,8 @@ pub(super) async fn shown(
     };
     let is_cut = kept.is_some();
     let (handle, meta) = kept.flatten().unzip();
-    Ok(Shown { text: format!("{lead}{text}{fault}"), handle, is_cut, dropped, end, meta })
+    let meta = Vec::from_iter(meta);
+    Ok(Shown { text: format!("{lead}{text}{fault}"), handle, error_handle: None, is_cut, dropped, end, meta })
 }
 
 fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {

@@ -292,6 +292,8 @@ fn program(folder: &Path, args: Vec<String>, run: &Run<'_>) -> Program {
         ("GIT_CONFIG_NOSYSTEM".to_owned(), "1".to_owned()),
         ("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()),
         ("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned()),
+        // What it says is wrong is read here as well.
+        ("LC_ALL".to_owned(), "C".to_owned()),
     ]);
     Program { name: "git", args, working_dir: folder.to_path_buf(), input: StandardInput::Nothing, environment }
 }

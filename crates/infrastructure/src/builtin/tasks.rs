@@ -173,7 +173,7 @@ impl Tasks {
             told: Once::default(),
         });
         known.tasks.insert(task.id.0, task.clone());
-        known.forget_oldest(&task.owner);
+        known.make_room_for(&task);
         Ok(task)
     }
 
@@ -260,11 +260,15 @@ impl Known {
 
     /// Makes room for a task of this session, which has just come: first among its own, then among all, those of the same
     /// principal first. Detached tasks outlive their sessions, so only the second bounds them.
-    fn forget_oldest(&mut self, owner: &Viewer) {
+    fn make_room_for(&mut self, new: &Task) {
+        let owner = &new.owner;
         let own = self.tasks.values().filter(|task| task.owner == *owner).count();
-        self.forget(own.saturating_sub(KNOWN_OF_A_SESSION), |task| task.owner == *owner);
-        self.forget(self.tasks.len().saturating_sub(KNOWN_IN_ALL), |task| task.owner.principal == owner.principal);
-        self.forget(self.tasks.len().saturating_sub(KNOWN_IN_ALL), |_| true);
+        // It may have ended already, and nobody has heard of it yet.
+        let is_old = |task: &Task| task.id != new.id;
+        self.forget(own.saturating_sub(KNOWN_OF_A_SESSION), |task| is_old(task) && task.owner == *owner);
+        let surplus = |known: &Self| known.tasks.len().saturating_sub(KNOWN_IN_ALL);
+        self.forget(surplus(self), |task| is_old(task) && task.owner.principal == owner.principal);
+        self.forget(surplus(self), is_old);
     }
 
     /// Forgets at most so many of these that have ended: first those whose end was told, the oldest first.
@@ -477,6 +481,10 @@ mod tests {
         assert_eq!(seen.last().unwrap().id, TaskId(newest));
         // Whoever has so many forgets its own.
         assert_eq!(tasks.visible(&other.owner).len(), 1);
+        // What had ended before it was known is there to be asked about, also where there is nothing else of its own.
+        let late = tasks.add(task("third", 0, &ended)).unwrap();
+        assert_eq!(tasks.visible(&late.owner).len(), 1);
+        assert_eq!(tasks.lock().tasks.len(), KNOWN_IN_ALL);
     }
 
     #[tokio::test]

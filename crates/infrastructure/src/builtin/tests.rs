@@ -136,6 +136,13 @@ impl Bench {
         }
     }
 
+    /// The same under one rule more, which may name the folder.
+    pub(super) fn with_rule(mut self, effect: Effect, rule: &str) -> Self {
+        let rule = PermissionRule::parse(effect, rule, RuleOrigin::CommandLine, &PatternBase::default()).unwrap();
+        Arc::make_mut(&mut self.policy).rules.push(Arc::new(rule));
+        self
+    }
+
     /// The same with commands that reach these hosts.
     pub(super) fn with_hosts(mut self, hosts: &[&str]) -> Self {
         let network = NetworkPolicy::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect());

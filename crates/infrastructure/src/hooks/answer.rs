@@ -160,9 +160,8 @@ impl Answer {
             answer.decision = Some(Decided::Else(HookVerdict::Deny(reason(written.stop_reason))));
             return answer;
         }
-        if specific.decision.as_ref().is_some_and(|request| request.updated_input.is_some()) {
-            return Self::fault("it wants to change the call while somebody is asked about it".into());
-        }
+        let changes = specific.decision.as_ref().is_some_and(|request| request.updated_input.is_some());
+        let mut fault = changes.then(|| "it wants to change the call while somebody is asked about it".to_owned());
         // It may say the same in several places. Where it does not, it is against it.
         let said = [
             (specific.permission_decision, specific.permission_decision_reason.or_else(|| written.reason.clone())),
@@ -176,13 +175,20 @@ impl Answer {
                 "ask" => Decided::Else(HookVerdict::Ask(reason(given))),
                 "defer" => Decided::Else(HookVerdict::Defer(reason(given))),
                 "deny" | "block" => Decided::Else(HookVerdict::Deny(reason(given))),
-                other => return Self::fault(format!("it decided `{}`, which is no decision", clean(other))),
+                other => {
+                    fault.get_or_insert(format!("it decided `{}`, which is no decision", clean(other)));
+                    continue;
+                }
             };
             if answer.decision.as_ref().is_none_or(|other| other.strictness() < decided.strictness()) {
                 answer.decision = Some(decided);
             }
         }
-        answer
+        match fault {
+            // A clear no stays one, whatever stands beside it.
+            Some(fault) if answer.objection().is_none() => Self::fault(fault),
+            _ => answer,
+        }
     }
 
     pub(super) fn fault(reason: String) -> Self {
@@ -284,8 +290,12 @@ mod tests {
         assert_eq!(both("approve", "deny").decision, deny("why"));
         assert_eq!(both("approve", "ask").decision, Some(Decided::Else(HookVerdict::Ask("why".into()))));
         assert_eq!(both("approve", "allow").decision, Some(Decided::Allow));
-        // One that is none spoils the others.
-        assert!(both("perhaps", "allow").fault.is_some());
+        // One that is none spoils the others, but for a no.
+        for other in ["allow", "ask", "defer"] {
+            assert!(both("perhaps", other).fault.is_some(), "{other}");
+        }
+        assert_eq!(both("perhaps", "deny").decision, deny("why"));
+        assert_eq!(both("block", "perhaps").decision, deny("why"));
     }
 
     #[test]
@@ -333,6 +343,7 @@ mod tests {
         assert_eq!(asked(json!({"behavior": "allow"})).decision, Some(Decided::Allow));
         assert_eq!(asked(json!({"behavior": "deny", "message": "no"})).decision, deny("no"));
         assert!(asked(json!({"behavior": "allow", "updatedInput": {}})).fault.is_some());
+        assert_eq!(asked(json!({"behavior": "deny", "message": "no", "updatedInput": {}})).decision, deny("no"));
     }
 
     #[test]

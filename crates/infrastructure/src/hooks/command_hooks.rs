@@ -143,10 +143,10 @@ impl CommandHooks {
         let reports = self.run(Occasion::Call(HookEvent::PermissionRequest, call, Some(accesses))).await;
         let decided = |report: &HookReport| match &report.outcome {
             HookOutcome::Ran { answer, .. } => {
-                let decision = match (&answer.fault, report.hook.on_error) {
-                    (Some(_), OnError::Deny) => Some(Decided::Else(verdict(&report.hook, answer))),
-                    // A person is about to be asked anyhow.
-                    (Some(_), OnError::Allow | OnError::Ask) => None,
+                let decision = match (&answer.fault, verdict(&report.hook, answer)) {
+                    (Some(_), HookVerdict::Continue) => None,
+                    // Where a person is to be asked, no other hook answers in their stead.
+                    (Some(_), verdict) => Some(Decided::Else(verdict)),
                     (None, _) => answer.decision.clone(),
                 };
                 Some((report.hook.name.clone(), decision?))

@@ -63,7 +63,10 @@ pub(super) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8],
             }
             Err(_) => End::Late,
         },
-        Err(error) => End::NotStarted(told(&error)),
+        Err(error) => {
+            mark.let_go();
+            End::NotStarted(told(&error))
+        }
     };
     Ran { end, stdout, stderr, took: began.elapsed() }
 }

@@ -38,6 +38,9 @@ pub(super) struct Output {
     /// not merged the standard output.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<String>,
+    /// Where the streams are not merged, the handle of a standard error that is not all here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_output: Option<String>,
     /// Bytes that it printed.
     output_bytes: u64,
     /// Where it started.
@@ -149,17 +152,12 @@ impl Report<'_> {
         if self.input.merge_stderr {
             return shown(&command.capture, Part::default(), budget, self.run).await;
         }
-        let (errors, _) = command.capture.ends(Stream::Stderr).text(budget / 2);
-        let heading = if errors.is_empty() { "" } else { "[standard error]\n" };
-        let rest = budget.saturating_sub(errors.chars().count() + heading.len() + 1);
-        let part = Part { stream: Some(Stream::Stdout), ..Part::default() };
-        let mut shown = shown(&command.capture, part, rest, self.run).await?;
-        if !errors.is_empty() && !shown.text.is_empty() && !shown.text.ends_with('\n') {
-            shown.text.push('\n');
-        }
-        shown.text.push_str(heading);
-        shown.text.push_str(&errors);
-        Ok(shown)
+        let heading = "[standard error]\n";
+        let of = |stream| Part { stream: Some(stream), ..Part::default() };
+        let errors = shown(&command.capture, of(Stream::Stderr), budget / 2, self.run).await?;
+        let rest = budget.saturating_sub(errors.text.chars().count() + heading.len() + 1);
+        let output = shown(&command.capture, of(Stream::Stdout), rest, self.run).await?;
+        Ok(if errors.text.is_empty() { output } else { output.followed_by(heading, errors) })
     }
 
     fn output(&self, command: &Command, shown: &Shown) -> Output {
@@ -180,6 +178,7 @@ impl Report<'_> {
             timed_out: false,
             truncated: shown.is_cut || stdout_cut || stderr_cut,
             output: shown.handle.map(|handle| handle.to_string()),
+            error_output: shown.error_handle.map(|handle| handle.to_string()),
             output_bytes: command.capture.total(),
             cwd,
             meaning: None,

@@ -76,6 +76,20 @@ fn the_streams_can_be_shown_apart() {
     let text = long.joined_text();
     assert!(text.starts_with("1\n2\n") && text.contains("\n100000\n[standard error]\ntwo\n1\n"), "{text}");
     assert!(text.chars().count() <= 30_000 && text.ends_with("\n100000\n"), "{}", text.chars().count());
+    // Both are kept whole.
+    let kept = structured(&long);
+    for (handle, first) in [("output", "1"), ("error_output", "two")] {
+        let handle = kept[handle].as_str().unwrap();
+        assert!(text.contains(&format!("all of it is `{handle}`")), "{handle}: {text}");
+        let lines = |from: usize| bench.text("read_file", json!({"path": handle, "offset": from, "limit": 1}));
+        let (beginning, middle) = (lines(1), lines(50_000));
+        assert!(
+            beginning.contains(&format!("\t{first}\n")) && middle.contains("\t50000\n") == (first == "1"),
+            "{beginning}{middle}"
+        );
+        assert!(first == "1" || lines(50_001).contains("\t50000\n"));
+    }
+    assert_ne!(kept["output"], kept["error_output"]);
     // Of a task each stream is looked at for itself.
     let task = start(&bench, json!({"command": "echo a; echo b >&2; echo c", "background": true}));
     bench.call("task_wait", json!({"task_ids": [task]})).unwrap();

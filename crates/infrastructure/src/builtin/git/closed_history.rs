@@ -3,10 +3,13 @@
 
 use super::{Input, Operation, Repository};
 use crate::{
-    builtin::{capture::lost, world::on_blocking_thread},
+    builtin::{
+        capture::{Stream, lost},
+        world::on_blocking_thread,
+    },
     sandbox::workspace::Workspace,
 };
-use std::{path::Path, str};
+use std::{collections::BTreeSet, path::Path, str};
 use toolstead_domain::{
     access::{Access, PathAccess},
     error_kind::ErrorKind,
@@ -19,6 +22,8 @@ const MAX_LIST: usize = 4 << 20;
 /// As many files can be left out, and as many bytes of their names.
 const MAX_LEFT_OUT: usize = 1_000;
 const MAX_NAMES: usize = 64 << 10;
+/// Of what git says is wrong, so many characters are told.
+const LONGEST_FAULT: usize = 400;
 
 /// Where a path in a commit may lie on the disk: below the top of the repository, which is the folder or one around it.
 pub(super) fn places<'a>(
@@ -53,12 +58,8 @@ pub(super) async fn within_rules(
     if !grant.reading_below(&PathAccess::plain(root)).is_limited() {
         return Ok((as_given(), 0));
     }
-    let (asked, done) = repository.git(["rev-parse", "--is-inside-work-tree"].map(str::to_owned).into()).await?;
-    match done.exit_code {
-        Some(0) if asked.capture.read(0, 8).is_ok_and(|(_, told)| told == b"true\n") => {}
-        Some(0) => return Err(closed("the repository has no working tree here, so its paths cannot be judged")),
-        // There is no repository.
-        _ => return Ok((as_given(), 0)),
+    if !has_repository(repository).await? {
+        return Ok((as_given(), 0));
     }
     if let Some((commit, path)) = input.content()? {
         // Of what is no file after all it shows no differences.
@@ -77,6 +78,30 @@ pub(super) async fn within_rules(
     }
 }
 
+/// Whether the folder is in a repository.
+///
+/// # Errors
+/// Unless its history is kept at its very top: a `.git` that leads elsewhere would show what lies below another folder
+/// under paths of this one.
+async fn has_repository(repository: &Repository<'_>) -> Result<bool, ToolFailure> {
+    let query = ["rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--show-toplevel", "--git-common-dir"];
+    let (asked, done) = repository.git(query.map(str::to_owned).into()).await?;
+    let fault = asked.capture.ends(Stream::Stderr).text(LONGEST_FAULT).0;
+    match done.exit_code {
+        Some(0) => {}
+        Some(128) if fault.starts_with("fatal: not a git repository") => return Ok(false),
+        _ => return Err(closed(&format!("git cannot tell the top of the repository: {}", fault.trim_end()))),
+    }
+    let told = asked.capture.ends(Stream::Stdout);
+    let told = told.whole().and_then(|told| str::from_utf8(told).ok()).unwrap_or_default();
+    match told.lines().collect::<Vec<_>>()[..] {
+        ["true", top, kept] if Path::new(kept) == Path::new(top).join(".git") => Ok(true),
+        _ => Err(closed(
+            "the history of this folder is not kept in a folder `.git` at its top, so its paths cannot be judged",
+        )),
+    }
+}
+
 /// The file or folder as git takes it, with nothing in its name that means something.
 fn file(input: &Input) -> Option<String> {
     let file = input.file.as_ref()?;
@@ -90,33 +115,40 @@ async fn left_out(input: &Input, repository: &Repository<'_>) -> Result<Vec<Stri
         options.push("--format=");
     }
     let (listed, done) = repository.git(input.words_with(&options, as_commits, file(input))).await?;
-    if done.exit_code != Some(0) {
-        // It fails in the same way with contents.
-        return Ok(Vec::new());
+    if done.exit_code != Some(0) || listed.capture.fault().is_some() {
+        // It may have shown much before that.
+        let fault = listed.capture.ends(Stream::Stderr).text(LONGEST_FAULT).0;
+        return Err(closed(&format!("git did not list all of those that it would show: {}", fault.trim_end())));
     }
     let capture = listed.capture.clone();
-    let list = on_blocking_thread(move || capture.read(0, MAX_LIST + 1).map_err(lost));
-    let (_, list) = list.await?;
-    if list.len() > MAX_LIST {
-        return Err(closed("too many files are shown to be judged"));
-    }
+    let list = on_blocking_thread(move || {
+        let (start, list) = capture.read(0, MAX_LIST + 1).map_err(lost)?;
+        let is_whole = start == 0 && list.len() <= MAX_LIST && capture.told_apart_from() == 0;
+        // A warning is no name.
+        Ok(is_whole.then(|| capture.of_stream(Stream::Stdout, 0, &list)))
+    });
+    let list = list.await?.ok_or_else(|| closed("too many files are shown to be judged"))?;
     let grant = &repository.run.context().grant;
     let is_within = |path: &Path| grant.roots().containing(path).is_some();
-    let mut paths = Vec::new();
+    let may_be_read = |below: &str| {
+        tops(&repository.folder, is_within)
+            .all(|top| grant.permits(&Access::ReadPath(PathAccess::plain(top.join(below)))))
+    };
+    let (mut paths, mut bytes) = (BTreeSet::new(), 0);
     for name in list.split(|byte| *byte == 0) {
-        let name = name.trim_ascii_start();
-        let below = str::from_utf8(name).map_err(|_| closed("a file is shown whose name is no text"))?;
-        let may_be_read = tops(&repository.folder, is_within)
-            .all(|top| grant.permits(&Access::ReadPath(PathAccess::plain(top.join(below)))));
-        let path = format!(":(top,literal,exclude){below}");
-        if !name.is_empty() && !may_be_read && !paths.contains(&path) {
-            paths.push(path);
+        let name = str::from_utf8(name).map_err(|_| closed("a file is shown whose name is no text"))?;
+        // Some versions of git end the line of a commit, which is empty here, before its first name.
+        let readings = [Some(name), name.strip_prefix('\n')].into_iter().flatten();
+        for below in readings.filter(|below| !below.is_empty() && !may_be_read(below)) {
+            let path = format!(":(top,literal,exclude){below}");
+            let length = path.len();
+            bytes += if paths.insert(path) { length } else { 0 };
+            if paths.len() > MAX_LEFT_OUT || bytes > MAX_NAMES {
+                return Err(closed("too many of the files may not be read"));
+            }
         }
     }
-    if paths.len() > MAX_LEFT_OUT || paths.iter().map(String::len).sum::<usize>() > MAX_NAMES {
-        return Err(closed("too many of the files may not be read"));
-    }
-    Ok(paths)
+    Ok(paths.into_iter().collect())
 }
 
 fn closed(reason: &str) -> ToolFailure {

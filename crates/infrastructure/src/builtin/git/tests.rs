@@ -2,7 +2,7 @@
 
 use crate::builtin::tests::Bench;
 use serde_json::{Value, json};
-use toolstead_domain::error_kind::ErrorKind;
+use toolstead_domain::{error_kind::ErrorKind, permission::rule::Effect};
 
 /// A repository with two commits, as bash makes it.
 fn repository() -> Bench {
@@ -135,11 +135,21 @@ fn history_shows_nothing_of_what_rules_close() {
     for bench in [Bench::with_deny(&["Read(secret/**)"]), Bench::with_ask(&["Read(secret)"])] {
         let bench = with_secrets(bench);
         let show = |commit: &str| json!({"operation": "show", "commit": commit});
-        check(&bench, show("HEAD~1"), &["secrets", "+open", "3 files that may not be read are left out"], &["topsecret"]);
+        check(
+            &bench,
+            show("HEAD~1"),
+            &["secrets", "+open", "3 files that may not be read are left out"],
+            &["topsecret"],
+        );
         check(&bench, json!({"operation": "show", "range": "HEAD~2..HEAD"}), &["+open", "+fourth"], &["topsecret-1"]);
         check(&bench, json!({"operation": "diff"}), &["+fifth"], &["topsecret"]);
         check(&bench, json!({"operation": "diff", "commit": "HEAD~2", "dir": "sub"}), &["+fifth"], &["topsecret-1"]);
-        check(&bench, json!({"operation": "diff", "range": "HEAD~2..HEAD~1", "file": "sub"}), &["+open"], &["topsecret"]);
+        check(
+            &bench,
+            json!({"operation": "diff", "range": "HEAD~2..HEAD~1", "file": "sub"}),
+            &["+open"],
+            &["topsecret"],
+        );
         check(&bench, json!({"operation": "log"}), &["secrets", "moved"], &["topsecret"]);
         check(&bench, show("HEAD:sub/b.txt"), &["open"], &[]);
         check(&bench, json!({"operation": "show", "commit": "HEAD:./b.txt", "dir": "sub"}), &["open"], &[]);
@@ -149,13 +159,69 @@ fn history_shows_nothing_of_what_rules_close() {
         let object = String::from_utf8(bench.get("object")).unwrap();
         for content in [object.trim(), "HEAD~1^{tree}"] {
             for arguments in [show(content), json!({"operation": "diff", "range": format!("{content}..HEAD")})] {
-                let told = bench.text("git", arguments.clone());
+                let refused = bench.call("git", arguments.clone()).unwrap_err();
+                let told = refused.into_result().joined_text();
                 assert!(told.contains("fatal") && !told.contains("topsecret"), "{arguments}: {told}");
             }
         }
         let refused = bench.call("git", json!({"operation": "log", "dir": ".git"})).unwrap_err();
         assert_eq!(refused.kind, ErrorKind::PermissionDenied);
     }
+}
+
+#[test]
+fn nothing_is_shown_where_not_all_that_would_be_shown_is_known() {
+    for bench in [Bench::with_deny(&["Read(secret/**)"]), Bench::with_ask(&["Read(secret)"])] {
+        let bench = with_secrets(bench);
+        // The newest commit is shown before git finds that an older one is gone.
+        outside(&bench, "tree=$(git rev-parse HEAD~2^{tree}); rm -f .git/objects/${tree:0:2}/${tree:2}");
+        let refused = bench.call("git", json!({"operation": "show", "range": "HEAD~3..HEAD"})).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::PermissionDenied);
+        let told = refused.into_result().joined_text();
+        assert!(told.contains("git did not list all") && !told.contains("topsecret"), "{told}");
+    }
+}
+
+#[test]
+fn a_warning_of_git_hides_no_name() {
+    let bench = with_secrets(Bench::with_deny(&["Read(secret/**)"]));
+    outside(&bench, "git config core.autocrlf true && git checkout -q a.txt && rm -r sub");
+    check(&bench, json!({"operation": "diff", "commit": "HEAD"}), &["-open"], &["topsecret"]);
+}
+
+#[test]
+fn a_history_that_is_kept_elsewhere_is_not_shown_where_rules_close_files() {
+    let elsewhere = [
+        "mkdir far; echo 'gitdir: ../.git' > far/.git",
+        "mkdir far; ln -s ../.git far/.git",
+        "mkdir far; git config core.worktree $PWD/far",
+        "git worktree add -q far HEAD",
+    ];
+    for script in elsewhere {
+        let calls = [
+            json!({"operation": "show", "dir": "far", "commit": "HEAD:./secret/key"}),
+            json!({"operation": "blame", "dir": "far", "commit": "HEAD", "file": "secret/key"}),
+            json!({"operation": "show", "dir": "far", "commit": "HEAD~1"}),
+        ];
+        let bench = Bench::new();
+        let anchored = format!("Read(/{}/secret/**)", bench.path("").canonicalize().unwrap().display());
+        let bench = with_secrets(bench.with_rule(Effect::Deny, &anchored));
+        outside(&bench, script);
+        for call in calls {
+            let refused = bench.call("git", call.clone()).unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{script}: {call}");
+        }
+        let bench = with_secrets(Bench::new());
+        outside(&bench, script);
+        check(&bench, json!({"operation": "show", "dir": "far", "commit": "HEAD:a.txt"}), &["fourth"], &[]);
+    }
+}
+
+#[test]
+fn a_folder_without_a_repository_is_told_under_rules_as_well() {
+    let told = |bench: Bench| bench.text("git", json!({"operation": "log"}));
+    let told = [told(Bench::new()), told(Bench::with_deny(&["Read(secret/**)"]))];
+    assert!(told.iter().all(|told| told.contains("fatal: not a git repository")), "{told:?}");
 }
 
 #[test]

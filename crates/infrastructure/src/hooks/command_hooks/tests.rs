@@ -55,6 +55,8 @@ async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
     assert_eq!(asked(&[("allow", Allow), ("", Allow)]).await, Some(Decided::Allow));
     let broken = "the hook itself broke: it ended with code 1";
     assert_eq!(asked(&[("allow", Allow), ("", Deny)]).await, no(broken));
+    let ask = Some(Decided::Else(HookVerdict::Ask(broken.into())));
+    assert_eq!(asked(&[("allow", Allow), ("", OnError::Ask)]).await, ask);
     assert_eq!(asked(&[("", Allow)]).await, None);
 }
 

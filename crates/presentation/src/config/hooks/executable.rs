@@ -16,9 +16,18 @@ const INTERPRETERS: &[&str] =
 const RUNNERS: &[&str] =
     &["env", "uv", "uvx", "npx", "bunx", "pnpm", "yarn", "poetry", "pipx", "tsx", "ts-node", "xargs"];
 
+/// Interpreters that take a subcommand first, as runners do.
+const WITH_SUBCOMMANDS: &[&str] = &["deno", "bun"];
+
+/// Words of the shell that run a file without starting it.
+const SOURCING: &[&str] = &[".", "source"];
+
 /// Words of the shell with a command behind them.
 const BEFORE_A_COMMAND: &[&str] =
     &["if", "then", "elif", "else", "while", "until", "do", "!", "time", "exec", "command", ".", "source"];
+
+/// As many lines within a line are looked at.
+const MAX_LINES: usize = 64;
 
 /// Shells, whose option `-c` takes a line.
 const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh"];
@@ -83,35 +92,53 @@ fn check(words: &[Option<String>], is_shell: bool, start: &Path, environment: &E
 fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Environment) -> Vec<PathBuf> {
     let (mut folder, mut files) = (start.to_path_buf(), Vec::new());
     for command in commands {
-        let words = command.iter().map(|word| word.as_deref().unwrap_or_default());
-        let words: Vec<&str> =
-            words.skip_while(|word| is_assignment(word) || BEFORE_A_COMMAND.contains(word)).collect();
-        if let ["cd", to, ..] = words[..] {
+        let words: Vec<&str> = command.iter().map(|word| word.as_deref().unwrap_or_default()).collect();
+        let is_before = |word: &&str| is_assignment(word) || BEFORE_A_COMMAND.contains(word);
+        let (before, words) = words.split_at(words.iter().take_while(|word| is_before(word)).count());
+        let is_sourced = before.last().is_some_and(|word| SOURCING.contains(word));
+        if let ["cd", to, ..] = words {
             folder = lexical(&folder, Path::new(to));
             continue;
         }
-        let (mut waits_for_script, mut shell) = (false, false);
+        // Whose script is still to come, and the option before this word.
+        let (mut waiting, mut option, mut shell): (Option<&str>, Option<&str>, bool) = (None, None, false);
         for (index, word) in words.iter().enumerate() {
             if word.starts_with('-') {
                 if let (true, true, Some(line)) = (shell, word.ends_with('c'), words.get(index + 1)) {
                     files.extend(programs_of(&self::commands(line, &folder, environment), &folder, environment));
                 }
+                option = Some(word);
                 continue;
             }
             let path = lexical(&folder, Path::new(word));
             // What is not there yet is run once somebody has put it there.
-            let is_named = index == 0 && word.contains('/');
-            let is_script = || path.is_file() && (waits_for_script || is_executable(&path).is_ok());
+            let is_named = index == 0 && (word.contains('/') || is_sourced);
+            let is_script = || path.is_file() && (waiting.is_some() || is_executable(&path).is_ok());
+            let option = option.take();
             if is_named || (!word.is_empty() && is_script()) {
                 files.push(path);
-                waits_for_script = false;
+                waiting = waiting.filter(|program| may_come_before_script(program, option, word));
             }
             let name = Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            waits_for_script |= INTERPRETERS.contains(&name) || RUNNERS.contains(&name);
+            if INTERPRETERS.contains(&name) || RUNNERS.contains(&name) {
+                waiting = Some(name);
+            }
             shell |= SHELLS.contains(&name);
         }
     }
     files
+}
+
+/// Whether a word that is a file as well may be no script of this program but a subcommand, or what an option takes.
+fn may_come_before_script(program: &str, option: Option<&str>, word: &str) -> bool {
+    let has_subcommands = RUNNERS.contains(&program) || WITH_SUBCOMMANDS.contains(&program);
+    let takes_word = |option: &str| match program {
+        _ if option.contains('=') => false,
+        _ if SHELLS.contains(&program) => option.ends_with(['o', 'O']) || option.ends_with("file"),
+        "python" | "python3" => option.ends_with(['W', 'X']),
+        _ => true,
+    };
+    (has_subcommands && !word.contains(['.', '/'])) || option.is_some_and(takes_word)
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -138,9 +165,24 @@ fn is_executable(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The words of each simple command of a line, as far as operators tell them apart; `None` for a word that the shell
-/// would make something unforeseen of.
+/// The words of each simple command of a line, as far as operators tell them apart, then of those whose output it takes;
+/// `None` for a word that the shell would make something unforeseen of.
 fn commands(line: &str, start: &Path, environment: &Environment) -> Vec<Vec<Option<String>>> {
+    let (mut lines, mut commands, mut next) = (vec![line.to_owned()], Vec::new(), 0);
+    while let Some(line) = lines.get(next).filter(|_| next < MAX_LINES).cloned() {
+        commands.extend(commands_of(&line, start, environment, &mut lines));
+        next += 1;
+    }
+    commands
+}
+
+/// Those of the line itself. The lines within it are put behind `lines`.
+fn commands_of(
+    line: &str,
+    start: &Path,
+    environment: &Environment,
+    lines: &mut Vec<String>,
+) -> Vec<Vec<Option<String>>> {
     let mut commands = Vec::new();
     let mut words = Vec::new();
     let mut characters = line.trim().chars().peekable();
@@ -151,6 +193,10 @@ fn commands(line: &str, start: &Path, environment: &Environment) -> Vec<Vec<Opti
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
             (Some('\''), c) => word.get_or_insert_default().push(c),
+            (_, '$') if characters.next_if_eq(&'(').is_some() => {
+                lines.push(substituted(&mut characters));
+                (unclear, _) = (true, word.get_or_insert_default());
+            }
             (_, '$') => {
                 let name: String = match characters.next_if_eq(&'{') {
                     Some(_) => characters.by_ref().take_while(|c| *c != '}').collect(),
@@ -172,7 +218,10 @@ fn commands(line: &str, start: &Path, environment: &Environment) -> Vec<Vec<Opti
                     _ => (unclear, _) = (true, word.get_or_insert_default()),
                 }
             }
-            (_, '`') => (unclear, _) = (true, word.get_or_insert_default()),
+            (_, '`') => {
+                lines.push(characters.by_ref().take_while(|c| *c != '`').collect());
+                (unclear, _) = (true, word.get_or_insert_default());
+            }
             (_, '\\') => match characters.next() {
                 Some(c) => word.get_or_insert_default().push(c),
                 None => unclear = true,
@@ -199,6 +248,30 @@ fn commands(line: &str, start: &Path, environment: &Environment) -> Vec<Vec<Opti
     words.extend(ended(&mut word, &mut unclear));
     commands.push(words);
     commands
+}
+
+/// What stands within `$(` and its `)`.
+fn substituted(characters: &mut impl Iterator<Item = char>) -> String {
+    let (mut text, mut depth, mut quote) = (String::new(), 1, None);
+    while let Some(c) = characters.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), _) => {}
+            (_, '\\') => {
+                text.push(c);
+                text.extend(characters.next());
+                continue;
+            }
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '(') => depth += 1,
+            (None, ')') if depth == 1 => break,
+            (None, ')') => depth -= 1,
+            (None, _) => {}
+        }
+        text.push(c);
+    }
+    text
 }
 
 fn ended(word: &mut Option<String>, unclear: &mut bool) -> Option<Option<String>> {
@@ -228,7 +301,8 @@ mod tests {
     fn whatever_a_line_runs_is_found_wherever_it_stands() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("sub")).unwrap();
-        for (name, mode) in [("x.sh", 0o755), ("sub/y.sh", 0o755), ("z.py", 0o644), ("data.json", 0o644)] {
+        let plain = ["z.py", "data.json", "run", "setup.js", "hook.js"].map(|name| (name, 0o644));
+        for (name, mode) in [("x.sh", 0o755), ("sub/y.sh", 0o755)].into_iter().chain(plain) {
             std::fs::write(folder.path().join(name), "").unwrap();
             std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
         }
@@ -250,6 +324,19 @@ mod tests {
             ("sh -c 'test -e a || ./x.sh'", "x.sh"),
             ("cat data.json z.py", ""),
             ("true # ./x.sh", ""),
+            // A file is called as a subcommand is, or is what an option takes.
+            ("true; uv run z.py data.json", "run z.py"),
+            ("true; uv run --with data.json z.py", "data.json run z.py"),
+            ("true; deno run hook.js data.json", "hook.js run"),
+            ("sh run z.py", "run"),
+            ("true; node -r ./setup.js hook.js data.json", "hook.js setup.js"),
+            ("true; node --require=./setup.js hook.js data.json", "hook.js"),
+            ("bash -o pipefail z.py data.json", "z.py"),
+            (". z.py", "z.py"),
+            ("true; source z.py data.json", "z.py"),
+            ("A=\"$(./x.sh a)\"; echo \"b $(sub/y.sh \"c)\")\"", "sub/y.sh x.sh"),
+            ("echo `./x.sh` $(cat $(sub/y.sh))", "sub/y.sh x.sh"),
+            ("echo '$(./x.sh)'", ""),
         ] {
             assert_eq!(found(line), expected, "{line}");
         }
