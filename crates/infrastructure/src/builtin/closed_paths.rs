@@ -28,7 +28,7 @@ const MAX_CLOSED: usize = 2_000;
 /// It takes no longer than this.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// Real paths below the roots that a command must not reach.
+/// Real paths that a command must not reach.
 #[derive(Debug, Default)]
 pub(super) struct ClosedPaths {
     /// Not to be read.
@@ -44,10 +44,8 @@ impl ClosedPaths {
     /// When not every path could be looked at: then nothing may be started.
     pub(super) async fn of(run: &Run<'_>) -> Result<Self, ToolFailure> {
         let grant = &run.context().grant;
-        let roots = grant.roots();
-        // Toolstead's own data, whatever the rules say.
-        let inside = roots.forbidden.iter().filter(|path| roots.containing(path).is_some());
-        let mut closed = Self { hidden: inside.cloned().collect(), sealed: Vec::new() };
+        // Toolstead's own data, whatever the rules say and wherever it lies: folders beside the roots are shown, too.
+        let mut closed = Self { hidden: grant.roots().forbidden.clone(), sealed: Vec::new() };
         if grant.has_rules_against_paths() {
             let (workspace, grant) = (run.world().workspace.clone(), grant.by_real_paths());
             let walk = |files: &GrantedWorkspace| {
