@@ -32,6 +32,8 @@ pub struct McpServerDeps {
     pub environment: BTreeMap<String, String>,
     /// Where children start that have no folder of their own in the configuration; absolute.
     pub working_dir: PathBuf,
+    /// The folders that commands write into.
+    pub writable: Vec<PathBuf>,
     /// What confined children never see, wherever it lies: Toolstead's own data and settings.
     pub forbidden: Vec<PathBuf>,
 }
@@ -211,7 +213,7 @@ impl Connector<'_> {
         let limit = self.config.limits.message_bytes;
         match &self.config.transport {
             McpTransport::Stdio(server) => {
-                let child = self.deps.launcher.launch(self.launch_spec(server)).await;
+                let child = self.deps.launcher.launch(self.launch_spec(server).map_err(Loss::Failed)?).await;
                 let child = child.map_err(|error| Loss::Failed(with_causes(&error)))?;
                 let lines = LineTransport::to_child(child, peer, limit);
                 lines
@@ -229,7 +231,7 @@ impl Connector<'_> {
         }
     }
 
-    fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {
+    fn launch_spec(&self, server: &StdioServer) -> Result<LaunchSpec, String> {
         launch_spec::of(server, &self.config.confinement, self.deps)
     }
 }
