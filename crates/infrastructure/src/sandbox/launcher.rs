@@ -30,7 +30,7 @@ use rustix::{
 use std::{
     collections::BTreeMap,
     fmt,
-    fs::{self, File},
+    fs::File,
     io,
     net::TcpListener,
     os::{
@@ -70,6 +70,8 @@ pub struct Launcher {
     orders: mpsc::Sender<Order>,
     gate: Arc<Gate>,
     requires_landlock: bool,
+    /// What other programs write into, beside the roots of a run.
+    others: Arc<[PathBuf]>,
 }
 
 /// What to start.
@@ -247,13 +249,24 @@ impl Launcher {
     pub fn start() -> io::Result<Self> {
         let (orders, queue) = mpsc::channel();
         thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue))?;
-        Ok(Self { orders, gate: Gate::of_process(), requires_landlock: false })
+        Ok(Self { orders, gate: Gate::of_process(), requires_landlock: false, others: Arc::default() })
     }
 
     /// Where `is_required`, nothing is started confined on a kernel without Landlock.
     #[must_use]
     pub fn requiring_landlock(self, is_required: bool) -> Self {
         Self { requires_landlock: is_required, ..self }
+    }
+
+    /// The same beside programs that write into these roots: what leads over them says nothing about what a child sees.
+    #[must_use]
+    pub fn beside(self, roots: &[PathBuf]) -> Self {
+        Self { others: roots.into(), ..self }
+    }
+
+    /// The roots of those.
+    pub(crate) fn others(&self) -> WritableRoots {
+        WritableRoots::new(&self.others)
     }
 
     /// Finds a program on a `PATH` without what runs write into: who can write there does not supply it. Says the `PATH`
@@ -298,8 +311,8 @@ impl Launcher {
 
     /// As [`launch`](Self::launch), whatever is known of the confinement: for those who try it.
     pub(super) async fn launch_untried(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
-        let requires_landlock = self.requires_landlock;
-        let prepared = LOOK_UPS.done(move || prepared(spec, requires_landlock)).await??;
+        let launcher = self.clone();
+        let prepared = LOOK_UPS.done(move || launcher.prepared(spec)).await??;
         let (reply, started) = oneshot::channel();
         let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
@@ -323,6 +336,20 @@ impl Launcher {
             proxy,
             process,
         })
+    }
+
+    /// Looks up everything that the child needs.
+    fn prepared(&self, spec: LaunchSpec) -> Result<Prepared, LaunchError> {
+        if !spec.working_dir.is_dir() {
+            return Err(LaunchError::NoWorkingFolder(spec.working_dir));
+        }
+        let program = find_program(&spec)?;
+        let is_confined = spec.policy.confinement != Confinement::Open;
+        let request = is_confined.then(|| {
+            let writable = WritableRoots::new(&[&self.others, spec.policy.write_roots.as_slice()].concat());
+            preparing::request(&spec, &program, &writable, self.requires_landlock)
+        });
+        Ok(Prepared { request: request.transpose()?, spec, program })
     }
 
     /// Lets go of the network and the `/tmp` that runs of a session share. Runs that are there keep them.
@@ -539,17 +566,6 @@ fn serve(queue: &mpsc::Receiver<Order>) {
 fn is_reaped(handle: &OwnedFd) -> bool {
     let ended = waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     !matches!(ended, Ok(None) | Err(Errno::INTR))
-}
-
-/// Looks up everything that the child needs.
-fn prepared(spec: LaunchSpec, requires_landlock: bool) -> Result<Prepared, LaunchError> {
-    if !spec.working_dir.is_dir() {
-        return Err(LaunchError::NoWorkingFolder(spec.working_dir));
-    }
-    let program = find_program(&spec)?;
-    let is_confined = spec.policy.confinement != Confinement::Open;
-    let request = is_confined.then(|| preparing::request(&spec, &program, requires_landlock)).transpose()?;
-    Ok(Prepared { spec, program, request })
 }
 
 fn start(prepared: Prepared, launcher: Launcher, zygote: &mut Option<Arc<Zygote>>) -> Result<Started, LaunchError> {

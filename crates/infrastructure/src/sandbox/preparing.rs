@@ -24,13 +24,18 @@ const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/gi
 /// A larger file is no settings.
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
-/// The request for a run. `program` is what was found for the one that the specification names.
-pub(super) fn request(spec: &LaunchSpec, program: &Path, requires_landlock: bool) -> Result<Request, LaunchError> {
+/// The request for a run. `program` is what was found for the one that the specification names, `writable` what this run
+/// and others write into.
+pub(super) fn request(
+    spec: &LaunchSpec,
+    program: &Path,
+    writable: &WritableRoots,
+    requires_landlock: bool,
+) -> Result<Request, LaunchError> {
     let policy = &spec.policy;
     let own_home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let mut environment = policy.environment.clone();
-    let writable = WritableRoots::new(&policy.write_roots);
-    let mut tools = Toolchains::new(own_home.as_deref(), &writable);
+    let mut tools = Toolchains::new(own_home.as_deref(), writable);
     tools.add_path(environment.get("PATH").map_or("", String::as_str));
     let program = if spec.program == OWN_PROGRAM {
         Program::Own
@@ -76,7 +81,7 @@ pub(super) fn request(spec: &LaunchSpec, program: &Path, requires_landlock: bool
         environment,
         working_dir: spec.working_dir.clone(),
         own_home: own_home.as_deref().and_then(|home| fs::canonicalize(home).ok()),
-        settings: if home.is_private { settings(own_home.as_deref(), &writable) } else { Vec::new() },
+        settings: if home.is_private { settings(own_home.as_deref(), writable) } else { Vec::new() },
         home: home.is_private.then_some(home.path),
         hidden: seen(&policy.hidden, &folders)?,
         sealed: seen(&policy.sealed, &folders)?,

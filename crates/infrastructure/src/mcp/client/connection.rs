@@ -24,7 +24,7 @@ use toolstead_domain::client_profile::{Generation, ProtocolVersion};
 /// What servers are reached with.
 #[derive(Debug, Clone)]
 pub struct McpServerDeps {
-    /// Starts those that are children.
+    /// Starts those that are children, beside commands that write into the workspace.
     pub launcher: Launcher,
     /// Reaches those that are elsewhere.
     pub http: Arc<HttpConnector>,
@@ -32,8 +32,6 @@ pub struct McpServerDeps {
     pub environment: BTreeMap<String, String>,
     /// Where children start that have no folder of their own in the configuration; absolute.
     pub working_dir: PathBuf,
-    /// The folders that commands write into.
-    pub writable: Vec<PathBuf>,
     /// What confined children never see, wherever it lies: Toolstead's own data and settings.
     pub forbidden: Vec<PathBuf>,
 }

@@ -58,7 +58,7 @@ pub(super) fn of(
         }
     }
     if confinement != Confinement::Open {
-        led_out(write_roots.iter().chain(&read_roots), &WritableRoots::new(&deps.writable))?;
+        led_out(write_roots.iter().chain(&read_roots), &deps.launcher.others())?;
     }
     Ok(LaunchSpec {
         program,
@@ -124,7 +124,6 @@ mod tests {
             http: Arc::new(HttpConnector::default()),
             environment: BTreeMap::new(),
             working_dir: folder.path().to_path_buf(),
-            writable: Vec::new(),
             forbidden: vec!["/own/data".into()],
         };
         let args = [
@@ -158,11 +157,10 @@ mod tests {
         }
         std::fs::write(top.join("secret/x.js"), "").unwrap();
         let deps = McpServerDeps {
-            launcher: Launcher::start().unwrap(),
+            launcher: Launcher::start().unwrap().beside(&[top.join("work")]),
             http: Arc::new(HttpConnector::default()),
             environment: BTreeMap::new(),
             working_dir: top.clone(),
-            writable: vec![top.join("work")],
             forbidden: Vec::new(),
         };
         let failure = |path: &str, is_root: bool, profile| {

@@ -62,7 +62,6 @@ pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
         http: Arc::new(HttpConnector::default()),
         environment: BTreeMap::new(),
         working_dir: "/".into(),
-        writable: Vec::new(),
         forbidden: Vec::new(),
     };
     McpServer::start(config, deps)

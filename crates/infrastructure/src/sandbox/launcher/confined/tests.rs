@@ -429,6 +429,26 @@ fn what_is_hidden_in_a_root_within_another_stays_hidden_where_the_outer_one_is_c
     });
 }
 
+#[tokio::test]
+async fn a_link_where_another_program_writes_shows_a_run_nothing() {
+    let world = World::new();
+    let (theirs, outside) = (world.work().join("bin"), world.folder.path().join("outside"));
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::symlink(outside.join("secret"), theirs.join("tool")).unwrap();
+    let launcher = world.launcher.clone();
+    for (launcher, expected) in [(launcher.clone(), "secret"), (launcher.beside(&[world.work()]), "")] {
+        let mut spec = world.spec(&format!("cat {}; true", outside.join("secret").display()));
+        spec.policy.environment.insert("PATH".into(), format!("{}:/usr/bin:/bin", theirs.display()));
+        spec.policy.write_roots.clear();
+        spec.working_dir = "/".into();
+        assert_eq!(ended(launcher.launch(spec).await.unwrap()).await.stdout, expected);
+    }
+    // Where the run itself writes there, it does not show itself anything either.
+    let mut spec = world.spec(&format!("cat {}; true", outside.join("secret").display()));
+    spec.policy.environment.insert("PATH".into(), format!("{}:/usr/bin:/bin", theirs.display()));
+    assert_eq!(world.run(spec).await.stdout, "");
+}
+
 #[test]
 fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
     as_both("what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more", async || {
@@ -439,7 +459,7 @@ fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
             let mut spec = world.spec("true");
             let closed = if is_hidden { &mut spec.policy.hidden } else { &mut spec.policy.sealed };
             closed.push(lock.clone());
-            let prepared = super::super::prepared(spec, false).unwrap();
+            let prepared = world.launcher.prepared(spec).unwrap();
             fs::remove_file(&lock).unwrap();
             let started = super::super::start(prepared, world.launcher.clone(), &mut None).unwrap();
             let super::super::Begun::Confined(reports, launcher) = started.process else { panic!("it is confined") };
