@@ -191,6 +191,24 @@ mod tests {
         }
     }
 
+    /// Beside a program on the `PATH`, with which it would be shown.
+    #[test]
+    fn own_data_is_hidden_outside_of_the_workspace_too() {
+        let tool = tempfile::tempdir().unwrap();
+        let top = tool.path().canonicalize().unwrap();
+        for (name, text) in [("bin/x", "program\n"), ("data/key", "secret\n")] {
+            std::fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
+            std::fs::write(top.join(name), text).unwrap();
+        }
+        let bin = top.join("bin").display().to_string();
+        let command = json!({"command": format!("cat {0}/bin/x {0}/data/key; true", top.display())});
+        for (data, sees) in [("nothing", true), ("data", false)] {
+            let bench = Bench::new().with_path_in(&bin).with_own_data(top.join(data));
+            let text = bench.text("bash", command.clone());
+            assert!(text.contains("program") && text.contains("secret") == sees, "{text}");
+        }
+    }
+
     #[test]
     fn what_deny_rules_name_cannot_be_read_by_a_command() {
         let everything = "cat .env link open.txt a/open.txt a/secret/key a/secret/deep/key";
