@@ -21,6 +21,8 @@ pub mod stragglers;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod toolchains;
 pub mod workspace;
+#[expect(clippy::disallowed_methods, reason = "where paths lead is looked up on the machine itself")]
+pub(crate) mod writable;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts confined programs")]
 #[expect(unsafe_code, reason = "namespaces, filters and the end of privileges are system calls without a safe form")]
 mod zygote;

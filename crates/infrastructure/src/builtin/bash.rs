@@ -123,7 +123,7 @@ impl BuiltInTool for Bash {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("bash")
+        world.programs.availability("bash", &world.workspace)
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {

@@ -32,7 +32,7 @@ const MAX_CLOSED: usize = 2_000;
 /// It takes no longer than this.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// Real paths below the roots that a command must not reach.
+/// Real paths that a command must not reach.
 #[derive(Debug, Default)]
 pub(super) struct ClosedPaths {
     /// Not to be read.
@@ -50,10 +50,8 @@ impl ClosedPaths {
     /// When not every path could be looked at: then nothing may be started.
     pub(super) async fn of(run: &Run<'_>) -> Result<Self, ToolFailure> {
         let grant = &run.context().grant;
-        let roots = grant.roots();
-        // Toolstead's own data, whatever the rules say.
-        let inside = roots.forbidden.iter().filter(|path| roots.containing(path).is_some());
-        let mut closed = Self { hidden: inside.cloned().collect(), ..Self::default() };
+        // Toolstead's own data, whatever the rules say and wherever it lies: folders beside the roots are shown, too.
+        let mut closed = Self { hidden: grant.roots().forbidden.clone(), ..Self::default() };
         if grant.has_rules_against_paths() {
             let (workspace, grant) = (run.world().workspace.clone(), grant.by_real_paths());
             let walk = move |files: &GrantedWorkspace| {
@@ -228,6 +226,24 @@ mod tests {
         }
         for part in those {
             assert!(!text.contains(part), "{command} tells `{part}`: {text}");
+        }
+    }
+
+    /// Beside a program on the `PATH`, with which it would be shown.
+    #[test]
+    fn own_data_is_hidden_outside_of_the_workspace_too() {
+        let tool = tempfile::tempdir().unwrap();
+        let top = tool.path().canonicalize().unwrap();
+        for (name, text) in [("bin/x", "program\n"), ("data/key", "secret\n")] {
+            std::fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
+            std::fs::write(top.join(name), text).unwrap();
+        }
+        let bin = top.join("bin").display().to_string();
+        let command = json!({"command": format!("cat {0}/bin/x {0}/data/key; true", top.display())});
+        for (data, sees) in [("nothing", true), ("data", false)] {
+            let bench = Bench::new().with_path_in(&bin).with_own_data(top.join(data));
+            let text = bench.text("bash", command.clone());
+            assert!(text.contains("program") && text.contains("secret") == sees, "{text}");
         }
     }
 

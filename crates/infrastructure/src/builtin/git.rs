@@ -108,7 +108,7 @@ impl BuiltInTool for Git {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("git")
+        world.programs.availability("git", &world.workspace)
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {

@@ -121,7 +121,7 @@ impl BuiltInTool for MediaProbe {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("ffprobe")
+        world.programs.availability("ffprobe", &world.workspace)
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {

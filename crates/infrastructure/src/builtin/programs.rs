@@ -10,6 +10,7 @@ use crate::{
             proxy::{EgressProxy, ProxyLimits, ProxyPolicy},
         },
         launcher::{Child, Input, LaunchError, LaunchSpec, Launcher},
+        workspace::Workspace,
     },
 };
 use std::{
@@ -27,7 +28,7 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
 };
 
-/// What runs the command lines of callers, who see the whole `PATH`.
+/// What runs the command lines of callers, which see the whole `PATH`.
 const SHELL: &str = "bash";
 
 /// What keeps programs from waiting for a person, and makes them print plainly.
@@ -116,9 +117,10 @@ impl Programs {
         &self.settings
     }
 
-    /// Whether the program can be found.
-    pub(super) fn availability(&self, program: &str) -> Availability {
-        if Launcher::finds(program, &self.settings.environment) {
+    /// Whether the program can be found, by the same rules as when it is started.
+    pub(super) fn availability(&self, program: &str, workspace: &Workspace) -> Availability {
+        let path = self.settings.environment.get("PATH").map_or("", String::as_str);
+        if let (Some(_), _) = Launcher::found_outside(program, path, workspace.writable()) {
             return Availability::Available;
         }
         Availability::Unavailable(format!("the program `{program}` is not installed"))
@@ -129,7 +131,30 @@ impl Programs {
     /// # Errors
     /// `unavailable` when there is no such program, `execution_failed` when the system or the sandbox refuses it.
     pub(super) async fn start(&self, program: Program, run: &Run<'_>) -> Result<Started, ToolFailure> {
-        let closed = ClosedPaths::of(run).await?;
+        let is_terminal = matches!(program.input, Input::Terminal { .. });
+        let spec = self.spec(program, run).await?;
+        let started = match self.launch(&spec, run).await? {
+            // What rules close was gone before it was closed, such as a lock: everything is looked up once more.
+            Err(error) if error.is_of_the_moment() => self.launch(&spec, run).await?,
+            started => started,
+        };
+        let mut child = started.map_err(not_started)?;
+        let proxy = match child.proxy.take() {
+            Some(listener) => Some(self.proxy(listener.into(), run)?),
+            None => None,
+        };
+        Ok(Started { child, proxy, is_terminal })
+    }
+
+    /// Starts it with what rules close at this moment.
+    async fn launch(&self, spec: &LaunchSpec, run: &Run<'_>) -> Result<Result<Child, LaunchError>, ToolFailure> {
+        let ClosedPaths { hidden, sealed } = ClosedPaths::of(run).await?;
+        let policy = SandboxPolicy { hidden, sealed, ..spec.policy.clone() };
+        Ok(self.launcher()?.launch(LaunchSpec { policy, ..spec.clone() }).await)
+    }
+
+    /// What is started for a call; what rules close is not in it yet.
+    async fn spec(&self, program: Program, run: &Run<'_>) -> Result<LaunchSpec, ToolFailure> {
         let context = run.context();
         let roots = context.grant.roots();
         let settings = &self.settings;
@@ -140,35 +165,30 @@ impl Programs {
             environment.insert("NODE_USE_ENV_PROXY".into(), "1".into());
         }
         environment.extend(program.environment);
+        // A workspace supplies neither the programs that tools run nor what those run by themselves.
+        let path = environment.get("PATH").cloned().unwrap_or_default();
+        let (found, path) =
+            Launcher::find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
         if program.name != SHELL {
-            // A workspace does not supply the programs that tools run by themselves.
-            let path = environment.get("PATH").map_or(String::new(), |path| Launcher::path_outside(path, &roots.write));
             environment.insert("PATH".into(), path);
         }
-        let is_terminal = matches!(program.input, Input::Terminal { .. });
-        let spec = LaunchSpec {
-            program: program.name.into(),
+        Ok(LaunchSpec {
+            program: found.to_string_lossy().into_owned(),
             args: program.args,
             working_dir: program.working_dir,
             input: program.input,
             policy: SandboxPolicy {
                 confinement: Confinement::Sealed,
                 session: Some(session_key(context.principal, context.session)),
-                hidden: closed.hidden,
-                sealed: closed.sealed,
+                hidden: Vec::new(),
+                sealed: Vec::new(),
                 write_roots: roots.write.clone(),
                 read_roots: roots.read_only.clone(),
                 network: settings.network.clone(),
                 environment,
                 limits: settings.limits.clone(),
             },
-        };
-        let mut child = self.launcher()?.launch(spec).await.map_err(not_started)?;
-        let proxy = match child.proxy.take() {
-            Some(listener) => Some(self.proxy(listener.into(), run)?),
-            None => None,
-        };
-        Ok(Started { child, proxy, is_terminal })
+        })
     }
 
     /// Lets go of what the commands of a session share.
@@ -234,9 +254,10 @@ fn not_started(error: LaunchError) -> ToolFailure {
 #[expect(clippy::disallowed_methods, reason = "a test plants a program")]
 mod tests {
     use super::*;
-    use crate::builtin::tests::Bench;
+    use crate::{builtin::tests::Bench, sandbox::workspace::FolderNames};
     use serde_json::json;
     use std::{fs, os::unix::fs::PermissionsExt};
+    use toolstead_domain::workspace_roots::WorkspaceRoots;
 
     #[test]
     fn a_workspace_on_the_path_supplies_commands_and_not_the_programs_of_tools() {
@@ -250,6 +271,39 @@ mod tests {
             Err(failure) => failure.into_result().joined_text(),
         };
         assert!(said.contains("not a git repository") && !said.contains("planted"), "{said}");
+    }
+
+    #[test]
+    fn a_workspace_on_the_path_supplies_no_shell() {
+        let bench = Bench::new();
+        bench.put("bin/bash", "#!/bin/sh\necho planted\n");
+        fs::set_permissions(bench.path("bin/bash"), fs::Permissions::from_mode(0o755)).unwrap();
+        let bench = bench.with_path_in("bin");
+        let text = bench.text("bash", json!({"command": "echo runs; command -v bash"}));
+        let planted = bench.path("bin/bash").display().to_string();
+        assert!(text.contains("runs") && text.contains(&planted) && !text.contains("planted"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_only_the_workspace_has_is_not_available() {
+        let workspace = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(workspace.path()).unwrap();
+        fs::create_dir(real.join("bin")).unwrap();
+        fs::write(real.join("bin/planted"), "").unwrap();
+        fs::set_permissions(real.join("bin/planted"), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut settings = CommandSettings::default();
+        settings.environment.insert("PATH".into(), format!("{}:/usr/bin:/bin", real.join("bin").display()));
+        let programs = Programs::new(settings);
+        let open = |write| {
+            let roots = WorkspaceRoots { write, read_only: Vec::new(), forbidden: Vec::new() };
+            Workspace::open(&roots, FolderNames::default()).unwrap()
+        };
+        for (roots, is_available) in [(vec![real], false), (vec![], true)] {
+            let workspace = open(roots);
+            let available = |name| matches!(programs.availability(name, &workspace), Availability::Available);
+            assert_eq!(available("planted"), is_available);
+            assert!(available("bash") && !available("no-such"));
+        }
     }
 
     #[test]

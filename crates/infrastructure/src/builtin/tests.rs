@@ -152,7 +152,15 @@ impl Bench {
         self
     }
 
-    /// The same with this folder of the workspace at the beginning of the `PATH`.
+    /// The same with Toolstead's own data at this path.
+    pub(super) fn with_own_data(mut self, path: PathBuf) -> Self {
+        let mut policy = PermissionPolicy::clone(&self.policy);
+        policy.roots.forbidden.push(path);
+        self.policy = Arc::new(policy);
+        self
+    }
+
+    /// The same with this folder of the workspace, or elsewhere, at the beginning of the `PATH`.
     pub(super) fn with_path_in(mut self, folder: &str) -> Self {
         let mut settings = self.world.programs.settings().clone();
         let usual = settings.environment.remove("PATH").unwrap_or_default();

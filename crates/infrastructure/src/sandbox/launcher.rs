@@ -3,27 +3,34 @@
 
 mod confined;
 mod gate;
+mod look_ups;
 
 use crate::sandbox::{
     preparing,
-    zygote::{Zygote, ZygoteError, request::Request},
+    writable::WritableRoots,
+    zygote::{
+        Zygote, ZygoteError,
+        request::{MOVED, Request},
+        usual_files,
+    },
 };
 use confined::Run;
 use gate::Gate;
+use look_ups::LookUps;
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::Errno,
     pipe::{PipeFlags, pipe_with},
     process::{
-        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getppid, kill_process_group, pidfd_open,
-        set_parent_process_death_signal, setsid, waitid,
+        Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getppid, kill_process_group, pidfd_open,
+        set_parent_process_death_signal, setrlimit, setsid, waitid,
     },
     thread::set_no_new_privs,
 };
 use std::{
     collections::BTreeMap,
     fmt,
-    fs::{self, File},
+    fs::File,
     io,
     net::TcpListener,
     os::{
@@ -40,13 +47,13 @@ use tokio::{
     io::{Interest, unix::AsyncFd},
     net::unix::pipe,
     sync::oneshot,
-    task::spawn_blocking,
     time::timeout,
 };
 use toolstead_domain::sandbox_policy::{Confinement, SandboxPolicy};
 
-/// What a child is to see may lie on a disk that does not answer; it is waited for so long.
-const TIME_TO_PREPARE: Duration = Duration::from_secs(30);
+/// What a child is to see is looked up off the threads of the async runtime: a disk that does not answer holds up nobody
+/// else.
+static LOOK_UPS: LookUps = LookUps::new(64, Duration::from_secs(30));
 /// How long a child may take to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
 /// How long a killed child is waited for.
@@ -63,6 +70,8 @@ pub struct Launcher {
     orders: mpsc::Sender<Order>,
     gate: Arc<Gate>,
     requires_landlock: bool,
+    /// What other programs write into, beside the roots of a run.
+    others: Arc<[PathBuf]>,
 }
 
 /// What to start.
@@ -240,7 +249,7 @@ impl Launcher {
     pub fn start() -> io::Result<Self> {
         let (orders, queue) = mpsc::channel();
         thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue))?;
-        Ok(Self { orders, gate: Gate::of_process(), requires_landlock: false })
+        Ok(Self { orders, gate: Gate::of_process(), requires_landlock: false, others: Arc::default() })
     }
 
     /// Where `is_required`, nothing is started confined on a kernel without Landlock.
@@ -249,16 +258,42 @@ impl Launcher {
         Self { requires_landlock: is_required, ..self }
     }
 
-    /// Whether a program of that name is in a folder of the environment's `PATH`.
-    pub fn finds(program: &str, environment: &BTreeMap<String, String>) -> bool {
-        folders(environment).any(|folder| is_executable(&Path::new(folder).join(program)))
+    /// The same beside programs that write into these roots: what leads over them says nothing about what a child sees.
+    #[must_use]
+    pub fn beside(self, roots: &[PathBuf]) -> Self {
+        Self { others: roots.into(), ..self }
     }
 
-    /// The folders of a `PATH` that lie in none of these roots: who can write there does not supply them with programs.
-    pub fn path_outside(path: &str, roots: &[PathBuf]) -> String {
-        let is_outside =
-            |folder: &&str| fs::canonicalize(folder).is_ok_and(|real| !roots.iter().any(|root| real.starts_with(root)));
-        path.split(':').filter(is_outside).collect::<Vec<_>>().join(":")
+    /// The roots of those.
+    pub(crate) fn others(&self) -> WritableRoots {
+        WritableRoots::new(&self.others)
+    }
+
+    /// Finds a program on a `PATH` without what runs write into: who can write there does not supply it. Says the `PATH`
+    /// without such folders, too, by their real paths. Blocks.
+    pub(crate) fn found_outside(program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
+        let folders: Vec<PathBuf> = absolute(path).filter_map(|folder| writable.outside(Path::new(folder))).collect();
+        let candidates = folders.iter().map(|folder| folder.join(program));
+        let found = candidates.filter(|path| is_executable(path)).find(|path| writable.outside(path).is_some());
+        let folders: Vec<_> = folders.iter().map(|folder| folder.to_string_lossy()).collect();
+        (found, folders.join(":"))
+    }
+
+    /// The same, off the threads of the async runtime.
+    ///
+    /// # Errors
+    /// [`LaunchError::NotFound`], and [`LaunchError::Confine`] where the disk does not answer.
+    pub(crate) async fn find_outside(
+        program: &'static str,
+        path: String,
+        roots: Vec<PathBuf>,
+    ) -> Result<(PathBuf, String), LaunchError> {
+        let find = move || Self::found_outside(program, &path, &WritableRoots::new(&roots));
+        let (found, path) = LOOK_UPS.done(find).await?;
+        match found {
+            Some(found) => Ok((found, path)),
+            None => Err(LaunchError::NotFound { program: program.into(), places: format!("`{path}`") }),
+        }
     }
 
     /// Starts a child with three pipes, its own session, a built environment, no further descriptors, no way to gain
@@ -276,16 +311,8 @@ impl Launcher {
 
     /// As [`launch`](Self::launch), whatever is known of the confinement: for those who try it.
     pub(super) async fn launch_untried(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
-        let requires_landlock = self.requires_landlock;
-        // Off the launching thread: a disk that does not answer holds up nobody else.
-        let prepared = spawn_blocking(move || prepared(spec, requires_landlock));
-        let prepared = timeout(TIME_TO_PREPARE, prepared).await.map_err(|_| {
-            let seconds = TIME_TO_PREPARE.as_secs();
-            LaunchError::Confine(format!(
-                "looking up its folders took more than {seconds} seconds; one of them may hang"
-            ))
-        })?;
-        let prepared = prepared.map_err(|_| LaunchError::Stopped)??;
+        let launcher = self.clone();
+        let prepared = LOOK_UPS.done(move || launcher.prepared(spec)).await??;
         let (reply, started) = oneshot::channel();
         let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
@@ -311,10 +338,31 @@ impl Launcher {
         })
     }
 
+    /// Looks up everything that the child needs.
+    fn prepared(&self, spec: LaunchSpec) -> Result<Prepared, LaunchError> {
+        if !spec.working_dir.is_dir() {
+            return Err(LaunchError::NoWorkingFolder(spec.working_dir));
+        }
+        let program = find_program(&spec)?;
+        let is_confined = spec.policy.confinement != Confinement::Open;
+        let request = is_confined.then(|| {
+            let writable = WritableRoots::new(&[&self.others, spec.policy.write_roots.as_slice()].concat());
+            preparing::request(&spec, &program, &writable, self.requires_landlock)
+        });
+        Ok(Prepared { request: request.transpose()?, spec, program })
+    }
+
     /// Lets go of the network and the `/tmp` that runs of a session share. Runs that are there keep them.
     pub fn release_session(&self, session: Arc<str>) {
         // Without the thread nothing is held either.
         let _ = self.orders.send(Order::Release(session));
+    }
+}
+
+impl LaunchError {
+    /// Whether something that was to be closed was moved or removed in the meantime: another look at the disk may help.
+    pub(crate) fn is_of_the_moment(&self) -> bool {
+        matches!(self, Self::Confine(reason) if reason.ends_with(MOVED))
     }
 }
 
@@ -520,17 +568,6 @@ fn is_reaped(handle: &OwnedFd) -> bool {
     !matches!(ended, Ok(None) | Err(Errno::INTR))
 }
 
-/// Looks up everything that the child needs.
-fn prepared(spec: LaunchSpec, requires_landlock: bool) -> Result<Prepared, LaunchError> {
-    if !spec.working_dir.is_dir() {
-        return Err(LaunchError::NoWorkingFolder(spec.working_dir));
-    }
-    let program = find_program(&spec)?;
-    let is_confined = spec.policy.confinement != Confinement::Open;
-    let request = is_confined.then(|| preparing::request(&spec, &program, requires_landlock)).transpose()?;
-    Ok(Prepared { spec, program, request })
-}
-
 fn start(prepared: Prepared, launcher: Launcher, zygote: &mut Option<Arc<Zygote>>) -> Result<Started, LaunchError> {
     let Prepared { spec, program, request } = prepared;
     let Some(request) = request else {
@@ -603,7 +640,7 @@ fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::R
         return Err(io::Error::new(io::ErrorKind::Unsupported, "only a confined program gets a terminal"));
     }
     let Streams { ours, theirs: [stdin, stdout, stderr] } = Streams::open(spec.input)?;
-    let runtime = rustix::process::getpid();
+    let (runtime, files) = (rustix::process::getpid(), usual_files());
     let mut command = Command::new(program);
     command
         .args(&spec.args)
@@ -614,7 +651,7 @@ fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::R
         .stdout(Stdio::from(stdout))
         .stderr(Stdio::from(stderr));
     // SAFETY: the closure makes system calls alone. It allocates nothing, takes no lock and reads no environment.
-    unsafe { command.pre_exec(move || confine(runtime)) };
+    unsafe { command.pre_exec(move || confine(runtime, files)) };
     let id = command.spawn()?.id();
     let id = i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     let mut process = Group { id, handle: None, launcher };
@@ -624,7 +661,7 @@ fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::R
 }
 
 /// What the child does to itself before it becomes the program.
-fn confine(runtime: Pid) -> io::Result<()> {
+fn confine(runtime: Pid, files: Option<Rlimit>) -> io::Result<()> {
     // A session of its own is also a process group of its own, and has no terminal that it could read passwords from.
     setsid()?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -633,6 +670,9 @@ fn confine(runtime: Pid) -> io::Result<()> {
         return Err(Errno::SRCH.into());
     }
     set_no_new_privs(true)?;
+    if let Some(files) = files {
+        setrlimit(Resource::Nofile, files)?;
+    }
     // Marked, not closed: the pipe that reports a failed exec to the runtime is among them.
     // SAFETY: the call touches no memory.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
@@ -657,7 +697,11 @@ fn find_program(spec: &LaunchSpec) -> Result<PathBuf, LaunchError> {
 
 /// The absolute folders of the environment's `PATH`.
 fn folders(environment: &BTreeMap<String, String>) -> impl Iterator<Item = &str> + Clone {
-    environment.get("PATH").map_or("", String::as_str).split(':').filter(|folder| folder.starts_with('/'))
+    absolute(environment.get("PATH").map_or("", String::as_str))
+}
+
+fn absolute(path: &str) -> impl Iterator<Item = &str> + Clone {
+    path.split(':').filter(|folder| folder.starts_with('/'))
 }
 
 fn is_executable(path: &Path) -> bool {

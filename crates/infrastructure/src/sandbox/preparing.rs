@@ -3,15 +3,16 @@
 use crate::sandbox::{
     launcher::{Input, LaunchError, LaunchSpec},
     toolchains::{Toolchains, is_of_machine, is_of_system},
+    writable::WritableRoots,
     zygote::request::{Copied, Folder, Network, Program, Request},
 };
 use std::{
     collections::BTreeSet,
     env,
     ffi::OsStr,
-    fs,
-    io::ErrorKind,
-    os::unix::fs::MetadataExt,
+    fs::{self, File, Metadata},
+    io::{ErrorKind, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 use toolstead_domain::sandbox_policy::NetworkPolicy;
@@ -23,12 +24,18 @@ const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/gi
 /// A larger file is no settings.
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
-/// The request for a run. `program` is what was found for the one that the specification names.
-pub(super) fn request(spec: &LaunchSpec, program: &Path, requires_landlock: bool) -> Result<Request, LaunchError> {
+/// The request for a run. `program` is what was found for the one that the specification names, `writable` what this run
+/// and others write into.
+pub(super) fn request(
+    spec: &LaunchSpec,
+    program: &Path,
+    writable: &WritableRoots,
+    requires_landlock: bool,
+) -> Result<Request, LaunchError> {
     let policy = &spec.policy;
     let own_home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let mut environment = policy.environment.clone();
-    let mut tools = Toolchains::new(own_home.as_deref());
+    let mut tools = Toolchains::new(own_home.as_deref(), writable);
     tools.add_path(environment.get("PATH").map_or("", String::as_str));
     let program = if spec.program == OWN_PROGRAM {
         Program::Own
@@ -74,7 +81,7 @@ pub(super) fn request(spec: &LaunchSpec, program: &Path, requires_landlock: bool
         environment,
         working_dir: spec.working_dir.clone(),
         own_home: own_home.as_deref().and_then(|home| fs::canonicalize(home).ok()),
-        settings: if home.is_private { settings(own_home.as_deref()) } else { Vec::new() },
+        settings: if home.is_private { settings(own_home.as_deref(), writable) } else { Vec::new() },
         home: home.is_private.then_some(home.path),
         hidden: seen(&policy.hidden, &folders)?,
         sealed: seen(&policy.sealed, &folders)?,
@@ -118,6 +125,8 @@ fn seen(paths: &[PathBuf], folders: &[Folder]) -> Result<Vec<PathBuf>, LaunchErr
             match real.strip_prefix(&folder.source) {
                 Ok(rest) if rest.as_os_str().is_empty() => seen.insert(folder.target.clone()),
                 Ok(rest) => seen.insert(folder.target.join(rest)),
+                // It lies in what is closed, as all of it does.
+                Err(_) if folder.source.starts_with(&real) => seen.insert(folder.target.clone()),
                 Err(_) => false,
             };
         }
@@ -163,12 +172,18 @@ fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
     Home { path: home.into(), is_private }
 }
 
-/// The user's settings of git. Credential files are not among them.
-fn settings(home: Option<&Path>) -> Vec<Copied> {
+/// The user's settings of git. Credential files are not among them, and neither is what runs choose by a link or write.
+fn settings(home: Option<&Path>, writable: &WritableRoots) -> Vec<Copied> {
     let read = |name: &&str| {
-        let path = home?.join(name);
-        let found = fs::metadata(&path).ok()?;
-        let text = (found.is_file() && found.len() <= MAX_SETTINGS_BYTES).then(|| fs::read(&path).ok())??;
+        let path = writable.outside(&home?.join(name))?;
+        // Opening some devices does something.
+        fs::metadata(&path).ok().filter(Metadata::is_file)?;
+        // Opening a pipe, where one stands there by now, would wait for somebody who writes.
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
+        let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+        file.metadata().ok().filter(|found| found.is_file() && found.len() <= MAX_SETTINGS_BYTES)?;
+        let mut text = Vec::new();
+        file.take(MAX_SETTINGS_BYTES).read_to_end(&mut text).ok()?;
         Some(Copied { path: PathBuf::from(*name), text })
     };
     GIT_SETTINGS.iter().filter_map(read).collect()
@@ -177,4 +192,55 @@ fn settings(home: Option<&Path>) -> Vec<Copied> {
 /// Absolute, and without `.` and `..`.
 fn is_plain(path: &Path) -> bool {
     path.is_absolute() && !path.components().any(|part| part.as_os_str() == OsStr::new(".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn settings_that_a_command_leads_elsewhere_or_writes_are_not_copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(folder.path()).unwrap();
+        for name in ["dotfiles", ".config/git", ".ssh", "mine"] {
+            fs::create_dir_all(home.join(name)).unwrap();
+        }
+        for name in [".ssh/id", "dotfiles/ignore", "mine/attributes", ".config/git/config"] {
+            fs::write(home.join(name), name).unwrap();
+        }
+        symlink("dotfiles/gitconfig", home.join(".gitconfig")).unwrap();
+        symlink("../.ssh/id", home.join("dotfiles/gitconfig")).unwrap();
+        symlink("../../dotfiles/ignore", home.join(".config/git/ignore")).unwrap();
+        symlink("../../mine/attributes", home.join(".config/git/attributes")).unwrap();
+        let copied = |roots: &[PathBuf]| -> Vec<String> {
+            let copied = settings(Some(&home), &WritableRoots::new(roots));
+            copied.into_iter().map(|one| String::from_utf8(one.text).unwrap()).collect()
+        };
+        assert_eq!(copied(&[]), [".ssh/id", ".config/git/config", "dotfiles/ignore", "mine/attributes"]);
+        assert_eq!(copied(&[home.join("dotfiles")]), [".config/git/config", "mine/attributes"]);
+        // Nobody writes into it.
+        fs::remove_file(home.join(".config/git/config")).unwrap();
+        let pipe = home.join(".config/git/config");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        assert_eq!(copied(&[home.join("dotfiles")]), ["mine/attributes"]);
+    }
+
+    #[test]
+    fn what_lies_in_a_closed_folder_is_closed_under_each_of_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(top.join("data/work")).unwrap();
+        let shown = |target: &str| super::folder(&top.join("data/work"), target.into(), true, true).unwrap();
+        let folders = [shown("/a"), shown("/b")];
+        for (closed, expected) in [
+            ("data", vec!["/a", "/b"]),
+            ("data/work", vec!["/a", "/b"]),
+            ("data/work/missing", vec![]),
+            ("elsewhere", vec![]),
+        ] {
+            let expected: Vec<PathBuf> = expected.into_iter().map(PathBuf::from).collect();
+            assert_eq!(seen(&[top.join(closed)], &folders).unwrap(), expected, "{closed}");
+        }
+    }
 }

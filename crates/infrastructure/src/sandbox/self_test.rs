@@ -14,10 +14,15 @@ use crate::sandbox::{
     zygote::DEDICATED_ID,
 };
 use std::{
-    env, fmt, fs, io,
+    env, fmt,
+    fs::{self, Permissions},
+    io,
     net::{TcpListener, UdpSocket},
-    os::unix::{fs::chown, net::UnixListener},
-    path::PathBuf,
+    os::unix::{
+        fs::{PermissionsExt, chown},
+        net::{UnixListener, UnixStream},
+    },
+    path::{Path, PathBuf},
     time::Duration,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -27,6 +32,8 @@ use tries::{Kind, MARKER, Task};
 use uuid::Uuid;
 
 const TIME_TO_TRY: Duration = Duration::from_secs(10);
+const ROOM_FOR_CANARIES: &str =
+    "make room in the folder for temporary files (`TMPDIR`, or `/tmp`) or in `/var/tmp`, and let this user write there";
 /// The first version of Landlock that keeps a run from sockets without a path.
 const SCOPED_ABI: u32 = 6;
 
@@ -60,8 +67,15 @@ impl fmt::Display for Tier {
 /// Tries the confinement.
 pub async fn tier(launcher: &Launcher) -> Tier {
     let features = kernel::features();
+    let canaries = match Canaries::place_in(&[env::temp_dir(), "/var/tmp".into()]) {
+        Ok(canaries) => canaries,
+        Err(error) => {
+            let missing = format!("the confinement cannot be tried, because its canaries cannot be placed: {error}");
+            return Tier::Third { missing, remedy: ROOM_FOR_CANARIES.into() };
+        }
+    };
     let third = |missing| Tier::Third { missing, remedy: remedy(features).into() };
-    match tried(launcher, features).await {
+    match tried(launcher, &canaries, features).await {
         Ok(open) if open.is_empty() => Tier::First { notes: notes(features) },
         Ok(open) => third(format!("a confined run reached {}", open.join(", "))),
         Err(reason) => third(reason),
@@ -93,15 +107,16 @@ fn remedy(features: Features) -> &'static str {
 }
 
 /// What confined runs reached of what they must not.
-async fn tried(launcher: &Launcher, features: Features) -> Result<Vec<String>, String> {
-    let canaries = Canaries::place().map_err(|error| format!("the canaries cannot be placed: {error}"))?;
+async fn tried(launcher: &Launcher, canaries: &Canaries, features: Features) -> Result<Vec<String>, String> {
     let is_scoped = features.landlock_abi.is_some_and(|abi| abi >= SCOPED_ABI);
     let (alone, with_folders, guarded) = tokio::join!(
-        one_tried(launcher, &canaries, Kind::Alone, true),
-        one_tried(launcher, &canaries, Kind::WithFolders, true),
-        one_tried(launcher, &canaries, Kind::Guarded, is_scoped),
+        one_tried(launcher, canaries, Kind::Alone, true),
+        one_tried(launcher, canaries, Kind::WithFolders, true),
+        one_tried(launcher, canaries, Kind::Guarded, is_scoped),
     );
     let mut open = [alone?, with_folders?, guarded?].concat();
+    // Nobody reaches what is not there.
+    canaries.are_there().map_err(|error| format!("the canaries were taken away while it was tried: {error}"))?;
     open.sort_unstable();
     open.dedup();
     Ok(open)
@@ -187,31 +202,58 @@ struct Canaries {
 }
 
 impl Canaries {
-    fn place() -> io::Result<Self> {
-        let usual = fs::canonicalize(env::temp_dir()).ok().filter(|folder| !is_of_machine(folder));
-        let folder = usual.unwrap_or_else(|| "/var/tmp".into()).join(format!("toolstead-{}", Uuid::new_v4()));
+    /// In the first of these folders where that can be done.
+    fn place_in(places: &[PathBuf]) -> io::Result<Self> {
+        let mut reason = io::Error::from(io::ErrorKind::NotFound);
+        for place in places {
+            let place = fs::canonicalize(place).ok().filter(|place| !is_of_machine(place));
+            match place.map(|place| Self::place(&place)) {
+                Some(Ok(canaries)) => return Ok(canaries),
+                Some(Err(error)) => reason = error,
+                None => {}
+            }
+        }
+        Err(reason)
+    }
+
+    fn place(place: &Path) -> io::Result<Self> {
+        // Short: the path of a socket has little room.
+        let (name, _) = Uuid::new_v4().as_u64_pair();
+        let folder = place.join(format!("toolstead-{name:x}"));
         fs::create_dir(&folder)?;
         let placed = || {
             for name in [OWN, READ_ONLY, OUTSIDE] {
                 let path = folder.join(name);
+                let file = path.join("file");
                 fs::create_dir(&path)?;
-                fs::write(path.join("file"), "canary")?;
-                if name != OUTSIDE {
-                    // Where this is the superuser, its runs are somebody else: the folders are theirs, so that nothing
-                    // hangs on whether this file system can map ids. Else this fails, and is not needed.
-                    let _ = chown(&path, Some(DEDICATED_ID), Some(DEDICATED_ID));
+                fs::write(&file, "canary")?;
+                for (path, rights) in [(&file, 0o644), (&path, 0o755)] {
+                    // Whatever the mask of this process is.
+                    fs::set_permissions(path, Permissions::from_mode(rights))?;
+                    if name != OUTSIDE {
+                        // Where this is the superuser, its runs are somebody else: these are theirs, so that nothing
+                        // hangs on whether this file system can map ids. Else this fails, and is not needed.
+                        let _ = chown(path, Some(DEDICATED_ID), Some(DEDICATED_ID));
+                    }
                 }
             }
-            let by_path = UnixListener::bind(folder.join(OUTSIDE).join("socket"))?;
             Ok(Self {
                 tcp: TcpListener::bind("127.0.0.1:0")?,
                 udp: UdpSocket::bind("127.0.0.1:0")?,
-                _by_path: by_path,
+                _by_path: UnixListener::bind(tries::socket(&folder))?,
                 _abstract: UnixListener::bind_addr(&tries::abstract_name(&folder)?)?,
                 folder: folder.clone(),
             })
         };
         placed().inspect_err(|_: &io::Error| drop(fs::remove_dir_all(&folder)))
+    }
+
+    /// Fails where one of those that stand in a folder, which others may clear, is gone.
+    fn are_there(&self) -> io::Result<()> {
+        fs::read(self.folder.join(OUTSIDE).join("file"))?;
+        UnixStream::connect(tries::socket(&self.folder))?;
+        UnixStream::connect_addr(&tries::abstract_name(&self.folder)?)?;
+        Ok(())
     }
 }
 
@@ -234,7 +276,7 @@ mod tests {
     /// Nothing is confined here, so that every try reaches its canary: they can tell the difference.
     #[tokio::test]
     async fn what_is_open_is_found() {
-        let canaries = Canaries::place().unwrap();
+        let canaries = placed();
         let task = |kind| Task {
             kind,
             folder: canaries.folder.clone(),
@@ -243,7 +285,13 @@ mod tests {
             is_scoped: true,
         };
         let found = |kind| tries::told(&tries::all(&task(kind))).unwrap().unwrap();
-        let everywhere = ["a file outside", "a folder outside, to write there", "a socket outside by its path"];
+        let everywhere = [
+            "a file outside",
+            "a folder outside, to write there",
+            "a socket outside by its path",
+            "a namespace of its own",
+            "a set-uid file",
+        ];
         let sealed = ["the host by TCP", "the host by multipath TCP", "the host by UDP", "the kernel by netlink"];
         for kind in [Kind::Alone, Kind::WithFolders, Kind::Guarded] {
             let found = found(kind);
@@ -253,6 +301,42 @@ mod tests {
             assert_eq!(sealed.iter().all(|what| has(what)), kind != Kind::Guarded, "{found:?}");
             assert_eq!(has("a folder that may only be read, to write there"), kind != Kind::Alone, "{found:?}");
             fs::remove_file(canaries.folder.join(OUTSIDE).join("hole")).unwrap();
+        }
+    }
+
+    fn placed() -> Canaries {
+        Canaries::place_in(&[env::temp_dir()]).unwrap()
+    }
+
+    #[test]
+    fn canaries_are_placed_where_there_is_room_for_the_path_of_a_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap();
+        let padded = |length: usize| top.join("x".repeat(length - top.as_os_str().len() - 1));
+        let (fitting, too_long) = (padded(75), padded(100));
+        for place in [&fitting, &too_long] {
+            fs::create_dir(place).unwrap();
+        }
+        let missing = top.join("missing");
+        for (places, expected) in [
+            (vec![fitting.clone(), top.clone()], Some(&fitting)),
+            (vec![missing.clone(), too_long.clone(), top.clone()], Some(&top)),
+            (vec![too_long.clone()], None),
+            (vec!["/proc".into(), missing], None),
+        ] {
+            let placed = Canaries::place_in(&places).ok();
+            assert_eq!(placed.as_ref().and_then(|one| one.folder.parent()), expected.map(PathBuf::as_path));
+        }
+        assert_eq!(fs::read_dir(too_long).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn canaries_that_are_gone_are_missed() {
+        for taken in [|folder: &Path| folder.join(OUTSIDE).join("file"), |folder: &Path| tries::socket(folder)] {
+            let canaries = placed();
+            assert!(canaries.are_there().is_ok());
+            fs::remove_file(taken(&canaries.folder)).unwrap();
+            assert!(canaries.are_there().is_err());
         }
     }
 

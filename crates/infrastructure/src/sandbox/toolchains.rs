@@ -1,9 +1,13 @@
 //! Which folders beside the system's a program needs to run: where it is installed, and where the programs on its
 //! `PATH` are.
+//!
+//! What runs write into says nothing about what the next one sees: of a link there, or the first line of a script, only
+//! known places of installations are shown, such as `~/.pyenv` for the `python` of a virtual environment.
 
+use crate::sandbox::writable::WritableRoots;
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io::{BufRead, BufReader, Read},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
@@ -18,7 +22,7 @@ const MACHINE: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 /// Where disks that were plugged in stand.
 const PLUGGED_IN: &str = "/run/media";
 /// Folders of a home that hold installations and no credentials: a program within sees the installation that it is of.
-const MANAGERS: [&str; 34] = [
+const MANAGERS: [&str; 35] = [
     ".asdf",
     ".bun",
     ".composer/vendor",
@@ -37,7 +41,8 @@ const MANAGERS: [&str; 34] = [
     ".local/share/mise",
     ".local/share/pnpm",
     ".local/share/rtx",
-    ".local/share/uv",
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
     ".nodenv",
     ".npm-global",
     ".npm-packages",
@@ -56,30 +61,36 @@ const MANAGERS: [&str; 34] = [
 ];
 /// What programs of an installation need beside their own folder, and what holds no settings.
 const PARTS: [&str; 3] = ["lib", "lib64", "libexec"];
-/// What `~/.local/bin` leads to: Python's and uv's installations.
-const LOCAL_TOOLS: [&str; 4] = ["share/uv", "share/pipx", "pipx", "lib"];
+/// What `~/.local/bin` leads to: Python's and uv's installations. Beside uv's own are the credentials of registries.
+const LOCAL_TOOLS: [&str; 5] = ["share/uv/python", "share/uv/tools", "share/pipx", "pipx", "lib"];
 
 /// Collects folders that are to be readable.
 #[derive(Debug)]
 pub(super) struct Toolchains<'a> {
-    home: Option<&'a Path>,
+    home: Option<PathBuf>,
+    writable: &'a WritableRoots,
     folders: BTreeSet<PathBuf>,
 }
 
 impl<'a> Toolchains<'a> {
     /// `home` is the runtime's own home folder.
-    pub(super) fn new(home: Option<&'a Path>) -> Self {
-        Self { home: home.filter(|home| *home != Path::new("/")), folders: BTreeSet::new() }
+    pub(super) fn new(home: Option<&Path>, writable: &'a WritableRoots) -> Self {
+        let real = |home: &Path| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
+        let home = home.map(real).filter(|home| *home != Path::new("/"));
+        Self { home, writable, folders: BTreeSet::new() }
     }
 
     /// What the programs on a `PATH` need.
     pub(super) fn add_path(&mut self, path: &str) {
         for folder in path.split(':').map(Path::new).filter(|folder| folder.is_absolute()) {
-            if let Ok(folder) = fs::canonicalize(folder)
-                && !is_of_system(&folder)
-            {
-                self.add_bin(&folder);
-                self.add_links(&folder);
+            let Some(way) = self.writable.way(folder) else { continue };
+            if !way.is_theirs && !is_of_system(&way.real) {
+                self.add_bin(&way.real);
+                self.add_links(&way.real);
+            } else if self.writable.hold(&way.real) {
+                self.add_links(&way.real);
+            } else if way.is_theirs {
+                self.add_known_place_of(&way.real);
             }
         }
     }
@@ -87,14 +98,21 @@ impl<'a> Toolchains<'a> {
     /// What one program needs: its own installation, and that of its interpreter.
     pub(super) fn add_program(&mut self, program: &Path) {
         let mut program = program.to_owned();
+        let mut is_theirs = false;
         for _ in 0..MAX_HOPS {
             let (Some(folder), Some(name)) = (program.parent(), program.file_name()) else { return };
-            let Ok(folder) = fs::canonicalize(folder) else { return };
-            let path = folder.join(name);
-            if self.is_settings(&folder) {
-                self.add(path.clone());
-            } else if !is_of_system(&folder) {
-                self.add_bin(&folder);
+            let Some(way) = self.writable.way(folder) else { return };
+            let (folder, path) = (&way.real, way.real.join(name));
+            // Once runs have had a say in the way, they have one in all that follows.
+            is_theirs |= way.is_theirs || self.writable.hold(&path);
+            if is_theirs {
+                if !self.writable.hold(&path) && !self.add_known_place_of(folder) {
+                    return;
+                }
+            } else if self.is_settings(folder) {
+                self.add(&path);
+            } else if !is_of_system(folder) {
+                self.add_bin(folder);
             }
             program = match fs::read_link(&path) {
                 Ok(target) => folder.join(target),
@@ -122,19 +140,19 @@ impl<'a> Toolchains<'a> {
     fn add_bin(&mut self, folder: &Path) {
         let parent = folder.parent().unwrap_or(folder);
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let of_home = self.home.and_then(|home| parent.strip_prefix(home).ok());
-        if let Some(of_home) = of_home {
+        let of_home = self.of_home(parent);
+        if let Some(of_home) = &of_home {
             match of_home.to_str() {
                 Some(".cargo") => {
                     // The folder beside it has the credentials of registries.
-                    self.add(parent.with_file_name(".rustup"));
-                    return self.add(folder.to_owned());
+                    self.add(&parent.with_file_name(".rustup"));
+                    return self.add(folder);
                 }
                 Some(".local") => {
                     for tool in LOCAL_TOOLS {
-                        self.add(parent.join(tool));
+                        self.add(&parent.join(tool));
                     }
-                    return self.add(folder.to_owned());
+                    return self.add(folder);
                 }
                 _ => {}
             }
@@ -144,15 +162,15 @@ impl<'a> Toolchains<'a> {
             ".bin" if parent.ends_with("node_modules") => parent,
             _ => folder,
         };
-        let Some(of_home) = of_home.filter(|_| installed != folder) else { return self.add(installed.to_owned()) };
-        if is_installation(parent, of_home) {
-            return self.add(installed.to_owned());
+        let Some(of_home) = of_home.filter(|_| installed != folder) else { return self.add(installed) };
+        if is_installation(parent, &of_home) {
+            return self.add(installed);
         }
         // The folder beside it may be somebody's work, or hold the credentials of the program.
-        self.add(folder.to_owned());
+        self.add(folder);
         if of_home.components().next().is_some_and(|first| first.as_os_str().as_encoded_bytes().starts_with(b".")) {
             for part in PARTS {
-                self.add(parent.join(part));
+                self.add(&parent.join(part));
             }
         }
     }
@@ -166,22 +184,38 @@ impl<'a> Toolchains<'a> {
         }
     }
 
+    /// The known place of installations that a folder is in, as a whole: what is in it leads to one another. Says whether
+    /// there is one.
+    fn add_known_place_of(&mut self, folder: &Path) -> bool {
+        let Some(of_home) = self.of_home(folder) else { return false };
+        let Some(manager) = manager_of(&of_home) else { return false };
+        if let Some(home) = self.home.clone() {
+            self.add(&home.join(manager));
+        }
+        true
+    }
+
+    fn of_home(&self, folder: &Path) -> Option<PathBuf> {
+        folder.strip_prefix(self.home.as_ref()?).ok().map(Path::to_owned)
+    }
+
     /// Whether it is a folder such as `~/.tool`, which mostly holds the settings of one.
     fn is_settings(&self, folder: &Path) -> bool {
-        let of_home = self.home.and_then(|home| folder.strip_prefix(home).ok());
-        of_home.is_some_and(|of_home| {
+        self.of_home(folder).is_some_and(|of_home| {
             of_home.components().count() == 1
                 && of_home.as_os_str().as_encoded_bytes().starts_with(b".")
-                && !is_installation(folder, of_home)
+                && !is_installation(folder, &of_home)
         })
     }
 
-    /// A folder, or a program alone.
-    fn add(&mut self, folder: PathBuf) {
+    /// A folder, or a program alone, by its real path: what is shown is mounted, and a link cannot be.
+    fn add(&mut self, folder: &Path) {
+        // What runs write into is shown as a root.
+        let Some(folder) = self.writable.outside(folder) else { return };
         let is_too_wide = folder.components().count() < 3 && !folder.starts_with("/nix")
-            || self.home.is_some_and(|home| home.starts_with(&folder))
+            || self.home.as_ref().is_some_and(|home| home.starts_with(&folder))
             || is_of_machine(&folder);
-        if !is_too_wide && folder.exists() {
+        if !is_too_wide && !is_of_system(&folder) {
             self.folders.insert(if folder.starts_with("/nix") { "/nix".into() } else { folder });
         }
     }
@@ -197,9 +231,14 @@ pub(super) fn is_of_machine(path: &Path) -> bool {
     MACHINE.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(PLUGGED_IN)
 }
 
+/// The known place of installations that a path below the home is in.
+fn manager_of(of_home: &Path) -> Option<&'static str> {
+    MANAGERS.into_iter().find(|manager| of_home.starts_with(manager))
+}
+
 /// Whether a folder below the home is an installation as a whole.
 fn is_installation(folder: &Path, of_home: &Path) -> bool {
-    MANAGERS.iter().any(|manager| of_home.starts_with(manager))
+    manager_of(of_home).is_some()
         || folder.join("conda-meta").is_dir()
         || folder.join("pyvenv.cfg").is_file()
         || folder.ends_with("node_modules")
@@ -207,8 +246,10 @@ fn is_installation(folder: &Path, of_home: &Path) -> bool {
 
 /// What the first line of a script names, as an absolute path.
 fn interpreter(script: &Path) -> Option<PathBuf> {
+    // Opening some devices does something.
+    fs::metadata(script).ok().filter(Metadata::is_file)?;
     let mut line = String::new();
-    // Opening a pipe would wait for somebody who writes.
+    // Opening a pipe, where one stands there by now, would wait for somebody who writes.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(script).ok();
     let file = file.filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
     BufReader::new(file.take(256)).read_line(&mut line).ok()?;

@@ -18,7 +18,10 @@ pub mod stop;
 pub mod walk;
 pub mod write;
 
-use crate::sandbox::workspace::{lock::PathLocks, lock_folder::lock_folders, path_error::PathError};
+use crate::sandbox::{
+    workspace::{lock::PathLocks, lock_folder::lock_folders, path_error::PathError},
+    writable::WritableRoots,
+};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::{
     io,
@@ -37,6 +40,7 @@ const MAX_NAME_BYTES: usize = 255;
 pub struct Workspace {
     roots: Vec<Root>,
     start: Option<PathBuf>,
+    writable: WritableRoots,
     names: FolderNames,
     locks: PathLocks,
 }
@@ -77,6 +81,7 @@ impl Workspace {
         Ok(Self {
             roots: roots.all().map(open).collect::<Result<_, _>>()?,
             start: roots.start().map(Path::to_path_buf),
+            writable: WritableRoots::new(&roots.write),
             names,
             locks: PathLocks::new(lock_folders()),
         })
@@ -84,7 +89,18 @@ impl Workspace {
 
     /// A workspace without any root: every path is refused.
     pub fn closed() -> Self {
-        Self { roots: Vec::new(), start: None, names: FolderNames::default(), locks: PathLocks::new(lock_folders()) }
+        Self {
+            roots: Vec::new(),
+            start: None,
+            writable: WritableRoots::default(),
+            names: FolderNames::default(),
+            locks: PathLocks::new(lock_folders()),
+        }
+    }
+
+    /// The roots that may be changed.
+    pub(crate) fn writable(&self) -> &WritableRoots {
+        &self.writable
     }
 
     /// Where relative paths start; `None` without roots.

@@ -24,7 +24,10 @@ mod view;
 
 pub(super) use identity::DEDICATED_ID;
 use request::{Failure, Order, Report, Request, packed, receive, send};
-use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
+use rustix::{
+    net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair},
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
 use std::{
     env, io,
     os::{
@@ -33,7 +36,7 @@ use std::{
     },
     process::{self, Command, Stdio},
     sync::{
-        Arc, Condvar, Mutex, PoisonError, Weak,
+        Arc, Condvar, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -55,6 +58,23 @@ static LIVING: Mutex<usize> = Mutex::new(0);
 static IS_GONE: Condvar = Condvar::new();
 /// How long the end of the program waits for it.
 const TIME_TO_END: Duration = Duration::from_secs(2);
+
+/// How many descriptors this process could open at first.
+static USUAL_FILES: OnceLock<Rlimit> = OnceLock::new();
+
+/// Lets this process open as many descriptors as it may. Those that are on their way through a socket count for the user,
+/// whose commands have some, too; a process is refused when they are more than it could open itself.
+fn open_more_files() {
+    let usual = *USUAL_FILES.get_or_init(|| getrlimit(Resource::Nofile));
+    // With fewer it goes on as it did.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: usual.maximum, maximum: usual.maximum });
+}
+
+/// The limit of descriptors for programs that are not confined: where this process raised its own, the one before. Some
+/// programs cannot live with more.
+pub(super) fn usual_files() -> Option<Rlimit> {
+    USUAL_FILES.get().copied()
+}
 
 /// Becomes the zygote and ends the process, if this process was started as one. Else returns, and from now on this
 /// process can start one.
@@ -116,6 +136,7 @@ impl Zygote {
         if !HAS_DOOR.load(Ordering::Relaxed) {
             return Err(ZygoteError::NoDoor);
         }
+        open_more_files();
         let (socket, theirs) = channel().map_err(ZygoteError::Start)?;
         let (started, is_started) = mpsc::channel();
         // Its death signal is bound to the thread that forks it, so that thread stays as long as it lives.

@@ -39,7 +39,8 @@ pub(super) fn start(
     let deps = McpServerDeps {
         launcher: Launcher::start()
             .map_err(StartupError::Launcher)?
-            .requiring_landlock(config.sandbox.requires_landlock),
+            .requiring_landlock(config.sandbox.requires_landlock)
+            .beside(&config.roots.write),
         http: Arc::new(HttpConnector::default()),
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),

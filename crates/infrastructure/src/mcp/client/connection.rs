@@ -24,7 +24,7 @@ use toolstead_domain::client_profile::{Generation, ProtocolVersion};
 /// What servers are reached with.
 #[derive(Debug, Clone)]
 pub struct McpServerDeps {
-    /// Starts those that are children.
+    /// Starts those that are children, beside commands that write into the workspace.
     pub launcher: Launcher,
     /// Reaches those that are elsewhere.
     pub http: Arc<HttpConnector>,
@@ -211,7 +211,7 @@ impl Connector<'_> {
         let limit = self.config.limits.message_bytes;
         match &self.config.transport {
             McpTransport::Stdio(server) => {
-                let child = self.deps.launcher.launch(self.launch_spec(server)).await;
+                let child = self.deps.launcher.launch(self.launch_spec(server).map_err(Loss::Failed)?).await;
                 let child = child.map_err(|error| Loss::Failed(with_causes(&error)))?;
                 let lines = LineTransport::to_child(child, peer, limit);
                 lines
@@ -229,7 +229,7 @@ impl Connector<'_> {
         }
     }
 
-    fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {
+    fn launch_spec(&self, server: &StdioServer) -> Result<LaunchSpec, String> {
         launch_spec::of(server, &self.config.confinement, self.deps)
     }
 }

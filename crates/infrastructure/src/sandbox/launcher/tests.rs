@@ -2,6 +2,7 @@ use super::*;
 use crate::sandbox::child_environment;
 use std::{
     collections::BTreeMap,
+    fs,
     io::{BufRead, Write},
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};

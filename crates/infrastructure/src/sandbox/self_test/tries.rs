@@ -1,7 +1,7 @@
 //! What a confined run tries to reach.
 
 use super::{OUTSIDE, OWN, READ_ONLY};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket, socket_with};
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
 use serde::{Deserialize, Serialize};
 use std::{
     env, fs, io,
@@ -52,6 +52,11 @@ impl Task {
     }
 }
 
+/// The path of the canary that has one: in no folder that a run sees.
+pub(super) fn socket(folder: &Path) -> PathBuf {
+    folder.join("s")
+}
+
 /// The name of the canary without a path.
 pub(super) fn abstract_name(folder: &Path) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(folder.as_os_str().as_encoded_bytes())
@@ -92,7 +97,7 @@ pub(super) fn all(task: &Task) -> String {
         (has_folders, "a folder that may only be read, to write there", &|| fs::write(read_only.join("hole"), "")),
         (is_sealed, "the host by TCP", &|| TcpStream::connect(tcp).map(drop)),
         (is_sealed, "the host by multipath TCP", &|| {
-            let socket = socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::MPTCP))?;
+            let socket = net::socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::MPTCP))?;
             Ok(connect(&socket, &tcp)?)
         }),
         (is_sealed, "the host by UDP", &|| {
@@ -106,7 +111,7 @@ pub(super) fn all(task: &Task) -> String {
                 other => other.map(drop),
             }
         }),
-        (true, "a socket outside by its path", &|| UnixStream::connect(outside.join("socket")).map(drop)),
+        (true, "a socket outside by its path", &|| UnixStream::connect(socket(&task.folder)).map(drop)),
         (task.is_scoped, "an abstract socket outside", &|| {
             UnixStream::connect_addr(&abstract_name(&task.folder)?).map(drop)
         }),

@@ -15,7 +15,8 @@ fn check(files: &[&str], path: &str, shown: &[&str]) {
             None => fs::write(place, "").unwrap(),
         }
     }
-    let mut tools = Toolchains::new(Some(&home));
+    let writable = WritableRoots::new(&[home.join("w")]);
+    let mut tools = Toolchains::new(Some(&home), &writable);
     let path: Vec<String> = path.split(':').map(|one| home.join(one).display().to_string()).collect();
     tools.add_path(&path.join(":"));
     let found: Vec<String> = tools
@@ -39,10 +40,11 @@ fn installations_are_shown_and_credentials_and_work_are_not() {
         &[
             ".local/bin/tool -> .local/share/uv/tools/a/bin/tool",
             ".local/share/uv/tools/a/bin/tool",
+            ".local/share/uv/credentials/",
             ".local/share/keyrings/",
         ],
         ".local/bin",
-        &[".local/bin", ".local/share/uv"],
+        &[".local/bin", ".local/share/uv/tools"],
     );
     check(&["app/node_modules/.bin/", "app/node_modules/x/"], "app/node_modules/.bin", &["app/node_modules"]);
     check(&["missing/"], "elsewhere:bin", &[]);
@@ -69,7 +71,8 @@ fn a_program_brings_its_interpreter_and_what_it_is_a_link_to() {
     symlink("../server/index.js", top.join("app/node_modules/.bin/server")).unwrap();
     fs::write(top.join("app/node_modules/server/index.js"), "#!/usr/bin/env node\n").unwrap();
     let shown = |program: &str| {
-        let mut tools = Toolchains::new(None);
+        let writable = WritableRoots::default();
+        let mut tools = Toolchains::new(None, &writable);
         tools.add_program(&top.join(program));
         tools.into_folders()
     };
@@ -80,4 +83,58 @@ fn a_program_brings_its_interpreter_and_what_it_is_a_link_to() {
     let pipe = top.join("app/pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
     assert_eq!(shown("app/pipe"), [top.join("app")]);
+}
+
+/// `w` is a root that runs write into; `PATH` names its `bin`.
+#[test]
+fn what_runs_write_into_shows_nothing_but_known_places_of_installations() {
+    for (files, shown) in [
+        (&["w/bin/x -> .ssh/id", ".ssh/id"][..], &[][..]),
+        (&["w/bin/x -> .local/share/any", ".local/share/any"], &[]),
+        (&["w/bin/x -> w/y", "w/y -> .own/tool", ".own/tool"], &[]),
+        (&["w/bin -> .config/app/bin", ".config/app/bin/"], &[]),
+        (&["w/bin -> w/real", "w/real/x -> .config/app/x", ".config/app/x"], &[]),
+        (&["w/bin/x -> .pyenv/own/x", ".pyenv/own/x -> .ssh/id", ".ssh/id"], &[".pyenv"]),
+        (&["w/bin/python -> .pyenv/versions/3/bin/python", ".pyenv/versions/3/bin/python"], &[".pyenv"]),
+        (
+            &["w/bin/x -> w/y", "w/y -> .local/share/uv/python/3/bin/x", ".local/share/uv/python/3/bin/x"],
+            &[".local/share/uv/python"],
+        ),
+        (&["w/bin -> .nvm/versions/1/bin", ".nvm/versions/1/bin/"], &[".nvm"]),
+        (&["w/bin/x -> .local/share/uv/credentials/x", ".local/share/uv/credentials/x"], &[]),
+    ] {
+        check(files, "w/bin", shown);
+    }
+    // A folder outside that leads over one of theirs is theirs, too, and what is theirs is shown as a root.
+    check(&["tools/bin -> w/bin", "w/bin -> .ssh", ".ssh/id"], "tools/bin", &[]);
+    check(&[".own/bin/", ".own/lib -> w/lib", "w/lib/"], ".own/bin", &[".own/bin"]);
+    check(&[".own/bin/x -> w/x", "w/x -> .ssh/id", ".ssh/id"], ".own/bin", &[".own/bin"]);
+}
+
+#[test]
+fn the_first_line_of_a_script_in_a_root_shows_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = fs::canonicalize(folder.path()).unwrap();
+    for name in ["w/bin", ".ssh", ".pyenv/bin"] {
+        fs::create_dir_all(home.join(name)).unwrap();
+    }
+    let writable = WritableRoots::new(&[home.join("w")]);
+    for (interpreter, shown) in [(".ssh/id", None), (".pyenv/bin/python", Some(".pyenv"))] {
+        fs::write(home.join(interpreter), "").unwrap();
+        fs::write(home.join("w/bin/run"), format!("#!{}\n", home.join(interpreter).display())).unwrap();
+        let mut tools = Toolchains::new(Some(&home), &writable);
+        tools.add_program(&home.join("w/bin/run"));
+        let shown: Vec<PathBuf> = shown.into_iter().map(|one| home.join(one)).collect();
+        assert_eq!(tools.into_folders(), shown, "{interpreter}");
+    }
+}
+
+/// What is shown is mounted, and a link cannot be.
+#[test]
+fn a_part_that_is_a_link_is_shown_where_it_leads() {
+    check(&[".own/bin/", ".own/lib -> stuff/lib", "stuff/lib/"], ".own/bin", &[".own/bin", "stuff/lib"]);
+    check(&[".own/bin/x -> .own/x", ".own/x -> stuff/bin/x", "stuff/bin/x"], ".own/bin", &[".own/bin", "stuff/bin"]);
+    // Not the home itself.
+    check(&[".own/bin/", ".own/lib -> .", ".own/libexec -> w", "w/"], ".own/bin", &[".own/bin"]);
+    check(&[".cargo/bin/", ".rustup -> big/rustup", "big/rustup/"], ".cargo/bin", &[".cargo/bin", "big/rustup"]);
 }

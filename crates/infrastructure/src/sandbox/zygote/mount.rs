@@ -71,9 +71,9 @@ pub(super) fn copy(tree: impl AsFd) -> io::Result<OwnedFd> {
     Ok(open_tree(tree, "", flags)?)
 }
 
-/// Bars uses of a tree of mounts.
+/// Bars uses of a tree of mounts, and parts it from the machine's: what was mounted there later would come without bars.
 pub(super) fn bar(tree: impl AsFd, bars: Bars) -> io::Result<()> {
-    let attributes = MountAttr { set: bars.0, clear: 0, propagation: 0, user_namespace: 0 };
+    let attributes = MountAttr { set: bars.0, clear: 0, propagation: libc::MS_PRIVATE, user_namespace: 0 };
     set_attributes(tree.as_fd(), true, &attributes)
 }
 

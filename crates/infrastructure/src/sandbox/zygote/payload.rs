@@ -9,7 +9,8 @@ use landlock::{
     RulesetStatus, Scope,
 };
 use rustix::{
-    process::{Resource, Rlimit, setrlimit, setsid},
+    fs::Mode,
+    process::{Resource, Rlimit, setrlimit, setsid, umask},
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
 };
 use std::{
@@ -17,11 +18,20 @@ use std::{
     io,
     os::fd::{AsRawFd, OwnedFd, RawFd},
     path::Path,
+    sync::OnceLock,
 };
 
 const OPEN_FILES: u64 = 1024;
 /// What messages in queues may take of the kernel's memory: the usual limit, whatever the runtime's own is.
 const QUEUED_BYTES: u64 = 800 << 10;
+
+/// The mask of new files of the runtime's user, while this process has another.
+static USUAL_MASK: OnceLock<Mode> = OnceLock::new();
+
+/// What the zygote makes, all its runs can reach, whatever mask its user has. A payload takes that one again.
+pub(super) fn put_off_mask() {
+    let _ = USUAL_MASK.set(umask(Mode::from_raw_mode(0o022)));
+}
 
 /// What a payload needs beside the request, prepared before the fork.
 #[derive(Debug)]
@@ -38,6 +48,9 @@ pub(super) fn become_program(request: &Request, tools: &Tools<'_>) -> Failure {
 }
 
 fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
+    if let Some(usual) = USUAL_MASK.get() {
+        umask(*usual);
+    }
     setsid().step(|| "make a session".into())?;
     if request.terminal {
         rustix::process::ioctl_tiocsctty(&tools.streams[0]).step(|| "take the terminal".into())?;

@@ -32,6 +32,9 @@ pub(super) const MAX_REPORT_BYTES: usize = 32 << 10;
 /// What is told of what was put right, and of what was not, in bytes of a report.
 const MAX_TOLD_BYTES: usize = 12 << 10;
 
+/// Why a step failed that may do after another look at the disk.
+pub(in crate::sandbox) const MOVED: &str = "it was there a moment ago and has been moved or removed; try again";
+
 /// What the zygote is told to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) enum Order {

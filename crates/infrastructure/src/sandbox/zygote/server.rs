@@ -4,6 +4,7 @@ use super::{
     filter::Filter,
     identity::{IdMaps, Identity, unshare},
     init::{self, Birth},
+    payload::put_off_mask,
     request::{Failure, Network, Order, Report, Request, Step, receive, report, send, unpacked},
     stage,
 };
@@ -22,7 +23,7 @@ use std::{
     collections::VecDeque,
     fs::{self, File},
     io,
-    os::fd::{AsFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
     path::PathBuf,
 };
 
@@ -111,6 +112,7 @@ impl Zygote {
         // As many as may be: each run and each session's network has one here. Payloads get a limit of their own.
         let files = getrlimit(Resource::Nofile).maximum;
         setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files }).step(step)?;
+        put_off_mask();
         let identity = Identity::choose()?;
         let own_program = File::open("/proc/self/exe").step(step)?.into();
         if identity.is_other {
@@ -172,6 +174,7 @@ impl Zygote {
         {
             self.sessions[place].network = Some(new_network().step(|| "make the session's network".into())?);
         }
+        let foreign = self.foreign_to(session);
         let shared = session.map(|place| &self.sessions[place]);
         let network = shared.and_then(|session| session.network.as_ref());
         let makes_network = is_private && network.is_none();
@@ -187,13 +190,23 @@ impl Zygote {
             network,
             scratch: shared.map(|session| session.scratch.as_path()),
         };
-        let (pid, process) = clone(makes_network, birth).step(|| "make the namespaces of a run".into())?;
+        let (pid, process) = clone(makes_network, birth, &foreign).step(|| "make the namespaces of a run".into())?;
         if let Some(place) = session {
             let known = process.try_clone().step(|| "keep hold of a run".into())?;
             self.sessions[place].runs.push(known);
         }
         let born = Report::Born { pid: pid.as_raw_nonzero().get() };
         report(socket, &born, &[process.as_fd()]).step(|| "report a start".into())
+    }
+
+    /// The descriptors of all sessions that an init has no use for: it would keep their networks as long as it lives.
+    fn foreign_to(&self, own: Option<usize>) -> Vec<RawFd> {
+        let sessions = self.sessions.iter().enumerate();
+        let of = |(place, session): (usize, &Session)| {
+            let network = session.network.as_ref().filter(|_| Some(place) != own).map(AsRawFd::as_raw_fd);
+            network.into_iter().chain(session.runs.iter().map(AsRawFd::as_raw_fd)).collect::<Vec<_>>()
+        };
+        sessions.flat_map(of).collect()
     }
 
     /// The place of the session in the list, which is the last one; opened if it is new.
@@ -249,8 +262,8 @@ fn new_network() -> io::Result<OwnedFd> {
     descriptors.into_iter().next().ok_or_else(|| io::Error::other("no network namespace can be made"))
 }
 
-/// Starts an init in namespaces of its own; the init never returns from here.
-fn clone(makes_network: bool, birth: Birth<'_>) -> io::Result<(Pid, OwnedFd)> {
+/// Starts an init in namespaces of its own, without these descriptors; the init never returns from here.
+fn clone(makes_network: bool, birth: Birth<'_>, foreign: &[RawFd]) -> io::Result<(Pid, OwnedFd)> {
     let mut flags = libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWIPC
@@ -262,7 +275,8 @@ fn clone(makes_network: bool, birth: Birth<'_>) -> io::Result<(Pid, OwnedFd)> {
     }
     let mut process: libc::c_int = -1;
     // SAFETY: all-zero is valid for the structure. The call shares no memory, so it is a fork, and this process has one
-    // thread, so that the child finds no lock held. The descriptor is new and nobody else's.
+    // thread, so that the child finds no lock held. The descriptor is new and nobody else's. Those that the child closes
+    // belong to values that it never comes back to.
     unsafe {
         let mut arguments: libc::clone_args = std::mem::zeroed();
         arguments.flags = u64::from(flags.unsigned_abs());
@@ -271,6 +285,9 @@ fn clone(makes_network: bool, birth: Birth<'_>) -> io::Result<(Pid, OwnedFd)> {
         let pid = libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>());
         match i32::try_from(pid) {
             Ok(0) => {
+                for descriptor in foreign {
+                    libc::close(*descriptor);
+                }
                 let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| init::run(birth)));
                 libc::_exit(code.unwrap_or(70))
             }

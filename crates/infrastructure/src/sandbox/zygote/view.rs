@@ -3,12 +3,14 @@
 use super::{
     identity::{IdMaps, Identity},
     mount::{self, Bars},
-    request::{Failure, Folder, Request, Step},
+    request::{Failure, Folder, MOVED, Request, Step},
     stage,
 };
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fstat, mkdirat, openat, statx, symlinkat},
-    io::Errno,
+    fs::{
+        AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fstat, mkdirat, openat, statx, symlinkat,
+        unlinkat,
+    },
     mount::{
         FsMountFlags, FsOpenFlags, MountAttrFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
         unmount,
@@ -17,7 +19,8 @@ use rustix::{
 };
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs,
+    io::{self, Write},
     os::fd::{AsFd, OwnedFd},
     path::{Component, Path, PathBuf},
 };
@@ -71,7 +74,7 @@ impl<'a> View<'a> {
         }
         if let Some(home) = &request.home {
             view.bind(&scratch.join("home"), home, Some(Bars::WRITABLE), None)?;
-            view.settings(request, home)?;
+            view.settings(request, home);
         }
         for folder in &request.folders {
             view.folder(folder, maps)?;
@@ -124,25 +127,20 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    fn settings(&self, request: &Request, home: &Path) -> Result<(), Failure> {
+    /// Copies settings into the private home, as far as it takes them: an earlier run of the session has them already, or
+    /// has put something else there, or has filled it.
+    fn settings(&self, request: &Request, home: &Path) {
         for file in &request.settings {
-            let step = || format!("copy `{}` into the private home", file.path.display());
             let folder = home.join(file.path.parent().unwrap_or(Path::new("")));
-            // An earlier run of the session may have put something else there; then it has its own settings.
             let Ok(folder) = self.way(&folder, true, false) else { continue };
             let name = file.path.file_name().unwrap_or_default();
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match openat(&folder, name, flags, Mode::from_raw_mode(0o600)) {
-                Ok(copy) => {
-                    rustix::io::write(&copy, &file.text).step(step)?;
-                    stage::give(self.identity, &folder, name).step(step)?;
-                }
-                // An earlier run of the session has it, and may have changed it.
-                Err(Errno::EXIST) => {}
-                Err(error) => return Err(error).step(step),
+            let Ok(copy) = openat(&folder, name, flags, Mode::from_raw_mode(0o600)) else { continue };
+            let copied = fs::File::from(copy).write_all(&file.text);
+            if copied.and_then(|()| stage::give(self.identity, &folder, name)).is_err() {
+                let _ = unlinkat(&folder, name, AtFlags::empty());
             }
         }
-        Ok(())
     }
 
     fn folder(&mut self, folder: &Folder, maps: &IdMaps) -> Result<(), Failure> {
@@ -213,8 +211,15 @@ impl<'a> View<'a> {
 
     /// Makes a path read-only.
     fn close(&mut self, path: &Path) -> Result<(), Failure> {
-        let tree = self.found(path).and_then(|place| self.seal(place));
-        self.covered(path, tree.step(|| format!("make `{}` read-only", path.display()))?);
+        let step = || format!("make `{}` read-only", path.display());
+        let tree = self.found(path).and_then(|place| self.seal(place)).step(step)?;
+        // The copy holds copies of the mounts below the path, and has buried those.
+        for shown in self.shown.iter_mut().filter(|shown| shown.target != path) {
+            if let Ok(rest) = shown.target.strip_prefix(path) {
+                shown.top = mount::open_beneath(&tree, rest, OFlags::PATH).step(step)?;
+            }
+        }
+        self.covered(path, tree);
         Ok(())
     }
 
@@ -245,9 +250,7 @@ impl<'a> View<'a> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it lies in no folder that is shown"));
         };
         mount::open_beneath(&shown.top, rest, OFlags::PATH).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                io::Error::new(error.kind(), "it was there a moment ago and has been moved or removed; try again")
-            }
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => io::Error::new(error.kind(), MOVED),
             _ => error,
         })
     }

@@ -6,6 +6,7 @@ use crate::{
     sandbox::{
         launcher::{Input, LaunchSpec},
         program_folders::{self, Named},
+        writable::WritableRoots,
     },
 };
 use std::path::{Path, PathBuf};
@@ -15,7 +16,14 @@ use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy
 const NEUTRAL_FOLDER: &str = "/tmp";
 
 /// The launch of a server.
-pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpServerDeps) -> LaunchSpec {
+///
+/// # Errors
+/// When a path that it is to see is a link by now that a command can have made; the text says which.
+pub(super) fn of(
+    server: &StdioServer,
+    confined: &ServerConfinement,
+    deps: &McpServerDeps,
+) -> Result<LaunchSpec, String> {
     let mut environment = deps.environment.clone();
     environment.extend(server.env.clone());
     let (mut write_roots, mut read_roots) = (confined.roots.clone(), Vec::new());
@@ -49,7 +57,10 @@ pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpS
             working_dir = NEUTRAL_FOLDER.into();
         }
     }
-    LaunchSpec {
+    if confinement != Confinement::Open {
+        led_out(write_roots.iter().chain(&read_roots), &deps.launcher.others())?;
+    }
+    Ok(LaunchSpec {
         program,
         args: server.args.clone(),
         working_dir,
@@ -65,6 +76,20 @@ pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpS
             environment,
             limits: confined.limits.clone(),
         },
+    })
+}
+
+/// Refuses a path in a folder that commands write into that leads out of it: one of them may have made it a link, and the
+/// server would see what nobody has given it.
+fn led_out<'a>(mut paths: impl Iterator<Item = &'a PathBuf>, writable: &WritableRoots) -> Result<(), String> {
+    let leads_out = |path: &&PathBuf| writable.way(path).is_some_and(|way| way.is_theirs && !writable.hold(&way.real));
+    match paths.find(leads_out) {
+        None => Ok(()),
+        Some(path) => Err(format!(
+            "`{}` is led out of the workspace by a link that a command may have made; name the folder itself in the \
+             configuration of the server",
+            path.display()
+        )),
     }
 }
 
@@ -113,10 +138,47 @@ mod tests {
             (ServerProfile::Open, Confinement::Open, NetworkPolicy::Host, vec![], vec![]),
         ] {
             let confined = ServerConfinement { profile, ..ServerConfinement::default() };
-            let policy = of(&server, &confined, &deps).policy;
+            let policy = of(&server, &confined, &deps).unwrap().policy;
             assert_eq!((policy.confinement, policy.network), (confinement, network));
             assert_eq!((policy.write_roots, policy.read_roots), (writable, readable));
             assert_eq!(policy.hidden, [Path::new("/own/data")]);
         }
+    }
+
+    #[test]
+    fn a_link_that_a_command_can_have_made_leads_no_server_out_of_the_workspace() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = std::fs::canonicalize(folder.path()).unwrap();
+        for name in ["work/data", "work/inner", "secret"] {
+            std::fs::create_dir_all(top.join(name)).unwrap();
+        }
+        for (link, target) in [("work/out", "../secret"), ("work/in", "inner"), ("own", "secret")] {
+            std::os::unix::fs::symlink(target, top.join(link)).unwrap();
+        }
+        std::fs::write(top.join("secret/x.js"), "").unwrap();
+        let deps = McpServerDeps {
+            launcher: Launcher::start().unwrap().beside(&[top.join("work")]),
+            http: Arc::new(HttpConnector::default()),
+            environment: BTreeMap::new(),
+            working_dir: top.clone(),
+            forbidden: Vec::new(),
+        };
+        let failure = |path: &str, is_root: bool, profile| {
+            let path = top.join(path);
+            let args = if is_root { Vec::new() } else { vec![format!("--data={}", path.display())] };
+            let server = StdioServer { command: "node".into(), args, env: BTreeMap::new(), working_dir: None };
+            let roots = if is_root { vec![path] } else { Vec::new() };
+            let confined = ServerConfinement { profile, roots, ..ServerConfinement::default() };
+            of(&server, &confined, &deps).err()
+        };
+        for is_root in [false, true] {
+            for path in ["work/data", "work/in", "own", "secret"] {
+                assert_eq!(failure(path, is_root, ServerProfile::Guarded), None, "{path}");
+            }
+            let said = failure("work/out", is_root, ServerProfile::Guarded).unwrap();
+            assert!(said.contains("work/out`") && said.contains("a link"), "{said}");
+        }
+        assert!(failure("work/out/x.js", false, ServerProfile::Guarded).is_some());
+        assert_eq!(failure("work/out", true, ServerProfile::Open), None);
     }
 }

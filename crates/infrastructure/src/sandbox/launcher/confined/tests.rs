@@ -3,7 +3,7 @@ mod sessions;
 
 use super::super::{Child, Input, LaunchSpec};
 use super::*;
-use crate::sandbox::child_environment;
+use crate::sandbox::{child_environment, self_test};
 use std::{
     fs,
     os::unix::{
@@ -192,6 +192,11 @@ fn nothing_outside_can_be_reached() {
             "set-uid file by openat2",
             "set-uid file by creat",
             "set-uid file by mknod",
+            "limit process 1",
+            "bind process 1 to a processor",
+            "schedule process 1",
+            "slow process 1 down",
+            "keep process 1 from the disk",
         ];
         spec.policy.confinement = Confinement::Open;
         spec.args.extend(telling.map(str::to_owned));
@@ -401,6 +406,128 @@ fn a_closed_root_keeps_what_is_hidden_in_it_hidden() {
         assert_eq!(done.stdout, "open", "{}", done.stderr);
         assert_eq!(fs::read_to_string(world.work().join("open")).unwrap(), "open");
         assert!(!world.work().join("a/new").exists());
+    });
+}
+
+#[test]
+fn what_is_hidden_in_a_root_within_another_stays_hidden_where_the_outer_one_is_closed() {
+    as_both("what_is_hidden_in_a_root_within_another_stays_hidden_where_the_outer_one_is_closed", async || {
+        let world = World::new();
+        let inner = world.work().join("infra/prod");
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(inner.join(".env"), "secret").unwrap();
+        fs::write(inner.join("open"), "open").unwrap();
+        for closed in [vec!["infra"], vec![""], vec!["", "infra"], vec!["infra", "infra/prod"]] {
+            let mut spec = world.spec("cat infra/prod/open infra/prod/.env; echo x > infra/prod/new; true");
+            spec.policy.write_roots.push(inner.clone());
+            spec.policy.sealed = closed.iter().map(|name| world.work().join(name)).collect();
+            spec.policy.hidden = vec![inner.join(".env")];
+            let done = world.run(spec).await;
+            assert_eq!(done.stdout, "open", "{closed:?}: {}", done.stderr);
+            assert!(!inner.join("new").exists());
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_link_where_another_program_writes_shows_a_run_nothing() {
+    let world = World::new();
+    let (theirs, outside) = (world.work().join("bin"), world.folder.path().join("outside"));
+    fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::symlink(outside.join("secret"), theirs.join("tool")).unwrap();
+    let launcher = world.launcher.clone();
+    for (launcher, expected) in [(launcher.clone(), "secret"), (launcher.beside(&[world.work()]), "")] {
+        let mut spec = world.spec(&format!("cat {}; true", outside.join("secret").display()));
+        spec.policy.environment.insert("PATH".into(), format!("{}:/usr/bin:/bin", theirs.display()));
+        spec.policy.write_roots.clear();
+        spec.working_dir = "/".into();
+        assert_eq!(ended(launcher.launch(spec).await.unwrap()).await.stdout, expected);
+    }
+    // Where the run itself writes there, it does not show itself anything either.
+    let mut spec = world.spec(&format!("cat {}; true", outside.join("secret").display()));
+    spec.policy.environment.insert("PATH".into(), format!("{}:/usr/bin:/bin", theirs.display()));
+    assert_eq!(world.run(spec).await.stdout, "");
+}
+
+#[test]
+fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
+    as_both("what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more", async || {
+        let world = World::new();
+        let lock = world.work().join("x.lock");
+        for is_hidden in [true, false] {
+            fs::write(&lock, "").unwrap();
+            let mut spec = world.spec("true");
+            let closed = if is_hidden { &mut spec.policy.hidden } else { &mut spec.policy.sealed };
+            closed.push(lock.clone());
+            let prepared = world.launcher.prepared(spec).unwrap();
+            fs::remove_file(&lock).unwrap();
+            let started = super::super::start(prepared, world.launcher.clone(), &mut None).unwrap();
+            let super::super::Begun::Confined(reports, launcher) = started.process else { panic!("it is confined") };
+            let error = Run::begin(reports, launcher).await.unwrap_err();
+            assert!(error.is_of_the_moment() && error.to_string().contains("x.lock"), "{error}");
+        }
+        let other = LaunchError::Confine("hide `/w/x.lock`: Permission denied".into());
+        assert!(!other.is_of_the_moment());
+    });
+}
+
+#[test]
+fn a_disk_that_is_mounted_later_is_not_there_without_its_bars() {
+    alone("a_disk_that_is_mounted_later_is_not_there_without_its_bars", async || {
+        if rustix::process::geteuid().as_raw() != 0 {
+            // Nobody else mounts anything.
+            return;
+        }
+        // SAFETY: plain system calls. This thread leaves the machine's mounts, and with it all that it starts.
+        unsafe {
+            assert_eq!(libc::unshare(libc::CLONE_NEWNS), 0);
+            for kind in [libc::MS_PRIVATE, libc::MS_SHARED] {
+                let (none, top) = (std::ptr::null(), c"/".as_ptr());
+                assert_eq!(libc::mount(none, top, none, kind | libc::MS_REC, none.cast()), 0);
+            }
+        }
+        let world = World::new();
+        let disk = world.work().join("disk");
+        fs::create_dir(&disk).unwrap();
+        let mut spec = world.spec("echo up; read line; ls disk; echo end");
+        spec.input = Input::Pipe;
+        let mut child = world.launcher.launch(spec).await.unwrap();
+        let mut up = [0; 3];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&disk).status().unwrap().success());
+        fs::write(disk.join("device"), "").unwrap();
+        tokio::io::AsyncWriteExt::write_all(child.stdin.as_mut().unwrap(), b"go\n").await.unwrap();
+        let done = ended(child).await;
+        assert_eq!(done.stdout, "end\n", "{}", done.stderr);
+        // The next one sees it, with its bars.
+        assert_eq!(world.bash("ls disk").await.stdout, "device\n");
+        assert!(Command::new("umount").arg(&disk).status().unwrap().success());
+    });
+}
+
+#[test]
+fn the_runtime_opens_many_descriptors_and_its_open_children_as_many_as_ever() {
+    alone("the_runtime_opens_many_descriptors_and_its_open_children_as_many_as_ever", async || {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let most = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: Some(300), maximum: most }).unwrap();
+        let world = World::new();
+        let mut open = world.spec("ulimit -n");
+        open.policy.confinement = Confinement::Open;
+        assert_eq!(world.run(open.clone()).await.stdout, "300\n");
+        assert_eq!(world.bash("true").await.exit, Exit::Code(0));
+        assert_eq!(getrlimit(Resource::Nofile), Rlimit { current: most, maximum: most });
+        assert_eq!(world.run(open).await.stdout, "300\n");
+    });
+}
+
+#[test]
+fn the_confinement_holds_whatever_the_mask_of_new_files_is() {
+    alone("the_confinement_holds_whatever_the_mask_of_new_files_is", async || {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+        let tier = self_test::tier(&Launcher::start().unwrap()).await;
+        assert_eq!(tier, self_test::Tier::First { notes: Vec::new() });
+        assert_eq!(World::new().bash("umask; touch ~/x; stat -c %a ~/x").await.stdout, "0077\n600\n");
     });
 }
 

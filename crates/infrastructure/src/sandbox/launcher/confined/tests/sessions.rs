@@ -140,6 +140,32 @@ fn folders_around_what_is_shown_cannot_be_moved() {
     });
 }
 
+/// Only the superuser can look at what an init holds.
+#[test]
+fn a_run_does_not_hold_the_networks_of_other_sessions() {
+    alone("sessions::a_run_does_not_hold_the_networks_of_other_sessions", async || {
+        if rustix::process::geteuid().as_raw() != 0 {
+            return;
+        }
+        let world = World::new();
+        let spec = |session: &str, script: &str| {
+            let mut spec = world.spec(script);
+            spec.policy.session = Some(session.into());
+            spec
+        };
+        for session in ["a", "b", "c"] {
+            assert_eq!(world.run(spec(session, "true")).await.exit, Exit::Code(0));
+        }
+        let mut child = world.launcher.launch(spec("b", "echo up; sleep 999")).await.unwrap();
+        let mut up = [0; 2];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        let held = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().flatten();
+        let held: Vec<PathBuf> = held.filter_map(|one| fs::read_link(one.path()).ok()).collect();
+        let networks = held.iter().filter(|one| one.to_string_lossy().starts_with("net:[")).count();
+        assert!(networks == 1 && held.iter().any(|one| one.to_string_lossy().contains("socket")), "{held:?}");
+    });
+}
+
 #[test]
 fn a_command_that_replaces_folders_of_its_home_does_not_break_the_next_one() {
     let home = tempfile::tempdir().unwrap();
@@ -151,7 +177,10 @@ fn a_command_that_replaces_folders_of_its_home_does_not_break_the_next_one() {
         for (script, expected) in [
             ("git config user.name; rm -r ~/.config; ln -s /nowhere ~/.config", "Somebody\n"),
             ("echo runs; rm ~/.config; echo text > ~/.config", "runs\n"),
-            ("echo runs", "runs\n"),
+            ("echo runs; rm ~/.config; mkdir ~/.config; echo text > ~/.config/git", "runs\n"),
+            ("echo runs; rm ~/.config/git; mkdir ~/.config/git; cat /dev/zero > ~/full 2>&-; true", "runs\n"),
+            ("echo runs; cat ~/.config/git/config; rm ~/full", "runs\n"),
+            ("git config user.name", "Somebody\n"),
         ] {
             let mut spec = world.spec(script);
             spec.policy.session = Some("replacing".into());

@@ -1,0 +1,75 @@
+//! Look-ups on disks that may not answer.
+
+use super::LaunchError;
+use std::time::Duration;
+use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
+
+/// Does some at a time. One that hangs keeps its place for as long as it hangs: the threads of the runtime are not used up.
+pub(super) struct LookUps {
+    places: Semaphore,
+    time: Duration,
+}
+
+impl LookUps {
+    pub(super) const fn new(places: usize, time: Duration) -> Self {
+        Self { places: Semaphore::const_new(places), time }
+    }
+
+    /// Waits for a look-up, from its place to its result.
+    ///
+    /// # Errors
+    /// [`LaunchError::Confine`] when the time is over.
+    pub(super) async fn done<T: Send + 'static>(
+        &'static self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, LaunchError> {
+        let doing = async {
+            let place = self.places.acquire().await.map_err(|_| LaunchError::Stopped)?;
+            let work = move || {
+                let done = work();
+                drop(place);
+                done
+            };
+            spawn_blocking(work).await.map_err(|_| LaunchError::Stopped)
+        };
+        timeout(self.time, doing).await.unwrap_or_else(|_| {
+            let seconds = self.time.as_secs();
+            let reason = format!("looking up its folders took more than {seconds} seconds; one of them may hang");
+            Err(LaunchError::Confine(reason))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    };
+
+    #[tokio::test]
+    async fn look_ups_that_hang_take_no_further_threads() {
+        static LOOK_UPS: LookUps = LookUps::new(2, Duration::from_millis(50));
+        let begun = Arc::new(AtomicUsize::new(0));
+        let mut hanging = Vec::new();
+        for _ in 0..5 {
+            let (end, is_ended) = mpsc::channel::<()>();
+            let begun = begun.clone();
+            let hangs = move || {
+                begun.fetch_add(1, Ordering::Relaxed);
+                is_ended.recv().is_err()
+            };
+            let said = LOOK_UPS.done(hangs).await.unwrap_err().to_string();
+            assert!(said.contains("may hang"), "{said}");
+            hanging.push(end);
+        }
+        drop(hanging);
+        while LOOK_UPS.places.available_permits() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(begun.load(Ordering::Relaxed), 2);
+        assert_eq!(LOOK_UPS.done(|| 7).await.unwrap(), 7);
+    }
+}
