@@ -411,8 +411,13 @@ impl Child {
             Process::Open(group) => group.signal(Signal::KILL),
             Process::Confined(run) => run.end(),
         }
-        // Only a process that hangs in the kernel takes longer; the launching thread waits for that one.
-        if timeout(TIME_FOR_KILLS, self.exited()).await.is_err()
+        // Only a process that hangs in the kernel takes longer; the launching thread waits for that one. What puts a
+        // workspace right may take its time. Who shuts down has bounds of its own.
+        let time = match &self.process {
+            Process::Open(_) => TIME_FOR_KILLS,
+            Process::Confined(_) => confined::TIME_TO_END,
+        };
+        if timeout(time, self.exited()).await.is_err()
             && let Process::Confined(run) = &mut self.process
         {
             run.lose();
@@ -444,7 +449,8 @@ impl Child {
         if timeout(grace.saturating_sub(gently), self.exited()).await.is_ok() {
             return;
         }
-        self.kill().await;
+        // Nobody hears what becomes of the workspace but the log.
+        let _ = timeout(TIME_FOR_KILLS, self.kill()).await;
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::{
 
 /// An init that has been told to end and is still there by then is killed. It kills what runs first, and then puts right
 /// what stands in the workspace: a bounded piece of work, far below this.
-const TIME_TO_END: Duration = Duration::from_secs(10);
+pub(super) const TIME_TO_END: Duration = Duration::from_secs(10);
 /// What is told where nothing was heard of that.
 const NOT_PUT_RIGHT: &str = "the workspace was not put right after this command, because what does that was ended or did \
                              not answer: look at the settings of agents (`.mcp.json`, `.claude` and the like) and at \

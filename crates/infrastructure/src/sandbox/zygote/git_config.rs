@@ -3,8 +3,7 @@
 mod keys;
 mod parse;
 
-pub(super) use parse::Setting;
-use parse::settings;
+pub(super) use parse::{Setting, settings};
 use std::collections::BTreeSet;
 
 /// Larger settings are not judged but refused as a whole.
@@ -21,14 +20,6 @@ pub(super) enum Judgement {
     Without { text: Vec<u8>, out: Vec<Setting> },
     /// Git cannot read it, or it cannot be told how.
     Unreadable,
-}
-
-/// Judges the text of a repository's settings by what was set before. `depth`: how many folders the repository of a
-/// submodule stands below its root, because its settings name its working tree.
-pub(super) fn judge(text: &[u8], before: Option<&[u8]>, depth: Option<usize>) -> Judgement {
-    let known: BTreeSet<Setting> =
-        before.and_then(settings).into_iter().flatten().map(|placed| placed.setting).collect();
-    without(text, &|setting| setting.is_refused(depth) && !known.contains(setting))
 }
 
 /// Takes settings out of a text.

@@ -74,6 +74,8 @@ pub(super) fn run(mut birth: Birth<'_>) -> i32 {
     let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener)));
     end_all();
     let aftermath = protected.undo();
+    // Who begins when this is told is not to find this run alive.
+    drop(protected);
     match lived.unwrap_or(Ok(End::KILLED)) {
         Ok(End { code, by_signal, had_survivors }) => {
             told(&socket, &Report::Ended { code, by_signal, had_survivors, aftermath })

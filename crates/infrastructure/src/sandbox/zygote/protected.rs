@@ -3,18 +3,21 @@
 //! What is there is closed while the run lives. What is not there cannot be held: it is put right after the run, when
 //! nothing of it lives any more. Whatever cannot be put right is told as not to be trusted.
 
-mod account;
 mod folder;
+mod ground;
 mod inner;
+mod known;
 mod repository;
 mod texts;
 
 use super::{
+    mount,
     request::{self, Aftermath, Failure, Request, Step},
     view::View,
 };
-use account::{Account, Journal};
-use folder::{Folder, shown};
+use folder::{Folder, Work, shown};
+use ground::Ground;
+use known::Known;
 use repository::Repository;
 use rustix::fs::FileType;
 use std::{
@@ -23,7 +26,7 @@ use std::{
 };
 
 /// Settings of this runtime and of agents.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 13] = [
     "toolstead.toml",
     ".toolstead.toml",
     ".toolstead",
@@ -33,21 +36,33 @@ const SETTINGS: [&str; 9] = [
     ".gemini",
     ".cursor",
     ".agents",
+    // What an editor runs, when the folder is opened in it.
+    ".vscode/launch.json",
+    ".vscode/mcp.json",
+    ".vscode/settings.json",
+    ".vscode/tasks.json",
 ];
 /// What a shell or a tool executes when its user comes home; protected in the home folder.
-const START_FILES: [&str; 12] = [
+const START_FILES: [&str; 19] = [
     ".bashrc",
     ".bash_profile",
     ".bash_login",
     ".bash_logout",
+    ".bash_aliases",
     ".profile",
     ".zshrc",
     ".zshenv",
     ".zprofile",
     ".zlogin",
+    ".zlogout",
     ".kshrc",
     ".gitconfig",
     ".ssh",
+    ".claude.json",
+    ".config/autostart",
+    ".config/fish",
+    ".config/git",
+    ".config/systemd",
 ];
 /// What makes any folder a repository for git: the first, and the last or both of the others.
 const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
@@ -55,31 +70,49 @@ const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 /// What is watched during a run and put right after it.
 #[derive(Debug)]
 pub(super) struct Protected {
-    journal: Journal,
+    ground: Ground,
     roots: Vec<Root>,
-    /// Where working trees of a repository may stand.
-    places: Vec<PathBuf>,
+}
+
+/// What one look at a root after a run goes by, and what comes of it.
+#[derive(Debug)]
+struct Account<'a> {
+    ground: &'a Ground,
+    known: &'a Known,
+    told: &'a mut Aftermath,
 }
 
 #[derive(Debug)]
 struct Root {
     top: Folder,
-    /// Names that were there and are closed.
-    closed: Vec<&'static str>,
+    known: Known,
+    closed: Vec<Closed>,
     /// Names that were not there.
     missing: Vec<&'static str>,
     git: Git,
     bare: Bare,
 }
 
+/// A name that was there and is closed.
+#[derive(Debug)]
+struct Closed {
+    name: &'static str,
+    /// Whether it was there for all runs that lived.
+    is_known: bool,
+}
+
 /// What stood under `.git`.
 #[derive(Debug)]
 enum Git {
     Nothing,
-    /// A file that names a repository elsewhere, or what a rule closes.
-    Closed,
+    /// A file, which is closed, or what a rule closes. These repositories in roots are what the file leads to.
+    Closed(Vec<Led>),
     Repository(Repository),
 }
+
+/// A repository that a file leads to; `None`: it was not there.
+#[derive(Debug)]
+struct Led(PathBuf, Option<Repository>);
 
 /// Whether the root itself was a repository.
 #[derive(Debug)]
@@ -93,34 +126,36 @@ impl Protected {
     /// Closes what is there and notes what is not. A symbolic link under a protected name fails the run: what it leads
     /// to could not be held.
     pub(super) fn guard(view: &View<'_>, request: &Request) -> Result<Self, Failure> {
-        let journal = Journal::open().step(|| "open the journal of what is refused".into())?;
+        let ground = Ground::of(request);
         let mut roots = Vec::new();
         for folder in request.folders.iter().filter(|folder| folder.is_root && folder.is_writable) {
             let step = || format!("protect names in `{}`", folder.target.display());
             let handle = view.found(&folder.target).step(step)?;
             let top = Folder::of(handle, folder.target.clone());
             if top.kind(".").step(step)? == Some(FileType::Directory) {
-                roots.push(Root::guard(view, top, is_home(folder, request))?);
+                let known = Known::begin(&top).step(step)?;
+                let mut root = Root::guard(view, top, known, &ground, is_home(folder, request))?;
+                root.known.publish().step(step)?;
+                roots.push(root);
             }
         }
-        let writable = request.folders.iter().filter(|folder| folder.is_writable).map(|folder| folder.target.clone());
-        let own = request.home.iter().cloned().chain(["/tmp", "/var/tmp"].map(PathBuf::from));
-        Ok(Self { journal, roots, places: writable.chain(own).collect() })
+        Ok(Self { ground, roots })
     }
 
     /// Puts right what the run did, once nothing of it lives any more.
     pub(super) fn undo(&self) -> Aftermath {
-        let mut account = Account::begin(&self.places, &self.journal);
+        let mut told = Aftermath::default();
         for root in &self.roots {
+            let mut account = Account { ground: &self.ground, known: &root.known, told: &mut told };
             if let Err(error) = root.undo(&mut account) {
-                account.told.left(format!(
+                told.left(format!(
                     "protected names in `{}` could not be looked at ({error}): look at the settings of agents and at \
                      `.git` before git or an agent is used there",
                     shown(&root.top.path)
                 ));
             }
         }
-        account.told
+        told
     }
 }
 
@@ -131,68 +166,83 @@ fn is_home(folder: &request::Folder, request: &Request) -> bool {
 }
 
 impl Root {
-    fn guard(view: &View<'_>, top: Folder, is_home: bool) -> Result<Self, Failure> {
+    fn guard(view: &View<'_>, top: Folder, mut known: Known, ground: &Ground, is_home: bool) -> Result<Self, Failure> {
         let (mut closed, mut missing) = (Vec::new(), Vec::new());
-        for name in SETTINGS.iter().chain(START_FILES.iter().filter(|_| is_home)) {
-            let step = || format!("protect `{}`", top.path.join(name).display());
-            match top.kind(name).step(step)? {
-                None => missing.push(*name),
-                Some(_) => {
-                    close(view, &top, name).step(step)?;
-                    closed.push(*name);
+        for name in SETTINGS.into_iter().chain(START_FILES.into_iter().filter(|_| is_home)) {
+            let path = top.path.join(name);
+            let step = || format!("protect `{}`", path.display());
+            let held = holder(&top, name).step(step)?;
+            match held.filter(|(folder, name)| !matches!(folder.kind(name), Ok(None))) {
+                None => missing.push(name),
+                Some((folder, last)) => {
+                    if folder.path != top.path && !top.is_closed(folder.path.file_name().unwrap_or_default()) {
+                        view.pinned(&folder.path).step(step)?;
+                    }
+                    // Looked up anew, beneath what was just mounted.
+                    let (folder, _) = holder(&top, name).step(step)?.unwrap_or((folder, last));
+                    close(view, &folder, last).step(step)?;
+                    closed.push(Closed { name, is_known: known.note(&path, b"") });
                 }
             }
         }
-        let step = || format!("protect `{}`", top.path.join(".git").display());
+        let path = top.path.join(".git");
+        let step = || format!("protect `{}`", path.display());
         let git = match top.kind(".git").step(step)? {
             None => Git::Nothing,
             Some(FileType::Directory) if !top.is_closed(".git") => {
                 let folder = repository::pin(&top, ".git").step(step)?;
-                Git::Repository(Repository::guard(view, folder).step(step)?)
+                Git::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
             }
-            Some(_) => {
+            Some(kind) => {
                 close(view, &top, ".git").step(step)?;
-                closed.push(".git");
-                Git::Closed
+                closed.push(Closed { name: ".git", is_known: known.note(&path, b"") });
+                let led =
+                    if kind == FileType::RegularFile { led(view, &top, ground, &mut known) } else { Ok(Vec::new()) };
+                Git::Closed(led.step(|| format!("protect what `{}` leads to", path.display()))?)
             }
         };
         let step = || format!("protect the repository `{}`", top.path.display());
-        let bare = if is_repository(&top).step(step)? {
-            Bare::Repository(top.try_clone().and_then(|top| Repository::guard(view, top)).step(step)?)
-        } else {
+        let bare = if !is_repository(&top).step(step)? {
             Bare::Without(MARKS.into_iter().filter(|name| matches!(top.kind(name), Ok(None))).collect())
+        } else if known.note(&top.path, b"") {
+            let folder = top.try_clone().step(step)?;
+            Bare::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
+        } else {
+            Bare::Without(MARKS.into())
         };
-        Ok(Self { top, closed, missing, git, bare })
+        Ok(Self { top, known, closed, missing, git, bare })
     }
 
     fn undo(&self, account: &mut Account<'_>) -> io::Result<()> {
         let top = self.top.try_clone()?.opened();
         for name in &self.missing {
-            if !matches!(top.kind(name), Ok(None)) {
-                top.set_aside(name, &mut account.told);
-            }
+            set_aside(&top, name, account.told);
         }
-        for name in &self.closed {
+        for Closed { name, is_known } in &self.closed {
+            let is_open = match holder(&top, name) {
+                Ok(Some((folder, last))) => !matches!(folder.kind(last), Ok(None)) && !folder.is_closed(last),
+                Ok(None) => false,
+                Err(_) => true,
+            };
             // A name that somebody gave to something else is open.
-            if !matches!(top.kind(name), Ok(None)) && !top.is_closed(name) {
+            if is_open && *is_known {
                 account.told.left(format!(
                     "`{}` was replaced while this command ran, and whether by it cannot be told: look at it before git \
                      or an agent is used there",
                     shown(&top.path.join(name))
                 ));
+            } else if is_open {
+                set_aside(&top, name, account.told);
             }
         }
         self.undo_git(&top, account)?;
         let marks = match &self.bare {
-            // Another run had made it one.
-            Bare::Repository(_) if account.was_refused(&top.path, b"") => &MARKS[..],
             Bare::Repository(repository) => return repository.put_right(account),
             Bare::Without(marks) => marks,
         };
         for name in marks {
             if is_repository(&top).unwrap_or(true) && !matches!(top.kind(name), Ok(None)) {
-                top.set_aside(name, &mut account.told);
-                account.refuse(&top.path, b"");
+                top.set_aside(name, account.told);
             }
         }
         Ok(())
@@ -200,7 +250,17 @@ impl Root {
 
     fn undo_git(&self, top: &Folder, account: &mut Account<'_>) -> io::Result<()> {
         match &self.git {
-            Git::Closed => return Ok(()),
+            Git::Closed(led) => {
+                for Led(path, repository) in led {
+                    match (repository, mount::open_exactly(path)) {
+                        (Some(repository), _) => repository.put_right(account)?,
+                        (None, Ok(handle)) => repository::put_new_right(Folder::of(handle, path.clone()), account),
+                        (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                        (None, Err(error)) => return Err(error),
+                    }
+                }
+                return Ok(());
+            }
             Git::Repository(repository) if top.identity_of(".git")? == Some(repository.folder.identity()?) => {
                 return repository.put_right(account);
             }
@@ -211,10 +271,57 @@ impl Root {
             (Ok(None), _) => {}
             (Ok(Some(FileType::Directory)), Ok(folder)) => repository::put_new_right(folder, account),
             // A file or a link leads to a repository whose hooks nobody has looked at.
-            _ => top.set_aside(".git", &mut account.told),
+            _ => top.set_aside(".git", account.told),
         }
         Ok(())
     }
+}
+
+/// The folder that holds a name, which may be one within a folder, and the name there. `None`: that folder is not there.
+fn holder<'a>(top: &Folder, name: &'a str) -> io::Result<Option<(Folder, &'a str)>> {
+    let Some((folder, name)) = name.rsplit_once('/') else { return Ok(Some((top.try_clone()?, name))) };
+    if top.kind(folder)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some((top.inner(folder)?, name)))
+}
+
+/// Takes a name out of the way, if something stands there.
+fn set_aside(top: &Folder, name: &str, told: &mut Aftermath) {
+    match holder(top, name).map(|held| held.map(|(folder, name)| (folder.opened(), name))) {
+        Ok(None) => {}
+        Ok(Some((folder, name))) => {
+            if !matches!(folder.kind(name), Ok(None)) {
+                folder.set_aside(name, told);
+            }
+        }
+        // A link or a file stands where the folder was not.
+        Err(_) => top.set_aside(name.split('/').next().unwrap_or(name), told),
+    }
+}
+
+/// The repositories in roots that the file `.git` leads to: its own, and the one that this belongs to.
+fn led(view: &View<'_>, top: &Folder, ground: &Ground, known: &mut Known) -> io::Result<Vec<Led>> {
+    let Some(text) = top.text(".git", &mut Work::new())? else { return Ok(Vec::new()) };
+    let Some(path) = text.bytes.strip_prefix(b"gitdir: ").and_then(|path| ground.root_of(path, &top.path)) else {
+        return Ok(Vec::new());
+    };
+    let mut led = Vec::new();
+    let mut next = Some(path);
+    while let (Some(path), ..2) = (next.take(), led.len()) {
+        let folder = match view.pinned(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                led.push(Led(path, None));
+                break;
+            }
+            handle => Folder::of(handle?, path),
+        };
+        if let Some(text) = folder.text("commondir", &mut Work::new())? {
+            next = ground.root_of(&text.bytes, &folder.path);
+        }
+        led.push(Led(folder.path.clone(), Some(Repository::guard(view, folder, ground, known)?)));
+    }
+    Ok(led)
 }
 
 /// Makes an entry read-only.

@@ -94,7 +94,7 @@ pub(super) fn build(identity: &Identity) -> Result<(), Failure> {
     let stage = mount::memory(16 << 20, 1 << 14, "755").step(|| "make a file system in memory".into())?;
     let place = mount::open_exactly(Path::new(STAGE)).step(|| format!("open `{STAGE}`"))?;
     mount::attach(&stage, place).step(|| format!("mount a file system in memory at `{STAGE}`"))?;
-    for name in ["root", "scratch", "shared", "etc", "dev", "dev/pts", "nothing"] {
+    for name in ["root", "scratch", "shared", "known", "etc", "dev", "dev/pts", "nothing"] {
         fs::create_dir(at(name)).step(|| format!("make `{name}` of the stage"))?;
     }
     for (name, mode) in [("nothing", 0), ("no-file", 0)] {

@@ -320,6 +320,16 @@ impl<'a> View<'a> {
         Ok(tree)
     }
 
+    /// What stands at a path within the folders of the machine. It and the folders around it cannot be moved from now on.
+    pub(super) fn pinned(&self, path: &Path) -> io::Result<OwnedFd> {
+        let target = self.holder_of(path).map(|(shown, _)| shown.target.as_path());
+        let around: Vec<&Path> = path.ancestors().take_while(|folder| Some(*folder) != target).collect();
+        for folder in around.iter().rev() {
+            self.held(self.found(folder)?)?;
+        }
+        self.found(path)
+    }
+
     /// Makes this the root of the process, and lets go of the old one.
     pub(super) fn enter(&self) -> Result<(), Failure> {
         let step = || "leave the machine's root".to_owned();

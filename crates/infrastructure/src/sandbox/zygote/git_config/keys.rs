@@ -23,6 +23,10 @@ const SECTIONS: [&str; 18] = [
     "url",
     "web",
 ];
+/// What holds the address of a repository.
+const ADDRESSES: [&str; 5] = ["url", "pushurl", "remote", "pushremote", "pushdefault"];
+/// What git speaks itself. For any other scheme it runs `git-remote-SCHEME`.
+const SCHEMES: [&str; 9] = ["http", "https", "ssh", "git", "file", "ftp", "ftps", "git+ssh", "ssh+git"];
 /// Sections of which none of these is more than a yes or a no.
 const SWITCHES: [&str; 2] = ["advice", "color"];
 /// What the names of programs end with, and of what chooses one, in whatever section they stand.
@@ -32,37 +36,48 @@ const ENDINGS: [&str; 15] = [
 ];
 
 impl Setting {
-    /// Whether it has to be there before a command to be there after it. `depth` is how many folders a repository of a
-    /// submodule stands below its root; `None` for others.
-    pub(in crate::sandbox::zygote) fn is_refused(&self, depth: Option<usize>) -> bool {
+    /// Whether it has to be there before a command to be there after it. `may_stand` says whether the repository's
+    /// working tree may stand at a path.
+    pub(in crate::sandbox::zygote) fn is_refused(&self, may_stand: &dyn Fn(&[u8]) -> bool) -> bool {
         let key = String::from_utf8_lossy(&self.key);
         let Some((section, rest)) = key.split_once('.') else { return false };
         let (subsection, name) = rest.rsplit_once('.').unwrap_or(("", rest));
         let value = String::from_utf8_lossy(self.value.as_deref().unwrap_or_default());
+        let of_annex = name.strip_prefix("annex-").or_else(|| (section == "annex").then_some(name)).unwrap_or_default();
+        if matches!(of_annex, "ssh-options" | "externaltype") || of_annex.starts_with("rsync-") {
+            return true;
+        }
         let is_program = || !SWITCHES.contains(&section) && ENDINGS.iter().any(|ending| name.ends_with(ending));
         if SECTIONS.contains(&section) || is_program() {
             return true;
         }
         match section {
             "core" => match name {
-                "worktree" => !depth.is_some_and(|depth| is_beside(&value, depth)),
+                "worktree" => !self.value.as_deref().is_some_and(may_stand),
                 _ => matches!(name, "fsmonitor" | "hookspath" | "attributesfile" | "virtualfilesystem"),
             },
             "diff" => name == "external",
             "interactive" => name == "difffilter",
             "init" => name == "templatedir",
-            "extensions" => name == "worktreeconfig",
             // The name of a strategy is that of a program.
             "pull" => matches!(name, "twohead" | "octopus"),
             "branch" if name == "mergeoptions" => true,
             "remote" if matches!(name, "uploadpack" | "receivepack" | "vcs" | "proxy") => true,
-            "remote" | "remotes" | "branch" => names_helper(&value),
-            "submodule" => name == "update" && value.starts_with('!') || name == "url" && names_helper(&value),
+            "remote" | "branch" | "submodule" if ADDRESSES.contains(&name) => names_helper(&value),
+            "remotes" => value.split_whitespace().any(names_helper),
+            "submodule" => name == "update" && value.starts_with('!'),
             "protocol" => name == "allow",
+            "gitflow" => subsection == "path" && name == "hooks",
+            "secrets" => name == "providers",
+            "tig" => subsection.eq_ignore_ascii_case("bind"),
+            "stgit" => subsection.starts_with("alias"),
+            "branchless" => subsection.starts_with("test.alias"),
             "svn" | "svn-remote" => name == "configdir",
             "lfs" => {
                 name == "standalonetransferagent"
-                    || ["customtransfer", "extension"].iter().any(|one| subsection.starts_with(one))
+                    || ["customtransfer", "extension"]
+                        .iter()
+                        .any(|one| subsection.to_ascii_lowercase().starts_with(one))
             }
             // The cookies are written wherever it says.
             "http" => {
@@ -87,17 +102,9 @@ impl Setting {
     }
 }
 
-/// Whether an address is of the form `helper::address`, which runs `git-remote-helper`.
+/// Whether an address is of the form `helper::address` or `helper://address`, which runs `git-remote-helper`.
 fn names_helper(address: &str) -> bool {
     let rest =
         address.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_' | ' '));
-    rest.starts_with("::")
-}
-
-/// Whether the working tree lies in the root: so many folders up, and then down alone.
-fn is_beside(value: &str, depth: usize) -> bool {
-    let parts: Vec<&str> = value.split('/').collect();
-    let ups = parts.iter().take_while(|part| **part == "..").count();
-    let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.eq_ignore_ascii_case(".git");
-    ups == depth && parts.len() > ups && parts.iter().skip(ups).copied().all(is_plain)
+    rest.starts_with("::") || rest.starts_with("://") && !SCHEMES.contains(&&address[..address.len() - rest.len()])
 }

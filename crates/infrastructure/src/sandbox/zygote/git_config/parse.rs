@@ -1,5 +1,8 @@
 //! Settings as git reads them (`git_parse_source` in its config.c). What git refuses is refused here.
 
+/// The keys of a text take so many bytes at most: each repeats its section, which may be as long as the text.
+const KEY_BYTES: usize = 4 << 20;
+
 /// One setting.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::sandbox::zygote) struct Setting {
@@ -11,21 +14,21 @@ pub(in crate::sandbox::zygote) struct Setting {
 
 /// A setting and the bytes of the text that make it: from its name to the end of its last line.
 #[derive(Debug)]
-pub(super) struct Placed {
-    pub(super) setting: Setting,
+pub(in crate::sandbox::zygote) struct Placed {
+    pub(in crate::sandbox::zygote) setting: Setting,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 /// The settings of a text; `None` if git would refuse it, or may read it otherwise.
-pub(super) fn settings(text: &[u8]) -> Option<Vec<Placed>> {
+pub(in crate::sandbox::zygote) fn settings(text: &[u8]) -> Option<Vec<Placed>> {
     // Git's texts end there, some of them.
     if text.contains(&0) {
         return None;
     }
     let mark = "\u{feff}".as_bytes();
     let mut reader = Reader { text, at: if text.starts_with(mark) { mark.len() } else { 0 }, is_over: false };
-    let (mut found, mut section, mut is_comment) = (Vec::new(), Vec::new(), false);
+    let (mut found, mut section, mut is_comment, mut left) = (Vec::new(), Vec::new(), false, KEY_BYTES);
     loop {
         let start = reader.at;
         match reader.next() {
@@ -39,6 +42,7 @@ pub(super) fn settings(text: &[u8]) -> Option<Vec<Placed>> {
                 section.push(b'.');
             }
             first if first.is_ascii_alphabetic() => {
+                left = left.checked_sub(section.len())?;
                 let setting = reader.setting(&section, first)?;
                 found.push(Placed { setting, start, end: reader.at });
             }

@@ -6,6 +6,12 @@ use super::{
 };
 use std::{fs, path::Path, process::Command};
 
+fn judge(text: &[u8], before: Option<&[u8]>) -> Judgement {
+    let known: BTreeSet<Setting> =
+        before.and_then(settings).into_iter().flatten().map(|placed| placed.setting).collect();
+    without(text, &|setting| setting.is_refused(&|_| false) && !known.contains(setting))
+}
+
 #[test]
 fn settings_that_run_something_are_left_out_and_nothing_else() {
     for (before, after, left) in [
@@ -50,14 +56,27 @@ fn settings_that_run_something_are_left_out_and_nothing_else() {
             "branch.main.mergeoptions branch.main.remote",
         ),
         ("", "[remote \"o\"]\n\turl = ssh://a@[fe80::1]/b\n[advice]\n\tignoredHook = false\n", ""),
+        ("", "[extensions]\n\tworktreeConfig = true\n[branch \"x\"]\n\tdescription = std::fs\n", ""),
+        ("", "[remote \"o\"]\n\tpushurl = foo://x\n\turl = git+ssh://a/b\n", "remote.o.pushurl"),
+        ("", "[remote]\n\tpushDefault = foo://x\n[remotes]\n\tall = a b::c\n", "remote.pushdefault remotes.all"),
+        ("", "[submodule \"a\"]\n\turl = s3://x\n[remote \"o\"]\n\turl = /a://b\n", "submodule.a.url"),
+        ("", "[lfs \"CustomTransfer.a\"]\n\tpath = x\n", "lfs.CustomTransfer.a.path"),
+        ("", "[gitflow \"path\"]\n\thooks = x\n[secrets]\n\tproviders = x\n", "gitflow.path.hooks secrets.providers"),
+        ("", "[tig \"bind\"]\n\tgeneric = x !y\n[stgit \"alias\"]\n\tx = !y\n", "stgit.alias.x tig.bind.generic"),
+        ("", "[branchless \"test.alias\"]\n\tx = y\n", "branchless.test.alias.x"),
+        (
+            "",
+            "[remote \"o\"]\n\tannex-ssh-options = x\n\tannex-rsync-options = y\n\tannex-externaltype = z\n",
+            "remote.o.annex-externaltype remote.o.annex-rsync-options remote.o.annex-ssh-options",
+        ),
         ("", "[color]\n\tpager = true\n[submodule \"a\"]\n\tupdate = rebase\n\turl = ../a\n", ""),
     ] {
         let before = Some(before.as_bytes());
-        match judge(after.as_bytes(), before, None) {
+        match judge(after.as_bytes(), before) {
             Judgement::Fine => assert_eq!(left, "", "{after:?}"),
             Judgement::Without { text, out } => {
                 assert_eq!(keys(&out).replace(['`', ','], ""), left, "{after:?}");
-                assert_eq!(judge(&text, before, None), Judgement::Fine, "{after:?}");
+                assert_eq!(judge(&text, before), Judgement::Fine, "{after:?}");
                 let text = String::from_utf8(text).unwrap();
                 for kept in ["bare", "conflictStyle", "postBuffer", "active", "allowedSigners", "fetch = ", "st = "] {
                     assert_eq!(after.contains(kept), text.contains(kept), "{text:?}");
@@ -79,25 +98,24 @@ fn what_git_cannot_read_is_not_judged() {
         "[a] b = \\x\n",
         "[a] b\r",
     ] {
-        assert_eq!(judge(text.as_bytes(), None, None), Judgement::Unreadable, "{text:?}");
+        assert_eq!(judge(text.as_bytes(), None), Judgement::Unreadable, "{text:?}");
     }
 }
 
 #[test]
-fn a_submodule_may_say_where_its_working_tree_is_and_nowhere_else() {
-    for (value, depth, is_fine) in [
-        ("../../../sub", Some(3), true),
-        ("../../../a/b", Some(3), true),
-        ("../../../../sub", Some(3), false),
-        ("../../sub", Some(3), false),
-        ("../../../a/../../b", Some(3), false),
-        ("../../../.git", Some(3), false),
-        ("/home", Some(3), false),
-        ("../../../", Some(3), false),
-        ("../../../sub", None, false),
-    ] {
-        let text = format!("[core]\n\tworktree = {value}\n");
-        assert_eq!(judge(text.as_bytes(), None, depth) == Judgement::Fine, is_fine, "{value} {depth:?}");
+fn a_long_section_is_not_kept_for_each_of_its_settings() {
+    let text = format!("[user \"{}\"]\n{}", "x".repeat(1_000), "a\n".repeat(5_000));
+    assert_eq!(judge(text.as_bytes(), None), Judgement::Unreadable);
+    assert_eq!(judge(&text.as_bytes()[..5_000], None), Judgement::Fine);
+}
+
+#[test]
+fn a_working_tree_stands_where_it_may() {
+    for (text, is_fine) in
+        [("[core]\n\tworktree = here\n", true), ("[core]\n\tworktree = there\n", false), ("[core] worktree", false)]
+    {
+        let judged = without(text.as_bytes(), &|setting| setting.is_refused(&|path| path == b"here"));
+        assert_eq!(judged == Judgement::Fine, is_fine, "{text}");
     }
 }
 
@@ -200,11 +218,11 @@ fn settings_are_read_as_git_reads_them() {
             settings(text.as_bytes()).map(|found| found.into_iter().map(|placed| placed.setting).collect::<Vec<_>>());
         assert_eq!(ours, theirs, "{text:?}");
         readable += usize::from(ours.is_some());
-        if let Judgement::Without { text: rest, .. } = judge(text.as_bytes(), None, None) {
+        if let Judgement::Without { text: rest, .. } = judge(text.as_bytes(), None) {
             cleaned += 1;
             if cleaned % 4 == 0 {
                 fs::write(&file, &rest).unwrap();
-                let kept = theirs.unwrap().into_iter().filter(|one| !one.is_refused(None)).collect::<Vec<_>>();
+                let kept = theirs.unwrap().into_iter().filter(|one| !one.is_refused(&|_| false)).collect::<Vec<_>>();
                 assert_eq!(by_git(&file), Some(kept), "{text:?} {rest:?}");
             }
         }

@@ -10,6 +10,7 @@ use rustix::{
 };
 use std::{
     ffi::{OsStr, OsString},
+    fmt,
     fs::File,
     io::{self, Read, Write},
     os::{
@@ -50,11 +51,12 @@ pub(super) struct State {
     bytes: i64,
 }
 
-/// The text of a file, and its rights.
+/// The text of a file, its rights, and the state in which it was read.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) bytes: Vec<u8>,
     pub(super) rights: Mode,
+    pub(super) state: State,
 }
 
 /// How much may still be looked at, so that nobody can make the work endless.
@@ -62,6 +64,27 @@ pub(super) struct Text {
 pub(super) struct Work {
     entries: usize,
     bytes: usize,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.device, self.inode)
+    }
+}
+
+impl State {
+    fn of(found: &Stat) -> Self {
+        Self {
+            identity: Identity { device: found.st_dev, inode: found.st_ino },
+            changed: (found.st_ctime, i64::try_from(found.st_ctime_nsec).unwrap_or(-1)),
+            bytes: found.st_size,
+        }
+    }
+
+    /// What it is told apart from others by.
+    pub(super) fn mark(&self) -> Vec<u8> {
+        format!("{self:?}").into_bytes()
+    }
 }
 
 impl Work {
@@ -124,11 +147,7 @@ impl Folder {
     }
 
     pub(super) fn state_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<State>> {
-        Ok(self.found(name.as_ref())?.map(|found| State {
-            identity: Identity { device: found.st_dev, inode: found.st_ino },
-            changed: (found.st_ctime, i64::try_from(found.st_ctime_nsec).unwrap_or(-1)),
-            bytes: found.st_size,
-        }))
+        Ok(self.found(name.as_ref())?.as_ref().map(State::of))
     }
 
     fn found(&self, name: &OsStr) -> io::Result<Option<Stat>> {
@@ -191,7 +210,7 @@ impl Folder {
             return Err(io::Error::other(format!("`{name}` is no plain file, or too large")));
         }
         spend(&mut work.bytes, bytes.len())?;
-        Ok(Some(Text { bytes, rights: Mode::from_raw_mode(found.st_mode & 0o777) }))
+        Ok(Some(Text { bytes, rights: Mode::from_raw_mode(found.st_mode & 0o777), state: State::of(&found) }))
     }
 
     /// Writes a file anew, by another name first.
@@ -229,6 +248,17 @@ impl Folder {
                      used there"
                 )),
             },
+        }
+    }
+
+    /// Removes a link from a list of folders. Under another name there it would stand in the way of the next run.
+    pub(super) fn remove_link(&self, name: &OsStr, told: &mut Aftermath) {
+        match unlinkat(&self.handle, name, AtFlags::empty()) {
+            Ok(()) => told.undone(format!(
+                "`{}` is protected and was made by this command; it was removed, because it led elsewhere",
+                shown(&self.path.join(name))
+            )),
+            Err(_) => self.set_aside(name, told),
         }
     }
 

@@ -20,7 +20,9 @@ pub(super) enum Found<'a> {
     Repository(&'a Folder),
     /// What is known of a working tree.
     Worktree(&'a Folder),
-    /// Under this name stands a link, or no folder where one has to be.
+    /// A link in a list of them.
+    Link(&'a Folder, &'a OsStr),
+    /// Under this name stands a link, or no folder, where the list has to be.
     Other(&'a Folder, &'a OsStr),
 }
 
@@ -62,7 +64,7 @@ fn of_list(list: &Folder, part: Part, depth: usize, work: &mut Work, act: &mut A
             Some(_) if list.is_closed(&name) => continue,
             Some(FileType::Directory) => {}
             Some(FileType::Symlink) => {
-                act(Found::Other(list, &name), work)?;
+                act(Found::Link(list, &name), work)?;
                 continue;
             }
             _ => continue,

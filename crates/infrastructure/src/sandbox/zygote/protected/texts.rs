@@ -1,17 +1,13 @@
 //! The files of a repository whose texts decide what git does.
 
 use super::{
-    super::git_config::{self, Judgement},
-    account::Account,
-    folder::{Folder, Text, Work, shown},
+    super::git_config::{self, Judgement, Setting},
+    Account, Ground,
+    folder::{Folder, State, Text, Work, shown},
+    ground::line,
+    known::Known,
 };
-use std::{
-    collections::BTreeMap,
-    ffi::OsStr,
-    io,
-    os::unix::ffi::OsStrExt,
-    path::{Component, Path, PathBuf},
-};
+use std::{collections::BTreeMap, io, path::PathBuf};
 
 /// Where the repository of a working tree is, seen from what it keeps of it.
 const OWN_REPOSITORY: &[u8] = b"../..";
@@ -22,34 +18,49 @@ const NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
 pub(super) enum Kind {
     /// The root's own.
     Main,
-    /// That of a submodule, so many folders below the root.
-    Module { depth: usize },
+    /// That of a submodule.
+    Module,
     /// What a repository keeps of one of its working trees.
     Worktree,
 }
 
 /// The texts that were there, and that the run could change.
 #[derive(Debug, Default)]
-pub(super) struct Texts(BTreeMap<&'static str, Text>);
+pub(super) struct Texts {
+    /// What is written again where nothing else does.
+    before: BTreeMap<&'static str, Text>,
+    /// The states in which they were found.
+    found: BTreeMap<&'static str, State>,
+}
 
 impl Texts {
-    pub(super) fn of(git: &Folder, work: &mut Work) -> io::Result<Self> {
-        let mut texts = BTreeMap::new();
+    pub(super) fn of(
+        git: &Folder,
+        kind: Kind,
+        work: &mut Work,
+        ground: &Ground,
+        known: &mut Known,
+    ) -> io::Result<Self> {
+        let mut texts = Self::default();
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
-            texts.extend(git.text(name, work)?.map(|text| (name, text)));
+            let Some(text) = git.text(name, work)? else { continue };
+            texts.found.insert(name, text.state);
+            let file = TextFile { name, path: git.path.join(name), git, kind };
+            texts.before.extend(file.known(text, ground, known).map(|text| (name, text)));
         }
-        Ok(Self(texts))
+        Ok(texts)
     }
 
     pub(super) fn put_right(&self, git: &Folder, kind: Kind, work: &mut Work, account: &mut Account<'_>) {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let file = TextFile { name, path: git.path.join(name), git, kind };
-            let before = self.0.get(name);
-            if account.is_alone() {
-                file.put_right(before, work, account);
-            } else {
-                file.put_right(before.and_then(|text| file.own(text, account)).as_ref(), work, account);
+            // Nobody touched it. What another run did to it before is taken back at the end of that one. Of repositories
+            // that can be moved as a whole that is not enough.
+            let is_as_found = || git.state_of(name).is_ok_and(|state| state.as_ref() == self.found.get(name));
+            if kind == Kind::Main && !account.known.is_alone() && is_as_found() {
+                continue;
             }
+            file.put_right(self.before.get(name), work, account);
         }
     }
 }
@@ -62,22 +73,27 @@ struct TextFile<'a> {
 }
 
 impl TextFile<'_> {
-    /// What was there without what was another run's.
-    fn own(&self, before: &Text, account: &Account<'_>) -> Option<Text> {
-        let bytes = match self.name {
+    /// Notes what is there; the text without what does not count.
+    fn known(&self, mut text: Text, ground: &Ground, known: &mut Known) -> Option<Text> {
+        match self.name {
             "config" | "config.worktree" => {
-                match git_config::without(&before.bytes, &|one| {
-                    one.is_refused(self.depth()) && account.was_refused(&self.path, &one.bytes())
-                }) {
-                    Judgement::Without { text, .. } => text,
-                    Judgement::Fine | Judgement::Unreadable => before.bytes.clone(),
+                let Some(settings) = git_config::settings(&text.bytes) else {
+                    return known.note(&self.path, &text.bytes).then_some(text);
+                };
+                for placed in settings.iter().filter(|placed| placed.setting.is_refused(&|_| false)) {
+                    known.note(&self.path, &placed.setting.bytes());
+                }
+                match self.judge_settings(&text.bytes, ground, known) {
+                    Judgement::Fine => {}
+                    Judgement::Without { text: rest, .. } => text.bytes = rest,
+                    Judgement::Unreadable => return None,
                 }
             }
-            _ if !account.was_refused(&self.path, &before.bytes) => before.bytes.clone(),
-            "commondir" if self.kind == Kind::Worktree => [OWN_REPOSITORY, b"\n"].concat(),
+            _ if known.note(&self.path, &text.bytes) => {}
+            "commondir" if self.kind == Kind::Worktree => text.bytes = [OWN_REPOSITORY, b"\n"].concat(),
             _ => return None,
-        };
-        Some(Text { bytes, rights: before.rights })
+        }
+        Some(text)
     }
 
     fn put_right(&self, before: Option<&Text>, work: &mut Work, account: &mut Account<'_>) {
@@ -85,11 +101,20 @@ impl TextFile<'_> {
         match &now {
             Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => {}
             Ok(now) if now.as_ref().map(|text| &text.bytes) == before.map(|text| &text.bytes) => {}
-            Ok(Some(text)) => match self.judge(text, before, account.places) {
+            // Nothing is run or read there, and a working tree that somebody makes meanwhile is lost without it.
+            Ok(Some(text)) if self.name == "gitdir" => {
+                if self.kind == Kind::Worktree && !account.ground.is_place(&text.bytes, &self.git.path) {
+                    account.told.left(format!(
+                        "`{}` names a working tree outside of the roots, and whether this command set it cannot be told: \
+                         look at it before you use `git worktree` there",
+                        shown(&self.path)
+                    ));
+                }
+            }
+            Ok(Some(text)) => match self.judge(text, account) {
                 Judgement::Fine => {}
                 Judgement::Without { text: rest, out } => {
-                    let is_replaced = self.git.replace(self.name, &rest, text.rights).is_ok();
-                    if is_replaced {
+                    if self.git.replace(self.name, &rest, text.rights).is_ok() {
                         account.told.undone(format!(
                             "{} can make git run a program or lead it elsewhere, so it was taken out of `{}` again; set \
                              it outside of commands",
@@ -99,12 +124,8 @@ impl TextFile<'_> {
                     } else {
                         self.give_way(before, account);
                     }
-                    out.iter().for_each(|setting| account.refuse(&self.path, &setting.bytes()));
                 }
-                Judgement::Unreadable => {
-                    self.give_way(before, account);
-                    account.refuse(&self.path, &text.bytes);
-                }
+                Judgement::Unreadable => self.give_way(before, account),
             },
             Ok(None) => self.write_again(before, account),
             Err(_) => self.give_way(before, account),
@@ -113,7 +134,7 @@ impl TextFile<'_> {
 
     /// What cannot be judged, or must not be there, gives way to what was there.
     fn give_way(&self, before: Option<&Text>, account: &mut Account<'_>) {
-        self.git.set_aside(self.name, &mut account.told);
+        self.git.set_aside(self.name, account.told);
         self.write_again(before, account);
     }
 
@@ -126,36 +147,17 @@ impl TextFile<'_> {
         }
     }
 
-    fn judge(&self, text: &Text, before: Option<&Text>, places: &[PathBuf]) -> Judgement {
-        let end = text.bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
-        let line = &text.bytes[..end];
+    fn judge(&self, text: &Text, account: &Account<'_>) -> Judgement {
         match (self.name, self.kind) {
-            ("config" | "config.worktree", _) => {
-                git_config::judge(&text.bytes, before.map(|text| text.bytes.as_slice()), self.depth())
-            }
-            ("commondir", Kind::Worktree) if line == OWN_REPOSITORY => Judgement::Fine,
-            ("gitdir", Kind::Worktree) if leads_into(line, &self.git.path, places) => Judgement::Fine,
-            // It means nothing there.
-            ("gitdir", Kind::Main | Kind::Module { .. }) => Judgement::Fine,
+            ("config" | "config.worktree", _) => self.judge_settings(&text.bytes, account.ground, account.known),
+            ("commondir", Kind::Worktree) if line(&text.bytes) == OWN_REPOSITORY => Judgement::Fine,
             _ => Judgement::Unreadable,
         }
     }
 
-    fn depth(&self) -> Option<usize> {
-        if let Kind::Module { depth } = self.kind { Some(depth) } else { None }
+    fn judge_settings(&self, text: &[u8], ground: &Ground, known: &Known) -> Judgement {
+        let may_stand = |path: &[u8]| self.kind == Kind::Module && ground.is_plain(path, &self.git.path);
+        let is_refused = |one: &Setting| one.is_refused(&may_stand) && !known.has(&self.path, &one.bytes());
+        git_config::without(text, &is_refused)
     }
-}
-
-/// Whether a path, which may be a relative one, leads into one of the places.
-fn leads_into(path: &[u8], from: &Path, places: &[PathBuf]) -> bool {
-    let mut reached = PathBuf::new();
-    for part in from.join(OsStr::from_bytes(path)).components() {
-        match part {
-            Component::ParentDir => drop(reached.pop()),
-            Component::CurDir => {}
-            part => reached.push(part),
-        }
-    }
-    let is_plain = !path.iter().any(u8::is_ascii_control);
-    is_plain && places.iter().any(|place| reached.starts_with(place))
 }

@@ -95,6 +95,15 @@ fn no_preparation_keeps_what_was_planted() {
                 "",
             ),
             ("git init -q; echo ../../x > .git/commondir", "commondir.refused", ".git/commondir", ""),
+            (
+                "git init -q; mkdir -p .git/remotes; echo URL: foo://x > .git/remotes/o",
+                "remotes/o",
+                ".git/remotes/o",
+                "",
+            ),
+            ("mkdir .vscode; echo x > .vscode/tasks.json", "tasks.json.refused", ".vscode/tasks.json", ""),
+            ("mkdir .vscode; echo x > .vscode/mcp.json; chmod 0 .vscode", "mcp.json.refused", "", ".vscode 0"),
+            ("ln -s /tmp .vscode", ".vscode.refused", ".vscode", ""),
             ("git init -q; ln -s /tmp .git/modules", "modules.refused", ".git/modules", ""),
             ("git init -q --bare x; mv x/* .; git config core.fsmonitor x", "HEAD.refused", "HEAD", ""),
             (
@@ -159,7 +168,7 @@ fn repositories_within_a_repository_are_put_right() {
                 "a/b/c/config",
                 ".git/modules/a/b/c/hooks/pre-push",
             ),
-            ("ln -s ../../lib/.git .git/modules/link", "link.refused", ".git/modules/link"),
+            ("ln -s ../../lib/.git .git/modules/link", "modules/link`", ".git/modules/link .git/modules/link.refused"),
             (
                 "cd tree && git -c protocol.file.allow=always submodule --quiet update --init && cd ../.git/worktrees/tree/modules/sub && EVIL >> config && echo x > hooks/pre-commit",
                 "tree/modules/sub/config",
@@ -173,7 +182,6 @@ fn repositories_within_a_repository_are_put_right() {
             ),
             ("echo ../../../lib/.git > .git/worktrees/tree/commondir", "tree/commondir", ""),
             ("rm .git/worktrees/tree/commondir; EVIL > .git/worktrees/tree/config", "tree/commondir", ""),
-            ("echo /etc/.git > .git/worktrees/tree/gitdir", "tree/gitdir", ""),
             (
                 "cp -a .git/worktrees/tree .git/worktrees/new; echo /x > .git/worktrees/new/commondir",
                 "new/commondir",
@@ -240,6 +248,8 @@ fn what_one_run_plants_was_not_there_before_for_another() {
             ("git config core.fsmonitor ./x", "! grep -q fsmonitor .git/config"),
             ("git -C sub config core.fsmonitor ./x", "! grep -q fsmonitor .git/modules/sub/config"),
             ("echo ../../../lib/.git > .git/worktrees/tree/commondir", "grep -qx ../.. .git/worktrees/tree/commondir"),
+            ("echo x > .mcp.json", "[ ! -e .mcp.json ]"),
+            ("echo x > .git/modules/sub/hooks/post-merge", "[ ! -e .git/modules/sub/hooks/post-merge ]"),
             ("mkdir -p objects refs; git config -f config core.fsmonitor ./x; cp lib/.git/HEAD .", "[ ! -e HEAD ]"),
         ] {
             let world = World::new();
@@ -264,6 +274,147 @@ fn what_one_run_plants_was_not_there_before_for_another() {
             // What is somebody's own stays.
             world.git(&format!("{gone} && git config alias.own && git -C sub config alias.own"));
         }
+    });
+}
+
+#[test]
+fn what_was_there_stays_however_much_another_run_sets() {
+    as_both("protected::what_was_there_stays_however_much_another_run_sets", async || {
+        let world = World::new();
+        world.git("git init -q && git config alias.own '!x'");
+        let first = world.spec("echo up; until [ -e go ]; do sleep 0.01; done; git config user.name a");
+        let mut first = world.launcher.launch(first).await.unwrap();
+        let mut up = [0; 2];
+        first.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        let many = "for i in $(seq 3000); do printf '[alias]\\n\\tx%s = !x\\n' $i; done >> .git/config";
+        let second = world.bash(many).await;
+        world.write("go", "");
+        let first = ended(first).await;
+        assert_eq!((first.exit, second.exit), (Exit::Code(0), Exit::Code(0)), "{} {}", first.stderr, second.stderr);
+        world.git("git config alias.own && git config user.name && ! git config alias.x1 && ! git config alias.x3000");
+    });
+}
+
+#[test]
+fn what_somebody_sets_meanwhile_is_left_by_a_run_that_does_not_touch_it() {
+    as_both("protected::what_somebody_sets_meanwhile_is_left_by_a_run_that_does_not_touch_it", async || {
+        let world = World::new();
+        world.git("git init -q");
+        let mut server = world.launcher.launch(world.spec("echo up; exec sleep 999")).await.unwrap();
+        let mut up = [0; 2];
+        server.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        world.git("git config alias.own '!x'");
+        world.write(".mcp.json", "own");
+        let done = world.bash("git status; touch x").await;
+        assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{}", done.stderr);
+        assert_eq!(world.read(".mcp.json"), "own");
+        world.git("git config alias.own");
+        // Once that one is gone, what stands there counts again.
+        server.kill().await;
+        world.git("git config alias.own '!x'");
+        assert_eq!(world.bash("git config user.name a").await.undone, [""; 0]);
+        world.git("git config alias.own");
+    });
+}
+
+#[test]
+fn a_working_tree_that_somebody_makes_elsewhere_meanwhile_is_told_and_kept() {
+    as_both("protected::a_working_tree_that_somebody_makes_elsewhere_meanwhile_is_told_and_kept", async || {
+        let world = World::new();
+        world.repository();
+        let child = world.launcher.launch(world.spec("until [ -e go ]; do sleep 0.01; done")).await.unwrap();
+        let script = "cp -a .git/worktrees/tree .git/worktrees/feature; echo /dev/shm/feature/.git > ";
+        world.git(&format!("{script} .git/worktrees/feature/gitdir"));
+        world.write("go", "");
+        let done = ended(child).await;
+        assert_eq!(done.undone, [""; 0]);
+        assert!(done.left[0].contains("/worktrees/feature/gitdir` names a working tree outside"), "{:?}", done.left);
+        assert_eq!(world.read(".git/worktrees/feature/gitdir"), "/dev/shm/feature/.git\n");
+        // Now it was there before.
+        let done = world.bash("git status --short").await;
+        assert_eq!((done.undone, done.left), (Vec::new(), Vec::new()));
+    });
+}
+
+#[test]
+fn a_link_in_a_list_does_not_stop_the_next_run() {
+    as_both("protected::a_link_in_a_list_does_not_stop_the_next_run", async || {
+        for link in [".git/modules/x", ".git/modules/a/b", ".git/worktrees/x", ".git/worktrees/tree/modules/x"] {
+            let world = World::new();
+            world.repository();
+            let done = world.bash(&format!("mkdir -p $(dirname {link}); ln -s / {link}")).await;
+            assert!(done.undone.join("\n").contains("because it led elsewhere"), "{link}: {:?}", done.undone);
+            let done = world.bash("git status --short").await;
+            assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{link}");
+        }
+    });
+}
+
+#[test]
+fn a_repository_that_a_file_leads_to_within_roots_is_protected() {
+    as_both("protected::a_repository_that_a_file_leads_to_within_roots_is_protected", async || {
+        const PLANT: &str = "git --git-dir=$repo config core.fsmonitor ./x; echo x > $repo/hooks/pre-commit || \
+                             mv ${repo%%/*} x || echo held";
+        // What is there, the roots, and the repository.
+        for (made, roots, repo) in [
+            ("git init -q --bare .bare; echo gitdir: ./.bare > .git", ".", ".bare"),
+            ("mkdir a; git init -q --bare a/b; echo gitdir: a/b > .git", ".", "a/b"),
+            (
+                "git init -q lib; git -C lib -c user.name=a -c user.email=a@b commit -q --allow-empty -m one; \
+                 git clone -q --bare lib all; git -C all worktree add -q ../tree",
+                ". tree",
+                "all",
+            ),
+        ] {
+            let world = World::new();
+            world.git(made);
+            let mut spec = world.spec(&format!("repo={repo}; {PLANT}"));
+            spec.policy.write_roots =
+                roots.split(' ').map(|root| world.work().join(root).components().collect()).collect();
+            let done = world.run(spec).await;
+            assert_eq!(done.stdout, "held\n", "{made}: {}", done.stderr);
+            assert!(done.undone.join("\n").contains("core.fsmonitor"), "{made}: {:?}", done.undone);
+            assert!(!world.has(&format!("{repo}/hooks/pre-commit")) && done.left.is_empty(), "{made}: {:?}", done.left);
+            world.git(&format!("! grep -q fsmonitor {repo}/config"));
+        }
+        // The run makes what it leads to.
+        let world = World::new();
+        world.write(".git", "gitdir: ./.bare\n");
+        let done = world.bash("mkdir -p .bare/hooks; echo x > .bare/hooks/pre-commit").await;
+        assert!(done.undone.join("\n").contains("pre-commit"), "{:?} {}", done.undone, done.stderr);
+    });
+}
+
+#[test]
+fn settings_of_an_editor_are_closed_one_by_one() {
+    as_both("protected::settings_of_an_editor_are_closed_one_by_one", async || {
+        let world = World::new();
+        world.write(".vscode/settings.json", "old");
+        let script = "mv .vscode x; echo x > .vscode/settings.json; echo x > .vscode/mcp.json; echo x > .vscode/other";
+        let done = world.bash(script).await;
+        assert!(done.undone.len() == 1 && done.undone[0].contains("mcp.json.refused"), "{:?}", done.undone);
+        assert_eq!((world.read(".vscode/settings.json"), world.read(".vscode/other")), ("old".into(), "x\n".into()));
+        assert!(!world.has("x") && done.left.is_empty());
+    });
+}
+
+#[test]
+fn a_run_that_is_killed_has_its_time_to_be_put_right() {
+    as_both("protected::a_run_that_is_killed_has_its_time_to_be_put_right", async || {
+        let world = World::new();
+        let mut child = world.launcher.launch(world.spec("echo x > .mcp.json; echo up; exec sleep 999")).await.unwrap();
+        let mut up = [0; 2];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        let init = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+        rustix::process::kill_process(init, Signal::STOP).unwrap();
+        // Longer than a child that is not confined has.
+        let slow = async {
+            tokio::time::sleep(Duration::from_millis(1_200)).await;
+            rustix::process::kill_process(init, Signal::CONT).unwrap();
+        };
+        tokio::join!(child.kill(), slow);
+        assert_eq!(child.left(), [""; 0]);
+        assert!(child.undone()[0].contains(".mcp.json.refused"), "{:?}", child.undone());
     });
 }
 
@@ -377,12 +528,16 @@ fn start_files_are_protected_in_the_users_home_whatever_the_run_calls_home() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let world = World::new();
-        let mut spec = world.spec("echo x > .bashrc; echo x > .profile || echo closed");
+        let script = "echo x > .bashrc; mkdir -p .config/git .config/x; echo x > .config/git/config; \
+                      echo x > .profile || echo closed";
+        let mut spec = world.spec(script);
         spec.working_dir.clone_from(&home);
         spec.policy.write_roots = vec![home.clone()];
         let done = world.run(spec).await;
         assert_eq!(done.stdout, "closed\n", "{}", done.stderr);
-        assert!(done.undone.join("\n").contains(".bashrc.refused"), "{:?}", done.undone);
+        let told = done.undone.join("\n");
+        assert!(told.contains(".bashrc.refused") && told.contains("`git.refused`"), "{told}");
+        assert!(home.join(".config/x").exists());
         assert_eq!(fs::read_to_string(home.join(".profile")).unwrap(), "old");
     });
 }
