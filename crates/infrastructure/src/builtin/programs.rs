@@ -148,7 +148,7 @@ impl Programs {
 
     /// Starts it with what rules close at this moment.
     async fn launch(&self, spec: &LaunchSpec, run: &Run<'_>) -> Result<Result<Child, LaunchError>, ToolFailure> {
-        let ClosedPaths { hidden, sealed } = ClosedPaths::of(run).await?;
+        let ClosedPaths { hidden, sealed, .. } = ClosedPaths::of(run).await?;
         let policy = SandboxPolicy { hidden, sealed, ..spec.policy.clone() };
         Ok(self.launcher()?.launch(LaunchSpec { policy, ..spec.clone() }).await)
     }
