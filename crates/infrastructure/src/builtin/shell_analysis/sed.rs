@@ -174,19 +174,38 @@ fn behind_addresses(script: &str, sets: bool) -> Option<&str> {
 
 /// What stands behind the next delimiter.
 fn behind_part(script: &str, delimiter: char, sets: bool) -> Option<&str> {
-    let (mut escaped, mut set) = (false, false);
-    for (at, character) in script.char_indices() {
+    let mut rest = script;
+    loop {
+        let character = rest.chars().next()?;
+        rest = &rest[character.len_utf8()..];
         match character {
-            _ if escaped => escaped = false,
             '\n' => return None,
-            '\\' => escaped = true,
-            _ if character == delimiter && !set => return Some(&script[at + character.len_utf8()..]),
-            '[' => set = sets,
-            ']' => set = false,
+            '\\' => rest = &rest[rest.chars().next()?.len_utf8()..],
+            _ if character == delimiter => return Some(rest),
+            '[' if sets => rest = behind_set(rest)?,
             _ => {}
         }
     }
-    None
+}
+
+/// What stands behind a set of characters. A `]` at its beginning is one of them, and so is every backslash.
+fn behind_set(set: &str) -> Option<&str> {
+    let set = set.strip_prefix('^').unwrap_or(set);
+    let mut rest = set.strip_prefix(']').unwrap_or(set);
+    loop {
+        let at = rest.find(['[', ']', '\n'])?;
+        let behind = &rest[at + 1..];
+        rest = match (&rest[at..=at], behind.chars().next()) {
+            ("]", _) => return Some(behind),
+            // `[:space:]`
+            ("[", Some(kind @ (':' | '.' | '='))) => {
+                let end = behind[1..].find(&*format!("{kind}]"))?;
+                &behind[end + 3..]
+            }
+            ("[", _) => behind,
+            _ => return None,
+        };
+    }
 }
 
 /// What stands behind a text, which goes on in the next line where a backslash ends a line.
