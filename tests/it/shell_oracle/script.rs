@@ -243,7 +243,19 @@ impl Writer<'_> {
             31 => format!("$(echo {stub}) x"),
             32 => format!("(( a[$({inner})] ))"),
             33 => format!("x='a[$({inner})]'; echo $((x))"),
-            34 => format!("x='a[$({inner})]'; [[ x -eq 1 ]]"),
+            34 => {
+                let test = self.random.pick(&[
+                    "x -eq 1",
+                    "(-v $x)",
+                    "\"\"||-v $x",
+                    "a&&-v $x",
+                    "!(-v $x)",
+                    "a -nt b ||-R $x",
+                    "0 -eq x&&a",
+                    "a && ($x -eq 0)",
+                ]);
+                format!("x='a[$({inner})]'; [[ {test} ]]")
+            }
             35 => format!("set -- {stub} x; \"$@\""),
             36 => format!("timeout 5 {stub} x"),
             37 => format!("nice -n 1 {stub} x"),

@@ -8,11 +8,14 @@ mod assignments;
 pub(super) mod builtins;
 mod command;
 mod folders;
+mod inputs;
 mod interpreters;
+mod limits;
 mod operands;
 mod programs;
 mod redirections;
 mod risks;
+mod sed;
 mod simple_command;
 mod subcommands;
 mod syntax;
@@ -20,16 +23,14 @@ mod walk;
 mod word;
 mod wrappers;
 
-use self::{folders::Folders, walk::Walk};
+use self::{folders::Folders, limits::Limits, walk::Walk};
 use crate::{
     builtin::world::{World, on_blocking_thread},
     sandbox::workspace::Workspace,
 };
 use std::{
-    cell::Cell,
     collections::HashSet,
     path::{Component, Path, PathBuf},
-    rc::Rc,
     sync::Arc,
 };
 use toolstead_domain::{
@@ -39,12 +40,6 @@ use toolstead_domain::{
 
 /// The longest text that is looked at, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
-
-/// The longest that a text and all texts within it are together, in bytes.
-const MAX_ALL_TEXTS: usize = 4 * MAX_TEXT;
-
-/// How deep programs and texts may start each other.
-const MAX_LEVEL: usize = 6;
 
 /// What a command line would do, as far as it can be told before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,24 +76,6 @@ pub enum TouchOrigin {
     },
 }
 
-/// How deep an analysis may still go.
-#[derive(Debug, Clone)]
-struct Limits {
-    levels: usize,
-    /// The bytes that all texts within texts may still have together: each level may be read several times.
-    bytes: Rc<Cell<usize>>,
-}
-
-impl Limits {
-    fn deeper(&self) -> Self {
-        Self { levels: self.levels.saturating_sub(1), bytes: self.bytes.clone() }
-    }
-
-    fn exhausted(&self) -> bool {
-        self.levels == 0
-    }
-}
-
 impl Analysis {
     fn opaque(text: &str, reason: &str) -> Self {
         Self { commands: vec![CommandAccess::opaque(text, reason)], touches: Vec::new() }
@@ -112,11 +89,7 @@ impl Analysis {
 
 /// What this text would do if bash ran it in that folder, an absolute path without links.
 pub fn analyse(text: &str, folder: &Path) -> Analysis {
-    analyse_inner(
-        text,
-        Folders::start(folder),
-        Limits { levels: MAX_LEVEL + 1, bytes: Rc::new(Cell::new(MAX_ALL_TEXTS)) },
-    )
+    analyse_inner(text, Folders::start(folder), Limits::default())
 }
 
 /// What these bytes would do. Bytes that are no text are opaque.
@@ -129,19 +102,20 @@ pub fn analyse_bytes(text: &[u8], folder: &Path) -> Analysis {
 
 fn analyse_inner(text: &str, folders: Folders, limits: Limits) -> Analysis {
     if text.len() > MAX_TEXT {
+        limits.spend();
         return Analysis::opaque(shown(text), "it is longer than 64 KiB");
     }
     if limits.exhausted() {
+        limits.spend();
         return Analysis::opaque(text, "too many shells start each other");
     }
-    let Some(left) = limits.bytes.get().checked_sub(text.len()) else {
+    if !limits.take_bytes(text.len()) {
         return Analysis::opaque(shown(text), "the texts within it are too long together");
-    };
-    limits.bytes.set(left);
+    }
     if let Some(reason) = unreadable(text) {
         return Analysis::opaque(text, reason);
     }
-    let Some(tree) = syntax::parse(text) else {
+    let Some(tree) = syntax::parse(text, &limits) else {
         return Analysis::opaque(text, "it takes too long to read");
     };
     let analysis = Walk::new(text, folders, limits).run(tree.root_node());

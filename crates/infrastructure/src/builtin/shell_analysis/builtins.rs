@@ -345,11 +345,13 @@ pub(super) fn variable(name: &str) -> Variable {
 }
 
 /// Whether a variable that is set for the shell alone cannot reach a program, unless it was in the environment before:
-/// the environment's names are in capitals, but for those of proxies and of npm.
+/// the environment's names are in capitals, but for those of proxies and of npm. `LINE` is what loops read into.
 pub(super) fn stays_in_the_shell(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-        && !name.ends_with("_proxy")
-        && !name.starts_with("npm_")
-        && name != "_"
-        && !matches!(name, "histchars" | "auto_resume")
+    let lower = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    name == "LINE"
+        || lower
+            && !name.ends_with("_proxy")
+            && !name.starts_with("npm_")
+            && name != "_"
+            && !matches!(name, "histchars" | "auto_resume")
 }

@@ -4,9 +4,9 @@ use super::{
     Analysis, Limits, assignments,
     builtins::{self, Builtin},
     folders::{self, Folders, Move},
-    interpreters::{self, is_input},
+    inputs, interpreters,
     operands::{self, Operand},
-    programs, risks, subcommands,
+    programs, risks, sed, subcommands,
     word::{Dynamic, Word},
     wrappers,
 };
@@ -167,7 +167,7 @@ pub(super) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
         }
     }
     let before = std::mem::replace(&mut result.clarity, Clarity::Plain);
-    known_risks(words, &mut result);
+    known_risks(words, scope.folders, &mut result);
     let risky = result.clarity != Clarity::Plain;
     if !matches!(result.clarity, Clarity::Opaque(_)) && before != Clarity::Plain {
         result.clarity = before;
@@ -191,6 +191,7 @@ fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> Understood {
     let inner = Scope { folders: scope.folders, limits: scope.limits.deeper() };
     if inner.limits.exhausted() {
         let mut result = Understood::new(words);
+        scope.limits.spend();
         result.opaque("too many programs start each other");
         return result;
     }
@@ -204,11 +205,12 @@ fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> Understood {
 }
 
 /// Arguments that make a known program run or write something else.
-fn known_risks(words: &[Word], result: &mut Understood) {
+fn known_risks(words: &[Word], folders: &Folders, result: &mut Understood) {
     let name = programs::known_as(&words[0].text);
     let arguments: Vec<&str> = words[1..].iter().map(|word| word.text.as_str()).collect();
+    let arguments = if name == "curl" { without_dropped_output(&words[1..]) } else { arguments };
     if let Some((risks, reason)) = risks::of(name) {
-        if risks::hits(risks, &arguments) {
+        if risks::hits(name, risks, &arguments) {
             result.exact(reason);
         }
         let hit_by_a_file =
@@ -222,13 +224,13 @@ fn known_risks(words: &[Word], result: &mut Understood) {
     }
     if let Some((_, unless)) = programs::RUN_THEIR_INPUT.iter().find(|(program, _)| *program == name) {
         let is_exempt = |word: &&str| unless.contains(word) || (unless.contains(&"@") && !word.starts_with('-'));
-        if !arguments.iter().any(is_exempt) {
+        if !arguments.iter().any(is_exempt) || words[1..].iter().any(|word| inputs::holds_input(word, folders)) {
             result.opaque(format!("{name} runs the commands in its input"));
         }
     }
     match name {
         "git" => git(words, result),
-        "sed" => result.trust_no_further(interpreters::sed(&words[1..])),
+        "sed" => result.trust_no_further(sed::judge(&words[1..], folders)),
         "tar" | "gtar" | "bsdtar" => {
             let old_style = words
                 .get(1)
@@ -238,13 +240,26 @@ fn known_risks(words: &[Word], result: &mut Understood) {
             }
         }
         "make" | "gmake" => {
-            let file = |word: &&str| is_input(word) || word.split(['=', 'f']).skip(1).any(is_input);
-            if arguments.iter().any(file) {
+            if inputs::make_reads_rules(words, folders) {
                 result.opaque("make reads its rules from its input");
             }
         }
-        _ => result.trust_no_further(interpreters::judge(name, &words[1..])),
+        _ => result.trust_no_further(interpreters::judge(name, &words[1..], folders)),
     }
+}
+
+/// The arguments of curl but for those that say that what it fetches goes nowhere.
+fn without_dropped_output(arguments: &[Word]) -> Vec<&str> {
+    let mut kept: Vec<&str> = Vec::new();
+    for word in arguments {
+        match kept.last() {
+            Some(&("-o" | "--output" | "-so" | "-sSo")) if word.text == "/dev/null" => {
+                kept.pop();
+            }
+            _ => kept.push(&word.text),
+        }
+    }
+    kept
 }
 
 /// Where git's subcommand stands, behind its general options.
@@ -270,9 +285,11 @@ pub(super) fn is_plain_git(words: &[Word]) -> bool {
 
 /// Options before git's subcommand are taken away for deny rules.
 fn git(words: &[Word], result: &mut Understood) {
-    let general = subcommand_place(words) > 1;
-    let harmless = matches!(words.get(1).map(|word| word.text.as_str()), Some("--version" | "--help"));
-    if general && !harmless {
+    let place = subcommand_place(words);
+    let general = place > 1;
+    let first = words.get(1).map(|word| word.text.as_str());
+    let only_prints = words[1..place].iter().all(|word| matches!(word.text.as_str(), "--no-pager" | "-P"));
+    if general && !only_prints && !matches!(first, Some("--version" | "--help")) {
         result.exact("options before git's subcommand change what it does and where");
     }
     let Some(rest) = git_subcommand(words) else { return };
@@ -286,7 +303,7 @@ fn git(words: &[Word], result: &mut Understood) {
     }
     let arguments: Vec<&str> = rest[1..].iter().map(|word| word.text.as_str()).collect();
     let short = subcommands::GIT_RISKS.iter().find(|(name, _)| *name == rest[0].text);
-    if short.is_some_and(|(_, risks)| risks::hits(risks, &arguments)) {
+    if short.is_some_and(|(_, risks)| risks::hits("git", risks, &arguments)) {
         result.exact("this argument makes git run or write something else");
     }
 }

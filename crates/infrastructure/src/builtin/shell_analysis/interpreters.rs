@@ -1,8 +1,12 @@
 //! Programs that run texts of other languages. A file that they run is what a rule on them speaks of; a text among their
 //! arguments is for exact rules; what they read from their input nobody can tell.
 
-use super::{risks::may_be_an_option, word::Word};
-use std::path::{Component, Path};
+use super::{
+    folders::Folders,
+    inputs::{holds_input, is_input},
+    risks::may_be_an_option,
+    word::Word,
+};
 use toolstead_domain::access::Clarity;
 
 /// A language's interpreter. Letters are those of its short options.
@@ -48,14 +52,15 @@ const INTERPRETERS: &[Interpreter] = &[
     Interpreter { scripts: false, ..of(&["R"], "ef", "", "") },
     Interpreter { scripts: false, ..of(&["awk", "gawk", "mawk", "nawk"], "", "", "") },
     Interpreter { scripts: false, ..of(&["sqlite3"], "", "", "") },
-    Interpreter { scripts: false, ..of(&["erl", "ghci", "iex", "irb", "jshell"], "", "", "") },
+    Interpreter { scripts: false, ..of(&["bpython", "erl", "ghci", "iex", "irb", "jshell", "ptpython"], "", "", "") },
 ];
 
 /// Long options in front of a text or a file that is run.
 const INLINE: &[&str] = &["--command", "--eval", "--execute", "--expression", "--file", "--print", "--run", "--script"];
 
 /// Beginnings of long options without a value of their own.
-const FLAGS: &[&str] = &["--enable-", "--no-", "--quiet", "--silent", "--slave", "--trace-", "--vanilla", "--watch"];
+const FLAGS: &[&str] =
+    &["--check", "--enable-", "--no-", "--quiet", "--silent", "--slave", "--trace-", "--vanilla", "--watch"];
 
 /// Options of sqlite3 that take no value.
 const FLAGS_OF_SQLITE: &[&str] = &[
@@ -79,15 +84,33 @@ const FLAGS_OF_SQLITE: &[&str] = &[
 ];
 
 /// Modules of Python that read what they run, or start a shell.
-const ASKING_MODULES: &[&str] = &["IPython", "asyncio", "code", "idlelib", "pdb", "pty"];
+const ASKING_MODULES: &[&str] =
+    &["IPython", "_pyrepl", "asyncio", "bpython", "code", "idlelib", "pdb", "ptpython", "pty", "sqlite3"];
+
+/// Modules of Python that run a text, or a file or a module that they are given.
+const RUNNING_MODULES: &[&str] = &["cProfile", "profile", "runpy", "timeit", "trace"];
 
 /// Whether this is the name of an interpreter.
 pub(super) fn is_one(name: &str) -> bool {
     INTERPRETERS.iter().any(|interpreter| interpreter.names.contains(&name))
 }
 
-/// How far an interpreter with these arguments can be trusted.
-pub(super) fn judge(name: &str, arguments: &[Word]) -> Clarity {
+/// Whether this is Python, told to run a module: that may start what its arguments say, as any program may.
+pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
+    let module = |word: &Word| {
+        let group = word.text.strip_prefix('-').filter(|group| !group.starts_with('-'));
+        group.is_some_and(|group| group.contains('m'))
+    };
+    is_python(name) && arguments.iter().any(module)
+}
+
+/// Whether this interpreter takes the options of Python.
+fn is_python(name: &str) -> bool {
+    matches!(name, "ipython" | "pypy" | "pypy3" | "python" | "python2" | "python3")
+}
+
+/// How far an interpreter with these arguments can be trusted in one of those folders.
+pub(super) fn judge(name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
     let Some(interpreter) = INTERPRETERS.iter().find(|one| one.names.contains(&name)) else { return Clarity::Plain };
     let exact = || Clarity::Exact(format!("{name} runs the text it is given").into());
     let input = || Clarity::Opaque(format!("{name} reads what it runs from its input").into());
@@ -95,20 +118,25 @@ pub(super) fn judge(name: &str, arguments: &[Word]) -> Clarity {
     match texts.as_slice() {
         ["--version" | "-V" | "--help" | "-h"] => return Clarity::Plain,
         ["--test", ..] if name.starts_with("node") => return exact(),
-        ["-v"] if !name.starts_with("py") => return exact(),
-        words if name.contains("py") && asks_by_module(words) => return input(),
-        ["-m", module, ..] if name.contains("py") && !module.is_empty() && *module != "timeit" => {
+        ["-v"] if !is_python(name) => return exact(),
+        words if is_python(name) && asks_by_module(words) => return input(),
+        _ if runs_a_module(name, arguments) && arguments.iter().any(|word| holds_input(word, folders)) => {
+            return input();
+        }
+        ["-m", module, ..] if is_python(name) && !module.is_empty() && !RUNNING_MODULES.contains(module) => {
             return Clarity::Plain;
         }
         _ => {}
     }
     let known = match name {
-        "awk" | "gawk" | "mawk" | "nawk" => !reads_program_from_input(&texts),
+        "awk" | "gawk" | "mawk" | "nawk" => !reads_program_from_input(arguments, folders),
         "sqlite3" => sqlite_has_text(&texts),
-        "erl" | "ghci" | "iex" | "irb" | "jshell" => false,
+        "bpython" | "erl" | "ghci" | "iex" | "irb" | "jshell" | "ptpython" => false,
         "R" if texts.first() == Some(&"CMD") => true,
-        "bun" | "deno" => !texts.is_empty() && !texts.contains(&"repl") && !texts.iter().any(|text| is_input(text)),
-        _ => return interpreter.script(arguments, exact, input),
+        "bun" | "deno" => {
+            !texts.is_empty() && !texts.contains(&"repl") && !arguments.iter().any(|word| holds_input(word, folders))
+        }
+        _ => return interpreter.script(arguments, folders, exact, input),
     };
     if known { exact() } else { input() }
 }
@@ -116,22 +144,29 @@ pub(super) fn judge(name: &str, arguments: &[Word]) -> Clarity {
 /// Whether Python runs a module that reads what it runs.
 fn asks_by_module(arguments: &[&str]) -> bool {
     let asks = |module: &str| ASKING_MODULES.contains(&module.split('.').next().unwrap_or(module));
-    arguments.windows(2).any(|pair| pair[0] == "-m" && asks(pair[1]))
+    arguments.windows(2).any(|pair| (pair[0] == "-m" || pair[0] == "runpy") && asks(pair[1]))
         || arguments.iter().any(|word| word.strip_prefix("-m").is_some_and(asks))
 }
 
 impl Interpreter {
     /// Looks for what is run behind the options.
-    fn script(&self, arguments: &[Word], exact: impl Fn() -> Clarity, input: impl Fn() -> Clarity) -> Clarity {
+    fn script(
+        &self,
+        arguments: &[Word],
+        folders: &Folders,
+        exact: impl Fn() -> Clarity,
+        input: impl Fn() -> Clarity,
+    ) -> Clarity {
         // Operands may be values of options; as many as those there may be are no script for sure.
         let (mut values, mut operands, mut inline) = (0, 0, false);
-        for (at, word) in arguments.iter().enumerate() {
+        for word in arguments {
             let text = word.text.as_str();
-            if is_input(text) {
+            if holds_input(word, folders) {
                 return input();
             }
             if !text.starts_with('-') {
-                if at == 0 && self.scripts {
+                // Nothing in front of it takes a value.
+                if values == 0 && operands == 0 && self.scripts {
                     let hidden = word.file_names_start().is_some_and(may_be_an_option);
                     return if hidden { exact() } else { Clarity::Plain };
                 }
@@ -170,16 +205,16 @@ impl Interpreter {
 }
 
 /// Whether a program of awk comes from its input.
-fn reads_program_from_input(arguments: &[&str]) -> bool {
-    let file = |word: &str| is_input(word.trim_start_matches(['f', 'E', 'i', '=']));
-    arguments.iter().enumerate().any(|(at, word)| match word.strip_prefix('-') {
+fn reads_program_from_input(arguments: &[Word], folders: &Folders) -> bool {
+    let asks = |path: &str, word: &Word| is_input(&Word { text: path.to_owned(), ..word.clone() }, folders);
+    arguments.iter().enumerate().any(|(at, word)| match word.text.strip_prefix('-') {
         Some("f" | "E" | "i" | "-file" | "-exec" | "-include") => {
-            arguments.get(at + 1).is_some_and(|next| is_input(next))
+            arguments.get(at + 1).is_some_and(|next| is_input(next, folders))
         }
-        Some(option) if option.starts_with("-file=") || option.starts_with("-exec=") => {
-            option.split_once('=').is_some_and(|(_, path)| is_input(path))
+        Some(option) if option.starts_with('-') => option.split_once('=').is_some_and(|(_, path)| asks(path, word)),
+        Some(option) if option.starts_with(['f', 'E', 'i']) => {
+            asks(option.trim_start_matches(['f', 'E', 'i', '=']), word) || asks(&option[1..], word)
         }
-        Some(option) if option.starts_with(['f', 'E', 'i']) => file(option),
         _ => false,
     })
 }
@@ -189,101 +224,4 @@ fn sqlite_has_text(arguments: &[&str]) -> bool {
     let options = arguments.iter().filter(|word| word.starts_with('-') && !FLAGS_OF_SQLITE.contains(word)).count();
     let operands = arguments.iter().filter(|word| !word.starts_with('-')).count();
     operands > options + 1
-}
-
-/// Whether a path is, or may be, the input of the process.
-pub(super) fn is_input(path: &str) -> bool {
-    if path == "-" {
-        return true;
-    }
-    let mut from_root = path.starts_with('/');
-    let mut names: Vec<_> = Vec::new();
-    for part in Path::new(path).components() {
-        match part {
-            Component::ParentDir => from_root |= names.pop().is_none(),
-            Component::Normal(name) => names.push(name),
-            _ => {}
-        }
-    }
-    from_root && names.first().is_some_and(|first| *first == "dev" || *first == "proc")
-}
-
-/// Whether sed only prints, deletes, quits or substitutes.
-pub(super) fn sed(arguments: &[Word]) -> Clarity {
-    let (mut scripts, mut operands, mut is_plain) = (Vec::new(), Vec::new(), true);
-    let mut rest = arguments.iter();
-    while let Some(word) = rest.next() {
-        is_plain &= !word.file_names_start().is_some_and(may_be_an_option);
-        match word.text.as_str() {
-            "-e" => scripts.extend(rest.next()),
-            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-nr" | "-En" | "--version" => {}
-            "-f" | "--file" if rest.clone().next().is_some_and(|file| is_input(&file.text)) => {
-                return Clarity::Opaque("sed reads its script from its input".into());
-            }
-            option if option.starts_with('-') => {
-                let file = option.strip_prefix("-f").or_else(|| option.strip_prefix("--file="));
-                if file.is_some_and(is_input) {
-                    return Clarity::Opaque("sed reads its script from its input".into());
-                }
-                is_plain = false;
-            }
-            _ => operands.push(word),
-        }
-    }
-    if scripts.is_empty() {
-        scripts.extend(operands.first().copied());
-    }
-    let text_only = |script: &Word| !script.glob && sed_only_edits_text(&script.text);
-    if is_plain && scripts.into_iter().all(text_only) {
-        Clarity::Plain
-    } else {
-        Clarity::Exact("sed may run or write something".into())
-    }
-}
-
-/// Whether a script of sed only prints, deletes, quits or substitutes.
-fn sed_only_edits_text(script: &str) -> bool {
-    let address = |byte: u8| byte.is_ascii_digit() || matches!(byte, b',' | b'$' | b'!');
-    let start = script.bytes().take_while(|byte| address(*byte)).count();
-    let rest = &script[start..];
-    match rest.as_bytes() {
-        [b'p' | b'd' | b'q' | b'='] => true,
-        [b's', delimiter, ..] if delimiter.is_ascii_punctuation() && *delimiter != b'\\' => {
-            let delimiter = *delimiter as char;
-            let mut parts = 0;
-            let mut flags = String::new();
-            let mut escaped = false;
-            for character in rest.chars().skip(2) {
-                if character == '\n' {
-                    return false;
-                }
-                if parts == 2 {
-                    flags.push(character);
-                } else if escaped {
-                    escaped = false;
-                } else if character == '\\' {
-                    escaped = true;
-                } else if character == delimiter {
-                    parts += 1;
-                }
-            }
-            parts == 2 && flags.chars().all(|flag| matches!(flag, 'g' | 'p' | 'i' | 'I') || flag.is_ascii_digit())
-        }
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_input_is_known_by_each_of_its_paths() {
-        for path in ["-", "/dev/stdin", "//dev/./fd/0", "/proc/self/fd/0", "/x/../dev/stdin", "../../dev/stdin"] {
-            assert!(is_input(path), "{path}");
-        }
-        for path in ["x.py", "src/dev/x.py", "/home/dev/x.py", "dev/x.py", "./-", "sub/../dev/x"] {
-            assert!(!is_input(path), "{path}");
-        }
-    }
 }

@@ -5,8 +5,30 @@
 use super::{command::bare, interpreters, risks, subcommands};
 
 /// Shells: they run the text behind `-c`, or what they read.
-pub(super) const SHELLS: &[&str] =
-    &["ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "yash", "zsh"];
+pub(super) const SHELLS: &[&str] = &[
+    "ash",
+    "bash",
+    "bash-static",
+    "csh",
+    "dash",
+    "elvish",
+    "fish",
+    "hush",
+    "ksh",
+    "lksh",
+    "mksh",
+    "nu",
+    "oksh",
+    "osh",
+    "posh",
+    "rbash",
+    "sash",
+    "sh",
+    "tcsh",
+    "xonsh",
+    "yash",
+    "zsh",
+];
 
 /// Programs that start the program named among their arguments.
 pub(super) const FORWARDERS: &[&str] = &[

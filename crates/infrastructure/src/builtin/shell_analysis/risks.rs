@@ -6,8 +6,11 @@ use super::programs::COMPILERS;
 ///
 /// | form | hits |
 /// | --- | --- |
-/// | `--name` | that long option, or a beginning of it, with or without a value |
+/// | `--name` | that long option, or a beginning of it that is no option's name, with or without a value |
 /// | `-x` | a group of short options that holds `x` |
+/// | `-@` | an option that holds an `@` |
+/// | `%codegen` | an option of rustc's code generation that is in no list |
+/// | `+--name` | that long option, if some argument holds an `@` |
 /// | `=word` | exactly that word |
 /// | `^text` | a word that starts so |
 /// | `~text` | a word that holds it |
@@ -146,8 +149,12 @@ const RISKS: &[Row] = &[
             "--etag-save",
             "--hsts",
             "--alt-svc",
+            "^--expand-",
+            "--variable",
+            "+--data-urlencode",
+            "+--url-query",
             "^@",
-            "^-d@",
+            "-@",
             "~=@",
             "~=<",
         ],
@@ -195,7 +202,7 @@ const RISKS: &[Row] = &[
     ),
     (
         &["rustc", "rustdoc"],
-        &["-C", "--codegen", "-Z", "^@", "--extern", "--sysroot", "--runtool", "--test-builder"],
+        &["%codegen", "-Z", "^@", "--extern", "--sysroot", "--runtool", "--test-runtool", "--test-builder"],
         "this argument makes the compiler run something else",
     ),
     (
@@ -221,6 +228,9 @@ const RISKS: &[Row] = &[
             "^-o=",
             "^--o=",
             "=-w",
+            "=--w",
+            "^-w=",
+            "^--w=",
             "^-modfile",
             "^--modfile",
             "^-overlay",
@@ -232,7 +242,18 @@ const RISKS: &[Row] = &[
     ),
     (
         &["cargo"],
-        &["--config", "-Z", "-C", "--codegen", "^@", "--runtool", "--test-builder"],
+        &[
+            "--config",
+            "--config-file",
+            "--tool-config-file",
+            "--binaries-metadata",
+            "-Z",
+            "%codegen",
+            "^@",
+            "--runtool",
+            "--test-runtool",
+            "--test-builder",
+        ],
         "this argument makes cargo run something else",
     ),
     (
@@ -270,6 +291,7 @@ const RISKS: &[Row] = &[
             "--userconfig",
             "--globalconfig",
             "--use-yarnrc",
+            "^--config.",
         ],
         "this argument makes it run something else",
     ),
@@ -306,28 +328,81 @@ const RISKS: &[Row] = &[
     (&["patch"], &["*"], "patch writes the files named in its input"),
 ];
 
+/// Long options that are no risk, though their names begin that of one. `*`: the program takes no beginnings of names.
+const WHOLE_NAMES: &[(&[&str], &[&str])] = &[
+    (&["cargo", "cmake", "rustc", "rustdoc"], &["*"]),
+    (&["curl"], &["--cookie"]),
+    (&["git"], &["--text"]),
+    (&["npm", "pnpm", "yarn"], &["--global"]),
+    (&["pip", "pip3"], &["--pre"]),
+    (&["tar", "gtar", "bsdtar"], &["--checkpoint", "--file"]),
+];
+
+/// Short options that take the rest of their group for a value.
+const VALUED: &[(&str, &str)] = &[("curl", "AbCdEFHhKmoPQrTtuUwxXyYz"), ("date", "dfIr")];
+
+/// Options of rustc's code generation that choose how fast, how large and how checked the result is.
+const CODEGEN: &[&str] = &[
+    "codegen-units",
+    "debug-assertions",
+    "debuginfo",
+    "embed-bitcode",
+    "lto",
+    "opt-level",
+    "overflow-checks",
+    "panic",
+    "strip",
+    "target-cpu",
+    "target-feature",
+];
+
 /// What is a risk among the arguments of that program, and what is said of it.
 pub(super) fn of(name: &str) -> Option<(&'static [&'static str], &'static str)> {
     let row = RISKS.iter().find(|(names, ..)| names.contains(&name));
     row.map(|(_, risks, reason)| (*risks, *reason))
 }
 
-/// Whether one of these arguments is one of those risks.
-pub(super) fn hits(risks: &[&str], arguments: &[&str]) -> bool {
+/// Whether one of these arguments of that program is one of those risks.
+pub(super) fn hits(program: &str, risks: &[&str], arguments: &[&str]) -> bool {
+    let whole =
+        WHOLE_NAMES.iter().find(|(programs, _)| programs.contains(&program)).map_or(&[][..], |(_, names)| *names);
+    let valued = VALUED.iter().find(|(name, _)| *name == program).map_or("", |(_, letters)| *letters);
+    let long = |risk: &str| {
+        arguments.iter().any(|word| {
+            let name = word.split('=').next().unwrap_or(word);
+            let begins = name.len() > 2 && name.starts_with("--") && risk.starts_with(name);
+            name == risk || begins && !whole.contains(&name) && !whole.contains(&"*")
+        })
+    };
     risks.iter().any(|risk| match risk.split_at(1) {
         ("*", "") => true,
         ("@", count) => count.parse().is_ok_and(|count: usize| operands(arguments) >= count),
         ("=", word) => arguments.contains(&word),
         ("^", start) => arguments.iter().any(|word| word.starts_with(start)),
         ("~", part) => arguments.iter().any(|word| word.contains(part)),
+        ("+", option) => long(option) && arguments.iter().any(|word| word.contains('@')),
+        ("%", _) => generates_code(arguments),
+        ("-", "@") => arguments.iter().any(|word| word.starts_with('-') && word.contains('@')),
         ("$", _) => arguments.iter().any(|word| sets_more_than_a_switch(word)),
-        _ if risk.starts_with("--") => arguments.iter().any(|word| {
-            let name = word.split('=').next().unwrap_or(word);
-            name == *risk || name.len() > 2 && name.starts_with("--") && risk.starts_with(name)
+        _ if risk.starts_with("--") => long(risk),
+        (_, letter) => arguments.iter().any(|word| {
+            let group = word.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
+            let own = group.find(|letter| valued.contains(letter)).map_or(group.len(), |value| value + 1);
+            group[..own].contains(letter)
         }),
-        (_, letter) => arguments
-            .iter()
-            .any(|word| word.strip_prefix('-').is_some_and(|group| !group.starts_with('-') && group.contains(letter))),
+    })
+}
+
+/// Whether an option of rustc's code generation is in no list.
+fn generates_code(arguments: &[&str]) -> bool {
+    let chooses = |value: &str| CODEGEN.contains(&value.split('=').next().unwrap_or(value));
+    arguments.iter().enumerate().any(|(at, word)| {
+        let value = match word.strip_prefix("--codegen") {
+            Some(value) => value.strip_prefix('='),
+            None if word.starts_with("-C") => word.strip_prefix("-C").filter(|value| !value.is_empty()),
+            None => return word.starts_with('-') && !word.starts_with("--") && word.contains('C'),
+        };
+        !value.or_else(|| arguments.get(at + 1).copied()).is_some_and(chooses)
     })
 }
 

@@ -160,10 +160,12 @@ impl<'t> Walk<'t> {
             counted &= self.add_touch(Touch { origin, ..touch.clone() });
         }
         if !counted {
+            self.limits.spend();
             understood.opaque(TOO_MANY_FILES);
         }
         self.reading_words += understood.readings.iter().map(Vec::len).sum::<usize>();
         if self.reading_words > MAX_READING_WORDS {
+            self.limits.spend();
             understood.readings.clear();
             understood.opaque("it has too many arguments to tell which of them it starts");
         }
@@ -216,9 +218,18 @@ fn double_brackets(written: &str) -> Option<&'static str> {
             matches!(*word, "$#" | "$?") || !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
         })
     };
+    // Operators need no blanks around them but behind them: `[[ (-v $x) ]]`, `[[ a||-v $x ]]`.
+    let part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let stands_alone = |(at, operator): (usize, &str)| {
+        let bytes = written.as_bytes();
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        !part(before) && !matches!(before, Some(b'"' | b'\'')) && !part(bytes.get(at + operator.len()))
+    };
+    if ["-v", "-R"].iter().flat_map(|operator| written.match_indices(operator)).any(stands_alone) {
+        return Some("`[[` evaluates what it takes for a variable's name");
+    }
     for (at, word) in words.iter().enumerate() {
         match *word {
-            "-v" | "-R" => return Some("`[[` evaluates what it takes for a variable's name"),
             "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
                 let before = at.checked_sub(1).and_then(|before| words.get(before));
                 if !number(before) || !number(words.get(at + 1)) {

@@ -9,6 +9,8 @@ pub(super) struct Commander {
     flags: &'static [&'static str],
     /// Options that take the next word.
     valued: &'static [&'static str],
+    /// Other subcommands are the project's scripts.
+    runs_scripts: bool,
 }
 
 /// Options of all of them.
@@ -36,7 +38,6 @@ const COMMANDERS: &[Commander] = &[
             "fix",
             "fmt",
             "generate-lockfile",
-            "hack",
             "help",
             "info",
             "init",
@@ -49,7 +50,6 @@ const COMMANDERS: &[Commander] = &[
             "machete",
             "metadata",
             "miri",
-            "msrv",
             "mutants",
             "new",
             "nextest",
@@ -82,6 +82,7 @@ const COMMANDERS: &[Commander] = &[
         ],
         flags: &["--frozen", "--list", "--locked", "--offline", "-vv"],
         valued: &["--color"],
+        runs_scripts: false,
     },
     Commander {
         names: &["gh"],
@@ -115,6 +116,7 @@ const COMMANDERS: &[Commander] = &[
         ],
         flags: &[],
         valued: &[],
+        runs_scripts: false,
     },
     Commander {
         names: &["go"],
@@ -140,6 +142,7 @@ const COMMANDERS: &[Commander] = &[
         ],
         flags: &[],
         valued: &[],
+        runs_scripts: false,
     },
     Commander {
         names: &["npm"],
@@ -155,6 +158,8 @@ const COMMANDERS: &[Commander] = &[
             "ddp",
             "dedupe",
             "diff",
+            "dist-tag",
+            "docs",
             "doctor",
             "explain",
             "find",
@@ -240,6 +245,7 @@ const COMMANDERS: &[Commander] = &[
             "-ws",
         ],
         valued: &["--prefix", "-C", "--workspace", "-w", "--loglevel"],
+        runs_scripts: false,
     },
     Commander {
         names: &["pnpm"],
@@ -290,6 +296,7 @@ const COMMANDERS: &[Commander] = &[
         ],
         flags: &["-r", "-s", "-w", "--recursive", "--silent", "--workspace-root"],
         valued: &["--prefix", "-C", "--dir", "--filter", "-F"],
+        runs_scripts: true,
     },
     Commander {
         names: &["yarn"],
@@ -333,7 +340,9 @@ const COMMANDERS: &[Commander] = &[
             "why",
         ],
         flags: &["-s", "--silent"],
-        valued: &["--cwd"],
+        // `workspace x` is followed by a subcommand for that part of the project.
+        valued: &["--cwd", "workspace"],
+        runs_scripts: true,
     },
     Commander {
         names: &["pip", "pip3"],
@@ -365,6 +374,7 @@ const COMMANDERS: &[Commander] = &[
             "--require-virtualenv",
         ],
         valued: &[],
+        runs_scripts: false,
     },
 ];
 
@@ -385,6 +395,13 @@ impl Commander {
                 }
                 word if self.flags.contains(&word) || FLAGS.contains(&word) => {}
                 _ if option.starts_with("--") && self.valued.contains(&option) => {}
+                // A script of the project: `test:unit`. No program has such a name.
+                word if self.runs_scripts && word.contains(':') => {
+                    let name = |byte: u8| byte.is_ascii_alphanumeric() || b":_-".contains(&byte);
+                    let (first, _) = word.split_once(':').unwrap_or((word, ""));
+                    return self.plain.contains(&first) && word.bytes().all(name);
+                }
+                "tool" if self.names.contains(&"go") => return rest.next() == Some(&"cover"),
                 word => return self.plain.contains(&word),
             }
         }

@@ -1,26 +1,27 @@
 //! The syntax tree, and the checks that bash reads the text the same way. The grammar is a highlighter's: it accepts
 //! more than bash and cuts some texts differently, so a tree without errors proves nothing by itself.
 
-use std::{
-    ops::ControlFlow,
-    time::{Duration, Instant},
-};
+use super::limits::Limits;
+use std::{ops::ControlFlow, time::Instant};
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
-/// The time that parsing one text may take.
-const PARSE_TIME: Duration = Duration::from_secs(2);
-
 /// The tree of a text, if it can be had in time.
-pub(super) fn parse(text: &str) -> Option<Tree> {
+pub(super) fn parse(text: &str, limits: &Limits) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
-    let end = Instant::now() + PARSE_TIME;
+    let start = Instant::now();
+    let end = start + limits.parsing();
     let mut in_time = |_: &tree_sitter::ParseState| {
         if Instant::now() < end { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let bytes = text.as_bytes();
     let mut read = |offset: usize, _| bytes.get(offset..).unwrap_or_default();
-    parser.parse_with_options(&mut read, None, Some(ParseOptions::new().progress_callback(&mut in_time)))
+    let tree = parser.parse_with_options(&mut read, None, Some(ParseOptions::new().progress_callback(&mut in_time)));
+    limits.take_parsing(start.elapsed());
+    if tree.is_none() {
+        limits.spend();
+    }
+    tree
 }
 
 /// The children of a node, operators included.

@@ -142,6 +142,9 @@ fn whatever_exceeds_a_limit_is_opaque_and_nothing_takes_long() {
         "a;".repeat(20_000),
         many("x $(", ")", 250),
         format!("sh -c '{}$x'", "a b c d e f g h i j k l m n o p q r s t;".repeat(900)),
+        format!("foo '{}rm x'", "a;".repeat(1_100)),
+        format!("foo '{}rm x{}'", "(".repeat(400), ")".repeat(400)),
+        format!("foo '{}rm x'", "echo a > f; ".repeat(1_100)),
         format!("foo '{}' $x", "a b c d e f g h i j k l m n o p q r s t;".repeat(900)),
     ];
     for text in texts {

@@ -77,11 +77,15 @@ impl<'t> Walk<'t> {
         let mut steps = vec![Step::Enter(root, Place { depth: 0, substituted: false, backticks: false })];
         while let Some(step) = steps.pop() {
             if self.result.commands.len() > MAX_COMMANDS {
+                self.limits.spend();
                 self.opaque(root, "it holds more than 1,000 commands");
                 break;
             }
             match step {
-                Step::Enter(node, place) if place.depth > MAX_DEPTH => self.opaque(node, "it is nested too deeply"),
+                Step::Enter(node, place) if place.depth > MAX_DEPTH => {
+                    self.limits.spend();
+                    self.opaque(node, "it is nested too deeply");
+                }
                 Step::Enter(node, place) => self.enter(node, place, &mut steps),
                 Step::Restore(folders) => {
                     self.folders = folders;

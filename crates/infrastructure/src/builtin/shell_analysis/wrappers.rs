@@ -4,8 +4,8 @@
 use super::{
     builtins::{self, Variable},
     command::{Scope, Understood, Words, bare, texts},
-    interpreters::{self, is_input},
-    programs,
+    inputs::{is_input, runs_what_is_found},
+    interpreters, programs,
     word::Word,
 };
 use toolstead_domain::access::Clarity;
@@ -52,6 +52,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
     }
     let forwards = programs::FORWARDERS.contains(&name);
     let settled = programs::is_settled(name) || builtins::judge(name, words) != builtins::Builtin::None;
+    let settled = settled && !interpreters::runs_a_module(name, &words[1..]);
     if settled && !forwards {
         if !risky {
             return;
@@ -90,6 +91,9 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         return;
     }
     let of_files = risky && matches!(name, "find" | "fd" | "fdfind");
+    if of_files && runs_what_is_found(words) {
+        result.opaque("names of files become programs");
+    }
     for at in 1..words.len() {
         let inner = programs::known_as(&words[at].text);
         let shell = programs::SHELLS.contains(&inner);
@@ -97,7 +101,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
             shell_behind(&words[at..], scope, forwards || of_files, result);
         }
         if forwards {
-            result.trust_no_further(interpreters::judge(inner, &words[at..][1..]));
+            result.trust_no_further(interpreters::judge(inner, &words[at..][1..], scope.folders));
         }
         if of_files && (shell || interpreters::is_one(inner)) && words[at..].iter().any(has_the_name_in_a_text) {
             result.opaque("names of files become part of what it runs");
@@ -105,7 +109,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
     }
     match name {
         "parallel" | "sem" => result.opaque(format!("{name} may run its input")),
-        "xargs" | "zargs" => xargs::judge(words, result),
+        "xargs" | "zargs" => xargs::judge(words, scope.folders, result),
         _ => {}
     }
 }
@@ -303,7 +307,7 @@ fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut Un
         Some(file) if file.dynamic.is_some() && surely => {
             result.opaque("the file that the shell runs is known only then");
         }
-        Some(file) if surely && is_input(&file.text) => {
+        Some(file) if surely && is_input(file, scope.folders) => {
             result.opaque("the shell reads its commands from its input");
         }
         None if surely => result.opaque("the shell reads its commands from its input"),
@@ -333,9 +337,13 @@ fn inner(text: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
         Clarity::Opaque(reason) => Some(reason.clone()),
         _ => None,
     });
-    let spent = unclear.is_some() && scope.limits.bytes.get() < text.len();
-    if let (Some(reason), true) = (unclear, surely || spent) {
+    // What a limit cut off may hold what deny rules look for.
+    if let (Some(reason), true) = (unclear, surely || scope.limits.is_spent()) {
         result.opaque(format!("in the text that it runs: {reason}"));
+    }
+    let readings = analysis.commands.iter().flat_map(|command| command.readings.iter().chain([&command.words]));
+    if !scope.limits.take_readings(readings.map(|words| words.len()).sum()) {
+        return result.opaque("the texts within it have too many words to tell which of them it starts");
     }
     if surely {
         result.take_in(analysis);

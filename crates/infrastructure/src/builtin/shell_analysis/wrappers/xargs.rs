@@ -1,6 +1,6 @@
 //! `xargs`: what it starts is given, and its input goes behind that or into it.
 
-use super::super::{command::Understood, interpreters, programs, word::Word};
+use super::super::{command::Understood, folders::Folders, interpreters, programs, word::Word};
 use toolstead_domain::access::Clarity;
 
 /// Its short options that take a value.
@@ -11,7 +11,7 @@ const LONG_VALUED: &[&str] =
     &["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-lines", "--max-procs", "--process-slot-var"];
 
 /// Makes it opaque where its input may say what runs.
-pub(super) fn judge(words: &[Word], result: &mut Understood) {
+pub(super) fn judge(words: &[Word], folders: &Folders, result: &mut Understood) {
     let (mut at, mut from_file, mut replaces) = (1, false, false);
     while let Some(option) = words.get(at).map(|word| word.text.as_str()).filter(|word| word.starts_with('-')) {
         at += 1;
@@ -42,8 +42,8 @@ pub(super) fn judge(words: &[Word], result: &mut Understood) {
     };
     let last_is_option = command.len() > 1 && command.last().is_some_and(|word| word.text.starts_with('-'));
     let interprets = interpreters::is_one(program);
-    let asks =
-        interprets && (last_is_option || matches!(interpreters::judge(program, &command[1..]), Clarity::Opaque(_)));
+    let asks = interprets
+        && (last_is_option || matches!(interpreters::judge(program, &command[1..], folders), Clarity::Opaque(_)));
     let shell = programs::SHELLS.contains(&program);
     let is_name = program.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(&byte));
     if programs::FORWARDERS.contains(&program) || asks || (replaces && (shell || interprets || !is_name)) {
