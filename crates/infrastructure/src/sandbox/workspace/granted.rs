@@ -5,7 +5,7 @@ use crate::sandbox::workspace::{
     facts::FileKind,
     found::Found,
     path_error::PathError,
-    resolve::{self, ATTEMPTS},
+    resolve::ATTEMPTS,
     seats::Seats,
     stop::Stop,
     walk::{self, Visitor, WalkLimits, WalkOrder, Walked},
@@ -117,7 +117,7 @@ impl GrantedWorkspace {
     pub fn find_lexical(&self, lexical: &Path) -> Result<Found, PathError> {
         for _ in 0..ATTEMPTS {
             let handle = self.workspace.open_path(lexical)?;
-            let real = match resolve::real_path(&handle) {
+            let real = match self.workspace.real_path_of(lexical, &handle) {
                 Ok(real) => real,
                 // It was replaced while it was looked at: what has the name now is meant.
                 Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle => continue,

@@ -84,11 +84,25 @@ impl Workspace {
     pub(super) fn resolve(&self, lexical: &Path) -> Result<Resolved, PathError> {
         let Some(root) = self.root_of(lexical) else { return self.resolve_by_hand(lexical) };
         let handle = open_beneath(root.handle.as_fd(), root.rest(lexical), OFlags::PATH, BENEATH);
-        match handle.and_then(|handle| real_path(&handle).map_err(|_| Errno::NOENT)) {
+        match handle.and_then(|handle| self.real_path_of(lexical, &handle).map_err(|_| Errno::NOENT)) {
             // A root that was moved away is no root any more: what counts is where we are.
             Ok(real) => Ok(self.placed(real)),
             Err(_) => self.resolve_by_hand(lexical),
         }
+    }
+
+    /// The real path of what was opened under a lexical one; `ESTALE` when it has lost that name. A file that is being
+    /// replaced bears for a moment the name that its successor was written under.
+    pub(super) fn real_path_of(&self, lexical: &Path, handle: &OwnedFd) -> io::Result<PathBuf> {
+        let real = real_path(handle)?;
+        if real != lexical {
+            let now = self.open_path(lexical).map_err(|_| Errno::STALE)?;
+            let (held, now) = (fstat(handle)?, fstat(&now)?);
+            if (held.st_dev, held.st_ino) != (now.st_dev, now.st_ino) {
+                return Err(Errno::STALE.into());
+            }
+        }
+        Ok(real)
     }
 
     /// Opens an absolute path without dots, without rights to its content (`O_PATH`).

@@ -646,6 +646,31 @@ fn no_swap_of_a_folder_and_a_link_leads_outside() {
 }
 
 #[test]
+fn a_file_that_is_being_replaced_is_known_by_its_name() {
+    let place = Place::new(&[]);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _over = SetWhenDropped(&over);
+        scope.spawn(|| {
+            // As drafts take the place of a file.
+            while !over.load(Ordering::Relaxed) {
+                fs::write(place.at("w/.draft"), "inside").unwrap();
+                renameat_with(CWD, place.at("w/.draft"), CWD, place.at("w/a.txt"), RenameFlags::EXCHANGE).unwrap();
+                fs::remove_file(place.at("w/.draft")).unwrap();
+            }
+        });
+        for _ in 0..20_000 {
+            let known = place.granted.workspace().access("a.txt").unwrap();
+            assert_eq!(known.real, known.lexical);
+        }
+        for _ in 0..2_000 {
+            let known = place.granted.find("a.txt").unwrap().path().clone();
+            assert_eq!(known.real, known.lexical);
+        }
+    });
+}
+
+#[test]
 fn a_root_must_be_there_and_real() {
     let place = Place::new(&[]);
     symlink("w", place.at("link")).unwrap();
