@@ -64,6 +64,8 @@ struct Files {
     number: u32,
     /// Files that get no more rows.
     full: Vec<PathBuf>,
+    /// Whether rows were handed out of which nobody has said yet what became of them.
+    are_rows_out: bool,
 }
 
 /// What is to be committed, and the files that may go afterwards.
@@ -134,10 +136,15 @@ impl Backlog {
         {
             return Err(row);
         }
-        if let Err(error) = { file }.write_all(&line) {
-            drop(files);
-            tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
-            return Err(row);
+        // In one piece or not at all: the rest of a line would stand behind the line of another call.
+        match { file }.write(&line) {
+            Ok(written) if written == line.len() => {}
+            Ok(_) => return Err(row),
+            Err(error) => {
+                drop(files);
+                tracing::warn!(error = &error as &dyn std::error::Error, "rows cannot wait beside the database");
+                return Err(row);
+            }
         }
         let mut rows = self.rows();
         rows.push(*row);
@@ -160,13 +167,16 @@ impl Backlog {
         if files.bytes.load(Ordering::Relaxed) >= LONG_FILE_BYTES {
             self.turn(&mut files);
         }
-        Taken { rows: mem::take(&mut *self.rows()), full: mem::take(&mut files.full) }
+        let taken = Taken { rows: mem::take(&mut *self.rows()), full: mem::take(&mut files.full) };
+        files.are_rows_out |= !taken.is_empty();
+        taken
     }
 
     /// The rows are in the database.
     pub(super) fn committed(&self, taken: Taken) {
         let mut files = self.files();
         files.is_shut = false;
+        files.are_rows_out = false;
         let done = self.done(&mut files);
         if !self.rows().is_empty() {
             // They may be some that failed before, of which nobody is going to tell.
@@ -181,6 +191,7 @@ impl Backlog {
     pub(super) fn failed(&self, taken: Taken, fault: &Fault) {
         let mut files = self.files();
         let was_shut = mem::replace(&mut files.is_shut, true);
+        files.are_rows_out = false;
         files.full.extend(taken.full);
         let mut rows = self.rows();
         rows.splice(0..0, taken.rows);
@@ -247,7 +258,7 @@ impl Backlog {
 
     /// The files that are not needed any more.
     fn done(&self, files: &mut Files) -> Vec<PathBuf> {
-        if !self.rows().is_empty() {
+        if files.are_rows_out || !self.rows().is_empty() {
             return Vec::new();
         }
         self.turn(files);
@@ -392,6 +403,15 @@ mod tests {
         backlog.close();
         assert_eq!(ids(&backlog.read().unwrap()), of([3]), "what is not committed stays");
         assert!(backlog.append(row(4)).is_err());
+    }
+
+    #[test]
+    fn rows_that_were_taken_and_never_committed_stay() {
+        let (backlog, _folder) = backlog();
+        backlog.append(row(1)).unwrap();
+        drop(backlog.take());
+        backlog.close();
+        assert_eq!(ids(&backlog.read().unwrap()), of([1]));
     }
 
     #[tokio::test]

@@ -118,8 +118,12 @@ fn read(script: &str, sets: bool) -> Option<Script> {
                 &number[digits(number)..]
             }
             '#' => &arguments[line_end..],
-            // Some take the whole line for a label: what stands behind a semicolon is read as well.
-            'b' | 't' | 'T' | ':' => &arguments[arguments.find(['\n', ';', '}']).unwrap_or(arguments.len())..],
+            // A label ends at a blank, too, and a command may stand behind that. Some take the whole line for a label: what
+            // stands behind is read all the same.
+            'b' | 't' | 'T' | ':' => {
+                let label = arguments.trim_start_matches([' ', '\t']);
+                &label[label.find([' ', '\t', '\n', ';', '}']).unwrap_or(label.len())..]
+            }
             'a' | 'i' | 'c' => {
                 does = does.max(Script::RunsWhatItSays);
                 behind_text(arguments)
