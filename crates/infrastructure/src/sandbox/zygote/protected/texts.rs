@@ -55,9 +55,9 @@ impl Texts {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let file = TextFile { name, path: git.path.join(name), git, kind };
             // Nobody touched it. What another run did to it before is taken back at the end of that one. Of repositories
-            // that can be moved as a whole that is not enough.
+            // that can be moved as a whole that is not enough, save for what is only told.
             let is_as_found = || git.state_of(name).is_ok_and(|state| state.as_ref() == self.found.get(name));
-            if kind == Kind::Main && !account.known.is_alone() && is_as_found() {
+            if (kind == Kind::Main || name == "gitdir") && !account.known.is_alone() && is_as_found() {
                 continue;
             }
             file.put_right(self.before.get(name), work, account);
