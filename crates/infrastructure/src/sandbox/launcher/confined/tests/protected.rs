@@ -259,9 +259,12 @@ fn what_one_run_plants_was_not_there_before_for_another() {
             let first = world.launcher.launch(first).await.unwrap();
             let is_gone =
                 || Command::new("bash").args(["-c", gone]).current_dir(world.work()).status().unwrap().success();
-            while is_gone() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            let planted = async {
+                while is_gone() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            timeout(Duration::from_secs(30), planted).await.unwrap();
             let second = format!("touch begun; until {gone}; do sleep 0.01; done; {plant}");
             let second = world.launcher.launch(world.spec(&second)).await.unwrap();
             let (first, second) = tokio::join!(ended(first), ended(second));
