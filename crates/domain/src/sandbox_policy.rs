@@ -26,6 +26,23 @@ pub struct SandboxPolicy {
     pub limits: SandboxLimits,
 }
 
+impl SandboxPolicy {
+    /// What a program may reach that is not confined: everything, with this environment and the usual limits.
+    pub fn open(environment: BTreeMap<String, String>) -> Self {
+        Self {
+            confinement: Confinement::Open,
+            session: None,
+            hidden: Vec::new(),
+            sealed: Vec::new(),
+            write_roots: Vec::new(),
+            read_roots: Vec::new(),
+            network: NetworkPolicy::Host,
+            environment,
+            limits: SandboxLimits::default(),
+        }
+    }
+}
+
 /// How much of the machine is closed to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confinement {

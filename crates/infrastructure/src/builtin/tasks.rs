@@ -425,23 +425,10 @@ mod tests {
         sandbox::launcher::{Input, LaunchSpec, Launcher},
     };
     use std::{sync::Barrier, thread};
-    use toolstead_domain::{
-        principal::Principal,
-        sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
-    };
+    use toolstead_domain::{principal::Principal, sandbox_policy::SandboxPolicy};
 
     async fn command(program: &str, args: &[&str]) -> Arc<Command> {
-        let policy = SandboxPolicy {
-            confinement: Confinement::Open,
-            session: None,
-            hidden: Vec::new(),
-            sealed: Vec::new(),
-            write_roots: Vec::new(),
-            read_roots: Vec::new(),
-            network: NetworkPolicy::Host,
-            environment: CommandSettings::default().environment,
-            limits: SandboxLimits::default(),
-        };
+        let policy = SandboxPolicy::open(CommandSettings::default().environment);
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let (program, working_dir) = (program.to_owned(), "/".into());
         let spec = LaunchSpec { program, args, working_dir, input: Input::Nothing, policy };

@@ -24,7 +24,7 @@ use toolstead_domain::{
     access::Access,
     permission::policy::Mode,
     ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookPatience, HookVerdict, ToolHook},
-    sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
+    sandbox_policy::{SandboxLimits, SandboxPolicy},
     tool_call::ToolCall,
     tool_result::ToolResult,
     workspace_roots::WorkspaceRoots,
@@ -279,15 +279,8 @@ fn spec(hook: &HookDefinition, surroundings: &HookSurroundings, session: &str) -
         working_dir: surroundings.start.clone(),
         input: Input::Pipe,
         policy: SandboxPolicy {
-            confinement: Confinement::Open,
-            session: None,
-            hidden: Vec::new(),
-            sealed: Vec::new(),
-            write_roots: Vec::new(),
-            read_roots: Vec::new(),
-            network: NetworkPolicy::Host,
-            environment,
             limits: SandboxLimits { timeout: hook.timeout, ..SandboxLimits::default() },
+            ..SandboxPolicy::open(environment)
         },
     }
 }

@@ -117,7 +117,7 @@ mod tests {
     use crate::{builtin::programs::CommandSettings, sandbox::launcher::Input};
     use std::{fs, path::Path};
     use tokio::time::sleep;
-    use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+    use toolstead_domain::sandbox_policy::SandboxPolicy;
 
     /// A hook that starts something in a session of its own, and waits for it.
     fn leaving(folder: &Path) -> LaunchSpec {
@@ -127,17 +127,7 @@ mod tests {
             args: vec!["-c".into(), format!("setsid --fork sh -c '{inner}'; sleep 300")],
             working_dir: folder.to_path_buf(),
             input: Input::Pipe,
-            policy: SandboxPolicy {
-                confinement: Confinement::Open,
-                session: None,
-                hidden: Vec::new(),
-                sealed: Vec::new(),
-                write_roots: Vec::new(),
-                read_roots: Vec::new(),
-                network: NetworkPolicy::Host,
-                environment: CommandSettings::default().environment,
-                limits: SandboxLimits::default(),
-            },
+            policy: SandboxPolicy::open(CommandSettings::default().environment),
         }
     }
 
