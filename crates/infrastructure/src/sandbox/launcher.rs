@@ -4,6 +4,7 @@
 mod confined;
 mod gate;
 mod look_ups;
+mod open;
 
 use crate::sandbox::{
     preparing,
@@ -11,21 +12,16 @@ use crate::sandbox::{
     zygote::{
         Zygote, ZygoteError,
         request::{MOVED, Request},
-        usual_files,
     },
 };
 use confined::Run;
 use gate::Gate;
 use look_ups::LookUps;
+use open::{Group, is_reaped, start_program};
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
-    io::Errno,
     pipe::{PipeFlags, pipe_with},
-    process::{
-        Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getppid, kill_process_group, pidfd_open,
-        set_parent_process_death_signal, setrlimit, setsid, waitid,
-    },
-    thread::set_no_new_privs,
+    process::Signal,
 };
 use std::{
     collections::BTreeMap,
@@ -33,22 +29,13 @@ use std::{
     fs::File,
     io,
     net::TcpListener,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::{fs::PermissionsExt, process::CommandExt},
-    },
+    os::{fd::OwnedFd, unix::fs::PermissionsExt},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
-use tokio::{
-    io::{Interest, unix::AsyncFd},
-    net::unix::pipe,
-    sync::oneshot,
-    time::timeout,
-};
+use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
 use toolstead_domain::sandbox_policy::{Confinement, SandboxPolicy};
 
 /// What a child is to see is looked up off the threads of the async runtime: a disk that does not answer holds up nobody
@@ -231,14 +218,6 @@ enum Begun {
 enum Process {
     Open(Group),
     Confined(Run),
-}
-
-/// A child that has not been waited for, so that neither its id nor its group's can have been given to anybody else.
-#[derive(Debug)]
-struct Group {
-    id: Pid,
-    handle: Option<OwnedFd>,
-    launcher: Launcher,
 }
 
 impl Launcher {
@@ -463,51 +442,6 @@ impl Process {
     }
 }
 
-impl Group {
-    async fn exited(&self) -> Exit {
-        loop {
-            let Some(handle) = &self.handle else { return Exit::Code(0) };
-            let readable = async {
-                // SAFETY: the descriptor is borrowed of its owner for as long as it is registered.
-                let registered = unsafe { AsyncFd::register_with_interest(handle.as_fd(), Interest::READABLE) };
-                registered.map_err(io::Error::from)?.readable().await.map(drop)
-            };
-            if readable.await.is_err() {
-                // The runtime is shutting down; nobody gets an answer any more.
-                std::future::pending::<()>().await;
-            }
-            // Looked at, not taken: the id stays ours until the group has been killed.
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            match waitid(WaitId::PidFd(handle.as_fd()), options) {
-                Ok(Some(status)) => {
-                    let signal = status.terminating_signal().map(Exit::Signal);
-                    return signal.unwrap_or(Exit::Code(status.exit_status().unwrap_or(0)));
-                }
-                Ok(None) | Err(Errno::INTR) => {}
-                Err(_) => return Exit::Code(0),
-            }
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        // Fails only where nobody of the group is left.
-        let _ = kill_process_group(self.id, signal);
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
-        match self.handle.take() {
-            Some(handle) if is_reaped(&handle) => {}
-            // Cannot fail: the thread serves as long as anybody can send.
-            Some(handle) => drop(self.launcher.orders.send(Order::Reap(handle))),
-            // The system had no descriptor left for it. This is the launching thread, and the wait is short.
-            None => drop(waitid(WaitId::Pid(self.id), WaitIdOptions::EXITED)),
-        }
-    }
-}
-
 impl fmt::Debug for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -566,12 +500,6 @@ fn serve(queue: &mpsc::Receiver<Order>) {
         killed.retain(|handle| !is_reaped(handle));
         ending.retain(|run| !run.is_over());
     }
-}
-
-/// Takes the end of a child that has ended; says whether there is nothing to wait for any more.
-fn is_reaped(handle: &OwnedFd) -> bool {
-    let ended = waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
-    !matches!(ended, Ok(None) | Err(Errno::INTR))
 }
 
 fn start(prepared: Prepared, launcher: Launcher, zygote: &mut Option<Arc<Zygote>>) -> Result<Started, LaunchError> {
@@ -639,50 +567,6 @@ impl Streams {
         let ours = Ours { stdin: Some(terminal.try_clone()?), stdout: terminal, stderr };
         Ok(Self { ours, theirs: [theirs.try_clone()?, theirs.try_clone()?, theirs] })
     }
-}
-
-fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::Result<Started> {
-    if matches!(spec.input, Input::Terminal { .. }) {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "only a confined program gets a terminal"));
-    }
-    let Streams { ours, theirs: [stdin, stdout, stderr] } = Streams::open(spec.input)?;
-    let (runtime, files) = (rustix::process::getpid(), usual_files());
-    let mut command = Command::new(program);
-    command
-        .args(&spec.args)
-        .env_clear()
-        .envs(&spec.policy.environment)
-        .current_dir(&spec.working_dir)
-        .stdin(Stdio::from(stdin))
-        .stdout(Stdio::from(stdout))
-        .stderr(Stdio::from(stderr));
-    // SAFETY: the closure makes system calls alone. It allocates nothing, takes no lock and reads no environment.
-    unsafe { command.pre_exec(move || confine(runtime, files)) };
-    let id = command.spawn()?.id();
-    let id = i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    let mut process = Group { id, handle: None, launcher };
-    process.handle = Some(pidfd_open(id, PidfdFlags::empty())?);
-    let Ours { stdin, stdout, stderr } = ours;
-    Ok(Started { process: Begun::Open(process), stdin, stdout, stderr })
-}
-
-/// What the child does to itself before it becomes the program.
-fn confine(runtime: Pid, files: Option<Rlimit>) -> io::Result<()> {
-    // A session of its own is also a process group of its own, and has no terminal that it could read passwords from.
-    setsid()?;
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    if getppid() != Some(runtime) {
-        // The runtime ended before the signal was in place.
-        return Err(Errno::SRCH.into());
-    }
-    set_no_new_privs(true)?;
-    if let Some(files) = files {
-        setrlimit(Resource::Nofile, files)?;
-    }
-    // Marked, not closed: the pipe that reports a failed exec to the runtime is among them.
-    // SAFETY: the call touches no memory.
-    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The program's absolute path.

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{BufRead, Write},
+    process::{Command, Stdio},
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits};

@@ -1,0 +1,125 @@
+//! A child that is not confined, as the runtime sees it.
+
+use super::{Begun, Exit, Input, LaunchSpec, Launcher, Order, Ours, Started, Streams};
+use crate::sandbox::zygote::usual_files;
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getppid, kill_process_group, pidfd_open,
+        set_parent_process_death_signal, setrlimit, setsid, waitid,
+    },
+    thread::set_no_new_privs,
+};
+use std::{
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    path::Path,
+    process::{Command, Stdio},
+};
+use tokio::io::{Interest, unix::AsyncFd};
+
+/// A child that has not been waited for, so that neither its id nor its group's can have been given to anybody else.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) id: Pid,
+    handle: Option<OwnedFd>,
+    launcher: Launcher,
+}
+
+impl Group {
+    pub(super) async fn exited(&self) -> Exit {
+        loop {
+            let Some(handle) = &self.handle else { return Exit::Code(0) };
+            let readable = async {
+                // SAFETY: the descriptor is borrowed of its owner for as long as it is registered.
+                let registered = unsafe { AsyncFd::register_with_interest(handle.as_fd(), Interest::READABLE) };
+                registered.map_err(io::Error::from)?.readable().await.map(drop)
+            };
+            if readable.await.is_err() {
+                // The runtime is shutting down; nobody gets an answer any more.
+                std::future::pending::<()>().await;
+            }
+            // Looked at, not taken: the id stays ours until the group has been killed.
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            match waitid(WaitId::PidFd(handle.as_fd()), options) {
+                Ok(Some(status)) => {
+                    let signal = status.terminating_signal().map(Exit::Signal);
+                    return signal.unwrap_or(Exit::Code(status.exit_status().unwrap_or(0)));
+                }
+                Ok(None) | Err(Errno::INTR) => {}
+                Err(_) => return Exit::Code(0),
+            }
+        }
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        // Fails only where nobody of the group is left.
+        let _ = kill_process_group(self.id, signal);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        match self.handle.take() {
+            Some(handle) if is_reaped(&handle) => {}
+            // Cannot fail: the thread serves as long as anybody can send.
+            Some(handle) => drop(self.launcher.orders.send(Order::Reap(handle))),
+            // The system had no descriptor left for it. This is the launching thread, and the wait is short.
+            None => drop(waitid(WaitId::Pid(self.id), WaitIdOptions::EXITED)),
+        }
+    }
+}
+
+/// Takes the end of a child that has ended; says whether there is nothing to wait for any more.
+pub(super) fn is_reaped(handle: &OwnedFd) -> bool {
+    let ended = waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    !matches!(ended, Ok(None) | Err(Errno::INTR))
+}
+
+pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::Result<Started> {
+    if matches!(spec.input, Input::Terminal { .. }) {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "only a confined program gets a terminal"));
+    }
+    let Streams { ours, theirs: [stdin, stdout, stderr] } = Streams::open(spec.input)?;
+    let (runtime, files) = (rustix::process::getpid(), usual_files());
+    let mut command = Command::new(program);
+    command
+        .args(&spec.args)
+        .env_clear()
+        .envs(&spec.policy.environment)
+        .current_dir(&spec.working_dir)
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr));
+    // SAFETY: the closure makes system calls alone. It allocates nothing, takes no lock and reads no environment.
+    unsafe { command.pre_exec(move || confine(runtime, files)) };
+    let id = command.spawn()?.id();
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+    let mut process = Group { id, handle: None, launcher };
+    process.handle = Some(pidfd_open(id, PidfdFlags::empty())?);
+    let Ours { stdin, stdout, stderr } = ours;
+    Ok(Started { process: Begun::Open(process), stdin, stdout, stderr })
+}
+
+/// What the child does to itself before it becomes the program.
+fn confine(runtime: Pid, files: Option<Rlimit>) -> io::Result<()> {
+    // A session of its own is also a process group of its own, and has no terminal that it could read passwords from.
+    setsid()?;
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() != Some(runtime) {
+        // The runtime ended before the signal was in place.
+        return Err(Errno::SRCH.into());
+    }
+    set_no_new_privs(true)?;
+    if let Some(files) = files {
+        setrlimit(Resource::Nofile, files)?;
+    }
+    // Marked, not closed: the pipe that reports a failed exec to the runtime is among them.
+    // SAFETY: the call touches no memory.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
