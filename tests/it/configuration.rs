@@ -221,7 +221,10 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
 
 #[test]
 fn a_sandbox_that_there_is_not_is_refused() {
-    wrong("[sandbox]\nminimum_tier = 2", "config.toml:2: `sandbox.minimum_tier` must be `1`, got the number 2");
+    wrong(
+        "[sandbox]\nminimum_tier = 3",
+        "config.toml:2: `sandbox.minimum_tier` must be a whole number from 1 to 2, got the number 3",
+    );
     wrong(
         "[sandbox]\nrequire = [\"seccomp\"]",
         "config.toml:2: `sandbox.require`: `seccomp` is not known here; known: landlock",
@@ -442,6 +445,27 @@ fn the_strictest_security_value_counts() {
     assert_eq!(machine.setting("sandbox.minimum_tier"), "1 from ~/home/.config/toolstead/config.toml:5");
     machine.write(USER, "[sandbox]\nnetwork = \"none\"");
     assert_eq!(machine.setting("sandbox.network"), "[] from ~/home/.config/toolstead/config.toml:2");
+}
+
+#[test]
+fn a_weaker_sandbox_is_the_users_choice_alone() {
+    const TWO: &str = "[sandbox]\nminimum_tier = 2";
+    const ONE: &str = "[sandbox]\nminimum_tier = 1";
+    for (files, expected) in [
+        (vec![(PROJECT, TWO)], "1 from default"),
+        (vec![(USER, ONE), (PROJECT, TWO)], "1 from ~/home/.config/toolstead/config.toml:2"),
+        (vec![(USER, TWO)], "2 from ~/home/.config/toolstead/config.toml:2"),
+        (vec![(USER, TWO), (PROJECT, TWO)], "2 from ~/home/.config/toolstead/config.toml:2"),
+        (vec![(USER, TWO), (PROJECT, ONE)], "1 from ~/home/project/toolstead.toml:2"),
+        (vec![(ADMINISTRATOR, ONE), (USER, TWO)], "1 from ~/etc/config.toml:2"),
+    ] {
+        let machine = Machine::with(&files);
+        assert_eq!(machine.setting("sandbox.minimum_tier"), expected, "{files:?}");
+        if files.iter().any(|(name, _)| *name == PROJECT) {
+            machine.trust("toolstead.toml");
+            assert_eq!(machine.setting("sandbox.minimum_tier"), expected, "trusted, {files:?}");
+        }
+    }
 }
 
 #[test]

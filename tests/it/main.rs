@@ -60,6 +60,8 @@ mod hooks;
 mod ordinary_life;
 /// Real servers stand behind us, and one may die.
 mod real_servers;
+/// Where no namespaces can be had.
+mod sandbox_tiers;
 /// Commands, tasks and what becomes of their processes, through the real binaries.
 mod shell;
 /// The names and parameters that other systems know our file tools by.

@@ -284,7 +284,11 @@ impl AppBuilder {
         world.limits = config.file_limits.clone();
         let events = EventBus::new(clock.clone());
         world.events = events.clone();
-        world.helpers = Arc::new(Helpers::default().requiring_landlock(config.sandbox.requires_landlock));
+        world.helpers = Arc::new(
+            Helpers::default()
+                .requiring_landlock(config.sandbox.requires_landlock)
+                .allowing_tier_2(config.sandbox.allows_tier_2()),
+        );
         world.programs = Arc::new(Programs::new(command_settings(&config, &self.environment)));
         let tools = builtin::all().into_iter().chain(self.tools).collect();
         let built_in = BuiltInTools::new(tools, world)?;
@@ -436,6 +440,7 @@ fn command_settings(config: &Config, environment: &Environment) -> CommandSettin
         network: config.sandbox.network.clone(),
         limits: config.sandbox_limits(),
         requires_landlock: config.sandbox.requires_landlock,
+        allows_tier_2: config.sandbox.allows_tier_2(),
         // Beside the database: no tool reaches that folder, and it is no disk in memory.
         spool_folder: config.database.parent().map_or(usual.spool_folder, Path::to_path_buf),
         kept_bytes: usual.kept_bytes.min(config.outputs.max_bytes as u64),

@@ -58,6 +58,8 @@ pub struct CommandSettings {
     pub limits: SandboxLimits,
     /// Whether a kernel without Landlock is refused.
     pub requires_landlock: bool,
+    /// Whether Landlock and the filter of system calls do, where namespaces cannot be had.
+    pub allows_tier_2: bool,
     /// Where output goes that memory is too small for.
     pub spool_folder: PathBuf,
     /// Bytes that are kept of the output of one command.
@@ -100,6 +102,7 @@ impl Default for CommandSettings {
             network: NetworkPolicy::None,
             limits: SandboxLimits::default(),
             requires_landlock: false,
+            allows_tier_2: false,
             spool_folder: "/tmp".into(),
             kept_bytes: 64 << 20,
         }
@@ -225,7 +228,8 @@ impl Programs {
         let started = Launcher::start().map_err(|error| {
             ToolFailure::new(ErrorKind::ExecutionFailed, "no program can be started here").caused_by(error)
         })?;
-        let started = started.requiring_landlock(self.settings.requires_landlock);
+        let settings = &self.settings;
+        let started = started.requiring_landlock(settings.requires_landlock).allowing_tier_2(settings.allows_tier_2);
         Ok(self.launcher.get_or_init(|| started))
     }
 }

@@ -196,6 +196,7 @@ pub enum HelperError {
 pub struct Helpers {
     launcher: OnceLock<Launcher>,
     requires_landlock: bool,
+    allows_tier_2: bool,
     seats: Semaphore,
 }
 
@@ -203,7 +204,8 @@ impl Default for Helpers {
     /// At most two helpers for each core run at once.
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { launcher: OnceLock::new(), requires_landlock: false, seats: Semaphore::new(2 * cores) }
+        let seats = Semaphore::new(2 * cores);
+        Self { launcher: OnceLock::new(), requires_landlock: false, allows_tier_2: false, seats }
     }
 }
 
@@ -212,6 +214,12 @@ impl Helpers {
     #[must_use]
     pub fn requiring_landlock(self, is_required: bool) -> Self {
         Self { requires_landlock: is_required, ..self }
+    }
+
+    /// Where `is_allowed`, tier 2 will do.
+    #[must_use]
+    pub fn allowing_tier_2(self, is_allowed: bool) -> Self {
+        Self { allows_tier_2: is_allowed, ..self }
     }
 
     /// Starts a helper, gives it the order and the input, and returns its answer. The helper is gone when this returns,
@@ -274,6 +282,7 @@ impl Helpers {
             return Ok(launcher);
         }
         let started = Launcher::start().map_err(not_started)?.requiring_landlock(self.requires_landlock);
+        let started = started.allowing_tier_2(self.allows_tier_2);
         Ok(self.launcher.get_or_init(|| started))
     }
 }

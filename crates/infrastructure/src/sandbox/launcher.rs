@@ -10,7 +10,7 @@ use crate::sandbox::{
     preparing,
     writable::WritableRoots,
     zygote::{
-        Zygote, ZygoteError,
+        Layers, Zygote, ZygoteError,
         request::{MOVED, Request},
     },
 };
@@ -57,6 +57,8 @@ pub struct Launcher {
     orders: mpsc::Sender<Order>,
     gate: Arc<Gate>,
     requires_landlock: bool,
+    /// Whether tier 2 will do.
+    allows_tier_2: bool,
     /// What other programs write into, beside the roots of a run.
     others: Arc<[PathBuf]>,
 }
@@ -197,8 +199,8 @@ enum Order {
 struct Prepared {
     spec: LaunchSpec,
     program: PathBuf,
-    /// For a child that is confined.
-    request: Option<Request>,
+    /// For a child that is confined, with the layers that there are.
+    request: Option<(Layers, Request)>,
 }
 
 struct Started {
@@ -211,7 +213,7 @@ struct Started {
 enum Begun {
     Open(Group),
     /// The socket on which is told how it goes on.
-    Confined(OwnedFd, Launcher),
+    Confined(OwnedFd, Launcher, Layers),
 }
 
 #[derive(Debug)]
@@ -228,13 +230,26 @@ impl Launcher {
     pub fn start() -> io::Result<Self> {
         let (orders, queue) = mpsc::channel();
         thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue))?;
-        Ok(Self { orders, gate: Gate::of_process(), requires_landlock: false, others: Arc::default() })
+        let gate = Gate::of_process(false);
+        Ok(Self { orders, gate, requires_landlock: false, allows_tier_2: false, others: Arc::default() })
     }
 
     /// Where `is_required`, nothing is started confined on a kernel without Landlock.
     #[must_use]
     pub fn requiring_landlock(self, is_required: bool) -> Self {
         Self { requires_landlock: is_required, ..self }
+    }
+
+    /// Where `is_allowed`, and not every layer holds, what is confined is confined by Landlock and the filter of system
+    /// calls alone. That is the choice of whoever runs the machine, and of nobody else.
+    #[must_use]
+    pub fn allowing_tier_2(self, is_allowed: bool) -> Self {
+        Self { allows_tier_2: is_allowed, gate: Gate::of_process(is_allowed), ..self }
+    }
+
+    /// Whether that will do.
+    pub(super) fn allows_tier_2(&self) -> bool {
+        self.allows_tier_2
     }
 
     /// The same beside programs that write into these roots: what leads over them says nothing about what a child sees.
@@ -282,16 +297,17 @@ impl Launcher {
     /// # Errors
     /// [`LaunchError`]; then nothing runs.
     pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
-        if spec.policy.confinement != Confinement::Open {
-            self.gate.pass(self).await?;
-        }
-        self.launch_untried(spec).await
+        let layers = match spec.policy.confinement {
+            Confinement::Open => Layers::All,
+            Confinement::Sealed | Confinement::Guarded => self.gate.pass(self, spec.policy.session.as_ref()).await?,
+        };
+        self.launch_untried(spec, layers).await
     }
 
     /// As [`launch`](Self::launch), whatever is known of the confinement: for those who try it.
-    pub(super) async fn launch_untried(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
+    pub(super) async fn launch_untried(&self, spec: LaunchSpec, layers: Layers) -> Result<Child, LaunchError> {
         let launcher = self.clone();
-        let prepared = LOOK_UPS.done(move || launcher.prepared(spec)).await??;
+        let prepared = LOOK_UPS.done(move || launcher.prepared(spec, layers)).await??;
         let (reply, started) = oneshot::channel();
         let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
@@ -299,8 +315,8 @@ impl Launcher {
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
         let (process, proxy) = match process {
             Begun::Open(group) => (Process::Open(group), None),
-            Begun::Confined(reports, launcher) => {
-                let (run, proxy) = Run::begin(reports, launcher).await?;
+            Begun::Confined(reports, launcher, layers) => {
+                let (run, proxy) = Run::begin(reports, launcher, layers).await?;
                 (Process::Confined(run), proxy)
             }
         };
@@ -318,7 +334,7 @@ impl Launcher {
     }
 
     /// Looks up everything that the child needs.
-    fn prepared(&self, spec: LaunchSpec) -> Result<Prepared, LaunchError> {
+    fn prepared(&self, spec: LaunchSpec, layers: Layers) -> Result<Prepared, LaunchError> {
         if !spec.working_dir.is_dir() {
             return Err(LaunchError::NoWorkingFolder(spec.working_dir));
         }
@@ -326,13 +342,15 @@ impl Launcher {
         let is_confined = spec.policy.confinement != Confinement::Open;
         let request = is_confined.then(|| {
             let writable = WritableRoots::new(&[&self.others, spec.policy.write_roots.as_slice()].concat());
-            preparing::request(&spec, &program, &writable, self.requires_landlock)
+            let request = preparing::request(&spec, &program, &writable, self.requires_landlock)?;
+            Ok::<_, LaunchError>((layers, request))
         });
         Ok(Prepared { request: request.transpose()?, spec, program })
     }
 
     /// Lets go of the network and the `/tmp` that runs of a session share. Runs that are there keep them.
     pub fn release_session(&self, session: Arc<str>) {
+        self.gate.forget(&session);
         // Without the thread nothing is held either.
         let _ = self.orders.send(Order::Release(session));
     }
@@ -472,8 +490,8 @@ fn waiting_never(end: OwnedFd) -> io::Result<File> {
 fn serve(queue: &mpsc::Receiver<Order>) {
     let mut killed: Vec<OwnedFd> = Vec::new();
     let mut ending: Vec<confined::Ending> = Vec::new();
-    // Kept once it is there: it lives as long as somebody can order something.
-    let mut zygote: Option<Arc<Zygote>> = None;
+    // Kept once they are there: they live as long as somebody can order something.
+    let mut zygotes: [Option<Arc<Zygote>>; 2] = [None, None];
     loop {
         let order = if killed.is_empty() && ending.is_empty() {
             queue.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
@@ -483,14 +501,12 @@ fn serve(queue: &mpsc::Receiver<Order>) {
         match order {
             // Whoever has stopped waiting drops the child, which ends it.
             Ok(Order::Launch { prepared, launcher, reply }) => {
-                drop(reply.send(start(*prepared, launcher, &mut zygote)));
+                drop(reply.send(start(*prepared, launcher, &mut zygotes)));
             }
             Ok(Order::Reap(handle)) => killed.push(handle),
             Ok(Order::End(handle)) => ending.push(confined::Ending::of(handle)),
             Ok(Order::Release(session)) => {
-                if let Some(zygote) = &zygote {
-                    zygote.release(&session);
-                }
+                zygotes.iter().flatten().for_each(|zygote| zygote.release(&session));
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             // Nobody can order anything any more; what was killed last is still waited for.
@@ -502,19 +518,20 @@ fn serve(queue: &mpsc::Receiver<Order>) {
     }
 }
 
-fn start(prepared: Prepared, launcher: Launcher, zygote: &mut Option<Arc<Zygote>>) -> Result<Started, LaunchError> {
+/// Starts what is prepared; a confined child by the zygote of its layers, which is kept.
+fn start(prepared: Prepared, launcher: Launcher, zygotes: &mut [Option<Arc<Zygote>>]) -> Result<Started, LaunchError> {
     let Prepared { spec, program, request } = prepared;
-    let Some(request) = request else {
+    let Some((layers, request)) = request else {
         return start_program(&program, &spec, launcher).map_err(|source| LaunchError::Start { program, source });
     };
-    let zygote = match zygote {
+    let zygote = match &mut zygotes[layers as usize] {
         Some(zygote) => zygote,
-        None => zygote.insert(Zygote::running().map_err(unconfined)?),
+        none => none.insert(Zygote::running(layers).map_err(unconfined)?),
     };
     let streams = Streams::open(spec.input).map_err(|source| LaunchError::Start { program, source })?;
     let reports = zygote.launch(request, streams.theirs).map_err(unconfined)?;
     let Ours { stdin, stdout, stderr } = streams.ours;
-    Ok(Started { process: Begun::Confined(reports, launcher), stdin, stdout, stderr })
+    Ok(Started { process: Begun::Confined(reports, launcher, layers), stdin, stdout, stderr })
 }
 
 fn unconfined(error: ZygoteError) -> LaunchError {

@@ -83,6 +83,7 @@ pub(super) fn request(
         own_home: own_home.as_deref().and_then(|home| fs::canonicalize(home).ok()),
         settings: if home.is_private { settings(own_home.as_deref(), writable) } else { Vec::new() },
         home: home.is_private.then_some(home.path),
+        temporary: None,
         hidden: seen(&policy.hidden, &folders)?,
         sealed: seen(&policy.sealed, &folders)?,
         folders,

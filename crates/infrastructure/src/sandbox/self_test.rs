@@ -11,7 +11,7 @@ use crate::sandbox::{
     launcher::{Exit, Input, LaunchError, LaunchSpec, Launcher},
     preparing::OWN_PROGRAM,
     toolchains::is_of_machine,
-    zygote::DEDICATED_ID,
+    zygote::{DEDICATED_ID, Layers},
 };
 use std::{
     env, fmt,
@@ -23,6 +23,7 @@ use std::{
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
+    process,
     time::Duration,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
@@ -36,6 +37,13 @@ const ROOM_FOR_CANARIES: &str =
     "make room in the folder for temporary files (`TMPDIR`, or `/tmp`) or in `/var/tmp`, and let this user write there";
 /// The first version of Landlock that keeps a run from sockets without a path.
 const SCOPED_ABI: u32 = 6;
+/// What tier 2 cannot close, and what it closes beyond need because it cannot close less.
+const OPEN_IN_TIER_2: &str = "programs that are run can change modes, dates and attributes of this user's files anywhere, \
+                              see that files outside exist, with their sizes and dates, see the processes of the machine \
+                              in /proc, and fill the disk; they have no network and no sockets, no /tmp and no /dev/shm \
+                              (`TMPDIR` leads to a folder of their own), can make, move and remove nothing right in a root, \
+                              but in its folders, and cannot change `.git` and settings of agents; programs that need a \
+                              network, and roots in which rules close paths, are refused";
 
 /// How well runs can be confined here (`sandbox.md` 4.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +52,11 @@ pub enum Tier {
     First {
         /// One line each.
         notes: Vec<String>,
+    },
+    /// Landlock and the filter of system calls alone, which this launcher does with.
+    Second {
+        /// Why it is not the first.
+        missing: String,
     },
     /// Something that cannot be done without is missing. No confined program is started.
     Third {
@@ -59,6 +72,9 @@ impl fmt::Display for Tier {
         match self {
             Self::First { notes } if notes.is_empty() => f.write_str("tier 1: every layer holds"),
             Self::First { notes } => write!(f, "tier 1, with {}", notes.join("; ")),
+            Self::Second { missing } => {
+                write!(f, "tier 2, confined by Landlock without namespaces, because {missing}: {OPEN_IN_TIER_2}")
+            }
             Self::Third { missing, remedy } => write!(f, "tier 3, nothing is run confined: {missing}; {remedy}"),
         }
     }
@@ -75,10 +91,22 @@ pub async fn tier(launcher: &Launcher) -> Tier {
         }
     };
     let third = |missing| Tier::Third { missing, remedy: remedy(features).into() };
-    match tried(launcher, &canaries, features).await {
-        Ok(open) if open.is_empty() => Tier::First { notes: notes(features) },
-        Ok(open) => third(format!("a confined run reached {}", open.join(", "))),
-        Err(reason) => third(reason),
+    let missing = match holds(launcher, &canaries, features, Layers::All).await {
+        Ok(()) => return Tier::First { notes: notes(features) },
+        Err(missing) if !launcher.allows_tier_2() => return third(missing),
+        Err(missing) => missing,
+    };
+    match holds(launcher, &canaries, features, Layers::WithoutNamespaces).await {
+        Ok(()) => Tier::Second { missing },
+        Err(other) => third(format!("{missing}; and tier 2 does not hold: {other}")),
+    }
+}
+
+/// Whether these layers keep a run from everything that it must not reach; if not, why not.
+async fn holds(launcher: &Launcher, canaries: &Canaries, features: Features, layers: Layers) -> Result<(), String> {
+    match tried(launcher, canaries, features, layers).await? {
+        open if open.is_empty() => Ok(()),
+        open => Err(format!("a confined run reached {}", open.join(", "))),
     }
 }
 
@@ -107,12 +135,24 @@ fn remedy(features: Features) -> &'static str {
 }
 
 /// What confined runs reached of what they must not.
-async fn tried(launcher: &Launcher, canaries: &Canaries, features: Features) -> Result<Vec<String>, String> {
+async fn tried(
+    launcher: &Launcher,
+    canaries: &Canaries,
+    features: Features,
+    layers: Layers,
+) -> Result<Vec<String>, String> {
     let is_scoped = features.landlock_abi.is_some_and(|abi| abi >= SCOPED_ABI);
+    let guarded = async {
+        match layers {
+            Layers::All => one_tried(launcher, canaries, Kind::Guarded, is_scoped, layers).await,
+            // None is started.
+            Layers::WithoutNamespaces => Ok(Vec::new()),
+        }
+    };
     let (alone, with_folders, guarded) = tokio::join!(
-        one_tried(launcher, canaries, Kind::Alone, true),
-        one_tried(launcher, canaries, Kind::WithFolders, true),
-        one_tried(launcher, canaries, Kind::Guarded, is_scoped),
+        one_tried(launcher, canaries, Kind::Alone, true, layers),
+        one_tried(launcher, canaries, Kind::WithFolders, true, layers),
+        guarded,
     );
     let mut open = [alone?, with_folders?, guarded?].concat();
     // Nobody reaches what is not there.
@@ -127,6 +167,7 @@ async fn one_tried(
     canaries: &Canaries,
     kind: Kind,
     is_scoped: bool,
+    layers: Layers,
 ) -> Result<Vec<String>, String> {
     let port = |address: io::Result<std::net::SocketAddr>| {
         address.map(|one| one.port()).map_err(|error| format!("the canaries cannot be placed: {error}"))
@@ -137,6 +178,7 @@ async fn one_tried(
         tcp: port(canaries.tcp.local_addr())?,
         udp: port(canaries.udp.local_addr())?,
         is_scoped,
+        neighbour: (layers == Layers::WithoutNamespaces).then(process::id),
     };
     let mut environment = child_environment::base(|_| None);
     environment.insert(MARKER.into(), task.to_text()?);
@@ -160,7 +202,7 @@ async fn one_tried(
             limits: SandboxLimits::default(),
         },
     };
-    let child = launcher.launch_untried(spec).await;
+    let child = launcher.launch_untried(spec, layers).await;
     if let Some(session) = session {
         // The run keeps it.
         launcher.release_session(session);
@@ -224,10 +266,11 @@ impl Canaries {
         let placed = || {
             for name in [OWN, READ_ONLY, OUTSIDE] {
                 let path = folder.join(name);
-                let file = path.join("file");
-                fs::create_dir(&path)?;
-                fs::write(&file, "canary")?;
-                for (path, rights) in [(&file, 0o644), (&path, 0o755)] {
+                let inner = path.join(tries::INNER);
+                let files = [path.join("file"), path.join(tries::SETTINGS)];
+                fs::create_dir_all(&inner)?;
+                files.iter().try_for_each(|file| fs::write(file, "canary"))?;
+                for (path, rights) in [(&files[0], 0o644), (&files[1], 0o644), (&inner, 0o755), (&path, 0o755)] {
                     // Whatever the mask of this process is.
                     fs::set_permissions(path, Permissions::from_mode(rights))?;
                     if name != OUTSIDE {
@@ -283,6 +326,7 @@ mod tests {
             tcp: canaries.tcp.local_addr().unwrap().port(),
             udp: canaries.udp.local_addr().unwrap().port(),
             is_scoped: true,
+            neighbour: Some(process::id()),
         };
         let found = |kind| tries::told(&tries::all(&task(kind))).unwrap().unwrap();
         let everywhere = [
@@ -290,6 +334,9 @@ mod tests {
             "a folder outside, to write there",
             "a socket outside by its path",
             "a namespace of its own",
+            "a trace of a process",
+            "a process outside, to signal it",
+            "a process outside, to limit it",
             "a set-uid file",
         ];
         let sealed = ["the host by TCP", "the host by multipath TCP", "the host by UDP", "the kernel by netlink"];
@@ -299,7 +346,9 @@ mod tests {
             assert!(everywhere.iter().all(|what| has(what)), "{found:?}");
             assert!(has("an abstract socket outside"), "{found:?}");
             assert_eq!(sealed.iter().all(|what| has(what)), kind != Kind::Guarded, "{found:?}");
-            assert_eq!(has("a folder that may only be read, to write there"), kind != Kind::Alone, "{found:?}");
+            for what in ["a folder that may only be read, to write there", "settings of an agent in its own folder"] {
+                assert_eq!(has(what), kind != Kind::Alone, "{found:?}");
+            }
             fs::remove_file(canaries.folder.join(OUTSIDE).join("hole")).unwrap();
         }
     }

@@ -7,6 +7,8 @@
 //!             └─ payload
 //! ```
 //!
+//! Where there are no namespaces, and the user's settings do with that, [`landlocked`] tells another picture.
+//!
 //! Namespaces cannot be set up safely after a fork of a program with threads: some lock would be held for ever. So the
 //! runtime starts its own program a second time, before that has any thread, and asks it for runs.
 
@@ -14,11 +16,13 @@ mod filter;
 mod git_config;
 mod identity;
 mod init;
+mod landlocked;
 mod mount;
 mod payload;
 mod protected;
 pub(super) mod request;
 mod server;
+mod sessions;
 mod stage;
 mod view;
 
@@ -29,11 +33,12 @@ use rustix::{
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 use std::{
-    env, io,
+    env, fs, io,
     os::{
         fd::{AsFd, OwnedFd},
         unix::process::CommandExt,
     },
+    path::PathBuf,
     process::{self, Command, Stdio},
     sync::{
         Arc, Condvar, Mutex, OnceLock, PoisonError, Weak,
@@ -49,8 +54,8 @@ const NAME: &str = "toolstead-zygote";
 
 /// Whether this program's `main` begins with [`enter`]. Without it, a second start would run a foreign `main` again.
 static HAS_DOOR: AtomicBool = AtomicBool::new(false);
-/// The one of this process. Runs of all launchers share it.
-static RUNNING: Mutex<Weak<Zygote>> = Mutex::new(Weak::new());
+/// Those of this process, by the layers of their runs. Runs of all launchers share them.
+static RUNNING: [Mutex<Weak<Zygote>>; 2] = [const { Mutex::new(Weak::new()) }; 2];
 
 /// How many there are, those that are ending included.
 static LIVING: Mutex<usize> = Mutex::new(0);
@@ -58,6 +63,15 @@ static LIVING: Mutex<usize> = Mutex::new(0);
 static IS_GONE: Condvar = Condvar::new();
 /// How long the end of the program waits for it.
 const TIME_TO_END: Duration = Duration::from_secs(2);
+
+/// What keeps the runs of a zygote in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layers {
+    /// Namespaces with mounts of their own, a filter of system calls, and Landlock where there is one: tier 1.
+    All,
+    /// Landlock and the filter ([`landlocked`]): tier 2.
+    WithoutNamespaces,
+}
 
 /// How many descriptors this process could open at first.
 static USUAL_FILES: OnceLock<Rlimit> = OnceLock::new();
@@ -80,18 +94,21 @@ pub(super) fn usual_files() -> Option<Rlimit> {
 /// process can start one.
 pub(super) fn enter() {
     HAS_DOOR.store(true, Ordering::Relaxed);
-    if env::args_os().next().is_some_and(|name| name == NAME) {
+    let mut args = env::args_os();
+    if args.next().is_some_and(|name| name == NAME) {
         // SAFETY: the call touches no memory, and nothing here has opened a descriptor yet.
         unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) };
-        process::exit(server::serve());
+        process::exit(server::serve(args.next().map(PathBuf::from)));
     }
 }
 
-/// Ends the zygote of this process and every run of it, and returns when it is gone and waited for.
+/// Ends the zygotes of this process and every run of theirs, and returns when they are gone and waited for.
 pub(super) fn end() {
-    let zygote = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
-    if let Some(zygote) = zygote {
-        zygote.close();
+    for running in &RUNNING {
+        let zygote = running.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        if let Some(zygote) = zygote {
+            zygote.close();
+        }
     }
     // Somebody else may be letting go of it at this moment.
     let living = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,21 +138,25 @@ pub(super) enum ZygoteError {
 }
 
 impl Zygote {
-    /// The one of this process; started if there is none.
-    pub(super) fn running() -> Result<Arc<Self>, ZygoteError> {
-        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The one of this process with these layers; started if there is none.
+    pub(super) fn running(layers: Layers) -> Result<Arc<Self>, ZygoteError> {
+        let mut running = RUNNING[layers as usize].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(zygote) = running.upgrade() {
             return Ok(zygote);
         }
-        let zygote = Arc::new(Self::start()?);
+        let zygote = Arc::new(Self::start(layers)?);
         *running = Arc::downgrade(&zygote);
         Ok(zygote)
     }
 
-    fn start() -> Result<Self, ZygoteError> {
+    fn start(layers: Layers) -> Result<Self, ZygoteError> {
         if !HAS_DOOR.load(Ordering::Relaxed) {
             return Err(ZygoteError::NoDoor);
         }
+        let temporary = match layers {
+            Layers::All => None,
+            Layers::WithoutNamespaces => Some(fs::canonicalize(env::temp_dir()).map_err(ZygoteError::Start)?),
+        };
         open_more_files();
         let (socket, theirs) = channel().map_err(ZygoteError::Start)?;
         let (started, is_started) = mpsc::channel();
@@ -143,6 +164,7 @@ impl Zygote {
         let watcher = thread::Builder::new().name("zygote".into()).stack_size(128 << 10).spawn(move || {
             let child = Command::new("/proc/self/exe")
                 .arg0(NAME)
+                .args(temporary)
                 .env_clear()
                 .current_dir("/")
                 .stdin(Stdio::from(theirs))

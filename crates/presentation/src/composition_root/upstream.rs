@@ -40,6 +40,7 @@ pub(super) fn start(
         launcher: Launcher::start()
             .map_err(StartupError::Launcher)?
             .requiring_landlock(config.sandbox.requires_landlock)
+            .allowing_tier_2(config.sandbox.allows_tier_2())
             .beside(&config.roots.write),
         http: Arc::new(HttpConnector::default()),
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),

@@ -69,6 +69,13 @@ impl Contribution {
     fn counts_untrusted(&self, key: &Key) -> bool {
         key.untrusted == Untrusted::Counts && !matches!(self.kind, LayerKind::Foreign(_))
     }
+
+    /// Whether it says what holds, and not just what is stricter than that. A file of the project cannot of what is the
+    /// user's to say, however much it is trusted.
+    fn decides(&self, key: &Key) -> bool {
+        let is_of_project = matches!(self.kind, LayerKind::Project | LayerKind::Local | LayerKind::Foreign(_));
+        self.trusted && !(is_of_project && matches!(key.merging, Merging::Users(_)))
+    }
 }
 
 /// What every layer says of every key, the highest precedence first.
@@ -172,11 +179,11 @@ impl Layers {
 }
 
 fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution>) -> Setting {
-    let trusted: Vec<&Contribution> = contributions.iter().filter(|one| one.trusted).collect();
+    let trusted: Vec<&Contribution> = contributions.iter().filter(|one| one.decides(key)).collect();
     let (mut value, mut origins) =
         said(key, &trusted, &contributions).unwrap_or_else(|| (default_of(key), vec![Origin::Default]));
     let mut waiting = Vec::new();
-    for one in contributions.iter().filter(|one| !one.trusted) {
+    for one in contributions.iter().filter(|one| !one.decides(key)) {
         match key.untrusted {
             _ if one.counts_untrusted(key) => {}
             _ if matches!(one.kind, LayerKind::Foreign(_)) => waiting.extend(Waiting::of(key, one)),
@@ -186,6 +193,8 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
                 (value, origins) = (Some(one.value.clone()), vec![one.origin.clone()]);
             }
             Untrusted::Tightens(_) if value.as_ref().is_some_and(|value| value.same(&one.value)) => {}
+            // Trust would change nothing.
+            _ if matches!(key.merging, Merging::Users(_)) => {}
             Untrusted::Waits | Untrusted::Counts | Untrusted::Tightens(_) | Untrusted::Narrows => {
                 waiting.extend(Waiting::of(key, one))
             }
@@ -207,7 +216,7 @@ fn said(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> Option<(O
                 _ => of(highest),
             })
         }
-        Merging::Strictest(strictness) => {
+        Merging::Strictest(strictness) | Merging::Users(strictness) => {
             let (first, rest) = trusted.split_first()?;
             let joined = rest.iter().fold(first.value.clone(), |all, one| strictness.join(&all, &one.value));
             let decisive = trusted.iter().find(|one| one.value.same(&joined)).unwrap_or(first);

@@ -60,6 +60,8 @@ pub(super) enum Merging {
     Capped,
     /// The strictest value counts.
     Strictest(Strictness),
+    /// As `Strictest`, but a file of the project only counts where it is stricter, trusted or not.
+    Users(Strictness),
     /// Lists add up.
     Sum,
     /// Each layer works on what the one below it left.
@@ -119,7 +121,7 @@ const fn key(
     Key { path, kind, merging, untrusted, default, about }
 }
 
-use Merging::{Capped, Highest, Launch, Own, Steps, Strictest, Sum};
+use Merging::{Capped, Highest, Launch, Own, Steps, Strictest, Sum, Users};
 use Untrusted::{Counts, Narrows, Tightens, Waits};
 
 const DAY: u64 = 86_400;
@@ -144,7 +146,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["tools", "*", "denied_paths"], Kind::Paths, Sum, Counts, None, "Paths that the tool may never touch. For tools that change files these are `Write` rules."),
     key(&["tools", "*", "timeout"], whole(DAY), Highest, Waits, None, "Seconds for calls of the tool that ask for no time of their own."),
     key(&["sandbox", "network"], Kind::Hosts, Strictest(Strictness::Hosts), Tightens(Strictness::Hosts), Some("\"none\""), "What commands reach: `\"none\"`, or a list of host patterns."),
-    key(&["sandbox", "minimum_tier"], Kind::Integer { least: 1, most: 1 }, Strictest(Strictness::Lowest), SMALLER, Some("1"), "The weakest sandbox that may be used. 1: every layer, with user namespaces. There is no other."),
+    key(&["sandbox", "minimum_tier"], Kind::Integer { least: 1, most: 2 }, Users(Strictness::Lowest), SMALLER, Some("1"), "The weakest sandbox that may be used. 1: every layer, with user namespaces. 2: where those cannot be had, Landlock (ABI 6) and a filter of system calls, which close less and allow less: see `docs/sandbox.md`."),
     key(&["sandbox", "require"], Kind::Words(&["landlock"]), Sum, Counts, Some("[]"), "Layers without which nothing is run confined, although others stand in for them."),
     key(&["limits", "output_bytes"], Kind::Integer { least: 1_000, most: 10_000_000 }, Capped, SMALLER, Some("30000"), "What a model gets of one result."),
     key(&["limits", "timeout_seconds"], whole(DAY), Capped, SMALLER, Some("120"), "Time of a call that asks for none of its own."),
@@ -313,6 +315,7 @@ impl Merging {
             Self::Highest | Self::Launch => "precedence",
             Self::Capped => "precedence, at most the administrator's",
             Self::Strictest(_) => "the strictest",
+            Self::Users(_) => "the strictest, and of a project's files what is stricter",
             Self::Sum => "add up",
             Self::Steps => "one after the other",
             Self::Own => "each its own",

@@ -93,6 +93,11 @@ impl AuditSettings {
 }
 
 impl SandboxSettings {
+    /// Whether programs may be confined without namespaces, where those cannot be had.
+    pub fn allows_tier_2(&self) -> bool {
+        self.minimum_tier >= 2
+    }
+
     pub(super) fn of(resolved: &Resolved) -> Self {
         let value = |path| resolved.setting(path).and_then(|setting| setting.value);
         let texts = |path| -> Vec<String> {

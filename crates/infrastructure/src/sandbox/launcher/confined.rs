@@ -1,7 +1,10 @@
 //! A confined run, as the runtime sees it.
 
 use super::{Exit, LaunchError, Launcher, Order};
-use crate::sandbox::zygote::request::{Aftermath, Report, receive_now};
+use crate::sandbox::zygote::{
+    Layers,
+    request::{Aftermath, Report, receive_now},
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{OFlags, fcntl_setfl},
@@ -26,6 +29,10 @@ const NOT_PUT_RIGHT: &str = "the workspace was not put right after this command,
                              not answer: look at the settings of agents (`.mcp.json`, `.claude` and the like) and at \
                              `.git` (`config`, `hooks`) before you use git or an agent there";
 
+/// The same for a run without namespaces, which can change nothing of the kind; but what ends it is a process.
+const NOT_ENDED: &str = "what this command started may still run, because what ends it was ended or did not answer: look \
+                         for its processes, and end them";
+
 /// A run whose program does not run by then is ended: what it is to see may lie on a disk that does not answer.
 const TIME_TO_BEGIN: Duration = Duration::from_secs(30);
 
@@ -42,6 +49,7 @@ pub(super) struct Run {
     process: Option<OwnedFd>,
     exit: Option<Exit>,
     launcher: Launcher,
+    layers: Layers,
 }
 
 impl Run {
@@ -49,6 +57,7 @@ impl Run {
     pub(super) async fn begin(
         reports: OwnedFd,
         launcher: Launcher,
+        layers: Layers,
     ) -> Result<(Self, Option<TcpListener>), LaunchError> {
         let failed = |error: io::Error| LaunchError::Confine(format!("hear of the run: {error}"));
         fcntl_setfl(&reports, OFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
@@ -63,6 +72,7 @@ impl Run {
             process: None,
             exit: None,
             launcher,
+            layers,
         };
         let proxy = timeout(TIME_TO_BEGIN, run.started()).await.map_err(|_| {
             let seconds = TIME_TO_BEGIN.as_secs();
@@ -122,8 +132,12 @@ impl Run {
     /// Nothing more is heard of it.
     pub(super) fn lose(&mut self) {
         if self.exit.is_none() {
-            tracing::warn!("the workspace was not put right after a confined program");
-            self.aftermath.left.push(NOT_PUT_RIGHT.into());
+            let told = match self.layers {
+                Layers::All => NOT_PUT_RIGHT,
+                Layers::WithoutNamespaces => NOT_ENDED,
+            };
+            tracing::warn!("a confined program was lost: {told}");
+            self.aftermath.left.push(told.into());
             self.exit = Some(Exit::Signal(Signal::KILL.as_raw()));
         }
     }

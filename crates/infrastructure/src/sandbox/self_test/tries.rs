@@ -17,6 +17,9 @@ use std::{
 
 /// The variable that makes this program try: its value is the [`Task`].
 pub(super) const MARKER: &str = "TOOLSTEAD_SANDBOX_SELF_TEST";
+/// A folder in that of a run, and a file there that it may not change.
+pub(super) const INNER: &str = "inner";
+pub(super) const SETTINGS: &str = ".mcp.json";
 /// The last word of a run that tried everything.
 const DONE: &str = "tried";
 /// Longer than anybody waits for the end of a run.
@@ -44,6 +47,8 @@ pub(super) struct Task {
     pub(super) udp: u16,
     /// Whether sockets without a path must be closed whatever the network is.
     pub(super) is_scoped: bool,
+    /// The process of the canaries, where it has its number in a run, too.
+    pub(super) neighbour: Option<u32>,
 }
 
 impl Task {
@@ -91,10 +96,13 @@ pub(super) fn all(task: &Task) -> String {
     type Try<'a> = (bool, &'a str, &'a dyn Fn() -> io::Result<()>);
     let has_folders = task.kind != Kind::Alone;
     let is_sealed = task.kind != Kind::Guarded;
-    let closed: [Try<'_>; 12] = [
+    let neighbour = task.neighbour.and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
+    let has_neighbour = neighbour > 0;
+    let closed: [Try<'_>; 16] = [
         (true, "a file outside", &|| fs::read(outside.join("file")).map(drop)),
         (true, "a folder outside, to write there", &|| fs::write(outside.join("hole"), "")),
         (has_folders, "a folder that may only be read, to write there", &|| fs::write(read_only.join("hole"), "")),
+        (has_folders, "settings of an agent in its own folder", &|| fs::write(own.join(SETTINGS), "")),
         (is_sealed, "the host by TCP", &|| TcpStream::connect(tcp).map(drop)),
         (is_sealed, "the host by multipath TCP", &|| {
             let socket = net::socket(AddressFamily::INET, SocketType::STREAM, Some(ipproto::MPTCP))?;
@@ -123,7 +131,24 @@ pub(super) fn all(task: &Task) -> String {
                 unsafe { libc::unshare(libc::CLONE_NEWUSER) == 0 }
             })
         }),
+        (true, "a trace of a process", &|| {
+            succeeds_in_a_child(|| {
+                let nothing = std::ptr::null_mut::<libc::c_void>();
+                // SAFETY: the request uses none of the others.
+                unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, nothing, nothing) == 0 }
+            })
+        }),
+        (has_neighbour, "a process outside, to signal it", &|| {
+            // SAFETY: the call touches no memory, and signal 0 does nothing.
+            done(unsafe { libc::kill(neighbour, 0) })
+        }),
+        (has_neighbour, "a process outside, to limit it", &|| {
+            let (nothing, known) = (std::ptr::null::<libc::rlimit64>(), std::ptr::null_mut());
+            // SAFETY: nothing is passed, and nothing is written.
+            done(unsafe { libc::prlimit64(neighbour, libc::RLIMIT_NOFILE, nothing, known) })
+        }),
         (true, "a set-uid file", &|| {
+            let own = own.join(INNER);
             let file = own.join("lending");
             fs::create_dir_all(&own)?;
             fs::write(&file, "")?;
@@ -132,8 +157,9 @@ pub(super) fn all(task: &Task) -> String {
             made
         }),
     ];
-    let needed: [Try<'_>; 2] = [
-        (has_folders, "its own folder, to write there", &|| fs::write(own.join("made"), "")),
+    let needed: [Try<'_>; 3] = [
+        (true, "a folder for temporary files", &|| fs::write(env::temp_dir().join("toolstead-made"), "")),
+        (has_folders, "its own folder, to write there", &|| fs::write(own.join(INNER).join("made"), "")),
         (has_folders, "a folder that it may read", &|| fs::read(read_only.join("file")).map(drop)),
     ];
     let mut said = String::new();
@@ -152,6 +178,10 @@ pub(super) fn all(task: &Task) -> String {
 
 fn open(family: AddressFamily, kind: SocketType) -> io::Result<()> {
     Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None).map(drop)?)
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// For what changes a process.

@@ -1,5 +1,6 @@
 //! Which system calls a payload may make (`sandbox.md` 4.2, layer 11).
 
+use super::Layers;
 use seccompiler::{
     BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     sock_filter,
@@ -111,6 +112,24 @@ const ON_GROUPS: &[(libc::c_long, u64, u64)] = &[
 /// The first process of the run. It is the payload's user, puts things right at the end, and belongs to none of the
 /// groups that a payload can name.
 const INIT: u64 = 1;
+/// The process that calls, for the calls of both lists.
+const ITSELF: u64 = 0;
+/// Calls that reach what other programs share, where all of them share one namespace. None of it has a path.
+const SHARED: &[libc::c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
 /// fchmodat2(2), Linux 6.6.
 const FCHMODAT2: libc::c_long = 452;
 /// open_tree_attr(2), Linux 6.15.
@@ -129,14 +148,17 @@ const NEW_NAMESPACES: [libc::c_int; 8] = [
 /// Requests of ioctl(2) that type into a terminal.
 const TYPING: [u32; 2] = [0x5412 /* TIOCSTI */, 0x541C /* TIOCLINUX */];
 const SOCKET_FAMILIES: [libc::c_int; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
+/// The bits of a socket's type that are no flags, and the types of a pair of which each end can be led to another socket.
+const SOCKET_TYPE: u64 = 0xf;
+const UNBOUND_PAIRS: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
 
 /// The programs, in the order in which they are put in place.
 #[derive(Debug)]
 pub(super) struct Filter([BpfProgram; 2]);
 
 impl Filter {
-    pub(super) fn build() -> Result<Self, Error> {
-        Ok(Self([numbers(), calls()?]))
+    pub(super) fn build(layers: Layers) -> Result<Self, Error> {
+        Ok(Self([numbers(), calls(layers)?]))
     }
 
     /// Binds this process and what it starts, for good.
@@ -166,8 +188,14 @@ fn numbers() -> BpfProgram {
     ]
 }
 
-fn calls() -> Result<BpfProgram, Error> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+fn calls(layers: Layers) -> Result<BpfProgram, Error> {
+    // Without namespaces nothing but this keeps a run from the sockets, shared memory and processes of others.
+    let (refused, families): (&[&[libc::c_long]], &[libc::c_int]) = match layers {
+        Layers::All => (&[REFUSED], &SOCKET_FAMILIES),
+        Layers::WithoutNamespaces => (&[REFUSED, SHARED, &[libc::SYS_socket]], &[libc::AF_UNIX]),
+    };
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        refused.iter().copied().flatten().map(|call| (*call, Vec::new())).collect();
     // A call is refused where all arguments of one of its lists are so.
     let mut refuse = |call: libc::c_long, arguments: Vec<(u8, SeccompCmpOp, u64)>| {
         let condition =
@@ -178,15 +206,27 @@ fn calls() -> Result<BpfProgram, Error> {
     };
     let has = |argument, bit: u64| (argument, SeccompCmpOp::MaskedEq(bit), bit);
     let is = |argument, value| (argument, SeccompCmpOp::Eq, value);
+    let is_other = |argument| match layers {
+        Layers::All => is(argument, INIT),
+        Layers::WithoutNamespaces => (argument, SeccompCmpOp::Ne, ITSELF),
+    };
     for flag in NEW_NAMESPACES {
         refuse(libc::SYS_clone, vec![has(0, u64::from(flag.unsigned_abs()))])?;
     }
     for request in TYPING {
         refuse(libc::SYS_ioctl, vec![is(1, u64::from(request))])?;
     }
-    for call in [libc::SYS_socket, libc::SYS_socketpair] {
-        let others = SOCKET_FAMILIES.map(|family| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())));
-        refuse(call, others.to_vec())?;
+    let others = families.iter().map(|family| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs())));
+    let others: Vec<_> = others.collect();
+    refuse(libc::SYS_socketpair, others.clone())?;
+    match layers {
+        Layers::All => refuse(libc::SYS_socket, others)?,
+        Layers::WithoutNamespaces => {
+            for kind in UNBOUND_PAIRS {
+                let kind = (1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), u64::from(kind.unsigned_abs()));
+                refuse(libc::SYS_socketpair, vec![kind])?;
+            }
+        }
     }
     for bit in LENDING.map(u64::from) {
         for (call, mode) in MODES {
@@ -199,10 +239,13 @@ fn calls() -> Result<BpfProgram, Error> {
         }
     }
     for call in ON_PROCESSES {
-        refuse(*call, vec![is(0, INIT)])?;
+        refuse(*call, vec![is_other(0)])?;
     }
     for (call, of_process, of_user) in ON_GROUPS {
-        refuse(*call, vec![is(0, *of_process), is(1, INIT)])?;
+        match layers {
+            Layers::All => refuse(*call, vec![is(0, *of_process), is(1, INIT)])?,
+            Layers::WithoutNamespaces => refuse(*call, vec![is_other(1)])?,
+        }
         refuse(*call, vec![is(0, *of_user)])?;
     }
     let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());

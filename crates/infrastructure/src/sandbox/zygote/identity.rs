@@ -82,16 +82,28 @@ pub(super) fn unshare(flags: libc::c_int) -> std::io::Result<()> {
 /// Gives up every capability, for good.
 pub(super) fn drop_capabilities() -> Result<(), Failure> {
     let step = || "give up all capabilities".to_owned();
+    bound_capabilities().step(step)?;
+    clear_capabilities()
+}
+
+/// Gives up what programs may lend.
+fn bound_capabilities() -> std::io::Result<()> {
     for capability in 0..64 {
         // SAFETY: the call touches no memory.
         if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) } != 0 {
             match std::io::Error::last_os_error() {
                 // There are no more.
                 error if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => break,
-                error => return Err(error).step(step),
+                error => return Err(error),
             }
         }
     }
+    Ok(())
+}
+
+/// Gives up the capabilities that this process has. No program lends it any, because none gives it new privileges.
+pub(super) fn clear_capabilities() -> Result<(), Failure> {
+    let step = || "give up all capabilities".to_owned();
     rustix::thread::clear_ambient_capability_set().step(step)?;
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none }).step(step)?;

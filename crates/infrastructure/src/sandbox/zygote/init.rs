@@ -4,7 +4,7 @@
 use super::{
     filter::Filter,
     identity::{IdMaps, Identity, drop_capabilities},
-    payload::{Tools, become_program},
+    payload::{Place, Tools, become_program},
     protected::Protected,
     request::{Failure, Network, Report, Request, Step, report},
     stage,
@@ -37,11 +37,16 @@ pub(super) struct Birth<'a> {
     pub(super) request: Request,
     pub(super) socket: OwnedFd,
     pub(super) streams: [OwnedFd; 3],
-    pub(super) identity: &'a Identity,
-    pub(super) maps: &'a IdMaps,
     pub(super) filter: &'a Filter,
     pub(super) own_program: &'a OwnedFd,
     pub(super) landlock: Option<ABI>,
+}
+
+/// What an init with namespaces has beside that.
+#[derive(Debug)]
+pub(super) struct Namespaced<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) maps: &'a IdMaps,
     /// The network of the session, where it has one already.
     pub(super) network: Option<&'a OwnedFd>,
     /// Where the session's `/tmp` and home stand on the stage.
@@ -49,10 +54,12 @@ pub(super) struct Birth<'a> {
 }
 
 /// What there is before the payload is.
-struct World {
-    signals: OwnedFd,
-    protected: Protected,
-    listener: Option<OwnedFd>,
+pub(super) struct World {
+    pub(super) listener: Option<OwnedFd>,
+    /// Who looks after protected names, where something of them may change.
+    pub(super) protected: Option<Protected>,
+    /// What Landlock leaves open.
+    pub(super) places: Vec<Place>,
 }
 
 /// How a payload ended.
@@ -62,18 +69,25 @@ struct End {
     had_survivors: bool,
 }
 
-/// The life of an init; its result is its exit code.
-pub(super) fn run(mut birth: Birth<'_>) -> i32 {
+/// The life of an init, which builds the world of its run and becomes nobody by `prepare`; its result is its exit code.
+pub(super) fn run(
+    mut birth: Birth<'_>,
+    prepare: impl FnOnce(&mut Request, Option<ABI>) -> Result<World, Failure>,
+) -> i32 {
     let socket = birth.socket.try_clone().step(|| "start a process".into());
-    let (socket, world) = match socket.and_then(|socket| Ok((socket, prepare(&mut birth)?))) {
+    let prepared = socket.and_then(|socket| {
+        let signals = signals().step(|| "hear of ended processes".into())?;
+        Ok((socket, signals, prepare(&mut birth.request, birth.landlock)?))
+    });
+    let (socket, signals, world) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => return told(&birth.socket, &Report::Failed(failure)),
     };
-    let World { signals, protected, listener } = world;
+    let World { listener, protected, places } = world;
     // From here on the payload may have begun. However this goes on: what runs is ended, and what it did is put right.
-    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener)));
+    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener, places)));
     end_all();
-    let aftermath = protected.undo();
+    let aftermath = protected.as_ref().map(Protected::undo).unwrap_or_default();
     // Who begins when this is told is not to find this run alive.
     drop(protected);
     match lived.unwrap_or(Ok(End::KILLED)) {
@@ -96,8 +110,9 @@ impl End {
 }
 
 /// Starts the payload and attends to it until it has ended.
-fn live(birth: Birth<'_>, signals: &OwnedFd, listener: Option<OwnedFd>) -> Result<End, Failure> {
-    let payload = fork(&birth)?;
+fn live(birth: Birth<'_>, signals: &OwnedFd, listener: Option<OwnedFd>, places: Vec<Place>) -> Result<End, Failure> {
+    let payload = fork(&birth, &places)?;
+    drop(places);
     let Birth { socket, streams, .. } = birth;
     // Whoever reads the output must see its end, and the zygote's socket is not this process's.
     drop(streams);
@@ -119,13 +134,14 @@ fn told(socket: &OwnedFd, last: &Report) -> i32 {
     i32::from(report(socket, last, &[]).is_err())
 }
 
-/// A descriptor that can be read when a child has ended.
+/// A descriptor that can be read when a child has ended, or when this process is asked to end.
 fn signals() -> io::Result<OwnedFd> {
     // SAFETY: the set is this function's own; this process has one thread.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigaddset(&raw mut set, libc::SIGTERM);
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         let descriptor = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
@@ -133,27 +149,32 @@ fn signals() -> io::Result<OwnedFd> {
     }
 }
 
-/// Builds the world of the run and becomes nobody.
-fn prepare(birth: &mut Birth<'_>) -> Result<World, Failure> {
-    let signals = signals().step(|| "hear of ended processes".into())?;
-    let Birth { request, identity, maps, .. } = birth;
-    let listener = network(request, birth.network)?;
-    rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
-    let scratch = match birth.scratch {
-        Some(scratch) => scratch.to_owned(),
-        None => own_scratch(identity)?,
-    };
-    let view = View::build(request, identity, maps, &scratch)?;
-    let protected = Protected::guard(&view, request)?;
-    view.enter()?;
-    drop(view);
-    identity.assume()?;
-    drop_capabilities()?;
-    let step = || "hide from the payload".to_owned();
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
-    // A change of the user clears it.
-    set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
-    Ok(World { signals, protected, listener })
+impl Namespaced<'_> {
+    /// The life of an init in namespaces of its own.
+    pub(super) fn run(&self, birth: Birth<'_>) -> i32 {
+        run(birth, |request, landlock| self.prepare(request, landlock))
+    }
+
+    fn prepare(&self, request: &mut Request, landlock: Option<ABI>) -> Result<World, Failure> {
+        let listener = network(request, self.network)?;
+        rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
+        let scratch = match self.scratch {
+            Some(scratch) => scratch.to_owned(),
+            None => own_scratch(self.identity)?,
+        };
+        let view = View::build(request, self.identity, self.maps, &scratch)?;
+        let protected = Some(Protected::guard(&view, request)?);
+        view.enter()?;
+        drop(view);
+        self.identity.assume()?;
+        drop_capabilities()?;
+        let step = || "hide from the payload".to_owned();
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
+        // A change of the user clears it.
+        set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
+        let places = landlock.map(|abi| Place::within_mounts(request, abi)).transpose()?.unwrap_or_default();
+        Ok(World { listener, protected, places })
+    }
 }
 
 fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
@@ -214,7 +235,7 @@ fn loopback_up() -> io::Result<()> {
 }
 
 /// Starts the payload, and returns once its program runs.
-fn fork(birth: &Birth<'_>) -> Result<Pid, Failure> {
+fn fork(birth: &Birth<'_>, places: &[Place]) -> Result<Pid, Failure> {
     let step = || "start a process".to_owned();
     let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
     // SAFETY: this process has one thread, so that the child finds no lock held.
@@ -225,6 +246,7 @@ fn fork(birth: &Birth<'_>) -> Result<Pid, Failure> {
             filter: birth.filter,
             own_program: birth.own_program,
             landlock: birth.landlock,
+            places,
             streams: &birth.streams,
         };
         // Whatever goes wrong, this process must not come back as a second init.
@@ -267,7 +289,10 @@ fn attend(socket: &OwnedFd, signals: &OwnedFd, payload: Pid) -> Option<WaitStatu
         let (from_runtime, of_child) = (events[0].revents(), events[1].revents());
         if !of_child.is_empty() {
             let mut spent = [0; 512];
-            let _ = rustix::io::read(signals, &mut spent);
+            let read = rustix::io::read(signals, &mut spent).unwrap_or(0);
+            if is_asked_to_end(&spent[..read]) {
+                return None;
+            }
         }
         if !from_runtime.is_empty() {
             let mut signal = [0; 1];
@@ -284,6 +309,12 @@ fn attend(socket: &OwnedFd, signals: &OwnedFd, payload: Pid) -> Option<WaitStatu
     }
 }
 
+/// Whether one of the signals that were read is no end of a child.
+fn is_asked_to_end(read: &[u8]) -> bool {
+    let numbers = read.chunks(size_of::<libc::signalfd_siginfo>()).filter_map(|one| one.first_chunk());
+    numbers.map(|number| i32::from_ne_bytes(*number)).any(|number| number == libc::SIGTERM)
+}
+
 /// Whether a child of this process, which inherits all orphans, still runs.
 fn has_children() -> bool {
     loop {
@@ -295,8 +326,9 @@ fn has_children() -> bool {
     }
 }
 
-/// Kills everything but this process, and waits until it is gone.
-fn end_all() {
+/// Kills everything but this process, and waits until it is gone. Everything is what its namespace of processes holds, or
+/// its domain of Landlock.
+pub(super) fn end_all() {
     loop {
         // SAFETY: the call touches no memory.
         unsafe { libc::kill(-1, libc::SIGKILL) };

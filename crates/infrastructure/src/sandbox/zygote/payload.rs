@@ -5,18 +5,21 @@ use super::{
     request::{Failure, Program, Request, Step},
 };
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetStatus, Scope,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, RestrictionStatus, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::{
-    fs::Mode,
+    fs::{FileType, Mode, fstat},
     process::{Resource, Rlimit, setrlimit, setsid, umask},
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
 };
 use std::{
     ffi::CString,
-    io,
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    fs, io,
+    os::{
+        fd::{AsRawFd, OwnedFd, RawFd},
+        unix::fs::OpenOptionsExt,
+    },
     path::Path,
     sync::OnceLock,
 };
@@ -39,6 +42,7 @@ pub(super) struct Tools<'a> {
     pub(super) filter: &'a Filter,
     pub(super) own_program: &'a OwnedFd,
     pub(super) landlock: Option<ABI>,
+    pub(super) places: &'a [Place],
     pub(super) streams: &'a [OwnedFd; 3],
 }
 
@@ -74,7 +78,8 @@ fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
         limit(resource, most).step(|| "set the limits of memory, processes and files".into())?;
     }
     if let Some(abi) = tools.landlock {
-        landlock(request, abi, tools.own_program)?;
+        let own_program = matches!(request.program, Program::Own).then_some(tools.own_program);
+        landlock(tools.places, abi, own_program)?;
     }
     // Marked, not closed: the pipe that tells of a failed exec is among them.
     // SAFETY: the call touches no memory.
@@ -101,40 +106,71 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
-fn landlock(request: &Request, abi: ABI, own_program: &OwnedFd) -> Result<(), Failure> {
-    let step = || "restrict this process with Landlock".to_owned();
-    let other = |error: landlock::RulesetError| io::Error::other(error);
-    let ruleset = || -> Result<_, landlock::RulesetError> {
+/// A file or folder that Landlock leaves open, with all that it holds.
+#[derive(Debug)]
+pub(super) struct Place {
+    handle: OwnedFd,
+    rights: BitFlags<AccessFs>,
+}
+
+impl Place {
+    /// Of the rights those that there are for what stands there.
+    pub(super) fn new(handle: OwnedFd, rights: BitFlags<AccessFs>, abi: ABI) -> io::Result<Self> {
+        let is_folder = FileType::from_raw_mode(fstat(&handle)?.st_mode) == FileType::Directory;
+        Ok(Self { handle, rights: if is_folder { rights } else { rights & AccessFs::from_file(abi) } })
+    }
+
+    /// What is open to a run whose mounts show it nothing else.
+    pub(super) fn within_mounts(request: &Request, abi: ABI) -> Result<Vec<Self>, Failure> {
+        let writable = request.folders.iter().filter(|folder| folder.is_writable).map(|folder| folder.target.as_path());
+        let open = writable.chain(request.home.as_deref()).chain(["/tmp", "/var/tmp", "/dev", "/proc"].map(Path::new));
+        let all = [(Path::new("/"), AccessFs::from_read(abi))]
+            .into_iter()
+            .chain(open.map(|path| (path, AccessFs::from_all(abi))));
+        let place = |(path, rights): (&Path, _)| {
+            let handle = fs::File::options().read(true).custom_flags(libc::O_PATH).open(path);
+            handle.and_then(|handle| Self::new(handle.into(), rights, abi)).step(restriction)
+        };
+        all.map(place).collect()
+    }
+}
+
+fn restriction() -> String {
+    "restrict this process with Landlock".into()
+}
+
+/// Bounds this process and what it starts: what it may signal, and whose sockets without a path it may reach.
+pub(super) fn part() -> Result<(), Failure> {
+    let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::from_all(ABI::V6));
+    enforced(rules.and_then(Ruleset::create).and_then(|rules| rules.restrict_self()))
+}
+
+fn landlock(places: &[Place], abi: ABI, own_program: Option<&OwnedFd>) -> Result<(), Failure> {
+    let rules = || -> Result<_, RulesetError> {
         let mut rules = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
             .handle_access(AccessFs::from_all(abi))?;
         if abi >= ABI::V6 {
             rules = rules.scope(Scope::from_all(abi))?;
         }
-        rules.create()
-    };
-    let mut rules = ruleset().map_err(other).step(step)?;
-    let writable = request.folders.iter().filter(|folder| folder.is_writable).map(|folder| folder.target.as_path());
-    let open = writable.chain(request.home.as_deref()).chain(["/tmp", "/var/tmp", "/dev", "/proc"].map(Path::new));
-    let all = [(Path::new("/"), AccessFs::from_read(abi))]
-        .into_iter()
-        .chain(open.map(|path| (path, AccessFs::from_all(abi))));
-    for (path, mut access) in all {
-        let place = PathFd::new(path).map_err(io::Error::other).step(step)?;
-        if !path.is_dir() {
-            access &= AccessFs::from_file(abi);
+        let mut rules = rules.create()?;
+        for Place { handle, rights } in places {
+            rules = rules.add_rule(PathBeneath::new(handle, *rights))?;
         }
-        rules = rules.add_rule(PathBeneath::new(place, access)).map_err(other).step(step)?;
-    }
-    if matches!(request.program, Program::Own) {
-        let access = AccessFs::Execute | AccessFs::ReadFile;
-        rules = rules.add_rule(PathBeneath::new(own_program, access)).map_err(other).step(step)?;
-    }
-    let status = rules.restrict_self().map_err(other).step(step)?;
+        if let Some(own_program) = own_program {
+            rules = rules.add_rule(PathBeneath::new(own_program, AccessFs::Execute | AccessFs::ReadFile))?;
+        }
+        rules.restrict_self()
+    };
+    enforced(rules())
+}
+
+fn enforced(restricted: Result<RestrictionStatus, RulesetError>) -> Result<(), Failure> {
+    let status = restricted.map_err(io::Error::other).step(restriction)?;
     if status.ruleset == RulesetStatus::FullyEnforced {
         return Ok(());
     }
-    Err(Failure { step: step(), reason: "the kernel did not enforce all of it".into() })
+    Err(Failure { step: restriction(), reason: "the kernel did not enforce all of it".into() })
 }
 
 fn execute(request: &Request, own_program: RawFd) -> Failure {

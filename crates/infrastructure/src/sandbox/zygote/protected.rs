@@ -26,7 +26,7 @@ use std::{
 };
 
 /// Settings of this runtime and of agents.
-const SETTINGS: [&str; 13] = [
+pub(super) const SETTINGS: [&str; 13] = [
     "toolstead.toml",
     ".toolstead.toml",
     ".toolstead",
@@ -43,7 +43,7 @@ const SETTINGS: [&str; 13] = [
     ".vscode/tasks.json",
 ];
 /// What a shell or a tool executes when its user comes home; protected in the home folder.
-const START_FILES: [&str; 19] = [
+pub(super) const START_FILES: [&str; 19] = [
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -65,7 +65,7 @@ const START_FILES: [&str; 19] = [
     ".config/systemd",
 ];
 /// What makes any folder a repository for git: the first, and the last or both of the others.
-const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
+pub(super) const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
 /// What is watched during a run and put right after it.
 #[derive(Debug)]
@@ -160,7 +160,7 @@ impl Protected {
 }
 
 /// Whether the folder is a home: the user's, or the one that the run is told.
-fn is_home(folder: &request::Folder, request: &Request) -> bool {
+pub(super) fn is_home(folder: &request::Folder, request: &Request) -> bool {
     request.environment.get("HOME").is_some_and(|home| Path::new(home) == folder.target)
         || request.own_home.as_ref().is_some_and(|home| *home == folder.source)
 }

@@ -53,6 +53,8 @@ pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) working_dir: PathBuf,
     /// Where the private home is mounted; `None` where a root stands in its place.
     pub(in crate::sandbox) home: Option<PathBuf>,
+    /// Where its temporary files stand, if not in a `/tmp` of its own. Chosen by the zygote.
+    pub(in crate::sandbox) temporary: Option<PathBuf>,
     /// The home of the user whom the runtime serves; no part of it is a symbolic link.
     pub(in crate::sandbox) own_home: Option<PathBuf>,
     /// What is copied into the private home: the user's settings of git.

@@ -3,15 +3,16 @@
 use super::{
     filter::Filter,
     identity::{IdMaps, Identity, unshare},
-    init::{self, Birth},
+    init::{Birth, Namespaced},
+    landlocked,
     payload::put_off_mask,
     request::{Failure, Network, Order, Report, Request, Step, receive, report, send, unpacked},
+    sessions::{Session, Sessions},
     stage,
 };
-use crate::sandbox::kernel;
+use crate::sandbox::{kernel, zygote::Layers};
 use landlock::ABI;
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     process::{
@@ -20,55 +21,52 @@ use rustix::{
     },
 };
 use std::{
-    collections::VecDeque,
     fs::{self, File},
     io,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
     path::PathBuf,
 };
 
-/// Sessions that are kept; of those without a run, the one that was used least recently gives way.
-const MAX_SESSIONS: usize = 256;
+/// What gives birth to inits.
+pub(super) trait Births {
+    /// Starts a run. The socket is where it is heard of.
+    fn launch(&mut self, request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure>;
+    /// Lets go of what a session shares. Runs that are there keep it.
+    fn release(&mut self, key: &str);
+    /// Lets go of everything, once no run is there.
+    fn end(&mut self);
+}
 
+/// The one with namespaces.
 struct Zygote {
     identity: Identity,
     filter: Filter,
     landlock: Option<ABI>,
     own_program: OwnedFd,
     maps: IdMaps,
-    /// The one that was used last stands last.
-    sessions: VecDeque<Session>,
+    sessions: Sessions<Shared>,
     opened: u64,
 }
 
 /// What the runs of one session share.
-struct Session {
-    key: String,
+struct Shared {
     /// Made with the first run that does not use the machine's.
     network: Option<OwnedFd>,
     scratch: PathBuf,
-    /// Its inits.
-    runs: Vec<OwnedFd>,
 }
 
-impl Session {
-    /// Whether one of its runs is there.
-    fn is_in_use(&mut self) -> bool {
-        self.runs.retain(lives);
-        !self.runs.is_empty()
+/// The life of a zygote: from its socket, which is its standard input, to its exit code. Where there is a folder for
+/// temporary files, its runs have no namespaces.
+pub(super) fn serve(temporary: Option<PathBuf>) -> i32 {
+    match temporary {
+        None => serve_with(Zygote::prepare()),
+        Some(folder) => serve_with(landlocked::Zygote::prepare(folder)),
     }
 }
 
-/// Whether the process has not ended.
-fn lives(process: &OwnedFd) -> bool {
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)), Ok(0))
-}
-
-/// The life of a zygote: from its socket, which is its standard input, to its exit code.
-pub(super) fn serve() -> i32 {
+fn serve_with(zygote: Result<impl Births, Failure>) -> i32 {
     let socket = rustix::stdio::stdin();
-    let mut zygote = match Zygote::prepare() {
+    let mut zygote = match zygote {
         Ok(zygote) => zygote,
         Err(failure) => return i32::from(report(socket, &Report::Failed(failure), &[]).is_err()),
     };
@@ -79,9 +77,10 @@ pub(super) fn serve() -> i32 {
         match receive(socket, 1) {
             Ok((bytes, _)) if bytes.is_empty() => {
                 outlive_children();
+                zygote.end();
                 return 0;
             }
-            Ok((_, descriptors)) => zygote.obey(descriptors),
+            Ok((_, descriptors)) => obey(&mut zygote, descriptors),
             Err(_) => return 1,
         }
     }
@@ -99,6 +98,45 @@ fn outlive_children() {
     }
 }
 
+fn obey(zygote: &mut impl Births, mut descriptors: Vec<OwnedFd>) {
+    if descriptors.is_empty() {
+        return;
+    }
+    match unpacked(descriptors.remove(0)) {
+        Ok(Order::Launch(request)) => {
+            let Ok([socket, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(descriptors) else { return };
+            // Only this end keeps it open, so that the runtime hears of everything that goes wrong here.
+            if let Err(failure) = zygote.launch(*request, &socket, [stdin, stdout, stderr]) {
+                let _ = report(&socket, &Report::Failed(failure), &[]);
+            }
+        }
+        Ok(Order::Release(key)) => zygote.release(&key),
+        Err(error) => {
+            if let Some(socket) = descriptors.first() {
+                let failure = Failure { step: "read the order".into(), reason: error.to_string() };
+                let _ = report(socket, &Report::Failed(failure), &[]);
+            }
+        }
+    }
+}
+
+/// What every zygote does first. Returns its own program.
+pub(super) fn settle_down() -> io::Result<OwnedFd> {
+    // SAFETY: no handler is passed; this process has one thread. Inits are reaped by nobody: their end is told by
+    // their sockets.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+    // As many as may be: each run and each session's network has one here. Payloads get a limit of their own.
+    let files = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files })?;
+    put_off_mask();
+    Ok(File::open("/proc/self/exe")?.into())
+}
+
+/// The Landlock of this kernel.
+pub(super) fn landlock() -> Option<ABI> {
+    kernel::features().landlock_abi.map(|abi| ABI::from(i32::try_from(abi).unwrap_or(i32::MAX)))
+}
+
 impl Zygote {
     fn prepare() -> Result<Self, Failure> {
         let step = || "start the sandbox's process".to_owned();
@@ -106,15 +144,8 @@ impl Zygote {
         if getppid().is_none() {
             return Err(Failure { step: step(), reason: "the runtime is gone".into() });
         }
-        // SAFETY: no handler is passed; this process has one thread. Inits are reaped by nobody: their end is told by
-        // their sockets.
-        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
-        // As many as may be: each run and each session's network has one here. Payloads get a limit of their own.
-        let files = getrlimit(Resource::Nofile).maximum;
-        setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files }).step(step)?;
-        put_off_mask();
+        let own_program = settle_down().step(step)?;
         let identity = Identity::choose()?;
-        let own_program = File::open("/proc/self/exe").step(step)?.into();
         if identity.is_other {
             unshare(libc::CLONE_NEWNS).step(|| "make a mount namespace".into())?;
         } else {
@@ -126,38 +157,44 @@ impl Zygote {
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change("/", propagation).step(|| "part from the machine's mounts".into())?;
         stage::build(&identity)?;
-        let filter = Filter::build().map_err(io::Error::other).step(|| "build the filter of system calls".into())?;
-        let landlock = kernel::features().landlock_abi.map(|abi| ABI::from(i32::try_from(abi).unwrap_or(i32::MAX)));
-        let (maps, sessions) = (IdMaps::default(), VecDeque::new());
-        Ok(Self { identity, filter, landlock, own_program, maps, sessions, opened: 0 })
+        let filter =
+            Filter::build(Layers::All).map_err(io::Error::other).step(|| "build the filter of system calls".into())?;
+        let (maps, sessions) = (IdMaps::default(), Sessions::new());
+        Ok(Self { identity, filter, landlock: landlock(), own_program, maps, sessions, opened: 0 })
     }
 
-    fn obey(&mut self, mut descriptors: Vec<OwnedFd>) {
-        if descriptors.is_empty() {
-            return;
-        }
-        match unpacked(descriptors.remove(0)) {
-            Ok(Order::Launch(request)) => {
-                let Ok([socket, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(descriptors) else { return };
-                // Only this end keeps it open, so that the runtime hears of everything that goes wrong here.
-                if let Err(failure) = self.launch(*request, &socket, [stdin, stdout, stderr]) {
-                    let _ = report(&socket, &Report::Failed(failure), &[]);
-                }
-            }
-            Ok(Order::Release(key)) => {
-                if let Some(place) = self.sessions.iter().position(|session| session.key == key) {
-                    self.release(place);
-                }
-            }
-            Err(error) => {
-                if let Some(socket) = descriptors.first() {
-                    let failure = Failure { step: "read the order".into(), reason: error.to_string() };
-                    let _ = report(socket, &Report::Failed(failure), &[]);
-                }
-            }
-        }
+    /// The descriptors of all sessions that an init has no use for: it would keep their networks as long as it lives.
+    fn foreign_to(&self, own: Option<usize>) -> Vec<RawFd> {
+        let sessions = self.sessions.list.iter().enumerate();
+        let of = |(place, session): (usize, &Session<Shared>)| {
+            let network = session.shared.network.as_ref().filter(|_| Some(place) != own).map(AsRawFd::as_raw_fd);
+            network.into_iter().chain(session.runs.iter().map(AsRawFd::as_raw_fd)).collect::<Vec<_>>()
+        };
+        sessions.flat_map(of).collect()
     }
 
+    /// The place of the session in the list, which is the last one; opened if it is new.
+    fn session(&mut self, key: String) -> Result<usize, Failure> {
+        if let Some(place) = self.sessions.known(&key) {
+            return Ok(place);
+        }
+        if let Some(idle) = self.sessions.make_room()? {
+            let_go(idle);
+        }
+        self.opened += 1;
+        let scratch = stage::at("shared").join(self.opened.to_string());
+        fs::create_dir(&scratch).step(|| "open a session".into())?;
+        stage::scratch(&scratch, &self.identity)?;
+        Ok(self.sessions.open(key, Shared { network: None, scratch }))
+    }
+}
+
+fn let_go(session: Session<Shared>) {
+    let _ = unmount(&session.shared.scratch, UnmountFlags::DETACH);
+    let _ = fs::remove_dir(&session.shared.scratch);
+}
+
+impl Births for Zygote {
     fn launch(&mut self, request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure> {
         if request.requires_landlock && self.landlock.is_none() {
             let reason = "this kernel has no Landlock, and `sandbox.require` asks for it";
@@ -170,75 +207,47 @@ impl Zygote {
         let session = request.session.clone().map(|key| self.session(key)).transpose()?;
         if let Some(place) = session
             && is_private
-            && self.sessions[place].network.is_none()
+            && self.sessions.list[place].shared.network.is_none()
         {
-            self.sessions[place].network = Some(new_network().step(|| "make the session's network".into())?);
+            self.sessions.list[place].shared.network =
+                Some(new_network().step(|| "make the session's network".into())?);
         }
         let foreign = self.foreign_to(session);
-        let shared = session.map(|place| &self.sessions[place]);
+        let shared = session.map(|place| &self.sessions.list[place].shared);
         let network = shared.and_then(|session| session.network.as_ref());
         let makes_network = is_private && network.is_none();
         let birth = Birth {
             request,
             socket: socket.try_clone().step(|| "start a process".into())?,
             streams,
-            identity: &self.identity,
-            maps: &self.maps,
             filter: &self.filter,
             own_program: &self.own_program,
             landlock: self.landlock,
+        };
+        let namespaced = Namespaced {
+            identity: &self.identity,
+            maps: &self.maps,
             network,
             scratch: shared.map(|session| session.scratch.as_path()),
         };
-        let (pid, process) = clone(makes_network, birth, &foreign).step(|| "make the namespaces of a run".into())?;
+        let (pid, process) =
+            clone(makes_network, birth, &namespaced, &foreign).step(|| "make the namespaces of a run".into())?;
         if let Some(place) = session {
             let known = process.try_clone().step(|| "keep hold of a run".into())?;
-            self.sessions[place].runs.push(known);
+            self.sessions.list[place].runs.push(known);
         }
         let born = Report::Born { pid: pid.as_raw_nonzero().get() };
         report(socket, &born, &[process.as_fd()]).step(|| "report a start".into())
     }
 
-    /// The descriptors of all sessions that an init has no use for: it would keep their networks as long as it lives.
-    fn foreign_to(&self, own: Option<usize>) -> Vec<RawFd> {
-        let sessions = self.sessions.iter().enumerate();
-        let of = |(place, session): (usize, &Session)| {
-            let network = session.network.as_ref().filter(|_| Some(place) != own).map(AsRawFd::as_raw_fd);
-            network.into_iter().chain(session.runs.iter().map(AsRawFd::as_raw_fd)).collect::<Vec<_>>()
-        };
-        sessions.flat_map(of).collect()
+    fn release(&mut self, key: &str) {
+        if let Some(session) = self.sessions.take(key) {
+            let_go(session);
+        }
     }
 
-    /// The place of the session in the list, which is the last one; opened if it is new.
-    fn session(&mut self, key: String) -> Result<usize, Failure> {
-        let known = self.sessions.iter().position(|session| session.key == key);
-        if let Some(mut session) = known.and_then(|place| self.sessions.remove(place)) {
-            session.runs.retain(lives);
-            self.sessions.push_back(session);
-            return Ok(self.sessions.len() - 1);
-        }
-        if self.sessions.len() >= MAX_SESSIONS {
-            let idle = self.sessions.iter_mut().position(|session| !session.is_in_use());
-            self.release(idle.ok_or_else(|| Failure {
-                step: "open a session".into(),
-                reason: format!("programs of {MAX_SESSIONS} sessions are running; end some of them"),
-            })?);
-        }
-        self.opened += 1;
-        let scratch = stage::at("shared").join(self.opened.to_string());
-        fs::create_dir(&scratch).step(|| "open a session".into())?;
-        stage::scratch(&scratch, &self.identity)?;
-        self.sessions.push_back(Session { key, network: None, scratch, runs: Vec::new() });
-        Ok(self.sessions.len() - 1)
-    }
-
-    /// Lets go of what a session shares. Runs that are there keep it.
-    fn release(&mut self, place: usize) {
-        if let Some(session) = self.sessions.remove(place) {
-            let _ = unmount(&session.scratch, UnmountFlags::DETACH);
-            let _ = fs::remove_dir(&session.scratch);
-        }
-    }
+    /// Its mounts end with it.
+    fn end(&mut self) {}
 }
 
 /// A new network, made by a child that hands it over and ends. This process stays in the machine's, which a run may ask
@@ -263,7 +272,12 @@ fn new_network() -> io::Result<OwnedFd> {
 }
 
 /// Starts an init in namespaces of its own, without these descriptors; the init never returns from here.
-fn clone(makes_network: bool, birth: Birth<'_>, foreign: &[RawFd]) -> io::Result<(Pid, OwnedFd)> {
+fn clone(
+    makes_network: bool,
+    birth: Birth<'_>,
+    namespaced: &Namespaced<'_>,
+    foreign: &[RawFd],
+) -> io::Result<(Pid, OwnedFd)> {
     let mut flags = libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWIPC
@@ -288,7 +302,7 @@ fn clone(makes_network: bool, birth: Birth<'_>, foreign: &[RawFd]) -> io::Result
                 for descriptor in foreign {
                     libc::close(*descriptor);
                 }
-                let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| init::run(birth)));
+                let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| namespaced.run(birth)));
                 libc::_exit(code.unwrap_or(70))
             }
             Ok(pid @ 1..) => {

@@ -23,7 +23,7 @@ const SCRATCH_BYTES: u64 = 512 << 20;
 /// The files and folders there: each takes about 1 KiB of the kernel's memory, which no other limit counts.
 const SCRATCH_ENTRIES: u64 = 1 << 17;
 /// Devices without which programs do not live. The terminal is the run's own, if it has one.
-const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// What programs read of `/etc` and what holds no secret.
 const SETTINGS: [&str; 54] = [
     "ImageMagick-6",
@@ -118,14 +118,19 @@ fn settings(identity: &Identity) -> Result<(), Failure> {
     fs::write(at("etc/hostname"), "sandbox\n").step(step)?;
     for entry in fs::read_dir("/etc").step(step)?.flatten() {
         let name = entry.file_name();
-        let is_known =
-            |name: &str| SETTINGS.contains(&name) || VERSIONED_SETTINGS.iter().any(|prefix| name.starts_with(prefix));
         // What cannot be read by this user, or dangles, is not there for its runs either.
-        if name.to_str().is_some_and(is_known) {
+        if is_setting(&name) {
             let _ = setting(&name);
         }
     }
     Ok(())
+}
+
+/// Whether programs read this entry of `/etc`, and it holds no secret.
+pub(super) fn is_setting(name: &OsStr) -> bool {
+    let is_known =
+        |name: &str| SETTINGS.contains(&name) || VERSIONED_SETTINGS.iter().any(|prefix| name.starts_with(prefix));
+    name.to_str().is_some_and(is_known)
 }
 
 /// Puts one file or folder of `/etc` on the stage.

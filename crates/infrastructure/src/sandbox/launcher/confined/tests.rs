@@ -1,5 +1,6 @@
 mod protected;
 mod sessions;
+mod without_namespaces;
 
 use super::super::{Child, Input, LaunchSpec};
 use super::*;
@@ -110,25 +111,27 @@ fn as_both(test: &str, body: impl AsyncFnOnce()) {
     if rustix::process::geteuid().as_raw() != 0 {
         return;
     }
-    let path = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
+    again(module_path!(), test, |command| {
+        command.uid(65534).gid(65534);
+    });
+}
+
+/// Runs a test of this program in a process of its own.
+fn again(module: &str, test: &str, prepare: impl FnOnce(&mut Command)) {
+    let path = format!("{}::{test}", module.split_once("::").unwrap().1);
     // The folder of the build may be closed to others.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("tests");
     // By another process, so that none that is forked meanwhile holds it open for writing.
     assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status().unwrap().success());
-    let output = Command::new(program)
-        .args(["--exact", &path, "--nocapture"])
-        .env_clear()
-        .env(ROLE, "1")
-        .uid(65534)
-        .gid(65534)
-        .current_dir("/")
-        .output()
-        .unwrap();
+    let mut command = Command::new(program);
+    command.args(["--exact", &path, "--nocapture"]).env_clear().env(ROLE, "1").current_dir("/");
+    prepare(&mut command);
+    let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "as nobody: {said}{complaint}");
+    assert!(output.status.success() && said.contains("1 passed"), "in its own process: {said}{complaint}");
 }
 
 #[test]
@@ -459,11 +462,13 @@ fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
             let mut spec = world.spec("true");
             let closed = if is_hidden { &mut spec.policy.hidden } else { &mut spec.policy.sealed };
             closed.push(lock.clone());
-            let prepared = world.launcher.prepared(spec).unwrap();
+            let prepared = world.launcher.prepared(spec, Layers::All).unwrap();
             fs::remove_file(&lock).unwrap();
-            let started = super::super::start(prepared, world.launcher.clone(), &mut None).unwrap();
-            let super::super::Begun::Confined(reports, launcher) = started.process else { panic!("it is confined") };
-            let error = Run::begin(reports, launcher).await.unwrap_err();
+            let started = super::super::start(prepared, world.launcher.clone(), &mut [None, None]).unwrap();
+            let super::super::Begun::Confined(reports, launcher, layers) = started.process else {
+                panic!("it is confined")
+            };
+            let error = Run::begin(reports, launcher, layers).await.unwrap_err();
             assert!(error.is_of_the_moment() && error.to_string().contains("x.lock"), "{error}");
         }
         let other = LaunchError::Confine("hide `/w/x.lock`: Permission denied".into());
@@ -599,7 +604,7 @@ async fn a_run_that_is_not_ready_in_time_is_given_up() {
         None,
     )
     .unwrap();
-    let error = Run::begin(ours, Launcher::start().unwrap()).await.unwrap_err().to_string();
+    let error = Run::begin(ours, Launcher::start().unwrap(), Layers::All).await.unwrap_err().to_string();
     assert!(error.contains("not ready after 30 seconds"), "{error}");
     // It was told to end.
     assert_eq!(rustix::io::read(&theirs, &mut [0; 1]), Ok(0));

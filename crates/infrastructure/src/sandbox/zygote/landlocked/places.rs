@@ -1,0 +1,265 @@
+//! Which files Landlock leaves open to a run without mounts, and which requests it cannot hold.
+//!
+//! Landlock gives rights to a folder with all that it holds, and cannot take a part of that away again. So a run may change
+//! what lies in the folders and files that stand in a write root, apart from those with protected names; in the root itself
+//! it can make, move and remove nothing.
+
+use crate::sandbox::zygote::{
+    mount,
+    payload::Place,
+    protected::{MARKS, SETTINGS, START_FILES, is_home},
+    request::{Failure, Folder, Network, Request, Step},
+    stage::{DEVICES, SYSTEM_FOLDERS, is_setting},
+};
+use landlock::{ABI, Access, AccessFs, BitFlags};
+use rustix::fs::{FileType, OFlags, fstat};
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, ErrorKind, Read},
+    os::fd::{AsFd, OwnedFd},
+    path::{Component, Path, PathBuf},
+};
+
+/// As many entries of a write root are opened one by one.
+const MAX_ENTRIES: usize = 10_000;
+/// What `.git` and its kin hold is a path.
+const MAX_LEAD_BYTES: u64 = 8 << 10;
+/// What of `/etc` a run sees beside the settings of programs: its own `passwd` and `group` it has not.
+const OWN_SETTINGS: [&str; 3] = ["passwd", "group", "hostname"];
+/// What git acts on in a repository; a link there would lead it to what can be changed.
+const OF_GIT: [&str; 9] = [
+    ".git/hooks",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/commondir",
+    ".git/remotes",
+    ".git/branches",
+    ".git/modules",
+    ".git/worktrees",
+    ".git/info",
+];
+
+fn refused(reason: String) -> Failure {
+    Failure { step: "confine without namespaces (tier 2)".into(), reason }
+}
+
+/// Refuses what cannot be held, whatever stands in the folders.
+pub(super) fn check(request: &Request) -> Result<(), Failure> {
+    match request.network {
+        Network::Private => {}
+        Network::Listener => {
+            return Err(refused("there is no network, and `sandbox.network` names hosts; let it be empty".into()));
+        }
+        Network::Host => {
+            let reason = "there is no network, and this program is to have the machine's; an MCP server can run with \
+                          the profile `strict`, or `open`";
+            return Err(refused(reason.into()));
+        }
+    }
+    if let Some(path) = request.hidden.first() {
+        let reason = "it lies in a folder that this program may read, and must not be read itself, which Landlock cannot \
+                      hold; narrow the roots, or take back the rule";
+        return Err(refused(format!("`{}`: {reason}", path.display())));
+    }
+    let roots = || request.folders.iter().filter(|folder| folder.is_root);
+    for outer in roots().filter(|folder| folder.is_writable) {
+        if let Some(inner) =
+            roots().find(|inner| inner.source != outer.source && inner.source.starts_with(&outer.source))
+        {
+            return Err(refused(format!(
+                "the root `{}` lies in the write root `{}`, and would have its rights; name one of them",
+                inner.source.display(),
+                outer.source.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Opens what the run may use.
+pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<Place>, Failure> {
+    let mut places = Places { list: Vec::new(), abi };
+    let (read, look) = (AccessFs::from_read(abi), AccessFs::ReadFile | AccessFs::ReadDir);
+    // Devices are nobody's to make.
+    let all = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    for path in SYSTEM_FOLDERS {
+        places.add_if_there(Path::new(path), read)?;
+    }
+    for entry in fs::read_dir("/etc").step(|| "look at `/etc`".into())?.flatten() {
+        if is_setting(&entry.file_name()) || OWN_SETTINGS.iter().any(|name| entry.file_name() == *name) {
+            places.add_if_there(&entry.path(), look)?;
+        }
+    }
+    for name in DEVICES {
+        places.add_if_there(&Path::new("/dev").join(name), all & !AccessFs::Execute)?;
+    }
+    places.add_if_there(Path::new("/proc"), look)?;
+    for path in request.temporary.iter().chain(&request.home) {
+        places.add(path, all)?;
+    }
+    let writable: BTreeSet<&Path> =
+        request.folders.iter().filter(|folder| folder.is_writable).map(|folder| folder.source.as_path()).collect();
+    for folder in &request.folders {
+        places.add(&folder.source, read)?;
+    }
+    let mut changed = Vec::new();
+    let mut seen = BTreeSet::new();
+    for folder in request.folders.iter().filter(|folder| folder.is_writable && seen.insert(folder.source.as_path())) {
+        changed.extend(open_root(folder, is_home(folder, request), &writable)?);
+    }
+    for (path, handle) in changed {
+        if let Some(sealed) = request.sealed.iter().find(|sealed| sealed.starts_with(&path) || path.starts_with(sealed))
+        {
+            let reason = "a rule keeps this program from changing it, and it lies in a folder that it may change, which \
+                          Landlock cannot hold; narrow the roots, or take back the rule";
+            return Err(refused(format!("`{}`: {reason}", sealed.display())));
+        }
+        let step = || format!("open `{}`", path.display());
+        places.list.push(Place::new(handle, all, abi).step(step)?);
+    }
+    Ok(places.list)
+}
+
+struct Places {
+    list: Vec<Place>,
+    abi: ABI,
+}
+
+impl Places {
+    /// What stands at a path, wherever links lead; nothing where nothing does, or this user may not look.
+    fn add_if_there(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), Failure> {
+        match fs::canonicalize(path) {
+            Ok(path) => self.add(&path, rights),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), Failure> {
+        let place = mount::open_exactly(path).and_then(|handle| Place::new(handle, rights, self.abi));
+        self.list.push(place.step(|| format!("open `{}`", path.display()))?);
+        Ok(())
+    }
+}
+
+/// What of a write root may be changed.
+fn open_root(folder: &Folder, is_home: bool, writable: &BTreeSet<&Path>) -> Result<Vec<(PathBuf, OwnedFd)>, Failure> {
+    let path = &folder.source;
+    let step = || format!("open `{}`", path.display());
+    let root = mount::open_exactly(path).step(step)?;
+    if kind(&root).step(step)? != FileType::Directory {
+        return Ok(vec![(path.clone(), root)]);
+    }
+    check_names(&root, path, is_home)?;
+    check_lead(path, writable)?;
+    let mut open = Vec::new();
+    for (count, entry) in fs::read_dir(path).step(step)?.enumerate() {
+        if count >= MAX_ENTRIES {
+            return Err(refused(format!("the write root `{}` holds more than {MAX_ENTRIES} entries", path.display())));
+        }
+        let name = entry.step(step)?.file_name();
+        if is_protected(&name, is_home) {
+            continue;
+        }
+        let entry = match mount::open_beneath(&root, Path::new(&name), OFlags::PATH) {
+            Ok(entry) => entry,
+            // It is gone, or a link, which can be changed where it leads to, or not.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => continue,
+            Err(error) => return Err(error).step(step),
+        };
+        if matches!(kind(&entry).step(step)?, FileType::Directory | FileType::RegularFile) {
+            open.push((path.join(name), entry));
+        }
+    }
+    Ok(open)
+}
+
+fn kind(handle: impl AsFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(fstat(handle)?.st_mode))
+}
+
+/// Whether an entry of a root is a protected name, or holds some.
+fn is_protected(name: &OsStr, is_home: bool) -> bool {
+    let first = |path: &'static str| path.split('/').next().unwrap_or(path);
+    let names = SETTINGS.into_iter().chain(START_FILES.into_iter().filter(|_| is_home)).chain([".git"]);
+    names.map(first).any(|one| name.eq_ignore_ascii_case(one))
+}
+
+/// Fails where a protected name is a link, whose end might be changed, and where the root itself is a repository.
+fn check_names(root: &OwnedFd, path: &Path, is_home: bool) -> Result<(), Failure> {
+    let names = SETTINGS.into_iter().chain(START_FILES.into_iter().filter(|_| is_home)).chain([".git"]).chain(OF_GIT);
+    for name in names {
+        match mount::open_beneath(root, Path::new(name), OFlags::PATH) {
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(error).step(|| format!("protect `{}`", path.join(name).display())),
+        }
+    }
+    let is_there = |name: &str| fs::symlink_metadata(path.join(name)).is_ok();
+    let [head, objects, refs, common] = MARKS;
+    if is_there(head) && (is_there(common) || is_there(objects) && is_there(refs)) {
+        let reason = "it is a git repository itself, whose hooks and settings Landlock cannot keep as they are";
+        return Err(refused(format!("the write root `{}`: {reason}", path.display())));
+    }
+    Ok(())
+}
+
+/// Fails where the file `.git` of a working tree leads to what the run may change.
+fn check_lead(root: &Path, writable: &BTreeSet<&Path>) -> Result<(), Failure> {
+    let file = root.join(".git");
+    let Some(text) = lead(&file)? else { return Ok(()) };
+    // What begins otherwise git does not read.
+    let Some(text) = text.strip_prefix("gitdir: ") else { return Ok(()) };
+    let repository = plain(root, text.trim_end_matches(['\n', '\r']));
+    check_repository(&file, &repository, writable)?;
+    match lead(&repository.join("commondir"))? {
+        Some(text) => check_repository(&file, &plain(&repository, text.trim_end_matches(['\n', '\r'])), writable),
+        None => Ok(()),
+    }
+}
+
+fn check_repository(file: &Path, repository: &Path, writable: &BTreeSet<&Path>) -> Result<(), Failure> {
+    let real = match fs::canonicalize(repository) {
+        Ok(real) => real,
+        Err(error) if error.kind() == ErrorKind::NotFound => repository.to_owned(),
+        Err(error) => return Err(error).step(|| format!("look at the repository of `{}`", file.display())),
+    };
+    let is_open = |path: &Path| {
+        let rest = writable.iter().find_map(|root| path.strip_prefix(root).ok());
+        rest.is_some_and(|rest| rest.components().next() != Some(Component::Normal(OsStr::new(".git"))))
+    };
+    if is_open(&real) || is_open(repository) || real != repository {
+        return Err(refused(format!(
+            "`{}` leads to the repository `{}`, which lies in a write root, or behind a link, where Landlock cannot keep \
+             its hooks and settings as they are",
+            file.display(),
+            repository.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The text of a regular file, if one is there.
+fn lead(path: &Path) -> Result<Option<String>, Failure> {
+    if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_LEAD_BYTES).read_to_end(&mut text));
+    read.step(|| format!("read `{}`", path.display()))?;
+    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// A path from a folder, without `.` and `..`.
+fn plain(folder: &Path, path: &str) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in folder.join(path).components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}

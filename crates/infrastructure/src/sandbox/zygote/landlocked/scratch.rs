@@ -1,0 +1,159 @@
+//! What a session, or one run without a session, writes its temporary files into: a folder that is removed after it.
+
+use crate::sandbox::zygote::{
+    mount,
+    request::{Copied, Failure, Request, Step},
+};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, mkdirat, openat, renameat, statat, unlinkat};
+use std::{
+    ffi::{CStr, CString, OsStr},
+    fs::{self, DirBuilder, File},
+    io::{self, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{
+            ffi::OsStrExt,
+            fs::{DirBuilderExt, OpenOptionsExt},
+        },
+    },
+    path::{Path, PathBuf},
+};
+use uuid::Uuid;
+
+/// The folders in it that runs see.
+const TEMPORARY: &str = "tmp";
+const HOME: &str = "home";
+
+#[derive(Debug)]
+pub(super) struct Scratch {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+impl Scratch {
+    /// Makes it among the temporary files, with settings in its home.
+    pub(super) fn make(temporary: &Path, settings: &[Copied]) -> Result<Self, Failure> {
+        let path = temporary.join(format!("toolstead-{}", Uuid::new_v4().simple()));
+        let step = || format!("make the folder `{}` for temporary files", path.display());
+        DirBuilder::new().mode(0o700).create(&path).step(step)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = openat(CWD, &path, flags, Mode::empty()).step(step)?;
+        let scratch = Self { folder, path };
+        let filled = [TEMPORARY, HOME].into_iter().try_for_each(|name| Ok(mkdirat(&scratch.folder, name, Mode::RWXU)?));
+        if let Err(error) = filled.and_then(|()| scratch.fill(settings)) {
+            // The first failure is told.
+            let _ = scratch.remove();
+            return Err(error).step(|| "make a private folder for temporary files".into());
+        }
+        Ok(scratch)
+    }
+
+    /// No run has seen it yet.
+    fn fill(&self, settings: &[Copied]) -> io::Result<()> {
+        for file in settings {
+            let path = self.path.join(HOME).join(&file.path);
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            File::options().write(true).create_new(true).mode(0o600).open(path)?.write_all(&file.text)?;
+        }
+        Ok(())
+    }
+
+    /// Leads a run there, which has no `/tmp`.
+    pub(super) fn show_to(&self, request: &mut Request) {
+        let mut lead = |name: &str, folder: &str| {
+            let path = self.path.join(folder);
+            request.environment.insert(name.into(), path.to_string_lossy().into_owned());
+            path
+        };
+        request.temporary = Some(lead("TMPDIR", TEMPORARY));
+        if request.home.is_some() {
+            request.home = Some(lead("HOME", HOME));
+        }
+    }
+
+    /// Removes it. What runs left there may be deep, or closed to its owner: what folders hold is moved to the top, so that
+    /// depth costs nothing, and no link is followed.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        let (top, mut moved) = (self.folder.as_fd(), 0_u64);
+        loop {
+            let names = names(top)?;
+            if names.is_empty() {
+                return fs::remove_dir(&self.path);
+            }
+            for name in names {
+                if !is_folder(top, &name)? {
+                    unlinkat(top, &name, AtFlags::empty())?;
+                    continue;
+                }
+                let folder = opened(top, &name)?;
+                for inner in self::names(&folder)? {
+                    if !is_folder(&folder, &inner)? {
+                        unlinkat(&folder, &inner, AtFlags::empty())?;
+                        continue;
+                    }
+                    // A folder that is moved must be writable itself.
+                    chmodat(&folder, &inner, Mode::RWXU, AtFlags::empty())?;
+                    moved += 1;
+                    renameat(&folder, &inner, top, format!("moved-{moved}"))?;
+                }
+                unlinkat(top, &name, AtFlags::REMOVEDIR)?;
+            }
+        }
+    }
+}
+
+fn is_folder(folder: impl AsFd, name: &CStr) -> io::Result<bool> {
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(found.st_mode) == FileType::Directory)
+}
+
+/// A folder with all rights for its owner.
+fn opened(top: impl AsFd, name: &CStr) -> io::Result<OwnedFd> {
+    chmodat(&top, name, Mode::RWXU, AtFlags::empty())?;
+    mount::open_beneath(top, Path::new(OsStr::from_bytes(name.to_bytes())), OFlags::RDONLY | OFlags::DIRECTORY)
+}
+
+fn names(folder: impl AsFd) -> io::Result<Vec<CString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry.map_err(io::Error::from)?;
+        if ![c".", c".."].contains(&entry.file_name()) {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn what_is_deep_or_closed_is_removed_and_what_links_lead_to_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("kept")).unwrap();
+        fs::write(place.path().join("kept/file"), "").unwrap();
+        let settings = [Copied { path: ".config/git/config".into(), text: b"[user]".to_vec() }];
+        let scratch = Scratch::make(place.path(), &settings).unwrap();
+        assert_eq!(fs::read(scratch.path.join("home/.config/git/config")).unwrap(), b"[user]");
+        symlink(place.path().join("kept"), scratch.path.join("tmp/link")).unwrap();
+        fs::write(scratch.path.join("tmp/file"), "").unwrap();
+        // Deeper than a path may be long, and than there may be descriptors.
+        let mut at: OwnedFd = File::open(scratch.path.join("tmp")).unwrap().into();
+        for _ in 0..3_000 {
+            mkdirat(&at, "deep", Mode::RWXU).unwrap();
+            let inner = openat(&at, "deep", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+            at = inner;
+        }
+        let closed = scratch.path.join("home/closed");
+        fs::create_dir_all(closed.join("inner")).unwrap();
+        for path in [closed.join("inner"), closed] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+        }
+        scratch.remove().unwrap();
+        let left: Vec<_> = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["kept"]);
+        assert!(place.path().join("kept/file").exists());
+    }
+}

@@ -1,0 +1,103 @@
+#![expect(unsafe_code, reason = "a filter of system calls is put in place between fork and exec")]
+//! The real binary where no namespace can be made, as in a container with the usual filter.
+
+use crate::binaries::{Home, stderr, stdout};
+use rustix::{
+    fs::{Gid, Uid, chown},
+    process::geteuid,
+};
+use std::{
+    fs, io,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+const NOBODY: u32 = 65_534;
+
+/// Refuses to make namespaces: unshare with EPERM, and clone3, whose flags a filter cannot read, with ENOSYS.
+fn refuse_namespaces() -> io::Result<()> {
+    const LOAD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
+    let jump = |call: libc::c_long, jt| libc::sock_filter {
+        code: JUMP_IF_EQUAL,
+        jt,
+        jf: 0,
+        k: u32::try_from(call).unwrap_or(0),
+    };
+    let refusal = |error: i32| libc::SECCOMP_RET_ERRNO | error.unsigned_abs();
+    let mut steps = [
+        statement(LOAD, 0),
+        jump(libc::SYS_unshare, 2),
+        jump(libc::SYS_clone3, 2),
+        statement(RETURN, libc::SECCOMP_RET_ALLOW),
+        statement(RETURN, refusal(libc::EPERM)),
+        statement(RETURN, refusal(libc::ENOSYS)),
+    ];
+    let program = libc::sock_fprog { len: 6, filter: steps.as_mut_ptr() };
+    // SAFETY: the program and its steps live through the calls, which take no other memory.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives all of it to nobody, if this is root.
+fn give(path: &Path) {
+    if path.is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| give(&entry.unwrap().path()));
+    }
+    chown(path, Some(Uid::from_raw(NOBODY)), Some(Gid::from_raw(NOBODY))).unwrap();
+}
+
+/// Runs the binary as an ordinary user without namespaces.
+fn run(home: &Home, arguments: &[&str]) -> Output {
+    let top = home.work().parent().unwrap().to_owned();
+    // The folder of the build may be closed to others. Copied by another process, so that none that is forked meanwhile
+    // holds it open for writing.
+    let program = top.join("toolstead");
+    assert!(Command::new("cp").arg(env!("CARGO_BIN_EXE_toolstead")).arg(&program).status().unwrap().success());
+    fs::set_permissions(&top, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = home.command(&program, arguments);
+    if geteuid().is_root() {
+        give(&top);
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    // SAFETY: the closure makes system calls alone.
+    unsafe { command.pre_exec(refuse_namespaces) };
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn without_namespaces_commands_run_where_the_user_says_that_tier_2_will_do() {
+    for (setting, tier, code) in [
+        ("", "bad   sandbox          tier 3, nothing is run confined: make a user namespace", 1),
+        (
+            "[sandbox]\nminimum_tier = 2",
+            "note  sandbox          tier 2, confined by Landlock without namespaces, because make a user namespace",
+            0,
+        ),
+    ] {
+        let home = Home::new();
+        fs::create_dir(home.work().join("src")).unwrap();
+        let config = home.config(setting);
+        let config = config.to_str().unwrap();
+        let doctor = run(&home, &["doctor", "--config", config]);
+        let said = stdout(&doctor);
+        assert!(said.contains(tier), "{said}{}", stderr(&doctor));
+        assert_eq!(doctor.status.success(), code == 0, "{said}");
+        let command = r#"{"command":"echo made > src/file && cat src/file"}"#;
+        let called = run(&home, &["call", "bash", command, "--config", config, "--allow", "Bash"]);
+        let (said, complaint) = (stdout(&called), stderr(&called));
+        assert_eq!(said.contains("made"), code == 0, "{said}{complaint}");
+        if code == 0 {
+            assert!(complaint.contains("tier 2") && complaint.contains("modes, dates and attributes"), "{complaint}");
+        } else {
+            let both = format!("{said}{complaint}");
+            assert!(both.contains("could not be confined") && both.contains("namespace"), "{both}");
+        }
+    }
+}
