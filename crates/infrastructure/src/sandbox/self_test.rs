@@ -20,7 +20,7 @@ use std::{
     net::{TcpListener, UdpSocket},
     os::unix::{
         fs::{PermissionsExt, chown},
-        net::{UnixListener, UnixStream},
+        net::{UnixDatagram, UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
     process,
@@ -240,6 +240,7 @@ struct Canaries {
     tcp: TcpListener,
     udp: UdpSocket,
     _by_path: UnixListener,
+    _letters: UnixDatagram,
     _abstract: UnixListener,
 }
 
@@ -284,6 +285,7 @@ impl Canaries {
                 tcp: TcpListener::bind("127.0.0.1:0")?,
                 udp: UdpSocket::bind("127.0.0.1:0")?,
                 _by_path: UnixListener::bind(tries::socket(&folder))?,
+                _letters: UnixDatagram::bind(tries::letters(&folder))?,
                 _abstract: UnixListener::bind_addr(&tries::abstract_name(&folder)?)?,
                 folder: folder.clone(),
             })
@@ -333,6 +335,7 @@ mod tests {
             "a file outside",
             "a folder outside, to write there",
             "a socket outside by its path",
+            "a socket outside by a letter to its path",
             "a namespace of its own",
             "a trace of a process",
             "a process outside, to signal it",

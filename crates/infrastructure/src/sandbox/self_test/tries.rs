@@ -8,7 +8,7 @@ use std::{
     net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket},
     os::{
         linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixStream},
+        unix::net::{SocketAddr, UnixDatagram, UnixStream},
     },
     path::{Path, PathBuf},
     process,
@@ -62,6 +62,11 @@ pub(super) fn socket(folder: &Path) -> PathBuf {
     folder.join("s")
 }
 
+/// The same for the one that takes letters without a connection.
+pub(super) fn letters(folder: &Path) -> PathBuf {
+    folder.join("d")
+}
+
 /// The name of the canary without a path.
 pub(super) fn abstract_name(folder: &Path) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(folder.as_os_str().as_encoded_bytes())
@@ -98,7 +103,7 @@ pub(super) fn all(task: &Task) -> String {
     let is_sealed = task.kind != Kind::Guarded;
     let neighbour = task.neighbour.and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
     let has_neighbour = neighbour > 0;
-    let closed: [Try<'_>; 16] = [
+    let closed: [Try<'_>; 17] = [
         (true, "a file outside", &|| fs::read(outside.join("file")).map(drop)),
         (true, "a folder outside, to write there", &|| fs::write(outside.join("hole"), "")),
         (has_folders, "a folder that may only be read, to write there", &|| fs::write(read_only.join("hole"), "")),
@@ -120,6 +125,10 @@ pub(super) fn all(task: &Task) -> String {
             }
         }),
         (true, "a socket outside by its path", &|| UnixStream::connect(socket(&task.folder)).map(drop)),
+        // From one end of a pair, which is there without a socket being asked for.
+        (true, "a socket outside by a letter to its path", &|| {
+            UnixDatagram::pair()?.0.send_to(b"x", letters(&task.folder)).map(drop)
+        }),
         (task.is_scoped, "an abstract socket outside", &|| {
             UnixStream::connect_addr(&abstract_name(&task.folder)?).map(drop)
         }),
