@@ -55,7 +55,11 @@ pub enum RuleOrigin {
 impl fmt::Display for RuleOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            // Most paths are text, and are told with every call.
+            Self::File(path, line) => match path.to_str() {
+                Some(path) => write!(f, "{path}:{line}"),
+                None => write!(f, "{}:{line}", path.display()),
+            },
             Self::CommandLine => f.write_str("the command line"),
             Self::Environment(name) => write!(f, "the environment variable {name}"),
             Self::Program => f.write_str("the program"),
