@@ -53,7 +53,7 @@ impl ClosedPaths {
         // Toolstead's own data, whatever the rules say and wherever it lies: folders beside the roots are shown, too.
         let mut closed = Self { hidden: grant.roots().forbidden.clone(), ..Self::default() };
         if grant.has_rules_against_paths() {
-            let (workspace, grant) = (run.world().workspace.clone(), grant.by_real_paths());
+            let (workspace, grant) = (run.world().workspace.clone(), grant.of_running_command());
             let walk = move |files: &GrantedWorkspace| {
                 found(&GrantedWorkspace::new(workspace, grant, files.stop().within(MAX_TIME)), closed)
             };
