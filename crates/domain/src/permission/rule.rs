@@ -181,6 +181,11 @@ impl PermissionRule {
         }
     }
 
+    /// Whether the rule is about parts of a call, and not about its tool or its arguments.
+    pub(super) fn is_about_parts(&self) -> bool {
+        !matches!(self.subject(), RuleSubject::ToolName | RuleSubject::Arguments)
+    }
+
     /// Whether the rule says which paths it is about.
     pub(super) fn names_paths(&self) -> bool {
         matches!(self.spec, Spec::Path(_))

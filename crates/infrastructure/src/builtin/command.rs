@@ -74,8 +74,8 @@ pub(super) struct End {
     pub(super) after: Duration,
     /// Whether processes that it had left behind were ended.
     pub(super) had_survivors: bool,
-    /// What it did to protected names, what could not be undone first, and the hosts that it was refused; one sentence
-    /// each.
+    /// What it did to protected names, what could not be undone first, the hosts that it was refused, and where it failed,
+    /// what was closed to it beside what rules name; one sentence each.
     pub(super) told: Vec<String>,
     /// Whether something could not be undone.
     pub(super) is_tainted: bool,
@@ -112,7 +112,7 @@ impl Command {
         input: Option<Vec<u8>>,
         stays_open: bool,
     ) -> Self {
-        let Started { mut child, proxy, is_terminal } = started;
+        let Started { mut child, proxy, is_terminal, closed_wider } = started;
         let capture = Arc::new(capture);
         let (orders, ordered) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
@@ -132,6 +132,7 @@ impl Command {
             stderr: Pipe::of(child.stderr.take(), Stream::Stderr),
             child,
             proxy,
+            closed_wider,
             capture: capture.clone(),
             excess,
             started: since,
@@ -340,6 +341,7 @@ struct Supervisor {
     stderr: Pipe,
     child: Child,
     proxy: Option<EgressProxy>,
+    closed_wider: Option<String>,
     capture: Arc<Capture>,
     excess: Excess,
     started: Instant,
@@ -392,7 +394,7 @@ impl Supervisor {
             }
         };
         let after = self.started.elapsed();
-        let Self { mut stdout, mut stderr, mut child, proxy, capture, excess, .. } = self;
+        let Self { mut stdout, mut stderr, mut child, proxy, closed_wider, capture, excess, .. } = self;
         // What was printed before the end is in the pipes; who else holds them is not waited for.
         let mut had_survivors = false;
         if exit.is_some() && cause == Cause::Itself {
@@ -405,6 +407,8 @@ impl Supervisor {
         let is_tainted = !child.left().is_empty();
         let mut told = [child.left(), child.undone()].concat();
         told.extend(proxy.and_then(|proxy| proxy.report().refusals_told()));
+        // It may be why the command failed, and no rule says so.
+        told.extend(closed_wider.filter(|_| exit != Some(Exit::Code(0))));
         // Ends the whole group.
         drop(child);
         if cause != Cause::TooMuchOutput {

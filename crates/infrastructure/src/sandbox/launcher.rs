@@ -258,15 +258,11 @@ impl Launcher {
         Self { requires_landlock: is_required, ..self }
     }
 
-    /// The same beside programs that write into these roots: what leads over them says nothing about what a child sees.
+    /// The same beside programs that write into these roots: what leads over them says nothing about what a child sees,
+    /// and no root of a child leads out of them.
     #[must_use]
     pub fn beside(self, roots: &[PathBuf]) -> Self {
         Self { others: roots.into(), ..self }
-    }
-
-    /// The roots of those.
-    pub(crate) fn others(&self) -> WritableRoots {
-        WritableRoots::new(&self.others)
     }
 
     /// Finds a program on a `PATH` without what runs write into: who can write there does not supply it. Says the `PATH`
@@ -347,7 +343,7 @@ impl Launcher {
         let is_confined = spec.policy.confinement != Confinement::Open;
         let request = is_confined.then(|| {
             let writable = WritableRoots::new(&[&self.others, spec.policy.write_roots.as_slice()].concat());
-            preparing::request(&spec, &program, &writable, self.requires_landlock)
+            preparing::request(&spec, &program, &writable, &WritableRoots::new(&self.others), self.requires_landlock)
         });
         Ok(Prepared { request: request.transpose()?, spec, program })
     }
