@@ -102,6 +102,11 @@ impl Setting {
         }
     }
 
+    /// Whether it says where the repository's working tree stands.
+    pub(in crate::sandbox::zygote) fn is_worktree(&self) -> bool {
+        self.key == b"core.worktree"
+    }
+
     /// What it is told apart from others by.
     pub(in crate::sandbox::zygote) fn bytes(&self) -> Vec<u8> {
         // A key holds no line break.
