@@ -4,7 +4,7 @@ use super::super::{git_config, mount, request::Aftermath};
 use rustix::{
     fs::{
         AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, chmod, fchmod, fstat, fstatvfs,
-        openat, renameat, renameat_with, statat, unlinkat,
+        linkat, openat, renameat, renameat_with, statat, unlinkat,
     },
     io::Errno,
 };
@@ -299,6 +299,13 @@ impl Folder {
             )),
             Err(_) => self.set_aside(name, told),
         }
+    }
+
+    /// Gives a file a second name, under which it stays when it is written anew.
+    pub(super) fn keep(&self, name: &str) -> io::Result<String> {
+        let kept = format!("{name}.refused-{}", Uuid::new_v4().simple());
+        linkat(&self.handle, name, &self.handle, &kept, AtFlags::empty())?;
+        Ok(kept)
     }
 
     fn rename(&self, name: &OsStr) -> io::Result<OsString> {

@@ -64,7 +64,7 @@ impl Repository {
             let mut texts = Texts::of(folder, kind, work, ground, known)?;
             // What is somebody's own is held in its place, so that it can be told from what the run brings there. Others
             // can be moved and removed, as it is ordinary to do with submodules and working trees.
-            if texts.is_foreign || has_hooks(folder, work)? {
+            if !texts.foreign.is_empty() || has_hooks(folder, work)? {
                 held += 1;
                 if held > SINGLE_THINGS {
                     return Err(io::ErrorKind::QuotaExceeded.into());

@@ -31,8 +31,8 @@ pub(super) struct Texts {
     before: BTreeMap<&'static str, Text>,
     /// The states in which they were found.
     found: BTreeMap<&'static str, State>,
-    /// Whether they hold what was not there for all runs that live: it is somebody's own, or one of those planted it.
-    pub(super) is_foreign: bool,
+    /// Those that hold what was not there for all runs that live: it is somebody's own, or one of those planted it.
+    pub(super) foreign: Vec<&'static str>,
     /// Whether the run cannot move the folder, so that what it did not touch it did not bring there either.
     pub(super) is_held: bool,
 }
@@ -51,7 +51,9 @@ impl Texts {
             texts.found.insert(name, text.state);
             let whole = text.bytes.clone();
             let before = TextFile::of(git, name, kind).known(text, ground, known);
-            texts.is_foreign |= name != "gitdir" && before.as_ref().is_none_or(|text| text.bytes != whole);
+            if name != "gitdir" && before.as_ref().is_none_or(|text| text.bytes != whole) {
+                texts.foreign.push(name);
+            }
             texts.before.extend(before.map(|text| (name, text)));
         }
         Ok(texts)
@@ -65,6 +67,7 @@ impl Texts {
             file.is_as_found = (self.is_held || name == "gitdir")
                 && !account.known.is_alone()
                 && git.state_of(name).is_ok_and(|state| state.as_ref() == self.found.get(name));
+            file.is_foreign = self.foreign.contains(&name);
             file.put_right(self.before.get(name), work, account);
         }
     }
@@ -77,6 +80,8 @@ struct TextFile<'a> {
     kind: Kind,
     /// Whether it is as it was found, and that counts.
     is_as_found: bool,
+    /// Whether it held what may be somebody's own and counts for nothing.
+    is_foreign: bool,
 }
 
 /// What is to be done about a text.
@@ -95,7 +100,7 @@ enum Verdict {
 
 impl<'a> TextFile<'a> {
     fn of(git: &'a Folder, name: &'static str, kind: Kind) -> Self {
-        Self { name, path: git.path.join(name), git, kind, is_as_found: false }
+        Self { name, path: git.path.join(name), git, kind, is_as_found: false, is_foreign: false }
     }
 
     /// Notes what is there; the text without what does not count.
@@ -138,15 +143,20 @@ impl<'a> TextFile<'a> {
         let is_without_lock = draft.as_ref().is_ok_and(|draft| !draft.is_locked);
         match self.verdict(before, work, account) {
             Verdict::Fine | Verdict::Elsewhere => return,
-            Verdict::Without(text, out) => match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
-                Ok(()) => account.told.undone(format!(
-                    "{} can make git run a program or lead it elsewhere, so it was taken out of `{}` again; set it \
-                     outside of commands",
-                    git_config::keys(&out),
-                    shown(&self.path)
-                )),
-                Err(error) => self.give_way(before, Err(error), account),
-            },
+            Verdict::Without(text, out) => {
+                // Fails where the file system has no second names; what is taken out is told in any case.
+                let kept = if self.is_foreign { self.git.keep(self.name).ok() } else { None };
+                match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
+                    Ok(()) => account.told.undone(format!(
+                        "{} can make git run a program or lead it elsewhere, so it was taken out of `{}` again; set it \
+                         outside of commands{}",
+                        git_config::keys(&out),
+                        shown(&self.path),
+                        kept.map_or(String::new(), |kept| format!("; all of it is kept as `{kept}`"))
+                    )),
+                    Err(error) => self.give_way(before, Err(error), account),
+                }
+            }
             Verdict::GivesWay => self.give_way(before, draft, account),
             Verdict::Missing => self.write_again(before, draft, account),
         }

@@ -329,6 +329,10 @@ fn what_somebody_sets_meanwhile_is_left_by_a_run_that_does_not_touch_it() {
         assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{}", done.stderr);
         assert_eq!(world.read(".mcp.json"), "own");
         world.git("git config alias.own");
+        // Of one that touches it, what is somebody's own is kept.
+        let done = world.bash("git config user.name a").await;
+        let kept = done.undone[0].split('`').find(|part| part.starts_with("config.refused-")).unwrap();
+        world.git(&format!("! git config alias.own && git config -f .git/{kept} alias.own"));
         // Once that one is gone, what stands there counts again.
         server.kill().await;
         world.git("git config alias.own '!x'");
