@@ -411,7 +411,7 @@ mod tests {
         other.finish(b"second", Mode::from_raw_mode(0o640)).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "second");
         assert!(lock.exists());
-        drop(top.draft("other", &mut Duration::ZERO).unwrap());
+        drop(top.draft("other", &mut Duration::default()).unwrap());
         assert_eq!(fs::read_dir(&path).unwrap().count(), 2);
     }
 

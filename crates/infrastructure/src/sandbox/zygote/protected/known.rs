@@ -41,7 +41,7 @@ pub(super) struct Known {
 impl Known {
     /// Waits until nobody else prepares a run in this root, for what one plants while another looks must not be missed.
     pub(super) fn begin(root: &Folder) -> io::Result<Self> {
-        Self::begin_at(&open_folder(CWD, &stage::at("known"))?, root)
+        Self::begin_at(&open_folder(CWD, stage::at("known"))?, root)
     }
 
     fn begin_at(shelves: &OwnedFd, root: &Folder) -> io::Result<Self> {
