@@ -81,7 +81,7 @@ pub(super) fn run(mut birth: Birth<'_>) -> i32 {
             told(&socket, &Report::Ended { code, by_signal, had_survivors, aftermath })
         }
         Err(mut failure) => {
-            for line in aftermath.left {
+            for line in aftermath.left.into_iter().chain(aftermath.undone) {
                 failure.reason.push_str("; ");
                 failure.reason.push_str(&line);
             }
@@ -143,8 +143,8 @@ fn prepare(birth: &mut Birth<'_>) -> Result<World, Failure> {
         Some(scratch) => scratch.to_owned(),
         None => own_scratch(identity)?,
     };
-    let view = View::build(request, identity, maps, &scratch)?;
-    let protected = Protected::guard(&view, request)?;
+    let mut view = View::build(request, identity, maps, &scratch)?;
+    let protected = Protected::guard(&mut view, request)?;
     view.enter()?;
     drop(view);
     identity.assume()?;
