@@ -55,18 +55,18 @@ fn a_run_has_a_group_of_its_own_that_goes_with_it() {
     });
 }
 
-/// Each of the processes keeps to its own bound.
+/// Each of the processes keeps to its own bound, and so does what they leave in `/tmp`.
 #[tokio::test]
 async fn a_run_without_memory_ends_as_a_whole_is_told_so_and_put_right() {
     let world = World::new();
     let mut spec = world.spec(
-        "echo {} > .mcp.json; for i in $(seq 12); do (head -c 100M /dev/zero; sleep 2) | tail -c 100M > /dev/null & done; \
-         wait; echo through",
+        "echo {} > .mcp.json; head -c 500M /dev/zero > /tmp/large; \
+         for i in $(seq 5); do (head -c 50M /dev/zero; sleep 2) | tail -c 50M > /dev/null & done; wait; echo through",
     );
-    spec.policy.limits.memory_bytes = 128 << 20;
+    spec.policy.limits.memory_bytes = 64 << 20;
     let done = world.run(spec).await;
     // Twice the bound of one process, and what lies in its `/tmp`.
-    let bound = (2 * 128 + 512) << 20;
+    let bound = (2 * 64 + 512) << 20;
     match control_group::tried() {
         Ok(bounds) if bounds.memory => {
             assert_eq!(done.exit, Exit::OutOfMemory(control_group::OutOfMemory::OfRun(bound)), "{}", done.stderr);
