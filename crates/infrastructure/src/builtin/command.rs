@@ -8,6 +8,7 @@ use crate::{
         world::on_blocking_thread,
     },
     sandbox::{
+        control_group::OutOfMemory,
         egress::proxy::EgressProxy,
         launcher::{Child, ChildSignal, Exit},
     },
@@ -74,6 +75,8 @@ pub(super) struct End {
     pub(super) after: Duration,
     /// Whether processes that it had left behind were ended.
     pub(super) had_survivors: bool,
+    /// Whose memory was used up, where the kernel ended it for that.
+    pub(super) out_of_memory: Option<OutOfMemory>,
     /// What it did to protected names, what could not be undone first, the hosts that it was refused, and where it failed,
     /// what was closed to it beside what rules name; one sentence each.
     pub(super) told: Vec<String>,
@@ -269,6 +272,7 @@ impl End {
             signal: None,
             after: Duration::ZERO,
             had_survivors: false,
+            out_of_memory: None,
             told: Vec::new(),
             is_tainted: false,
         }
@@ -414,12 +418,16 @@ impl Supervisor {
         if cause != Cause::TooMuchOutput {
             let _ = timeout(LAST_DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await;
         }
+        let out_of_memory = match exit {
+            Some(Exit::OutOfMemory(whose)) => Some(whose),
+            _ => None,
+        };
         let (code, signal) = match exit {
             Some(Exit::Code(code)) => (Some(code), None),
             Some(Exit::Signal(signal)) => (None, Some(signal)),
-            None => (None, Some(libc::SIGKILL)),
+            Some(Exit::OutOfMemory(_)) | None => (None, Some(libc::SIGKILL)),
         };
-        End { cause, code, signal, after, had_survivors, told, is_tainted }
+        End { cause, code, signal, after, had_survivors, out_of_memory, told, is_tainted }
     }
 }
 

@@ -6,6 +6,7 @@ mod gate;
 mod look_ups;
 
 use crate::sandbox::{
+    control_group::OutOfMemory,
     preparing,
     writable::WritableRoots,
     zygote::{
@@ -132,6 +133,8 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+    /// By the kernel, with all that it had started.
+    OutOfMemory(OutOfMemory),
 }
 
 /// A signal that may be sent to a child and its group.
@@ -520,6 +523,7 @@ impl fmt::Display for Exit {
         match self {
             Self::Code(code) => write!(f, "it ended with code {code}"),
             Self::Signal(signal) => write!(f, "it was ended by signal {signal}"),
+            Self::OutOfMemory(whose) => write!(f, "it was ended because {whose}"),
         }
     }
 }

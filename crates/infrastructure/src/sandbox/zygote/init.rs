@@ -3,13 +3,14 @@
 
 use super::{
     filter::Filter,
-    identity::{IdMaps, Identity, drop_capabilities},
+    identity::{IdMaps, Identity, drop_capabilities, unshare},
     payload::{Tools, become_program},
     protected::Protected,
     request::{Failure, Network, Report, Request, Step, report},
     stage,
     view::View,
 };
+use crate::sandbox::control_group::{Group, OutOfMemory};
 use landlock::ABI;
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -31,6 +32,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// clone(2); in the C library's headers it does not fit its own type.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
 /// What the zygote hands to an init.
 #[derive(Debug)]
 pub(super) struct Birth<'a> {
@@ -42,17 +46,28 @@ pub(super) struct Birth<'a> {
     pub(super) filter: &'a Filter,
     pub(super) own_program: &'a OwnedFd,
     pub(super) landlock: Option<ABI>,
+    /// Where groups can be made.
+    pub(super) group: Option<Group>,
     /// The network of the session, where it has one already.
     pub(super) network: Option<&'a OwnedFd>,
     /// Where the session's `/tmp` and home stand on the stage.
     pub(super) scratch: Option<&'a Path>,
 }
 
-/// What there is before the payload is.
+/// What there is before the payload runs.
 struct World {
     signals: OwnedFd,
     protected: Protected,
     listener: Option<OwnedFd>,
+    payload: Waiting,
+}
+
+/// A payload that is born and does not run yet.
+struct Waiting {
+    process: Pid,
+    begin: OwnedFd,
+    /// At its end when the program runs; a failure comes before.
+    told: OwnedFd,
 }
 
 /// How a payload ended.
@@ -60,6 +75,7 @@ struct End {
     code: i32,
     by_signal: bool,
     had_survivors: bool,
+    out_of_memory: Option<OutOfMemory>,
 }
 
 /// The life of an init; its result is its exit code.
@@ -69,16 +85,17 @@ pub(super) fn run(mut birth: Birth<'_>) -> i32 {
         Ok(prepared) => prepared,
         Err(failure) => return told(&birth.socket, &Report::Failed(failure)),
     };
-    let World { signals, protected, listener } = world;
+    let World { signals, protected, listener, payload } = world;
+    let group = birth.group.take();
     // From here on the payload may have begun. However this goes on: what runs is ended, and what it did is put right.
-    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener)));
-    end_all();
+    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener, payload, group.as_ref())));
+    end_all(group.as_ref());
     let aftermath = protected.undo();
     // Who begins when this is told is not to find this run alive.
     drop(protected);
     match lived.unwrap_or(Ok(End::KILLED)) {
-        Ok(End { code, by_signal, had_survivors }) => {
-            told(&socket, &Report::Ended { code, by_signal, had_survivors, aftermath })
+        Ok(End { code, by_signal, had_survivors, out_of_memory }) => {
+            told(&socket, &Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath })
         }
         Err(mut failure) => {
             for line in aftermath.left.into_iter().chain(aftermath.undone) {
@@ -92,12 +109,18 @@ pub(super) fn run(mut birth: Birth<'_>) -> i32 {
 
 impl End {
     /// By the runtime, which has let go of the run.
-    const KILLED: Self = Self { code: libc::SIGKILL, by_signal: true, had_survivors: false };
+    const KILLED: Self = Self { code: libc::SIGKILL, by_signal: true, had_survivors: false, out_of_memory: None };
 }
 
-/// Starts the payload and attends to it until it has ended.
-fn live(birth: Birth<'_>, signals: &OwnedFd, listener: Option<OwnedFd>) -> Result<End, Failure> {
-    let payload = fork(&birth)?;
+/// Lets the payload begin and attends to it until it has ended.
+fn live(
+    birth: Birth<'_>,
+    signals: &OwnedFd,
+    listener: Option<OwnedFd>,
+    payload: Waiting,
+    group: Option<&Group>,
+) -> Result<End, Failure> {
+    let payload = payload.begin()?;
     let Birth { socket, streams, .. } = birth;
     // Whoever reads the output must see its end, and the zygote's socket is not this process's.
     drop(streams);
@@ -112,7 +135,9 @@ fn live(birth: Birth<'_>, signals: &OwnedFd, listener: Option<OwnedFd>) -> Resul
         Some(signal) => (signal, true),
         None => (status.exit_status().unwrap_or(0), false),
     };
-    Ok(End { code, by_signal, had_survivors: has_children() })
+    let is_killed = by_signal && code == libc::SIGKILL;
+    let out_of_memory = group.filter(|_| is_killed).and_then(Group::out_of_memory);
+    Ok(End { code, by_signal, had_survivors: has_children(), out_of_memory })
 }
 
 fn told(socket: &OwnedFd, last: &Report) -> i32 {
@@ -147,13 +172,19 @@ fn prepare(birth: &mut Birth<'_>) -> Result<World, Failure> {
     let protected = Protected::guard(&mut view, request)?;
     view.enter()?;
     drop(view);
+    // Into its group it can be born only by who may write there.
+    let payload = Waiting::born(birth)?;
+    become_nobody(birth.identity)?;
+    // A change of the user clears it.
+    set_parent_process_death_signal(Some(Signal::KILL)).step(|| "hide from the payload".into())?;
+    Ok(World { signals, protected, listener, payload })
+}
+
+/// Gives up all rights for good, as the init does and the payload.
+fn become_nobody(identity: &Identity) -> Result<(), Failure> {
     identity.assume()?;
     drop_capabilities()?;
-    let step = || "hide from the payload".to_owned();
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
-    // A change of the user clears it.
-    set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
-    Ok(World { signals, protected, listener })
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())
 }
 
 fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
@@ -213,39 +244,79 @@ fn loopback_up() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts the payload, and returns once its program runs.
-fn fork(birth: &Birth<'_>) -> Result<Pid, Failure> {
-    let step = || "start a process".to_owned();
-    let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
-    // SAFETY: this process has one thread, so that the child finds no lock held.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        drop(told);
-        let tools = Tools {
-            filter: birth.filter,
-            own_program: birth.own_program,
-            landlock: birth.landlock,
-            streams: &birth.streams,
-        };
+impl Waiting {
+    /// Starts the payload in its group. It gives up its rights by itself, while this process does.
+    fn born(birth: &Birth<'_>) -> Result<Self, Failure> {
+        let step = || "start a process".to_owned();
+        let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
+        let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
+        if let Some(process) = clone(birth.group.as_ref().map(Group::folder)).step(step)? {
+            return Ok(Self { process, begin, told });
+        }
+        drop((told, begin));
         // Whatever goes wrong, this process must not come back as a second init.
-        let failure = catch_unwind(AssertUnwindSafe(|| become_program(&birth.request, &tools)));
+        let failure = catch_unwind(AssertUnwindSafe(|| payload(birth, begun)));
         if let Ok(failure) = failure {
             let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
         }
         // SAFETY: the call touches no memory.
         unsafe { libc::_exit(127) }
     }
-    if child < 0 {
-        return Err(io::Error::last_os_error()).step(step);
+
+    /// Returns once the program runs.
+    fn begin(self) -> Result<Pid, Failure> {
+        let step = || "start a process".to_owned();
+        // Where it has failed already, it says so.
+        let _ = rustix::io::write(&self.begin, b"b");
+        let mut failure = Vec::new();
+        File::from(self.told).read_to_end(&mut failure).step(step)?;
+        if failure.is_empty() {
+            return Ok(self.process);
+        }
+        let unknown = |_| Failure { step: step(), reason: "it ended before it began".into() };
+        Err(serde_json::from_slice(&failure).unwrap_or_else(unknown))
     }
-    drop(tell);
-    let mut failure = Vec::new();
-    File::from(told).read_to_end(&mut failure).step(step)?;
-    if failure.is_empty() {
-        return Pid::from_raw(child).ok_or(Errno::CHILD).step(step);
+}
+
+/// The life of a payload until it is the program. Returns only where that fails.
+fn payload(birth: &Birth<'_>, begun: OwnedFd) -> Failure {
+    let ready = unshare(libc::CLONE_NEWCGROUP)
+        .step(|| "hide the control groups".into())
+        .and_then(|()| become_nobody(birth.identity))
+        .and_then(|()| rustix::io::read(&begun, &mut [0; 1]).step(|| "begin".into()));
+    match ready {
+        Ok(1..) => {}
+        // The init is gone, and this process with it.
+        Ok(0) => return Failure { step: "begin".into(), reason: "the init is gone".into() },
+        Err(failure) => return failure,
     }
-    let unknown = |_| Failure { step: step(), reason: "it ended before it began".into() };
-    Err(serde_json::from_slice(&failure).unwrap_or_else(unknown))
+    let tools = Tools {
+        filter: birth.filter,
+        own_program: birth.own_program,
+        landlock: birth.landlock,
+        streams: &birth.streams,
+    };
+    become_program(&birth.request, &tools)
+}
+
+/// A fork, into a control group where one is given. `None` in the child.
+fn clone(group: Option<&OwnedFd>) -> io::Result<Option<Pid>> {
+    // SAFETY: all-zero is valid for the structure. The call shares no memory, so it is a fork, and this process has one
+    // thread, so that the child finds no lock held.
+    let child = unsafe {
+        let mut arguments: libc::clone_args = std::mem::zeroed();
+        if let Some(group) = group {
+            arguments.flags = CLONE_INTO_CGROUP;
+            arguments.cgroup = u64::try_from(group.as_raw_fd()).map_err(io::Error::other)?;
+        }
+        arguments.exit_signal = u64::from(libc::SIGCHLD.unsigned_abs());
+        libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>())
+    };
+    match i32::try_from(child) {
+        Ok(0) => Ok(None),
+        Ok(child @ 1..) => Ok(Pid::from_raw(child)),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Reaps, and passes signals on, until the payload has ended, or the runtime has let go of the run.
@@ -296,7 +367,10 @@ fn has_children() -> bool {
 }
 
 /// Kills everything but this process, and waits until it is gone.
-fn end_all() {
+fn end_all(group: Option<&Group>) {
+    if let Some(group) = group {
+        group.kill();
+    }
     loop {
         // SAFETY: the call touches no memory.
         unsafe { libc::kill(-1, libc::SIGKILL) };

@@ -8,7 +8,10 @@ use super::{
     request::{Failure, Network, Order, Report, Request, Step, receive, report, send, unpacked},
     stage,
 };
-use crate::sandbox::kernel;
+use crate::sandbox::{
+    control_group::{Groups, Limits},
+    kernel,
+};
 use landlock::ABI;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -36,6 +39,8 @@ struct Zygote {
     landlock: Option<ABI>,
     own_program: OwnedFd,
     maps: IdMaps,
+    /// Where they can be made.
+    groups: Option<Groups>,
     /// The one that was used last stands last.
     sessions: VecDeque<Session>,
     opened: u64,
@@ -76,6 +81,9 @@ pub(super) fn serve() -> i32 {
         return 1;
     }
     loop {
+        if let Some(groups) = &mut zygote.groups {
+            groups.wait(socket.as_fd());
+        }
         match receive(socket, 1) {
             Ok((bytes, _)) if bytes.is_empty() => {
                 outlive_children();
@@ -115,6 +123,8 @@ impl Zygote {
         put_off_mask();
         let identity = Identity::choose()?;
         let own_program = File::open("/proc/self/exe").step(step)?.into();
+        // While `/sys` is seen. Nothing fails without them: the doctor tells why there are none.
+        let groups = Groups::found().ok();
         if identity.is_other {
             unshare(libc::CLONE_NEWNS).step(|| "make a mount namespace".into())?;
         } else {
@@ -129,7 +139,7 @@ impl Zygote {
         let filter = Filter::build().map_err(io::Error::other).step(|| "build the filter of system calls".into())?;
         let landlock = kernel::features().landlock_abi.map(|abi| ABI::from(i32::try_from(abi).unwrap_or(i32::MAX)));
         let (maps, sessions) = (IdMaps::default(), VecDeque::new());
-        Ok(Self { identity, filter, landlock, own_program, maps, sessions, opened: 0 })
+        Ok(Self { identity, filter, landlock, own_program, maps, groups, sessions, opened: 0 })
     }
 
     fn obey(&mut self, mut descriptors: Vec<OwnedFd>) {
@@ -174,12 +184,17 @@ impl Zygote {
         {
             self.sessions[place].network = Some(new_network().step(|| "make the session's network".into())?);
         }
-        let foreign = self.foreign_to(session);
+        let mut foreign = self.foreign_to(session);
+        foreign.extend(self.groups.iter().flat_map(Groups::descriptors));
         let shared = session.map(|place| &self.sessions[place]);
         let network = shared.and_then(|session| session.network.as_ref());
         let makes_network = is_private && network.is_none();
+        let limits = limits(&request);
+        let group = self.groups.as_mut().map(|groups| groups.make(limits)).transpose();
+        let group = group.step(|| "make a control group".into())?;
         let birth = Birth {
             request,
+            group,
             socket: socket.try_clone().step(|| "start a process".into())?,
             streams,
             identity: &self.identity,
@@ -191,6 +206,9 @@ impl Zygote {
             scratch: shared.map(|session| session.scratch.as_path()),
         };
         let (pid, process) = clone(makes_network, birth, &foreign).step(|| "make the namespaces of a run".into())?;
+        if let Some(groups) = &mut self.groups {
+            groups.belongs_to(process.try_clone().step(|| "keep hold of a run".into())?);
+        }
         if let Some(place) = session {
             let known = process.try_clone().step(|| "keep hold of a run".into())?;
             self.sessions[place].runs.push(known);
@@ -241,6 +259,13 @@ impl Zygote {
     }
 }
 
+/// What a run may have as a whole. One process may have as much as the request says; with twice that, the several of a
+/// build each have some. What its `/tmp` and home may hold is bounded by itself, and counts as its memory, too.
+fn limits(request: &Request) -> Limits {
+    let memory_bytes = request.memory_bytes.saturating_mul(2).saturating_add(stage::SCRATCH_BYTES);
+    Limits { memory_bytes, processes: request.processes }
+}
+
 /// A new network, made by a child that hands it over and ends. This process stays in the machine's, which a run may ask
 /// for, and could not come back to it.
 fn new_network() -> io::Result<OwnedFd> {
@@ -264,12 +289,8 @@ fn new_network() -> io::Result<OwnedFd> {
 
 /// Starts an init in namespaces of its own, without these descriptors; the init never returns from here.
 fn clone(makes_network: bool, birth: Birth<'_>, foreign: &[RawFd]) -> io::Result<(Pid, OwnedFd)> {
-    let mut flags = libc::CLONE_NEWNS
-        | libc::CLONE_NEWPID
-        | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUTS
-        | libc::CLONE_NEWCGROUP
-        | libc::CLONE_PIDFD;
+    let mut flags =
+        libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_PIDFD;
     if makes_network {
         flags |= libc::CLONE_NEWNET;
     }
