@@ -192,7 +192,12 @@ fn servers_and_doctor_say_how_things_are() {
     };
     assert_eq!((state("good"), state("gone")), (json!("ready"), json!("failed")));
     check(&home, &["servers", "--config", config], 0, &["good", "ready", "no-such-program"]);
-    check(&home, &["doctor", "--config", config], 0, &["openat2", "database", "good: ready", "gone: failed"]);
+    check(
+        &home,
+        &["doctor", "--config", config],
+        0,
+        &["openat2", "control groups", "database", "good: ready", "gone: failed"],
+    );
 }
 
 #[test]

@@ -85,9 +85,20 @@ fn mark(number: u32) -> String {
 
 /// Whether a process runs whose command line holds the mark. What has ended and was not waited for has none.
 fn lives(mark: &str) -> bool {
+    command_lines().any(|line| line.contains(mark))
+}
+
+/// Whether a process has become `sleep` with the mark. The shell that is about to has the mark, too, but no command line at
+/// all at the moment when it becomes another program.
+fn sleeps(mark: &str) -> bool {
+    command_lines().any(|line| line == format!("sleep\0{mark}\0"))
+}
+
+/// Those of all processes; NUL ends each word.
+fn command_lines() -> impl Iterator<Item = String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
-    let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
-    lines.any(|line| String::from_utf8_lossy(&line).contains(mark))
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned())
 }
 
 /// Returns when no process with the mark is there any more.
@@ -337,7 +348,7 @@ async fn a_session_sees_its_own_tasks_alone_and_takes_them_along_when_it_ends() 
     assert!(
         stolen["isError"] == true && !text(&two.call("task_list", json!({})).await).contains(first.as_str().unwrap())
     );
-    until(|| (lives(&first_mark) && lives(&second_mark)).then_some(()));
+    until(|| (sleeps(&first_mark) && sleeps(&second_mark)).then_some(()));
     let ended = http.delete(server.url()).bearer_auth(TOKEN).header("mcp-session-id", &one.id).send().await.unwrap();
     assert_eq!(ended.status(), 204);
     gone(&first_mark);

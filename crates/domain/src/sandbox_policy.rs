@@ -71,7 +71,7 @@ pub enum NetworkPolicy {
 pub struct SandboxLimits {
     /// Wall-clock time.
     pub timeout: Duration,
-    /// Memory of the whole process tree, in bytes.
+    /// Private writable memory of each process, in bytes. What the whole tree may have follows from it.
     pub memory_bytes: u64,
     /// Processes of the tree.
     pub processes: u32,

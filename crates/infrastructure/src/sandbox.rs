@@ -1,6 +1,8 @@
 //! The only way to files and processes.
 
 pub mod child_environment;
+#[expect(clippy::disallowed_methods, reason = "files of the kernel under names of our own, not of a caller")]
+pub mod control_group;
 pub mod egress;
 pub mod helper;
 pub mod host;

@@ -172,10 +172,22 @@ fn refusal(failure: &ToolFailure, keep: RecordedArguments) -> String {
 
 /// SHA-256 and length of the value as compact JSON, without writing it anywhere.
 pub(super) fn digest(value: &impl serde::Serialize) -> (String, u64) {
-    struct Sink(Sha256, u64);
-    impl io::Write for Sink {
+    let mut hasher = Sha256::new();
+    let bytes = each_piece(value, |piece| hasher.update(piece));
+    let mut text = String::with_capacity(64);
+    for byte in hasher.finalize() {
+        text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
+        text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
+    }
+    (text, bytes)
+}
+
+/// Hands out the value as compact JSON, piece by piece, and returns how many bytes that were.
+fn each_piece(value: &impl serde::Serialize, take: impl FnMut(&[u8])) -> u64 {
+    struct Sink<F>(F, u64);
+    impl<F: FnMut(&[u8])> io::Write for Sink<F> {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.update(bytes);
+            (self.0)(bytes);
             self.1 += bytes.len() as u64;
             Ok(bytes.len())
         }
@@ -183,16 +195,10 @@ pub(super) fn digest(value: &impl serde::Serialize) -> (String, u64) {
             Ok(())
         }
     }
-    let mut sink = Sink(Sha256::new(), 0);
+    let mut sink = Sink(take, 0);
     // JSON values always serialize, and the sink takes everything.
     let _ = serde_json::to_writer(&mut sink, value);
-    let Sink(hasher, bytes) = sink;
-    let mut text = String::with_capacity(64);
-    for byte in hasher.finalize() {
-        text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
-        text.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
-    }
-    (text, bytes)
+    sink.1
 }
 
 /// The value with everything hidden that bears a secret's name, and long texts shortened.
@@ -240,8 +246,8 @@ fn shortened(text: &str) -> String {
 }
 
 fn capped(value: Value) -> Value {
-    let bytes = value.to_string().len();
-    if bytes > KEPT_BYTES { format!("[{bytes} bytes of arguments, too many to keep]").into() } else { value }
+    let bytes = each_piece(&value, |_| ());
+    if bytes > KEPT_BYTES as u64 { format!("[{bytes} bytes of arguments, too many to keep]").into() } else { value }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::{
     permission::{
         decision::{Cause, Verdict},
         policy::{PermissionPolicy, ReadRules},
-        rule::{Effect, RuleSubject},
+        rule::{Effect, PermissionRule, RuleSubject},
     },
     tool::Tool,
     workspace_roots::WorkspaceRoots,
@@ -45,12 +45,15 @@ impl Grant {
     }
 
     /// What stands against an access beside the defaults: deny, and ask rules that nobody has answered. For what a
-    /// command that runs already may reach, and nobody can be asked about any more.
+    /// command that runs already may reach, and nobody can be asked about any more. An ask rule on the call as a whole was
+    /// answered, or it would not run.
     pub fn objection(&self, access: &Access) -> Verdict {
         let finding = self.policy.judge(&self.tool, access);
         let is_approved = || self.approved.iter().any(|approved| approved.covers(access));
         match (finding.verdict, finding.cause) {
-            (Verdict::Ask, Cause::Rule(_)) if !is_approved() => Verdict::Ask,
+            (Verdict::Ask, Cause::Rule(_)) if !is_approved() && self.policy.asks_about_part(&self.tool, access) => {
+                Verdict::Ask
+            }
             (Verdict::Deny, _) => Verdict::Deny,
             _ => Verdict::Allow,
         }
@@ -66,15 +69,26 @@ impl Grant {
         }
     }
 
+    /// The rule that stands against an access, if one does.
+    pub fn rule_against(&self, access: &Access) -> Option<Arc<PermissionRule>> {
+        match self.policy.judge(&self.tool, access).cause {
+            Cause::Rule(rule) if rule.effect != Effect::Allow => Some(rule),
+            _ => None,
+        }
+    }
+
     /// Whether something in the folder was approved for writing.
     pub fn approves_writing_in(&self, folder: &Path) -> bool {
         self.approved.iter().any(|access| matches!(access, Access::WritePath(path) if path.real.starts_with(folder)))
     }
 
-    /// The same for whoever works with real paths alone: what was approved under the name of a link is approved where
-    /// that leads, and the folders on the way to it may be looked into.
+    /// The same for what a command may reach that runs already, by real paths alone: what was approved under the name of
+    /// a link is approved where that leads, and the folders on the way to it may be looked into. Ask rules on the call as a
+    /// whole were answered, or it would not run.
     #[must_use]
-    pub fn by_real_paths(&self) -> Self {
+    pub fn of_running_command(&self) -> Self {
+        let mut policy = PermissionPolicy::clone(&self.policy);
+        policy.rules.retain(|rule| rule.effect != Effect::Ask || rule.is_about_parts());
         let mut approved = self.approved.clone();
         for access in &self.approved {
             let Some(path) = access.path() else { continue };
@@ -86,7 +100,7 @@ impl Grant {
                 _ => Access::WritePath(real),
             });
         }
-        Self { approved, ..self.clone() }
+        Self { policy: Arc::new(policy), approved, tool: self.tool.clone() }
     }
 
     /// Whether a deny or ask rule names paths, so that some below the roots may be closed.
@@ -140,11 +154,7 @@ mod tests {
     use crate::{
         access::CommandAccess,
         category::Category,
-        permission::{
-            path_pattern::PatternBase,
-            policy::Mode,
-            rule::{Effect, PermissionRule, RuleOrigin},
-        },
+        permission::{path_pattern::PatternBase, policy::Mode, rule::RuleOrigin},
         tool::ToolSource,
         tool_name::ToolName,
     };
@@ -183,6 +193,23 @@ mod tests {
         // Somebody was asked about the folder itself.
         assert_eq!(opened(&["Read(a/**)", "Read(secret/**)"]), [[true, false], [true, true]]);
         assert_eq!(opened(&["Edit(x)", "Edit(secret/**)"]), [[true, true], [false, true]]);
+    }
+
+    #[test]
+    fn an_ask_rule_on_the_tool_as_a_whole_is_answered_once_its_command_runs() {
+        let approved = vec![Access::ReadPath(PathAccess::plain("/w"))];
+        for whole in ["bash", "*", "ba*"] {
+            let grant = under(&[(Effect::Ask, whole), (Effect::Ask, "Read(secret/**)")], approved.clone());
+            let grant = grant.of_running_command();
+            let read = |path: &str| Access::ReadPath(PathAccess::plain(path));
+            assert!(grant.permits(&read("/w/a")) && !grant.permits(&read("/w/secret/key")), "{whole}");
+            let below = grant.reading_below(&PathAccess::plain("/w"));
+            let may_read = |path: &str| below.permits(&PathAccess::plain(path));
+            assert!(may_read("/w/a/b") && !may_read("/w/secret/key"), "{whole}");
+            let hosts = under(&[(Effect::Ask, whole), (Effect::Ask, "WebFetch(domain:a.org)")], approved.clone());
+            let objection = |host: &str| hosts.objection(&Access::ReachHost(host.into()));
+            assert_eq!([objection("a.org"), objection("b.org")], [Verdict::Ask, Verdict::Allow], "{whole}");
+        }
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl PermissionPolicy {
         self.asks(tool, access, PermissionRule::names_paths)
     }
 
+    /// Likewise, by one that is about more than the call as a whole.
+    pub(super) fn asks_about_part(&self, tool: &Tool, access: &Access) -> bool {
+        self.asks(tool, access, PermissionRule::is_about_parts)
+    }
+
     fn asks(&self, tool: &Tool, access: &Access, which: impl Fn(&PermissionRule) -> bool) -> bool {
         let mut asking = self.rules.iter().filter(|rule| rule.effect == Effect::Ask && which(rule));
         asking.any(|rule| rule.catches(tool, &Map::new(), std::slice::from_ref(access), &self.roots).is_some())

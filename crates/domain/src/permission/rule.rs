@@ -55,7 +55,11 @@ pub enum RuleOrigin {
 impl fmt::Display for RuleOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            // Most paths are text, and are told with every call.
+            Self::File(path, line) => match path.to_str() {
+                Some(path) => write!(f, "{path}:{line}"),
+                None => write!(f, "{}:{line}", path.display()),
+            },
             Self::CommandLine => f.write_str("the command line"),
             Self::Environment(name) => write!(f, "the environment variable {name}"),
             Self::Program => f.write_str("the program"),
@@ -175,6 +179,11 @@ impl PermissionRule {
             (Spec::Parameter(..), _) => RuleSubject::Arguments,
             (Spec::Any, Head::Tool(_) | Head::Kind(AccessKind::Send | AccessKind::Upstream)) => RuleSubject::ToolName,
         }
+    }
+
+    /// Whether the rule is about parts of a call, and not about its tool or its arguments.
+    pub(super) fn is_about_parts(&self) -> bool {
+        !matches!(self.subject(), RuleSubject::ToolName | RuleSubject::Arguments)
     }
 
     /// Whether the rule says which paths it is about.

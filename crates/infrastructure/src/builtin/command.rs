@@ -8,6 +8,7 @@ use crate::{
         world::on_blocking_thread,
     },
     sandbox::{
+        control_group::OutOfMemory,
         egress::proxy::EgressProxy,
         launcher::{Child, ChildSignal, Exit},
     },
@@ -74,8 +75,10 @@ pub(super) struct End {
     pub(super) after: Duration,
     /// Whether processes that it had left behind were ended.
     pub(super) had_survivors: bool,
-    /// What it did to protected names, what could not be undone first, and the hosts that it was refused; one sentence
-    /// each.
+    /// Whose memory was used up, where the kernel ended it for that.
+    pub(super) out_of_memory: Option<OutOfMemory>,
+    /// What it did to protected names, what could not be undone first, the hosts that it was refused, and where it failed,
+    /// what was closed to it beside what rules name; one sentence each.
     pub(super) told: Vec<String>,
     /// Whether something could not be undone.
     pub(super) is_tainted: bool,
@@ -112,7 +115,7 @@ impl Command {
         input: Option<Vec<u8>>,
         stays_open: bool,
     ) -> Self {
-        let Started { mut child, proxy, is_terminal } = started;
+        let Started { mut child, proxy, is_terminal, closed_wider } = started;
         let capture = Arc::new(capture);
         let (orders, ordered) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
@@ -132,6 +135,7 @@ impl Command {
             stderr: Pipe::of(child.stderr.take(), Stream::Stderr),
             child,
             proxy,
+            closed_wider,
             capture: capture.clone(),
             excess,
             started: since,
@@ -268,6 +272,7 @@ impl End {
             signal: None,
             after: Duration::ZERO,
             had_survivors: false,
+            out_of_memory: None,
             told: Vec::new(),
             is_tainted: false,
         }
@@ -340,6 +345,7 @@ struct Supervisor {
     stderr: Pipe,
     child: Child,
     proxy: Option<EgressProxy>,
+    closed_wider: Option<String>,
     capture: Arc<Capture>,
     excess: Excess,
     started: Instant,
@@ -392,7 +398,7 @@ impl Supervisor {
             }
         };
         let after = self.started.elapsed();
-        let Self { mut stdout, mut stderr, mut child, proxy, capture, excess, .. } = self;
+        let Self { mut stdout, mut stderr, mut child, proxy, closed_wider, capture, excess, .. } = self;
         // What was printed before the end is in the pipes; who else holds them is not waited for.
         let mut had_survivors = false;
         if exit.is_some() && cause == Cause::Itself {
@@ -405,17 +411,23 @@ impl Supervisor {
         let is_tainted = !child.left().is_empty();
         let mut told = [child.left(), child.undone()].concat();
         told.extend(proxy.and_then(|proxy| proxy.report().refusals_told()));
+        // It may be why the command failed, and no rule says so.
+        told.extend(closed_wider.filter(|_| exit != Some(Exit::Code(0))));
         // Ends the whole group.
         drop(child);
         if cause != Cause::TooMuchOutput {
             let _ = timeout(LAST_DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await;
         }
+        let out_of_memory = match exit {
+            Some(Exit::OutOfMemory(whose)) => Some(whose),
+            _ => None,
+        };
         let (code, signal) = match exit {
             Some(Exit::Code(code)) => (Some(code), None),
             Some(Exit::Signal(signal)) => (None, Some(signal)),
-            None => (None, Some(libc::SIGKILL)),
+            Some(Exit::OutOfMemory(_)) | None => (None, Some(libc::SIGKILL)),
         };
-        End { cause, code, signal, after, had_survivors, told, is_tainted }
+        End { cause, code, signal, after, had_survivors, out_of_memory, told, is_tainted }
     }
 }
 

@@ -81,6 +81,8 @@ pub(super) struct Started {
     pub(super) proxy: Option<EgressProxy>,
     /// Whether its input and output are one terminal.
     pub(super) is_terminal: bool,
+    /// What is closed to it beside what rules name, and why.
+    pub(super) closed_wider: Option<String>,
 }
 
 /// A program to start.
@@ -138,22 +140,27 @@ impl Programs {
         let spec = self.spec(program, run).await?;
         let started = match self.launch(&spec, run).await? {
             // What rules close was gone before it was closed, such as a lock: everything is looked up once more.
-            Err(error) if error.is_of_the_moment() => self.launch(&spec, run).await?,
+            (Err(error), _) if error.is_of_the_moment() => self.launch(&spec, run).await?,
             started => started,
         };
-        let mut child = started.map_err(not_started)?;
+        let (child, closed_wider) = started;
+        let mut child = child.map_err(not_started)?;
         let proxy = match child.proxy.take() {
             Some(listener) => Some(self.proxy(listener.into(), run)?),
             None => None,
         };
-        Ok(Started { child, proxy, is_terminal })
+        Ok(Started { child, proxy, is_terminal, closed_wider })
     }
 
-    /// Starts it with what rules close at this moment.
-    async fn launch(&self, spec: &LaunchSpec, run: &Run<'_>) -> Result<Result<Child, LaunchError>, ToolFailure> {
-        let ClosedPaths { hidden, sealed, .. } = ClosedPaths::of(run).await?;
+    /// Starts it with what rules close at this moment, and says what is closed beside that.
+    async fn launch(
+        &self,
+        spec: &LaunchSpec,
+        run: &Run<'_>,
+    ) -> Result<(Result<Child, LaunchError>, Option<String>), ToolFailure> {
+        let ClosedPaths { hidden, sealed, wider, .. } = ClosedPaths::of(run).await?;
         let policy = SandboxPolicy { hidden, sealed, ..spec.policy.clone() };
-        Ok(self.launcher()?.launch(LaunchSpec { policy, ..spec.clone() }).await)
+        Ok((self.launcher()?.launch(LaunchSpec { policy, ..spec.clone() }).await, wider))
     }
 
     /// What is started for a call; what rules close is not in it yet.

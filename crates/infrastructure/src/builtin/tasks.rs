@@ -383,7 +383,10 @@ impl End {
             (None, None) => "no exit code".into(),
         };
         match self.cause {
-            Cause::Itself => format!("ended with {how} after {after:.1} s"),
+            Cause::Itself => {
+                let reason = self.out_of_memory.map(|whose| format!(" because {whose}")).unwrap_or_default();
+                format!("ended with {how} after {after:.1} s{reason}")
+            }
             Cause::TimedOut => format!("ran out of time after {after:.1} s and was ended ({how})"),
             Cause::Stopped => format!("was stopped after {after:.1} s ({how})"),
             Cause::TooMuchOutput => format!("was ended after {after:.1} s because it printed too much"),
@@ -433,7 +436,7 @@ mod tests {
         let (program, working_dir) = (program.to_owned(), "/".into());
         let spec = LaunchSpec { program, args, working_dir, input: Input::Nothing, policy };
         let child = Launcher::start().unwrap().launch(spec).await.unwrap();
-        let started = Started { child, proxy: None, is_terminal: false };
+        let started = Started { child, proxy: None, is_terminal: false, closed_wider: None };
         Arc::new(Command::of(started, Capture::new("/tmp".into(), 1024), None, Excess::Ends, None, false))
     }
 

@@ -99,6 +99,17 @@ impl Bench {
         Self::with_rules(&rules.iter().map(|rule| (Effect::Ask, *rule)).collect::<Vec<_>>())
     }
 
+    /// With these folders as roots, of which the first is where calls start.
+    pub(super) fn with_roots_in(names: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let write: Vec<PathBuf> = names.iter().map(|name| top.join(name)).collect();
+        write.iter().for_each(|root| fs::create_dir(root).unwrap());
+        let roots = WorkspaceRoots { write, ..Default::default() };
+        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+        Self::of(folder, workspace, PermissionPolicy { roots, ..Default::default() })
+    }
+
     pub(super) fn without_roots() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self::of(folder, Workspace::closed(), PermissionPolicy::default())

@@ -347,6 +347,7 @@ fn fault(exit: Exit, stderr: String) -> HelperError {
         Exit::Signal(signal) if signal == Signal::XCPU.as_raw() => HelperError::OutOfTime,
         // So Rust's allocator ends a program; nothing but its text tells this abort from others.
         Exit::Signal(_) if stderr.contains("memory allocation of") => HelperError::OutOfMemory,
+        Exit::OutOfMemory(_) => HelperError::OutOfMemory,
         exit => HelperError::Died { exit, stderr },
     }
 }

@@ -7,6 +7,7 @@ mod look_ups;
 mod open;
 
 use crate::sandbox::{
+    control_group::OutOfMemory,
     preparing,
     writable::WritableRoots,
     zygote::{
@@ -121,6 +122,8 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+    /// By the kernel, with all that it had started.
+    OutOfMemory(OutOfMemory),
 }
 
 /// A signal that may be sent to a child and its group.
@@ -252,15 +255,11 @@ impl Launcher {
         self.allows_tier_2
     }
 
-    /// The same beside programs that write into these roots: what leads over them says nothing about what a child sees.
+    /// The same beside programs that write into these roots: what leads over them says nothing about what a child sees,
+    /// and no root of a child leads out of them.
     #[must_use]
     pub fn beside(self, roots: &[PathBuf]) -> Self {
         Self { others: roots.into(), ..self }
-    }
-
-    /// The roots of those.
-    pub(crate) fn others(&self) -> WritableRoots {
-        WritableRoots::new(&self.others)
     }
 
     /// Finds a program on a `PATH` without what runs write into: who can write there does not supply it. Says the `PATH`
@@ -342,7 +341,8 @@ impl Launcher {
         let is_confined = spec.policy.confinement != Confinement::Open;
         let request = is_confined.then(|| {
             let writable = WritableRoots::new(&[&self.others, spec.policy.write_roots.as_slice()].concat());
-            let request = preparing::request(&spec, &program, &writable, self.requires_landlock)?;
+            let others = WritableRoots::new(&self.others);
+            let request = preparing::request(&spec, &program, &writable, &others, self.requires_landlock)?;
             Ok::<_, LaunchError>((layers, request))
         });
         Ok(Prepared { request: request.transpose()?, spec, program })
@@ -476,6 +476,7 @@ impl fmt::Display for Exit {
         match self {
             Self::Code(code) => write!(f, "it ended with code {code}"),
             Self::Signal(signal) => write!(f, "it was ended by signal {signal}"),
+            Self::OutOfMemory(whose) => write!(f, "it was ended because {whose}"),
         }
     }
 }

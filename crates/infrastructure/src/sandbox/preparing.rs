@@ -25,11 +25,12 @@ const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/gi
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
 /// The request for a run. `program` is what was found for the one that the specification names, `writable` what this run
-/// and others write into.
+/// and others write into, `others` what those others do.
 pub(super) fn request(
     spec: &LaunchSpec,
     program: &Path,
     writable: &WritableRoots,
+    others: &WritableRoots,
     requires_landlock: bool,
 ) -> Result<Request, LaunchError> {
     let policy = &spec.policy;
@@ -46,7 +47,7 @@ pub(super) fn request(
     let mut folders = Vec::new();
     for (paths, is_writable) in [(&policy.read_roots, false), (&policy.write_roots, true)] {
         for path in paths {
-            let source = fs::canonicalize(path).map_err(|error| refused(path, &error.to_string()))?;
+            let source = led_to(path, others)?;
             if !is_plain(path) || is_of_system(&source) && is_writable || source == Path::new("/") {
                 return Err(refused(path, "this folder cannot be shown to a confined program"));
             }
@@ -100,6 +101,22 @@ pub(super) fn request(
         terminal: matches!(spec.input, Input::Terminal { .. }),
         requires_landlock,
     })
+}
+
+/// What stands at the path of a root. It is looked up this once, and mounted as it was found: a link that is put in its
+/// place afterwards is followed by nobody. Refuses a path in a folder that other runs write into which leads out of it: one
+/// of them may have made it a link, and this one would see what nobody has given it.
+fn led_to(path: &Path, others: &WritableRoots) -> Result<PathBuf, LaunchError> {
+    let Some(way) = others.way(path) else {
+        let reason = fs::canonicalize(path).err().map_or("it leads nowhere".into(), |error| error.to_string());
+        return Err(refused(path, &reason));
+    };
+    if way.is_theirs && !others.hold(&way.real) {
+        let reason = "it is led out of the workspace by a link that a command may have made; name the folder itself in \
+                      the configuration";
+        return Err(refused(path, reason));
+    }
+    Ok(way.real)
 }
 
 fn refused(path: &Path, reason: &str) -> LaunchError {

@@ -4,7 +4,9 @@
 //! What runs write into says nothing about what the next one sees: of a link there, or the first line of a script, only
 //! known places of installations are shown, such as `~/.pyenv` for the `python` of a virtual environment.
 
-use crate::sandbox::writable::WritableRoots;
+mod managers;
+
+use crate::sandbox::{toolchains::managers::Manager, writable::WritableRoots};
 use std::{
     collections::BTreeSet,
     fs::{self, File, Metadata},
@@ -21,48 +23,11 @@ const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", 
 const MACHINE: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 /// Where disks that were plugged in stand.
 const PLUGGED_IN: &str = "/run/media";
-/// Folders of a home that hold installations and no credentials: a program within sees the installation that it is of.
-const MANAGERS: [&str; 35] = [
-    ".asdf",
-    ".bun",
-    ".composer/vendor",
-    ".config/composer/vendor",
-    ".deno",
-    ".dotnet",
-    ".elan",
-    ".fnm",
-    ".gem/ruby",
-    ".ghcup",
-    ".goenv",
-    ".jenv",
-    ".juliaup",
-    ".linuxbrew",
-    ".local/share/fnm",
-    ".local/share/mise",
-    ".local/share/pnpm",
-    ".local/share/rtx",
-    ".local/share/uv/python",
-    ".local/share/uv/tools",
-    ".nodenv",
-    ".npm-global",
-    ".npm-packages",
-    ".nvm",
-    ".opam",
-    ".phpenv",
-    ".plenv",
-    ".pyenv",
-    ".rbenv",
-    ".rustup",
-    ".rvm",
-    ".sdkman",
-    ".swiftly",
-    ".volta",
-    ".yarn",
-];
 /// What programs of an installation need beside their own folder, and what holds no settings.
 const PARTS: [&str; 3] = ["lib", "lib64", "libexec"];
-/// What `~/.local/bin` leads to: Python's and uv's installations. Beside uv's own are the credentials of registries.
-const LOCAL_TOOLS: [&str; 5] = ["share/uv/python", "share/uv/tools", "share/pipx", "pipx", "lib"];
+/// What `~/.local/bin` leads to: Python's, pipx's and uv's installations.
+const LOCAL_TOOLS: [&str; 5] =
+    [".local/share/uv/python", ".local/share/uv/tools", ".local/share/pipx", ".local/pipx", ".local/lib"];
 
 /// Collects folders that are to be readable.
 #[derive(Debug)]
@@ -113,6 +78,9 @@ impl<'a> Toolchains<'a> {
                 self.add(&path);
             } else if !is_of_system(folder) {
                 self.add_bin(folder);
+                if self.manager_of(folder).is_some() {
+                    self.add(&path);
+                }
             }
             program = match fs::read_link(&path) {
                 Ok(target) => folder.join(target),
@@ -149,8 +117,8 @@ impl<'a> Toolchains<'a> {
                     return self.add(folder);
                 }
                 Some(".local") => {
-                    for tool in LOCAL_TOOLS {
-                        self.add(&parent.join(tool));
+                    for place in LOCAL_TOOLS {
+                        self.add_installation(&parent.with_file_name(place));
                     }
                     return self.add(folder);
                 }
@@ -162,9 +130,9 @@ impl<'a> Toolchains<'a> {
             ".bin" if parent.ends_with("node_modules") => parent,
             _ => folder,
         };
-        let Some(of_home) = of_home.filter(|_| installed != folder) else { return self.add(installed) };
+        let Some(of_home) = of_home.filter(|_| installed != folder) else { return self.add_installation(installed) };
         if is_installation(parent, &of_home) {
-            return self.add(installed);
+            return self.add_installation(installed);
         }
         // The folder beside it may be somebody's work, or hold the credentials of the program.
         self.add(folder);
@@ -184,15 +152,33 @@ impl<'a> Toolchains<'a> {
         }
     }
 
-    /// The known place of installations that a folder is in, as a whole: what is in it leads to one another. Says whether
-    /// there is one.
+    /// The known place of installations that a folder is in, with all of its parts: what is in them leads to one another.
+    /// Says whether there is one.
     fn add_known_place_of(&mut self, folder: &Path) -> bool {
-        let Some(of_home) = self.of_home(folder) else { return false };
-        let Some(manager) = manager_of(&of_home) else { return false };
-        if let Some(home) = self.home.clone() {
-            self.add(&home.join(manager));
+        let Some((manager, place)) = self.manager_of(folder) else { return false };
+        for part in manager.parts_in(&place) {
+            self.add(&part);
         }
         true
+    }
+
+    /// An installation: of a known place only what holds no credentials.
+    fn add_installation(&mut self, installed: &Path) {
+        let Some((manager, place)) = self.manager_of(installed) else { return self.add(installed) };
+        let parts = manager.parts_in(&place);
+        if parts.iter().any(|part| installed.starts_with(part)) {
+            return self.add(installed);
+        }
+        let is_one_of_many = parts.iter().any(|part| part.starts_with(installed));
+        for part in parts.iter().filter(|part| !is_one_of_many || part.starts_with(installed)) {
+            self.add(part);
+        }
+    }
+
+    /// The known place of installations that a folder is in, and where it stands.
+    fn manager_of(&self, folder: &Path) -> Option<(&'static Manager, PathBuf)> {
+        let manager = managers::of(&self.of_home(folder)?)?;
+        Some((manager, self.home.as_ref()?.join(manager.folder)))
     }
 
     fn of_home(&self, folder: &Path) -> Option<PathBuf> {
@@ -231,14 +217,9 @@ pub(super) fn is_of_machine(path: &Path) -> bool {
     MACHINE.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(PLUGGED_IN)
 }
 
-/// The known place of installations that a path below the home is in.
-fn manager_of(of_home: &Path) -> Option<&'static str> {
-    MANAGERS.into_iter().find(|manager| of_home.starts_with(manager))
-}
-
-/// Whether a folder below the home is an installation as a whole.
+/// Whether a folder below the home is an installation, or within one.
 fn is_installation(folder: &Path, of_home: &Path) -> bool {
-    manager_of(of_home).is_some()
+    managers::of(of_home).is_some()
         || folder.join("conda-meta").is_dir()
         || folder.join("pyvenv.cfg").is_file()
         || folder.ends_with("node_modules")

@@ -29,6 +29,8 @@ const MAX_ROWS: usize = 1024;
 const MAX_FILE_BYTES: usize = 4 << 20;
 /// A longer row goes to the database at once, in bytes.
 const MAX_ROW_BYTES: usize = 64 << 10;
+/// About as much as a row takes beside its long texts, in bytes.
+const ROW_BYTES: usize = 1 << 10;
 /// A file of this length is followed by a new one when its rows are committed, in bytes.
 const LONG_FILE_BYTES: usize = 256 << 10;
 
@@ -124,7 +126,8 @@ impl Backlog {
             return Err(row);
         }
         // What another one may have written by half is not to become the beginning of this one.
-        let mut line = vec![b'\n'];
+        let mut line = Vec::with_capacity(row.bytes() + ROW_BYTES);
+        line.push(b'\n');
         if serde_json::to_writer(&mut line, &row).is_err() {
             return Err(row);
         }

@@ -66,7 +66,7 @@ impl RecordedRow {
     pub(super) fn new(execution: ToolExecution, instance: Uuid) -> Self {
         let decision = execution.decision;
         let trace = decision.as_ref().map(|decision| &decision.trace).filter(|trace| !trace.is_null());
-        let trace = trace.map(Value::to_string);
+        let trace = trace.map(json);
         let (verdict, reason, approved_by) = match decision {
             Some(decision) => (Some(decision.verdict), Some(decision.reason), decision.approved_by),
             None => (None, None, None),
@@ -79,9 +79,9 @@ impl RecordedRow {
             principal: execution.principal,
             session: execution.session,
             client: execution.client,
-            arguments: (!execution.arguments.is_null()).then(|| execution.arguments.to_string()),
+            arguments: (!execution.arguments.is_null()).then(|| json(&execution.arguments)),
             arguments_digest: execution.arguments_digest,
-            accesses: Value::from(execution.accesses).to_string(),
+            accesses: json(&execution.accesses),
             verdict,
             reason,
             approved_by,
@@ -159,6 +159,11 @@ impl RecordedRow {
         statement.raw_bind_parameter(21, self.instance.as_ref().map(Uuid::as_bytes))?;
         statement.raw_bind_parameter(22, &self.trace)
     }
+}
+
+/// As compact JSON, which values of JSON and texts always have. `Display` would write it a few characters at a time.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn detail(outcome: Outcome) -> Option<String> {

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::json;
 use toolstead_domain::ports::{execution_log::ExecutionFilter, tool_provider::ProviderState};
 use toolstead_infrastructure::sandbox::{
-    kernel,
+    control_group, kernel,
     launcher::Launcher,
     self_test::{self, Tier},
 };
@@ -39,6 +39,7 @@ impl Doctor {
         let composition = global.compose(Servers::All).await;
         let allows_tier_2 = composition.as_ref().is_ok_and(|one| one.config.sandbox.allows_tier_2());
         findings.push(sandbox_finding(allows_tier_2).await);
+        findings.push(groups_finding());
         match composition {
             Ok(composition) => {
                 findings.extend(application_findings(&composition).await);
@@ -90,6 +91,18 @@ async fn sandbox_finding(allows_tier_2: bool) -> Finding {
         Tier::Third { .. } => Verdict::Bad,
     };
     Finding { verdict, what, said: tier.to_string() }
+}
+
+fn groups_finding() -> Finding {
+    let bounds = control_group::tried();
+    let verdict = if bounds.as_ref().is_ok_and(|bounds| bounds.memory) { Verdict::Good } else { Verdict::Worth };
+    let said = match bounds {
+        Ok(bounds) => bounds.to_string(),
+        Err(reason) => {
+            format!("none, so that memory is bounded for each process and not for all of a command: {reason}")
+        }
+    };
+    Finding { verdict, what: "control groups", said }
 }
 
 async fn application_findings(composition: &Composition) -> Vec<Finding> {

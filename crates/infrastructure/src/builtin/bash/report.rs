@@ -48,7 +48,8 @@ pub(super) struct Output {
     /// What the exit code means, where it is no failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     meaning: Option<&'static str>,
-    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
+    /// What it did to protected files and was undone, or could not be, the hosts that it was refused, and what was
+    /// read-only beside what rules name where it failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     undone_or_refused: Vec<String>,
     /// The task that it goes on as.

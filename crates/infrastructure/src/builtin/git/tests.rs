@@ -195,7 +195,6 @@ fn a_history_that_is_kept_elsewhere_is_not_shown_where_rules_close_files() {
         "mkdir far; echo 'gitdir: ../.git' > far/.git",
         "mkdir far; ln -s ../.git far/.git",
         "mkdir far; git config core.worktree $PWD/far",
-        "git worktree add -q far HEAD",
     ];
     for script in elsewhere {
         let calls = [
@@ -214,6 +213,88 @@ fn a_history_that_is_kept_elsewhere_is_not_shown_where_rules_close_files() {
         let bench = with_secrets(Bench::new());
         outside(&bench, script);
         check(&bench, json!({"operation": "show", "dir": "far", "commit": "HEAD:a.txt"}), &["fourth"], &[]);
+    }
+}
+
+/// Repositories in folders of the root, one beside the other, under a rule on one of them.
+fn beside_each_other(script: &str) -> Bench {
+    with_main(Bench::new(), script)
+}
+
+fn with_main(bench: Bench, script: &str) -> Bench {
+    let anchored = format!("Read(/{}/main/secret/**)", bench.path("").canonicalize().unwrap().display());
+    let bench = bench.with_rule(Effect::Deny, &anchored);
+    let make = "export HOME=$PWD GIT_CONFIG_GLOBAL=$PWD/settings; git config --global user.name Ada; \
+                git config --global user.email a@b; git config --global protocol.file.allow always; \
+                git init -q -b main main && cd main && mkdir secret && echo topsecret > secret/key && echo open > a.txt && \
+                git add . && git commit -qm first && cd ..";
+    outside(&bench, &format!("{make}; {script}"));
+    bench
+}
+
+#[test]
+fn of_a_linked_working_tree_and_a_borrowed_history_is_shown_what_rules_leave_of_the_files_that_it_is_about() {
+    for script in [
+        "git -C main worktree add -q ../far HEAD",
+        "git clone -q --shared main far",
+        "git clone -q --shared main near; git clone -q --shared near far",
+    ] {
+        let bench = beside_each_other(script);
+        let show = |commit: &str| json!({"operation": "show", "dir": "far", "commit": commit});
+        check(&bench, show("HEAD"), &["+open", "1 files that may not be read are left out"], &["topsecret"]);
+        check(&bench, show("HEAD:a.txt"), &["open"], &[]);
+        check(&bench, json!({"operation": "blame", "dir": "far", "file": "a.txt"}), &["open"], &[]);
+        check(&bench, json!({"operation": "log", "dir": "far"}), &["first"], &[]);
+        for call in [
+            show("HEAD:secret/key"),
+            show("HEAD:./secret/key"),
+            json!({"operation": "show", "dir": "far/secret", "commit": "HEAD:./key"}),
+            json!({"operation": "blame", "dir": "far", "file": "secret/key"}),
+            json!({"operation": "blame", "dir": "far/secret", "file": "key"}),
+        ] {
+            let refused = bench.call("git", call.clone()).unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{script}: {call}");
+            assert!(!refused.into_result().joined_text().contains("topsecret"), "{script}: {call}");
+        }
+    }
+}
+
+#[test]
+fn rules_on_another_root_hold_for_a_history_that_is_kept_there() {
+    let bench = with_main(Bench::with_roots_in(&["own", "main"]), "git -C main worktree add -q ../own/far HEAD");
+    let show = |commit: &str| json!({"operation": "show", "dir": "far", "commit": commit});
+    check(&bench, show("HEAD"), &["+open", "1 files that may not be read are left out"], &["topsecret"]);
+    assert_eq!(bench.call("git", show("HEAD:secret/key")).unwrap_err().kind, ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn a_submodule_is_shown_as_far_as_rules_on_its_own_files_go() {
+    let bench = beside_each_other(
+        "git init -q -b main around && cd around && git submodule --quiet add ../main sub && git commit -qm sub",
+    );
+    let anchored = format!("Read(/{}/around/sub/secret/**)", bench.path("").canonicalize().unwrap().display());
+    let bench = bench.with_rule(Effect::Deny, &anchored);
+    let show = |commit: &str| json!({"operation": "show", "dir": "around/sub", "commit": commit});
+    check(&bench, show("HEAD"), &["+open", "1 files that may not be read are left out"], &["topsecret"]);
+    check(&bench, show("HEAD:a.txt"), &["open"], &[]);
+    assert_eq!(bench.call("git", show("HEAD:secret/key")).unwrap_err().kind, ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn contents_that_are_taken_from_what_may_not_be_judged_are_not_shown_where_rules_close_files() {
+    // Neither a repository's own folder, nor one that may be read.
+    let moved =
+        "git clone -q --shared main far; mv main/.git/objects lent; echo $PWD/lent > far/.git/objects/info/alternates";
+    let hidden = "git clone -q --shared main far";
+    for (script, rule) in [(moved, "Read(other)"), (hidden, "Read(main/.git/**)")] {
+        let bench = beside_each_other(script).with_rule(Effect::Deny, rule);
+        let call = json!({"operation": "show", "dir": "far", "commit": "HEAD"});
+        let told = match bench.call("git", call) {
+            Ok(result) => result.joined_text(),
+            Err(refused) => refused.into_result().joined_text(),
+        };
+        assert!(!told.contains("open") && !told.contains("topsecret"), "{script}: {told}");
+        assert!(script == hidden || told.contains("objects/info/alternates"), "{script}: {told}");
     }
 }
 

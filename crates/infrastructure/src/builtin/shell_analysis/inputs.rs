@@ -1,6 +1,6 @@
 //! Which paths are, or may turn out to be, the input of the process. What a program runs from there nobody can tell.
 
-use super::{folders::Folders, programs, word::Word};
+use super::{folders::Folders, word::Word};
 use std::path::{Component, Path};
 
 /// More folders that `make` is sent into than these are not followed.
@@ -116,30 +116,6 @@ pub(super) fn make_reads_rules(words: &[Word], folders: &Folders) -> bool {
             [] => is_input(file, folders),
             sent => sent.iter().any(|folder| is_input(&joined(folder, file), folders)),
         })
-}
-
-/// Whether `find` or `fd` starts a program whose name is made of the name of a file that it finds.
-pub(super) fn runs_what_is_found(words: &[Word]) -> bool {
-    const STARTS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
-    /// Forwarders whose first operand, but for a number, is the program.
-    const SIMPLE: &[&str] = &["doas", "env", "ionice", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout"];
-    let starts = (0..words.len()).filter(|at| STARTS.contains(&words[*at].text.as_str()));
-    starts.map(|at| &words[at + 1..]).any(|command| {
-        let (mut simple, mut forwards, mut forwarded, mut behind_option) = (true, true, false, false);
-        command.iter().take_while(|word| !matches!(word.text.as_str(), ";" | "+")).any(|word| {
-            let name = programs::known_as(&word.text);
-            let found = forwards && word.text.contains('{') && word.text.contains('}');
-            if programs::FORWARDERS.contains(&name) {
-                forwarded = true;
-                simple &= SIMPLE.contains(&name);
-            } else if simple && !behind_option && !word.text.starts_with('-') && !word.text.contains('=') {
-                // A program: what follows are its arguments, unless this is the number that `timeout` takes.
-                forwards &= forwarded && word.text.starts_with(|c: char| c.is_ascii_digit());
-            }
-            behind_option = word.text.starts_with('-');
-            found
-        })
-    })
 }
 
 #[cfg(test)]

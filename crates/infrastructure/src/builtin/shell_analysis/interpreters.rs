@@ -1,66 +1,138 @@
 //! Programs that run texts of other languages. A file that they run is what a rule on them speaks of; a text among their
 //! arguments is for exact rules; what they read from their input nobody can tell.
 
+use self::options::{
+    Letters, Reading,
+    Takes::{Ends, File, Input, Library, Module, Nothing, Number, NumberOrRest, Rest, Text, TextWithArguments, Value},
+};
 use super::{
     folders::Folders,
     inputs::{holds_input, is_input},
     risks::may_be_an_option,
-    word::Word,
+    word::{Dynamic, Word},
 };
 use toolstead_domain::access::Clarity;
 
-/// A language's interpreter. Letters are those of its short options.
+mod options;
+
+/// A language's interpreter.
 struct Interpreter {
     names: &'static [&'static str],
-    /// It takes its first operand for a script file.
-    scripts: bool,
-    /// What stands behind these is run, or is a file that is.
-    inline: &'static str,
-    /// These take no value.
-    flags: &'static str,
-    /// With these it goes on with its input in any case.
-    asks: &'static str,
+    letters: Letters,
+    operand: Operand,
 }
 
-const fn of(
-    names: &'static [&'static str],
-    inline: &'static str,
-    flags: &'static str,
-    asks: &'static str,
-) -> Interpreter {
-    Interpreter { names, scripts: true, inline, flags, asks }
+/// What an interpreter takes its first operand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operand {
+    Script,
+    /// A text that it runs.
+    Text,
+    /// Nothing that it runs.
+    Other,
+}
+
+const fn of(names: &'static [&'static str], letters: Letters) -> Interpreter {
+    Interpreter { names, letters, operand: Operand::Script }
 }
 
 const INTERPRETERS: &[Interpreter] = &[
-    of(&["ipython", "pypy", "python", "python2", "python3"], "cm", "bBdEIOPqsSuvx", "i"),
-    of(&["pypy3"], "cm", "bBdEIOPqsSuvx", "i"),
-    of(&["perl"], "eE", "acfnpstTuUwWX", "d"),
-    of(&["ruby"], "e", "acdlnpswv", ""),
-    of(&["node", "nodejs"], "ep", "cv", "i"),
-    of(&["php"], "rBREfFlmi", "CHnqsw", "a"),
-    of(&["lua", "luajit"], "e", "vEW", "i"),
-    of(&["Rscript"], "e", "", ""),
-    of(&["julia"], "eE", "q", "i"),
-    of(&["guile"], "cs", "q", ""),
-    of(&["groovy", "racket", "runghc", "scala", "elixir", "ocaml", "qjs", "gnuplot"], "e", "", ""),
-    of(&["ts-node", "tsx"], "ep", "", "i"),
-    of(&["osascript"], "e", "", "i"),
-    of(&["escript", "octave", "pwsh", "sbcl", "swipl", "tclsh", "wish"], "", "", "i"),
-    Interpreter { scripts: false, ..of(&["bun", "deno"], "ep", "", "i") },
-    Interpreter { scripts: false, ..of(&["mariadb", "mysql"], "e", "BNst", "") },
-    Interpreter { scripts: false, ..of(&["psql"], "cfl", "aAbeEnqsStwWxXz1", "") },
-    Interpreter { scripts: false, ..of(&["R"], "ef", "", "") },
-    Interpreter { scripts: false, ..of(&["awk", "gawk", "mawk", "nawk"], "", "", "") },
-    Interpreter { scripts: false, ..of(&["sqlite3"], "", "", "") },
-    Interpreter { scripts: false, ..of(&["bpython", "erl", "ghci", "iex", "irb", "jshell", "ptpython"], "", "", "") },
+    of(
+        PYTHONS,
+        &[
+            (Nothing, "bBdEIOPqsSuvx"),
+            (TextWithArguments, "c"),
+            (Module, "m"),
+            (Library, "WX"),
+            (Input, "i"),
+            (Ends, "hV?"),
+        ],
+    ),
+    of(
+        &["perl"],
+        &[
+            (Nothing, "acfnpstTuUwWX"),
+            (Number, "0l"),
+            (NumberOrRest, "C"),
+            (Rest, "DFix"),
+            (Value, "I"),
+            (Library, "mM"),
+            (Text, "eE"),
+            (Input, "d"),
+            (Ends, "hvV"),
+        ],
+    ),
+    of(
+        &["ruby"],
+        &[
+            (Nothing, "acdlnpsvwU"),
+            (Number, "0TW"),
+            (Rest, "Fix"),
+            (Value, "CEIX"),
+            (Library, "r"),
+            (Text, "e"),
+            (Ends, "h"),
+        ],
+    ),
+    of(&["node", "nodejs"], &[(Nothing, "c"), (Value, "C"), (Library, "r"), (Text, "ep"), (Input, "i"), (Ends, "hv")]),
+    of(
+        &["php"],
+        &[(Nothing, "CHenqsw"), (Value, "St"), (File, "cdfFz"), (Text, "rBRE"), (Input, "a"), (Ends, "hilmv")],
+    ),
+    of(&["lua", "luajit"], &[(Nothing, "vEW"), (Library, "l"), (Text, "e"), (Input, "i")]),
+    of(&["Rscript"], &[(Text, "e")]),
+    of(
+        &["julia"],
+        &[(Nothing, "q"), (Rest, "gO"), (Value, "CHpt"), (Library, "JL"), (Text, "eE"), (Input, "i"), (Ends, "hv")],
+    ),
+    of(&["guile"], &[(Nothing, "q"), (Value, "L"), (Library, "l"), (File, "s"), (Text, "c"), (Ends, "hv")]),
+    of(&["groovy", "racket", "runghc", "scala", "elixir", "ocaml", "qjs", "gnuplot"], &[(Text, "e")]),
+    of(&["ts-node", "tsx"], &[(Library, "r"), (Text, "ep"), (Input, "i"), (Ends, "hv")]),
+    of(&["osascript"], &[(Text, "e"), (Input, "i")]),
+    of(&["escript", "octave", "pwsh", "sbcl", "swipl", "tclsh", "wish"], &[(Input, "i")]),
+    Interpreter { operand: Operand::Other, ..of(&["bun", "deno"], &[(Text, "ep"), (Input, "i"), (Ends, "hvV")]) },
+    Interpreter {
+        operand: Operand::Other,
+        ..of(
+            &["mariadb", "mysql"],
+            &[(Nothing, "ABCEfGHiLnNqrstvwX"), (Rest, "p"), (Value, "DhPSu"), (Text, "e"), (Ends, "?IV")],
+        )
+    },
+    Interpreter {
+        operand: Operand::Other,
+        ..of(
+            &["psql"],
+            &[(Nothing, "aAbeEHnqsStwWxXz01"), (Value, "dFhpPRTUv"), (File, "fLo"), (Text, "c"), (Ends, "lV?")],
+        )
+    },
+    Interpreter { operand: Operand::Other, ..of(&["R"], &[(Nothing, "qs"), (File, "f"), (Text, "e")]) },
+    Interpreter {
+        operand: Operand::Text,
+        ..of(
+            &["awk", "gawk", "mawk", "nawk"],
+            &[
+                (Nothing, "bcgkMnNOPrsSt"),
+                (Rest, "dDLop"),
+                (Value, "Fv"),
+                (Library, "l"),
+                (File, "Efi"),
+                (Text, "e"),
+                (Ends, "ChV"),
+            ],
+        )
+    },
+    Interpreter { operand: Operand::Other, ..of(&["sqlite3"], &[]) },
+    Interpreter {
+        operand: Operand::Other,
+        ..of(&["bpython", "erl", "ghci", "iex", "irb", "jshell", "ptpython"], &[(Ends, "h")])
+    },
 ];
 
-/// Long options in front of a text or a file that is run.
-const INLINE: &[&str] = &["--command", "--eval", "--execute", "--expression", "--file", "--print", "--run", "--script"];
+/// Those that take the options of Python.
+const PYTHONS: &[&str] = &["ipython", "pypy", "pypy3", "python", "python2", "python3"];
 
-/// Beginnings of long options without a value of their own.
-const FLAGS: &[&str] =
-    &["--check", "--enable-", "--no-", "--quiet", "--silent", "--slave", "--trace-", "--vanilla", "--watch"];
+/// Those that start as ever when they are asked for their version or for help.
+const NEVER_ANSWER: &[&str] = &["erl", "escript", "tclsh", "wish"];
 
 /// Options of sqlite3 that take no value.
 const FLAGS_OF_SQLITE: &[&str] = &[
@@ -101,122 +173,175 @@ pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
         let group = word.text.strip_prefix('-').filter(|group| !group.starts_with('-'));
         group.is_some_and(|group| group.contains('m'))
     };
-    is_python(name) && arguments.iter().any(module)
+    PYTHONS.contains(&name) && arguments.iter().any(module)
 }
 
-/// Whether this interpreter takes the options of Python.
-fn is_python(name: &str) -> bool {
-    matches!(name, "ipython" | "pypy" | "pypy3" | "python" | "python2" | "python3")
+/// Whether this option of that interpreter takes the next word; `None` where that is not known.
+pub(super) fn takes_next_word(name: &str, option: &str) -> Option<bool> {
+    let interpreter = INTERPRETERS.iter().find(|one| one.names.contains(&name))?;
+    options::takes_next_word(interpreter.letters, option)
 }
 
 /// How far an interpreter with these arguments can be trusted in one of those folders.
 pub(super) fn judge(name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
     let Some(interpreter) = INTERPRETERS.iter().find(|one| one.names.contains(&name)) else { return Clarity::Plain };
+    if let [only] = arguments
+        && only.literal().is_some_and(|only| interpreter.answers(name, only))
+    {
+        return Clarity::Plain;
+    }
     let exact = || Clarity::Exact(format!("{name} runs the text it is given").into());
     let input = || Clarity::Opaque(format!("{name} reads what it runs from its input").into());
     let texts: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).collect();
-    match texts.as_slice() {
-        ["--version" | "-V" | "--help" | "-h"] => return Clarity::Plain,
-        ["--test", ..] if name.starts_with("node") => return exact(),
-        ["-v"] if !is_python(name) => return exact(),
-        words if is_python(name) && asks_by_module(words) => return input(),
-        _ if runs_a_module(name, arguments) && arguments.iter().any(|word| holds_input(word, folders)) => {
-            return input();
-        }
-        ["-m", module, ..] if is_python(name) && !module.is_empty() && !RUNNING_MODULES.contains(module) => {
-            return Clarity::Plain;
-        }
-        _ => {}
-    }
     let known = match name {
-        "awk" | "gawk" | "mawk" | "nawk" => !reads_program_from_input(arguments, folders),
+        "sqlite3" if sqlite_text_is_unknown(arguments) => return unknown_text(arguments),
         "sqlite3" => sqlite_has_text(&texts),
         "bpython" | "erl" | "ghci" | "iex" | "irb" | "jshell" | "ptpython" => false,
         "R" if texts.first() == Some(&"CMD") => true,
         "bun" | "deno" => {
+            let evaluates = |word: &&str| matches!(*word, "eval" | "-e" | "-p" | "--eval" | "--print");
+            if texts.iter().any(evaluates) && arguments.iter().any(is_unknown) {
+                return unknown_text(arguments);
+            }
             !texts.is_empty() && !texts.contains(&"repl") && !arguments.iter().any(|word| holds_input(word, folders))
         }
-        _ => return interpreter.script(arguments, folders, exact, input),
+        _ => return interpreter.judge(name, arguments, folders),
     };
     if known { exact() } else { input() }
 }
 
-/// Whether Python runs a module that reads what it runs.
-fn asks_by_module(arguments: &[&str]) -> bool {
-    let asks = |module: &str| ASKING_MODULES.contains(&module.split('.').next().unwrap_or(module));
-    arguments.windows(2).any(|pair| (pair[0] == "-m" || pair[0] == "runpy") && asks(pair[1]))
-        || arguments.iter().any(|word| word.strip_prefix("-m").is_some_and(asks))
+/// Whether names of files, or what nobody knows yet, may take the place of this word.
+fn is_unknown(word: &Word) -> bool {
+    word.literal().is_none()
+}
+
+/// What is said of a text that is run and that one of these words makes unknown.
+fn unknown_text(words: &[Word]) -> Clarity {
+    let of_files = |word: &Word| word.dynamic.is_none_or(|dynamic| dynamic == Dynamic::Found);
+    let unknown = words.iter().find(|word| is_unknown(word));
+    Clarity::Opaque(if unknown.is_some_and(of_files) {
+        "names of files become part of what it runs".into()
+    } else {
+        "what it runs is known only then".into()
+    })
 }
 
 impl Interpreter {
-    /// Looks for what is run behind the options.
-    fn script(
-        &self,
-        arguments: &[Word],
-        folders: &Folders,
-        exact: impl Fn() -> Clarity,
-        input: impl Fn() -> Clarity,
-    ) -> Clarity {
-        // Operands may be values of options; as many as those there may be are no script for sure.
-        let (mut values, mut operands, mut inline) = (0, 0, false);
-        for word in arguments {
-            let text = word.text.as_str();
-            if holds_input(word, folders) {
-                return input();
-            }
-            if !text.starts_with('-') {
-                // Nothing in front of it takes a value.
-                if values == 0 && operands == 0 && self.scripts {
-                    let hidden = word.file_names_start().is_some_and(may_be_an_option);
-                    return if hidden { exact() } else { Clarity::Plain };
-                }
-                operands += 1;
-                if operands > values && self.scripts {
-                    return exact();
-                }
-                continue;
-            }
-            if text == "--" {
-                continue;
-            }
-            if text.starts_with("--") {
-                let name = text.split('=').next().unwrap_or(text);
-                inline |= INLINE.contains(&name);
-                values += usize::from(!text.contains('=') && !FLAGS.iter().any(|flag| text.starts_with(flag)));
-            } else {
-                for (at, letter) in text.char_indices().skip(1) {
-                    if self.asks.contains(letter) {
-                        return input();
-                    }
-                    if self.flags.contains(letter) {
-                        continue;
-                    }
-                    inline |= self.inline.contains(letter);
-                    values += usize::from(at + letter.len_utf8() == text.len());
-                    break;
-                }
-            }
-            if inline {
-                return exact();
+    /// Whether it only says something about itself with this as its sole argument.
+    fn answers(&self, name: &str, argument: &str) -> bool {
+        let letter = argument.strip_prefix('-').and_then(|letters| {
+            let mut letters = letters.chars();
+            letters.next().filter(|_| letters.next().is_none())
+        });
+        // Alone, these run nothing either: they only speak more when there is a script.
+        let speaks = matches!((self.names[0], letter), ("ruby" | "lua", Some('v')));
+        let ends = |letter| self.letters.iter().any(|(takes, group)| *takes == Ends && group.contains(letter));
+        // Of what ends all others look at files.
+        let about_itself = matches!(letter, Some('h' | 'v' | 'V' | '?'));
+        !NEVER_ANSWER.contains(&name)
+            && (matches!(argument, "--version" | "--help") || speaks || about_itself && letter.is_some_and(ends))
+    }
+
+    /// Whether an argument that is no option's value is a program's text, or a file that it reads.
+    fn is_text(&self, argument: &Word) -> bool {
+        self.operand == Operand::Text && !argument.text.starts_with('-')
+    }
+
+    /// Looks for what is run behind the options and among them.
+    fn judge(&self, name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
+        let exact = || Clarity::Exact(format!("{name} runs the text it is given").into());
+        let input = || Clarity::Opaque(format!("{name} reads what it runs from its input").into());
+        let reading = Reading::of(self.letters, arguments, self.operand != Operand::Other);
+        let library_is_input = |(library, _): &(Word, bool)| is_or_sets_input(library, folders);
+        if reading.asks
+            || reading.others.iter().any(|word| !self.is_text(word) && holds_input(word, folders))
+            || reading.files.iter().any(|file| is_or_sets_input(file, folders))
+            || reading.libraries.iter().any(library_is_input)
+        {
+            return input();
+        }
+        let operand = reading.operand.and_then(|at| arguments.get(at));
+        let text = operand.filter(|_| self.operand == Operand::Text && reading.files.is_empty());
+        let texts: Vec<Word> = reading.texts.iter().flatten().chain(text).cloned().collect();
+        let libraries: Vec<Word> = reading.libraries.iter().map(|(library, _)| library.clone()).collect();
+        for run in [&texts, &libraries] {
+            if run.iter().any(is_unknown) {
+                return unknown_text(run);
             }
         }
-        input()
+        if reading.unsure && arguments.iter().any(|word| word.dynamic == Some(Dynamic::Found)) {
+            return unknown_text(arguments);
+        }
+        if reading.texts.iter().any(Option::is_none) {
+            return input();
+        }
+        if let Some((module, at)) = &reading.module {
+            if arguments.iter().any(|word| holds_input(word, folders)) {
+                return input();
+            }
+            let plain = !reading.unsure && reading.libraries.iter().all(is_bare);
+            return match runs_module(module, &arguments[*at..]) {
+                Clarity::Plain if !plain => exact(),
+                clarity => clarity,
+            };
+        }
+        if !texts.is_empty() || !reading.files.is_empty() || reading.ends && !NEVER_ANSWER.contains(&name) {
+            return exact();
+        }
+        match operand {
+            None if self.operand == Operand::Text => exact(),
+            Some(script) if self.operand == Operand::Script => {
+                let hidden = script.file_names_start().is_some_and(may_be_an_option);
+                if hidden || reading.unsure || !reading.libraries.iter().all(is_bare) {
+                    exact()
+                } else {
+                    Clarity::Plain
+                }
+            }
+            _ => input(),
+        }
     }
 }
 
-/// Whether a program of awk comes from its input.
-fn reads_program_from_input(arguments: &[Word], folders: &Folders) -> bool {
-    let asks = |path: &str, word: &Word| is_input(&Word { text: path.to_owned(), ..word.clone() }, folders);
-    arguments.iter().enumerate().any(|(at, word)| match word.text.strip_prefix('-') {
-        Some("f" | "E" | "i" | "-file" | "-exec" | "-include") => {
-            arguments.get(at + 1).is_some_and(|next| is_input(next, folders))
-        }
-        Some(option) if option.starts_with('-') => option.split_once('=').is_some_and(|(_, path)| asks(path, word)),
-        Some(option) if option.starts_with(['f', 'E', 'i']) => {
-            asks(option.trim_start_matches(['f', 'E', 'i', '=']), word) || asks(&option[1..], word)
-        }
-        _ => false,
-    })
+/// Whether this is the input, or an assignment of it.
+fn is_or_sets_input(word: &Word, folders: &Folders) -> bool {
+    let value = word.text.split_once('=').map(|(_, value)| Word { text: value.to_owned(), ..word.clone() });
+    is_input(word, folders) || value.is_some_and(|value| is_input(&value, folders))
+}
+
+/// Whether a library is named in the word of its option, and by a name that can be no path out of the folders for those
+/// and no text: `-rjson`, `-Wignore::DeprecationWarning`.
+fn is_bare((library, is_glued): &(Word, bool)) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-/,=@:".contains(c);
+    let name = library.text.replace("::", "");
+    *is_glued && name.chars().all(plain) && !name.contains(':') && !name.starts_with('/')
+}
+
+/// How far Python is trusted with this module and its arguments.
+fn runs_module(module: &Word, arguments: &[Word]) -> Clarity {
+    let asks = |module: &str| ASKING_MODULES.contains(&module.split('.').next().unwrap_or(module));
+    let Some(name) = module.literal() else { return unknown_text(std::slice::from_ref(module)) };
+    let first = arguments.first().map(|word| word.text.as_str());
+    if asks(name) || name == "runpy" && first.is_some_and(asks) {
+        return Clarity::Opaque(format!("the module {name} reads what it runs from its input").into());
+    }
+    let takes_text = matches!(name, "runpy" | "timeit") || arguments.iter().any(|word| word.text.starts_with("-m"));
+    if RUNNING_MODULES.contains(&name) && takes_text && arguments.iter().any(is_unknown) {
+        return unknown_text(arguments);
+    }
+    if RUNNING_MODULES.contains(&name) || name.is_empty() {
+        return Clarity::Exact(format!("the module {name} runs what it is given").into());
+    }
+    Clarity::Plain
+}
+
+/// Whether what sqlite3 runs may be the name of a file: all but its database.
+fn sqlite_text_is_unknown(arguments: &[Word]) -> bool {
+    let plain = |word: &&Word| FLAGS_OF_SQLITE.contains(&word.text.as_str());
+    let mut operands = arguments.iter().filter(|word| !plain(word));
+    // A pattern may become several words.
+    let first = operands.next().is_some_and(|database| database.file_names_start().is_some());
+    first || operands.any(is_unknown)
 }
 
 /// Whether sqlite3 has something to do beside its database, so that it leaves its input alone.

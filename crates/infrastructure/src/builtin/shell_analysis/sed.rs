@@ -1,6 +1,11 @@
 //! Scripts of sed: what they do beside editing the text that they are given.
 
-use super::{folders::Folders, inputs::is_input, risks::may_be_an_option, word::Word};
+use super::{
+    folders::Folders,
+    inputs::is_input,
+    risks::may_be_an_option,
+    word::{Dynamic, Word},
+};
 use toolstead_domain::access::Clarity;
 
 /// What a script does, at most.
@@ -58,8 +63,12 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> Clarity {
         };
         match option {
             'e' => {
-                let value = value.or_else(|| rest.next().map(|word| word.text.as_str())).unwrap_or_default();
-                script.push_str(value);
+                let (text, from) = match value {
+                    Some(text) => (text, Some(word)),
+                    None => rest.next().map_or(("", None), |next| (next.text.as_str(), Some(next))),
+                };
+                does = does.max(from.map_or(Script::Edits, known_by_its_text));
+                script.push_str(text);
                 script.push('\n');
                 has_script = true;
             }
@@ -75,8 +84,11 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> Clarity {
                 does = does.max(Script::RunsWhatItSays);
             }
             'l' => {
-                if value.is_none() {
-                    rest.next();
+                // A pattern may become several words.
+                if value.is_none()
+                    && let Some(next) = rest.next()
+                {
+                    does = does.max(known_by_its_text(next));
                 }
             }
             _ => does = does.max(Script::RunsWhatItSays),
@@ -84,9 +96,7 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> Clarity {
     }
     if !has_script && let Some(first) = operands.first() {
         script.push_str(&first.text);
-        if first.glob {
-            does = does.max(Script::RunsWhatItSays);
-        }
+        does = does.max(known_by_its_text(first));
     }
     // Seds differ in whether a delimiter within a set of characters (`s/[/]/x/`) is one.
     let does = match (read(&script, true), read(&script, false)) {
@@ -98,6 +108,15 @@ pub(super) fn judge(arguments: &[Word], folders: &Folders) -> Clarity {
         Script::Edits => Clarity::Plain,
         Script::RunsWhatItSays => Clarity::Exact("sed may run or write something".into()),
         Script::RunsItsInput => opaque("sed may run the text that it edits"),
+    }
+}
+
+/// What is to be expected of a script beside what its text says: names may take the place of it.
+fn known_by_its_text(script: &Word) -> Script {
+    match script.dynamic {
+        Some(Dynamic::Found) => Script::RunsItsInput,
+        _ if script.literal().is_none() => Script::RunsWhatItSays,
+        _ => Script::Edits,
     }
 }
 

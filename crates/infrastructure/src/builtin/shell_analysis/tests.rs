@@ -135,6 +135,8 @@ fn whatever_exceeds_a_limit_is_opaque_and_nothing_takes_long() {
         "<<E ".repeat(10_000),
         "\"".repeat(60_001),
         format!("x {}", "y ".repeat(300)),
+        format!("foo {}rm", "a=".repeat(300)),
+        format!("docker run -{}rm", "x".repeat(300)),
         format!("env {}", "su ".repeat(20_000)),
         format!("sudo {}", "python3 ".repeat(8_000)),
         format!("sort -o {}", "a=b:c=d ".repeat(8_000) + "$x"),
@@ -156,6 +158,29 @@ fn whatever_exceeds_a_limit_is_opaque_and_nothing_takes_long() {
     assert!(analyse(&many("$(", ")", 100_000), Path::new("/w")).is_opaque());
     assert!(!analyse(&"sh -c 'sh -c \"sh -c \\\"x\\\"\"'; ".repeat(500), Path::new("/w")).is_opaque());
     assert!(!analyse(&("a && ".repeat(900) + "a"), Path::new("/w")).is_opaque(), "a chain is not nested");
+}
+
+#[test]
+fn what_stands_far_behind_in_a_word_is_read_as_well() {
+    let quoted = "'a', ".repeat(100);
+    let texts = [
+        format!("foo {}rm", "a:".repeat(20)),
+        format!("foo {}'rm x'", "a=".repeat(100)),
+        "docker run -abcdefghijklmrm x".to_owned(),
+        format!("python3 -c \"x = [{quoted}]; system('rm x')\""),
+    ];
+    for text in texts {
+        assert!(is_caught(&text, "rm"), "{text}");
+        assert!(!analyse(&text, Path::new("/w")).is_opaque(), "{text}");
+    }
+}
+
+#[test]
+fn a_word_with_more_values_than_are_read_says_so() {
+    assert_eq!(
+        reason(&format!("foo {}rm", "a=".repeat(300))),
+        "a word of it holds more than 256 places where a value may begin"
+    );
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(super) enum Dynamic {
     Split,
     /// `{a,b}` or `{1..3}`.
     Braces,
+    /// The name of a file, or a line of the input, that `find`, `fd` or `xargs` puts into it.
+    Found,
 }
 
 /// Why a word is not what the tree takes it for, as a person would say it.

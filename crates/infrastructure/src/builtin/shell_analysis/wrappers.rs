@@ -4,22 +4,28 @@
 use super::{
     builtins::{self, Variable},
     command::{Scope, Understood, Words, bare, texts},
-    inputs::{is_input, runs_what_is_found},
+    inputs::is_input,
     interpreters, programs,
-    word::Word,
+    word::{Dynamic, Word},
 };
 use toolstead_domain::access::Clarity;
 
+mod found;
 mod xargs;
 
 /// Words of one command of which every end is read. More make it opaque.
 const MAX_SUFFIX_WORDS: usize = 256;
 
-/// Values of one word that are read.
-const MAX_VALUES: usize = 8;
+/// More values than these may not stand in one word. Each may reach to its end, so reading them is quadratic.
+const MAX_VALUES: usize = 256;
 
-/// Quoted parts of one word that are read.
-const MAX_QUOTED: usize = 64;
+/// How far into a group of short options a value may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Glued {
+    Nowhere,
+    BehindTheFirst,
+    Anywhere,
+}
 
 /// Where the command starts that is behind a wrapper which changes nothing about it.
 pub(super) fn looked_through(words: &[Word]) -> Option<usize> {
@@ -60,7 +66,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         // What stands behind a subcommand of git that is what it says is no command, but for values of options.
         if name == "git" && super::command::git_subcommand(words).is_some_and(super::command::is_plain_git) {
             read_texts(words, scope, result);
-            read_values(words, scope, MAX_VALUES, result);
+            read_values(words, scope, Glued::Anywhere, result);
             for pair in words.windows(2).filter(|pair| pair[0].text.starts_with('-')) {
                 result.reading(vec![bare(&pair[1].text).into()]);
             }
@@ -76,11 +82,10 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         stands_in_for_a_shell(words, result);
     }
     read_texts(words, scope, result);
-    // How far into a group of short options a value may begin.
     let glued = match name {
-        "find" | "go" => 0,
-        _ if forwards || risky => MAX_VALUES,
-        _ => 1,
+        "find" | "go" => Glued::Nowhere,
+        _ if forwards || risky => Glued::Anywhere,
+        _ => Glued::BehindTheFirst,
     };
     read_values(words, scope, glued, result);
     if words.iter().any(|word| interpreters::is_one(programs::known_as(&word.text))) {
@@ -90,33 +95,32 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
     if matches!(name, "sudo" | "doas") && words.get(1).is_some_and(installs) {
         return;
     }
-    let of_files = risky && matches!(name, "find" | "fd" | "fdfind");
-    if of_files && runs_what_is_found(words) {
+    if forwards && found::runs_a_name(words) {
         result.opaque("names of files become programs");
     }
-    for at in 1..words.len() {
-        let inner = programs::known_as(&words[at].text);
-        let shell = programs::SHELLS.contains(&inner);
-        if shell {
-            shell_behind(&words[at..], scope, forwards || of_files, result);
-        }
-        if forwards {
+    // What `find`, `fd` and `xargs` start is looked at by itself.
+    let started = found::started_by(words);
+    if forwards && name != "xargs" {
+        for at in 1..words.len() {
+            let inner = programs::known_as(&words[at].text);
+            if programs::SHELLS.contains(&inner) {
+                shell_behind(&words[at..], scope, true, result);
+            }
             result.trust_no_further(interpreters::judge(inner, &words[at..][1..], scope.folders));
         }
-        if of_files && (shell || interpreters::is_one(inner)) && words[at..].iter().any(has_the_name_in_a_text) {
-            result.opaque("names of files become part of what it runs");
+    } else if started.is_empty() {
+        for at in (1..words.len()).filter(|at| programs::SHELLS.contains(&programs::known_as(&words[*at].text))) {
+            shell_behind(&words[at..], scope, false, result);
         }
+    }
+    for command in &started {
+        found::judge(command, scope, result);
     }
     match name {
         "parallel" | "sem" => result.opaque(format!("{name} may run its input")),
-        "xargs" | "zargs" => xargs::judge(words, scope.folders, result),
+        "xargs" | "zargs" => xargs::judge(words, scope, result),
         _ => {}
     }
-}
-
-/// Whether this is a text in which a file's name takes the place of `{}`.
-fn has_the_name_in_a_text(word: &Word) -> bool {
-    word.text.contains("{}") && word.text != "{}"
 }
 
 /// What setting this variable to that value, where it can be told, makes of what runs with it.
@@ -233,20 +237,28 @@ pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Underst
 
 /// Reads what arguments hold as values as a shell's text: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`,
 /// `-Irm`.
-fn read_values(words: &[Word], scope: &Scope<'_>, glued: usize, result: &mut Understood) {
+fn read_values(words: &[Word], scope: &Scope<'_>, glued: Glued, result: &mut Understood) {
     // `1erm x` is a script of sed.
     let of_sed = programs::known_as(&words[0].text) == "sed";
     let separators: &[char] = if of_sed { &['=', ':', '!', 'e'] } else { &['=', ':', '!'] };
     for word in &words[1..] {
         let text = word.text.as_str();
-        for (at, separator) in text.match_indices(separators).take(MAX_VALUES) {
+        let group = text.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
+        let glued = match glued {
+            Glued::Nowhere => 0,
+            Glued::BehindTheFirst => 1,
+            Glued::Anywhere => group.len(),
+        };
+        if text.matches(separators).nth(MAX_VALUES).is_some() || glued > MAX_VALUES {
+            return result.opaque(format!("a word of it holds more than {MAX_VALUES} places where a value may begin"));
+        }
+        for (at, separator) in text.match_indices(separators) {
             let value = &text[at + separator.len()..];
             read_value(value, scope, separator == "=" && value.starts_with('!'), result);
         }
         if let Some((program, _)) = text.split_once(',') {
             read_value(program, scope, false, result);
         }
-        let group = text.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
         for (at, _) in group.char_indices().skip(1).take(glued) {
             read_value(&group[at..], scope, false, result);
         }
@@ -256,7 +268,7 @@ fn read_values(words: &[Word], scope: &Scope<'_>, glued: usize, result: &mut Und
 /// Reads what stands within quotes in texts of other languages: `system("rm x")`.
 fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     for word in &words[1..] {
-        for part in word.text.split(['"', '\'', '`']).skip(1).take(MAX_QUOTED) {
+        for part in word.text.split(['"', '\'', '`']).skip(1) {
             read_value(part, scope, false, result);
         }
     }
@@ -295,16 +307,19 @@ fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut Un
         at += 1;
     }
     match words.get(at) {
-        Some(text) if takes_text && text.dynamic.is_some() => {
+        Some(text) if takes_text && text.dynamic.is_some_and(|dynamic| dynamic != Dynamic::Found) => {
             result.opaque("the shell's text is known only when it runs");
         }
         Some(text) if takes_text => {
+            if text.literal().is_none() {
+                result.opaque("names of files become part of what it runs");
+            }
             if surely && read_differently(programs::known_as(&words[0].text), &text.text) {
                 result.opaque("this shell may read the text differently from bash");
             }
             inner(&text.text, scope, true, result);
         }
-        Some(file) if file.dynamic.is_some() && surely => {
+        Some(file) if file.dynamic.is_some_and(|dynamic| dynamic != Dynamic::Found) && surely => {
             result.opaque("the file that the shell runs is known only then");
         }
         Some(file) if surely && is_input(file, scope.folders) => {

@@ -211,7 +211,7 @@ impl Connector<'_> {
         let limit = self.config.limits.message_bytes;
         match &self.config.transport {
             McpTransport::Stdio(server) => {
-                let child = self.deps.launcher.launch(self.launch_spec(server).map_err(Loss::Failed)?).await;
+                let child = self.deps.launcher.launch(self.launch_spec(server)).await;
                 let child = child.map_err(|error| Loss::Failed(with_causes(&error)))?;
                 let lines = LineTransport::to_child(child, peer, limit);
                 lines
@@ -229,7 +229,7 @@ impl Connector<'_> {
         }
     }
 
-    fn launch_spec(&self, server: &StdioServer) -> Result<LaunchSpec, String> {
+    fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {
         launch_spec::of(server, &self.config.confinement, self.deps)
     }
 }

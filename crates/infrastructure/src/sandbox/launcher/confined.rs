@@ -108,7 +108,7 @@ impl Run {
                 return exit;
             }
             match self.heard().await {
-                Ok(Some((Report::Ended { code, by_signal, had_survivors, aftermath }, _))) => {
+                Ok(Some((Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath }, _))) => {
                     if !aftermath.undone.is_empty() {
                         tracing::info!(undone = ?aftermath.undone, "what a confined program did was put right");
                     }
@@ -117,7 +117,11 @@ impl Run {
                     }
                     self.aftermath = aftermath;
                     self.had_survivors = had_survivors;
-                    self.exit = Some(if by_signal { Exit::Signal(code) } else { Exit::Code(code) });
+                    self.exit = Some(match out_of_memory {
+                        Some(whose) => Exit::OutOfMemory(whose),
+                        None if by_signal => Exit::Signal(code),
+                        None => Exit::Code(code),
+                    });
                 }
                 Ok(Some(_)) => {}
                 // Its init was killed, and with it everything.

@@ -31,7 +31,11 @@ fn check(files: &[&str], path: &str, shown: &[&str]) {
 fn installations_are_shown_and_credentials_and_work_are_not() {
     check(&[".cargo/bin/", ".cargo/credentials.toml", ".rustup/toolchains/"], ".cargo/bin", &[".cargo/bin", ".rustup"]);
     check(&[".nvm/versions/node/v1/bin/", ".nvm/other"], ".nvm/versions/node/v1/bin", &[".nvm/versions/node/v1"]);
-    check(&[".pyenv/shims/", ".pyenv/versions/"], ".pyenv/shims:.pyenv/bin", &[".pyenv"]);
+    check(
+        &[".pyenv/shims/", ".pyenv/versions/", ".pyenv/version", ".pyenv/.git/config"],
+        ".pyenv/shims:.pyenv/bin",
+        &[".pyenv/shims", ".pyenv/version", ".pyenv/versions"],
+    );
     check(&["bin/tool"], "bin", &["bin"]);
     check(&["project/bin/run", "project/.env"], "project/bin", &["project/bin"]);
     check(&["work/.venv/bin/", "work/.venv/pyvenv.cfg"], "work/.venv/bin", &["work/.venv"]);
@@ -40,11 +44,12 @@ fn installations_are_shown_and_credentials_and_work_are_not() {
         &[
             ".local/bin/tool -> .local/share/uv/tools/a/bin/tool",
             ".local/share/uv/tools/a/bin/tool",
+            ".local/share/uv/tools/a/uv-receipt.toml",
             ".local/share/uv/credentials/",
             ".local/share/keyrings/",
         ],
         ".local/bin",
-        &[".local/bin", ".local/share/uv/tools"],
+        &[".local/bin", ".local/share/uv/tools/a/bin"],
     );
     check(&["app/node_modules/.bin/", "app/node_modules/x/"], "app/node_modules/.bin", &["app/node_modules"]);
     check(&["missing/"], "elsewhere:bin", &[]);
@@ -56,6 +61,94 @@ fn installations_are_shown_and_credentials_and_work_are_not() {
     check(&[".own/bin/", ".own/lib/", ".own/token"], ".own/bin", &[".own/bin", ".own/lib"]);
     check(&[".own/bin/tool -> .own/tool", ".own/tool", ".own/token"], ".own/bin", &[".own/bin", ".own/tool"]);
     check(&[".own/bin/tool -> .own/opt/tool", ".own/opt/tool", ".own/token"], ".own/bin", &[".own/bin", ".own/opt"]);
+}
+
+/// What is not executable there is no program of its folder.
+fn make_executable(home: &Path, names: &[&str]) {
+    use std::os::unix::fs::PermissionsExt;
+    for name in names {
+        fs::set_permissions(home.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn of_a_known_place_of_installations_nothing_is_shown_that_may_hold_credentials() {
+    for (path, shown, closed) in [
+        (
+            ".asdf/shims",
+            &[".asdf/installs/node/20/bin/node", ".asdf/plugins/node/bin/list-all"][..],
+            &[".asdf/plugins/node/.git/config"][..],
+        ),
+        (".bun/bin", &[".bun/install/global/node_modules/x/x.js"], &[".bun/install/cache/x", ".bun/bunfig.toml"]),
+        (
+            ".cargo/bin",
+            &[".rustup/settings.toml"],
+            &[".cargo/credentials.toml", ".cargo/config.toml", ".cargo/registry/x"],
+        ),
+        (".composer/vendor/bin", &[".composer/vendor/x/x.php"], &[".composer/auth.json"]),
+        (".deno/bin", &[".deno/bin/deno"], &[".deno/location_data/x", ".deno/deps/https/x"]),
+        (
+            ".dotnet",
+            &[".dotnet/dotnet", ".dotnet/sdk/8/dotnet.dll", ".dotnet/shared/x"],
+            &[".dotnet/corefx/cryptography/x509stores/my/key.pfx", ".dotnet/first-use"],
+        ),
+        (".dotnet/tools", &[".dotnet/tools/.store/x"], &[".dotnet/corefx/cryptography/x509stores/my/key.pfx"]),
+        (".gem/ruby/3/bin", &[".gem/ruby/3/gems/x"], &[".gem/credentials"]),
+        (".ghcup/bin", &[".ghcup/ghc/9/bin/ghc"], &[".ghcup/config.yaml", ".ghcup/logs/x"]),
+        (".gradle/bin", &[".gradle/bin/x"], &[".gradle/gradle.properties", ".gradle/caches/x"]),
+        (
+            ".linuxbrew/bin",
+            &[".linuxbrew/Cellar/x", ".linuxbrew/etc/ca-certificates/cert.pem"],
+            &[".linuxbrew/etc/my.cnf", ".linuxbrew/var/x"],
+        ),
+        (
+            ".local/bin",
+            &[".local/share/pipx/venvs/x/bin/x", ".local/share/uv/tools/x/lib/x"],
+            &[
+                ".local/share/pipx/venvs/x/pipx_metadata.json",
+                ".local/share/uv/tools/x/uv-receipt.toml",
+                ".local/share/keyrings/x",
+            ],
+        ),
+        (
+            ".local/share/pnpm",
+            &[".local/share/pnpm/pnpm", ".local/share/pnpm/global/5/node_modules/x"],
+            &[".local/share/pnpm/.npmrc", ".local/share/pnpm/store/v3/x"],
+        ),
+        (".m2/bin", &[".m2/bin/x"], &[".m2/settings.xml", ".m2/settings-security.xml"]),
+        (".npm-global/bin", &[".npm-global/lib/node_modules/x"], &[".npm-global/etc/npmrc"]),
+        (
+            ".opam/default/bin",
+            &[".opam/default/lib/x"],
+            &[".opam/repo/private/x", ".opam/config", ".opam/default/.opam-switch/switch-config"],
+        ),
+        (
+            ".rbenv/shims",
+            &[".rbenv/versions/3/bin/ruby", ".rbenv/version"],
+            &[".rbenv/.git/config", ".rbenv/plugins/x/.git/config"],
+        ),
+        (".rvm/bin", &[".rvm/rubies/x"], &[".rvm/user/db", ".rvm/log/x"]),
+        (".sdkman/candidates/java/current/bin", &[".sdkman/candidates/java/current/lib/x"], &[".sdkman/etc/config"]),
+        (".volta/bin", &[".volta/tools/x", ".volta/layout.v4"], &[".volta/hooks.json", ".volta/cache/x"]),
+        (".yarn/bin", &[".yarn/bin/x"], &[".yarn/berry/x"]),
+        ("go/bin", &["go/bin/x"], &["go/src/x", "go/pkg/x"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(home.join(path)).unwrap();
+        for file in shown.iter().chain(closed) {
+            fs::create_dir_all(home.join(file).parent().unwrap()).unwrap();
+            fs::write(home.join(file), "").unwrap();
+        }
+        make_executable(&home, shown);
+        let writable = WritableRoots::default();
+        let mut tools = Toolchains::new(Some(&home), &writable);
+        tools.add_path(&home.join(path).display().to_string());
+        let folders = tools.into_folders();
+        let is_shown = |file: &&&str| folders.iter().any(|folder| home.join(file).starts_with(folder));
+        assert_eq!(shown.iter().find(|file| !is_shown(file)), None, "{path} shows too little: {folders:?}");
+        assert_eq!(closed.iter().find(is_shown), None, "{path} shows too much: {folders:?}");
+    }
 }
 
 #[test]
@@ -94,13 +187,13 @@ fn what_runs_write_into_shows_nothing_but_known_places_of_installations() {
         (&["w/bin/x -> w/y", "w/y -> .own/tool", ".own/tool"], &[]),
         (&["w/bin -> .config/app/bin", ".config/app/bin/"], &[]),
         (&["w/bin -> w/real", "w/real/x -> .config/app/x", ".config/app/x"], &[]),
-        (&["w/bin/x -> .pyenv/own/x", ".pyenv/own/x -> .ssh/id", ".ssh/id"], &[".pyenv"]),
-        (&["w/bin/python -> .pyenv/versions/3/bin/python", ".pyenv/versions/3/bin/python"], &[".pyenv"]),
+        (&["w/bin/x -> .pyenv/own/x", ".pyenv/own/x -> .ssh/id", ".ssh/id", ".pyenv/bin/"], &[".pyenv/bin"]),
+        (&["w/bin/python -> .pyenv/versions/3/bin/python", ".pyenv/versions/3/bin/python"], &[".pyenv/versions"]),
         (
             &["w/bin/x -> w/y", "w/y -> .local/share/uv/python/3/bin/x", ".local/share/uv/python/3/bin/x"],
             &[".local/share/uv/python"],
         ),
-        (&["w/bin -> .nvm/versions/1/bin", ".nvm/versions/1/bin/"], &[".nvm"]),
+        (&["w/bin -> .nvm/versions/1/bin", ".nvm/versions/1/bin/", ".nvm/.git/config"], &[".nvm/versions"]),
         (&["w/bin/x -> .local/share/uv/credentials/x", ".local/share/uv/credentials/x"], &[]),
     ] {
         check(files, "w/bin", shown);
@@ -119,7 +212,7 @@ fn the_first_line_of_a_script_in_a_root_shows_no_folder() {
         fs::create_dir_all(home.join(name)).unwrap();
     }
     let writable = WritableRoots::new(&[home.join("w")]);
-    for (interpreter, shown) in [(".ssh/id", None), (".pyenv/bin/python", Some(".pyenv"))] {
+    for (interpreter, shown) in [(".ssh/id", None), (".pyenv/bin/python", Some(".pyenv/bin"))] {
         fs::write(home.join(interpreter), "").unwrap();
         fs::write(home.join("w/bin/run"), format!("#!{}\n", home.join(interpreter).display())).unwrap();
         let mut tools = Toolchains::new(Some(&home), &writable);

@@ -3,17 +3,18 @@
 
 use super::{
     filter::Filter,
-    identity::{IdMaps, Identity, drop_capabilities},
+    identity::{IdMaps, Identity, drop_capabilities, unshare},
     payload::{Place, Tools, become_program},
     protected::Protected,
     request::{Failure, Network, Report, Request, Step, report},
     stage,
     view::View,
 };
+use crate::sandbox::control_group::{Group, OutOfMemory};
 use landlock::ABI;
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    io::Errno,
+    io::{Errno, retry_on_intr},
     net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with},
     pipe::{PipeFlags, pipe_with},
     process::{
@@ -31,6 +32,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// clone(2); in the C library's headers it does not fit its own type.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
 /// What the zygote hands to an init.
 #[derive(Debug)]
 pub(super) struct Birth<'a> {
@@ -47,19 +51,30 @@ pub(super) struct Birth<'a> {
 pub(super) struct Namespaced<'a> {
     pub(super) identity: &'a Identity,
     pub(super) maps: &'a IdMaps,
+    /// Where groups can be made.
+    pub(super) group: Option<Group>,
     /// The network of the session, where it has one already.
     pub(super) network: Option<&'a OwnedFd>,
     /// Where the session's `/tmp` and home stand on the stage.
     pub(super) scratch: Option<&'a Path>,
 }
 
-/// What there is before the payload is.
+/// What there is before the payload runs.
 pub(super) struct World {
     pub(super) listener: Option<OwnedFd>,
     /// Who looks after protected names, where something of them may change.
     pub(super) protected: Option<Protected>,
-    /// What Landlock leaves open.
-    pub(super) places: Vec<Place>,
+    /// The control group of the payload.
+    pub(super) group: Option<Group>,
+    pub(super) payload: Waiting,
+}
+
+/// A payload that is born and does not run yet.
+pub(super) struct Waiting {
+    process: Pid,
+    begin: OwnedFd,
+    /// At its end when the program runs; a failure comes before.
+    told: OwnedFd,
 }
 
 /// How a payload ended.
@@ -67,35 +82,33 @@ struct End {
     code: i32,
     by_signal: bool,
     had_survivors: bool,
+    out_of_memory: Option<OutOfMemory>,
 }
 
 /// The life of an init, which builds the world of its run and becomes nobody by `prepare`; its result is its exit code.
-pub(super) fn run(
-    mut birth: Birth<'_>,
-    prepare: impl FnOnce(&mut Request, Option<ABI>) -> Result<World, Failure>,
-) -> i32 {
+pub(super) fn run(mut birth: Birth<'_>, prepare: impl FnOnce(&mut Birth<'_>) -> Result<World, Failure>) -> i32 {
     let socket = birth.socket.try_clone().step(|| "start a process".into());
     let prepared = socket.and_then(|socket| {
         let signals = signals().step(|| "hear of ended processes".into())?;
-        Ok((socket, signals, prepare(&mut birth.request, birth.landlock)?))
+        Ok((socket, signals, prepare(&mut birth)?))
     });
     let (socket, signals, world) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => return told(&birth.socket, &Report::Failed(failure)),
     };
-    let World { listener, protected, places } = world;
+    let World { listener, protected, group, payload } = world;
     // From here on the payload may have begun. However this goes on: what runs is ended, and what it did is put right.
-    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener, places)));
-    end_all();
+    let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener, payload, group.as_ref())));
+    end_all(group.as_ref());
     let aftermath = protected.as_ref().map(Protected::undo).unwrap_or_default();
     // Who begins when this is told is not to find this run alive.
     drop(protected);
     match lived.unwrap_or(Ok(End::KILLED)) {
-        Ok(End { code, by_signal, had_survivors }) => {
-            told(&socket, &Report::Ended { code, by_signal, had_survivors, aftermath })
+        Ok(End { code, by_signal, had_survivors, out_of_memory }) => {
+            told(&socket, &Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath })
         }
         Err(mut failure) => {
-            for line in aftermath.left {
+            for line in aftermath.left.into_iter().chain(aftermath.undone) {
                 failure.reason.push_str("; ");
                 failure.reason.push_str(&line);
             }
@@ -106,13 +119,18 @@ pub(super) fn run(
 
 impl End {
     /// By the runtime, which has let go of the run.
-    const KILLED: Self = Self { code: libc::SIGKILL, by_signal: true, had_survivors: false };
+    const KILLED: Self = Self { code: libc::SIGKILL, by_signal: true, had_survivors: false, out_of_memory: None };
 }
 
-/// Starts the payload and attends to it until it has ended.
-fn live(birth: Birth<'_>, signals: &OwnedFd, listener: Option<OwnedFd>, places: Vec<Place>) -> Result<End, Failure> {
-    let payload = fork(&birth, &places)?;
-    drop(places);
+/// Lets the payload begin and attends to it until it has ended.
+fn live(
+    birth: Birth<'_>,
+    signals: &OwnedFd,
+    listener: Option<OwnedFd>,
+    payload: Waiting,
+    group: Option<&Group>,
+) -> Result<End, Failure> {
+    let payload = payload.begin()?;
     let Birth { socket, streams, .. } = birth;
     // Whoever reads the output must see its end, and the zygote's socket is not this process's.
     drop(streams);
@@ -127,7 +145,9 @@ fn live(birth: Birth<'_>, signals: &OwnedFd, listener: Option<OwnedFd>, places: 
         Some(signal) => (signal, true),
         None => (status.exit_status().unwrap_or(0), false),
     };
-    Ok(End { code, by_signal, had_survivors: has_children() })
+    let is_killed = by_signal && code == libc::SIGKILL;
+    let out_of_memory = group.filter(|_| is_killed).and_then(Group::out_of_memory);
+    Ok(End { code, by_signal, had_survivors: has_children(), out_of_memory })
 }
 
 fn told(socket: &OwnedFd, last: &Report) -> i32 {
@@ -151,30 +171,41 @@ fn signals() -> io::Result<OwnedFd> {
 
 impl Namespaced<'_> {
     /// The life of an init in namespaces of its own.
-    pub(super) fn run(&self, birth: Birth<'_>) -> i32 {
-        run(birth, |request, landlock| self.prepare(request, landlock))
+    pub(super) fn run(mut self, birth: Birth<'_>) -> i32 {
+        run(birth, |birth| self.prepare(birth))
     }
 
-    fn prepare(&self, request: &mut Request, landlock: Option<ABI>) -> Result<World, Failure> {
+    fn prepare(&mut self, birth: &mut Birth<'_>) -> Result<World, Failure> {
+        let request = &mut birth.request;
         let listener = network(request, self.network)?;
         rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
         let scratch = match self.scratch {
             Some(scratch) => scratch.to_owned(),
             None => own_scratch(self.identity)?,
         };
-        let view = View::build(request, self.identity, self.maps, &scratch)?;
-        let protected = Some(Protected::guard(&view, request)?);
+        let mut view = View::build(request, self.identity, self.maps, &scratch)?;
+        let protected = Some(Protected::guard(&mut view, request)?);
         view.enter()?;
         drop(view);
-        self.identity.assume()?;
-        drop_capabilities()?;
-        let step = || "hide from the payload".to_owned();
-        set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
+        // Into its group it can be born only by who may write there.
+        let group = self.group.take();
+        let payload = Waiting::born(birth, group.as_ref(), || {
+            unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
+            become_nobody(self.identity)?;
+            Ok(birth.landlock.map(|abi| Place::within_mounts(&birth.request, abi)).transpose()?.unwrap_or_default())
+        })?;
+        become_nobody(self.identity)?;
         // A change of the user clears it.
-        set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
-        let places = landlock.map(|abi| Place::within_mounts(request, abi)).transpose()?.unwrap_or_default();
-        Ok(World { listener, protected, places })
+        set_parent_process_death_signal(Some(Signal::KILL)).step(|| "hide from the payload".into())?;
+        Ok(World { listener, protected, group, payload })
     }
+}
+
+/// Gives up all rights for good, as the init does and the payload.
+fn become_nobody(identity: &Identity) -> Result<(), Failure> {
+    identity.assume()?;
+    drop_capabilities()?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())
 }
 
 fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
@@ -234,40 +265,89 @@ fn loopback_up() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts the payload, and returns once its program runs.
-fn fork(birth: &Birth<'_>, places: &[Place]) -> Result<Pid, Failure> {
-    let step = || "start a process".to_owned();
-    let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
-    // SAFETY: this process has one thread, so that the child finds no lock held.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        drop(told);
-        let tools = Tools {
-            filter: birth.filter,
-            own_program: birth.own_program,
-            landlock: birth.landlock,
-            places,
-            streams: &birth.streams,
-        };
+impl Waiting {
+    /// Starts the payload, in its group if there is one. It gets `ready` by itself, while this process goes on; what comes of
+    /// that are the places that Landlock leaves open.
+    pub(super) fn born(
+        birth: &Birth<'_>,
+        group: Option<&Group>,
+        ready: impl FnOnce() -> Result<Vec<Place>, Failure>,
+    ) -> Result<Self, Failure> {
+        let step = || "start a process".to_owned();
+        let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
+        let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
+        if let Some(process) = clone(group.map(Group::folder)).step(step)? {
+            return Ok(Self { process, begin, told });
+        }
+        drop((told, begin));
         // Whatever goes wrong, this process must not come back as a second init.
-        let failure = catch_unwind(AssertUnwindSafe(|| become_program(&birth.request, &tools)));
+        let failure = catch_unwind(AssertUnwindSafe(|| payload(birth, &begun, ready)));
         if let Ok(failure) = failure {
             let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
         }
         // SAFETY: the call touches no memory.
         unsafe { libc::_exit(127) }
     }
-    if child < 0 {
-        return Err(io::Error::last_os_error()).step(step);
+
+    /// Returns once the program runs.
+    fn begin(self) -> Result<Pid, Failure> {
+        let step = || "start a process".to_owned();
+        // Where it has failed already, it says so.
+        let _ = rustix::io::write(&self.begin, b"b");
+        let mut failure = Vec::new();
+        File::from(self.told).read_to_end(&mut failure).step(step)?;
+        if failure.is_empty() {
+            return Ok(self.process);
+        }
+        let unknown = |_| Failure { step: step(), reason: "it ended before it began".into() };
+        Err(serde_json::from_slice(&failure).unwrap_or_else(unknown))
     }
-    drop(tell);
-    let mut failure = Vec::new();
-    File::from(told).read_to_end(&mut failure).step(step)?;
-    if failure.is_empty() {
-        return Pid::from_raw(child).ok_or(Errno::CHILD).step(step);
+}
+
+/// The life of a payload until it is the program. Returns only where that fails.
+fn payload(birth: &Birth<'_>, begun: &OwnedFd, ready: impl FnOnce() -> Result<Vec<Place>, Failure>) -> Failure {
+    let ready = ready().and_then(|places| {
+        let read = retry_on_intr(|| rustix::io::read(begun, &mut [0; 1])).step(|| "begin".into())?;
+        Ok((places, read))
+    });
+    let places = match ready {
+        Ok((places, 1..)) => places,
+        // The init is gone, and this process with it.
+        Ok((_, 0)) => return Failure { step: "begin".into(), reason: "the init is gone".into() },
+        Err(failure) => return failure,
+    };
+    let tools = Tools {
+        filter: birth.filter,
+        own_program: birth.own_program,
+        landlock: birth.landlock,
+        places: &places,
+        streams: &birth.streams,
+    };
+    become_program(&birth.request, &tools)
+}
+
+/// A fork, into a control group where one is given. `None` in the child.
+fn clone(group: Option<&OwnedFd>) -> io::Result<Option<Pid>> {
+    // SAFETY: all-zero is valid for the structure. Either call shares no memory, so it is a fork, and this process has one
+    // thread, so that the child finds no lock held.
+    let child = unsafe {
+        match group {
+            Some(group) => {
+                let mut arguments: libc::clone_args = std::mem::zeroed();
+                arguments.flags = CLONE_INTO_CGROUP;
+                arguments.cgroup = u64::try_from(group.as_raw_fd()).map_err(io::Error::other)?;
+                arguments.exit_signal = u64::from(libc::SIGCHLD.unsigned_abs());
+                libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>())
+            }
+            // Filters of containers refuse the other.
+            None => libc::fork().into(),
+        }
+    };
+    match i32::try_from(child) {
+        Ok(0) => Ok(None),
+        Ok(child @ 1..) => Ok(Pid::from_raw(child)),
+        _ => Err(io::Error::last_os_error()),
     }
-    let unknown = |_| Failure { step: step(), reason: "it ended before it began".into() };
-    Err(serde_json::from_slice(&failure).unwrap_or_else(unknown))
 }
 
 /// Reaps, and passes signals on, until the payload has ended, or the runtime has let go of the run.
@@ -328,7 +408,10 @@ fn has_children() -> bool {
 
 /// Kills everything but this process, and waits until it is gone. Everything is what its namespace of processes holds, or
 /// its domain of Landlock.
-pub(super) fn end_all() {
+pub(super) fn end_all(group: Option<&Group>) {
+    if let Some(group) = group {
+        group.kill();
+    }
     loop {
         // SAFETY: the call touches no memory.
         unsafe { libc::kill(-1, libc::SIGKILL) };

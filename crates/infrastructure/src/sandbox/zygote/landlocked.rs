@@ -17,7 +17,7 @@ use super::{
     Layers,
     filter::Filter,
     identity::clear_capabilities,
-    init::{self, Birth, World, end_all},
+    init::{self, Birth, Waiting, World, end_all},
     payload::part,
     request::{Failure, Report, Request, Step, report},
     server::{Births, landlock, settle_down},
@@ -204,13 +204,13 @@ fn keep(birth: Birth<'_>, own: Option<&Scratch>, zygote: Pid) -> i32 {
         if child < 0 { Err(io::Error::last_os_error()).step(|| "start a process".into()) } else { Ok(child) }
     };
     match take_in(Signal::KILL, zygote).and_then(|()| fork()) {
-        Ok(0) => return init::run(birth, |request, abi| prepare(request, abi.unwrap_or(ABI::V6), keeper)),
+        Ok(0) => return init::run(birth, |birth| prepare(birth, keeper)),
         Ok(init) => {
             // Whoever reads the output, and whoever hears of the init, must see its end.
             drop(birth);
             close_standard_streams();
             while matches!(waitpid(Pid::from_raw(init), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
-            end_all();
+            end_all(None);
         }
         // Nothing was started, and this process may be in no domain: it must not end anybody.
         Err(failure) => drop(report(&birth.socket, &Report::Failed(failure), &[])),
@@ -235,9 +235,11 @@ fn take_in(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
 }
 
 /// The init becomes what it will be.
-fn prepare(request: &Request, abi: ABI, keeper: Pid) -> Result<World, Failure> {
+fn prepare(birth: &Birth<'_>, keeper: Pid) -> Result<World, Failure> {
     take_in(Signal::TERM, keeper)?;
     clear_capabilities()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())?;
-    Ok(World { listener: None, protected: None, places: places::open(request, abi)? })
+    let places = places::open(&birth.request, birth.landlock.unwrap_or(ABI::V6))?;
+    let payload = Waiting::born(birth, None, || Ok(places))?;
+    Ok(World { listener: None, protected: None, group: None, payload })
 }

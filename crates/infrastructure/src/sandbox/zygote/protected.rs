@@ -23,6 +23,7 @@ use rustix::fs::FileType;
 use std::{
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// Settings of this runtime and of agents.
@@ -64,6 +65,9 @@ pub(super) const START_FILES: [&str; 19] = [
     ".config/git",
     ".config/systemd",
 ];
+/// How long it is waited for locks of git after a run, all in all. Git has one for a moment, and the work that follows has
+/// a second when Toolstead itself ends.
+const PATIENCE: Duration = Duration::from_millis(400);
 /// What makes any folder a repository for git: the first, and the last or both of the others.
 pub(super) const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
@@ -80,6 +84,8 @@ struct Account<'a> {
     ground: &'a Ground,
     known: &'a Known,
     told: &'a mut Aftermath,
+    /// How long it is still waited for locks that somebody has.
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -125,8 +131,8 @@ enum Bare {
 impl Protected {
     /// Closes what is there and notes what is not. A symbolic link under a protected name fails the run: what it leads
     /// to could not be held.
-    pub(super) fn guard(view: &View<'_>, request: &Request) -> Result<Self, Failure> {
-        let ground = Ground::of(request);
+    pub(super) fn guard(view: &mut View<'_>, request: &Request) -> Result<Self, Failure> {
+        let ground = Ground::of(view, request)?;
         let mut roots = Vec::new();
         for folder in request.folders.iter().filter(|folder| folder.is_root && folder.is_writable) {
             let step = || format!("protect names in `{}`", folder.target.display());
@@ -144,10 +150,12 @@ impl Protected {
 
     /// Puts right what the run did, once nothing of it lives any more.
     pub(super) fn undo(&self) -> Aftermath {
-        let mut told = Aftermath::default();
+        let (mut told, mut patience) = (Aftermath::default(), PATIENCE);
         for root in &self.roots {
-            let mut account = Account { ground: &self.ground, known: &root.known, told: &mut told };
-            if let Err(error) = root.undo(&mut account) {
+            let mut account = Account { ground: &self.ground, known: &root.known, told: &mut told, patience };
+            let undone = root.undo(&mut account);
+            patience = account.patience;
+            if let Err(error) = undone {
                 told.left(format!(
                     "protected names in `{}` could not be looked at ({error}): look at the settings of agents and at \
                      `.git` before git or an agent is used there",
@@ -166,7 +174,13 @@ pub(super) fn is_home(folder: &request::Folder, request: &Request) -> bool {
 }
 
 impl Root {
-    fn guard(view: &View<'_>, top: Folder, mut known: Known, ground: &Ground, is_home: bool) -> Result<Self, Failure> {
+    fn guard(
+        view: &mut View<'_>,
+        top: Folder,
+        mut known: Known,
+        ground: &Ground,
+        is_home: bool,
+    ) -> Result<Self, Failure> {
         let (mut closed, mut missing) = (Vec::new(), Vec::new());
         for name in SETTINGS.into_iter().chain(START_FILES.into_iter().filter(|_| is_home)) {
             let path = top.path.join(name);
@@ -190,7 +204,7 @@ impl Root {
         let git = match top.kind(".git").step(step)? {
             None => Git::Nothing,
             Some(FileType::Directory) if !top.is_closed(".git") => {
-                let folder = repository::pin(&top, ".git").step(step)?;
+                let folder = Folder::of(view.pinned(&path).step(step)?, path.clone());
                 Git::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
             }
             Some(kind) => {
@@ -301,7 +315,7 @@ fn set_aside(top: &Folder, name: &str, told: &mut Aftermath) {
 }
 
 /// The repositories in roots that the file `.git` leads to: its own, and the one that this belongs to.
-fn led(view: &View<'_>, top: &Folder, ground: &Ground, known: &mut Known) -> io::Result<Vec<Led>> {
+fn led(view: &mut View<'_>, top: &Folder, ground: &Ground, known: &mut Known) -> io::Result<Vec<Led>> {
     let Some(text) = top.text(".git", &mut Work::new())? else { return Ok(Vec::new()) };
     let Some(path) = text.bytes.strip_prefix(b"gitdir: ").and_then(|path| ground.root_of(path, &top.path)) else {
         return Ok(Vec::new());
@@ -325,8 +339,8 @@ fn led(view: &View<'_>, top: &Folder, ground: &Ground, known: &mut Known) -> io:
 }
 
 /// Makes an entry read-only.
-fn close(view: &View<'_>, top: &Folder, name: &str) -> io::Result<()> {
-    view.seal(top.handle_of(name)?).map(drop)
+fn close(view: &mut View<'_>, top: &Folder, name: &str) -> io::Result<()> {
+    view.seal(&top.path.join(name), top.handle_of(name)?)
 }
 
 /// Whether git would take the folder itself for a repository.

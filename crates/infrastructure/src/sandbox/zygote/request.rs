@@ -7,6 +7,7 @@
 //! runtime -> init    one byte: a signal for the payload's group; the end of the socket ends the run
 //! ```
 
+use crate::sandbox::control_group::OutOfMemory;
 use rustix::{
     fs::{MemfdFlags, memfd_create},
     io::Errno,
@@ -135,6 +136,8 @@ pub(in crate::sandbox) enum Report {
         by_signal: bool,
         /// Whether something that it had started outlived it, and was ended.
         had_survivors: bool,
+        /// Where the kernel ended it because no memory was left.
+        out_of_memory: Option<OutOfMemory>,
         aftermath: Aftermath,
     },
 }

@@ -10,7 +10,11 @@ use super::{
     sessions::{Session, Sessions},
     stage,
 };
-use crate::sandbox::{kernel, zygote::Layers};
+use crate::sandbox::{
+    control_group::{Groups, Limits},
+    kernel,
+    zygote::Layers,
+};
 use landlock::ABI;
 use rustix::{
     mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
@@ -23,7 +27,7 @@ use rustix::{
 use std::{
     fs::{self, File},
     io,
-    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     path::PathBuf,
 };
 
@@ -33,6 +37,8 @@ pub(super) trait Births {
     fn launch(&mut self, request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure>;
     /// Lets go of what a session shares. Runs that are there keep it.
     fn release(&mut self, key: &str);
+    /// Returns once something can be read, and looks after what runs leave meanwhile.
+    fn rest(&mut self, _until_read: BorrowedFd<'_>) {}
     /// Lets go of everything, once no run is there.
     fn end(&mut self);
 }
@@ -44,6 +50,8 @@ struct Zygote {
     landlock: Option<ABI>,
     own_program: OwnedFd,
     maps: IdMaps,
+    /// Where they can be made.
+    groups: Option<Groups>,
     sessions: Sessions<Shared>,
     opened: u64,
 }
@@ -74,6 +82,7 @@ fn serve_with(zygote: Result<impl Births, Failure>) -> i32 {
         return 1;
     }
     loop {
+        zygote.rest(socket);
         match receive(socket, 1) {
             Ok((bytes, _)) if bytes.is_empty() => {
                 outlive_children();
@@ -146,6 +155,8 @@ impl Zygote {
         }
         let own_program = settle_down().step(step)?;
         let identity = Identity::choose()?;
+        // While `/sys` is seen. Nothing fails without them: the doctor tells why there are none.
+        let groups = Groups::found().ok();
         if identity.is_other {
             unshare(libc::CLONE_NEWNS).step(|| "make a mount namespace".into())?;
         } else {
@@ -160,7 +171,7 @@ impl Zygote {
         let filter =
             Filter::build(Layers::All).map_err(io::Error::other).step(|| "build the filter of system calls".into())?;
         let (maps, sessions) = (IdMaps::default(), Sessions::new());
-        Ok(Self { identity, filter, landlock: landlock(), own_program, maps, sessions, opened: 0 })
+        Ok(Self { identity, filter, landlock: landlock(), own_program, maps, groups, sessions, opened: 0 })
     }
 
     /// The descriptors of all sessions that an init has no use for: it would keep their networks as long as it lives.
@@ -212,10 +223,14 @@ impl Births for Zygote {
             self.sessions.list[place].shared.network =
                 Some(new_network().step(|| "make the session's network".into())?);
         }
-        let foreign = self.foreign_to(session);
+        let mut foreign = self.foreign_to(session);
+        foreign.extend(self.groups.iter().flat_map(Groups::descriptors));
         let shared = session.map(|place| &self.sessions.list[place].shared);
         let network = shared.and_then(|session| session.network.as_ref());
         let makes_network = is_private && network.is_none();
+        let limits = limits(&request);
+        let group = self.groups.as_mut().map(|groups| groups.make(limits)).transpose();
+        let group = group.step(|| "make a control group".into())?;
         let birth = Birth {
             request,
             socket: socket.try_clone().step(|| "start a process".into())?,
@@ -227,11 +242,15 @@ impl Births for Zygote {
         let namespaced = Namespaced {
             identity: &self.identity,
             maps: &self.maps,
+            group,
             network,
             scratch: shared.map(|session| session.scratch.as_path()),
         };
         let (pid, process) =
-            clone(makes_network, birth, &namespaced, &foreign).step(|| "make the namespaces of a run".into())?;
+            clone(makes_network, birth, namespaced, &foreign).step(|| "make the namespaces of a run".into())?;
+        if let Some(groups) = &mut self.groups {
+            groups.belongs_to(process.try_clone().step(|| "keep hold of a run".into())?);
+        }
         if let Some(place) = session {
             let known = process.try_clone().step(|| "keep hold of a run".into())?;
             self.sessions.list[place].runs.push(known);
@@ -246,8 +265,21 @@ impl Births for Zygote {
         }
     }
 
+    fn rest(&mut self, until_read: BorrowedFd<'_>) {
+        if let Some(groups) = &mut self.groups {
+            groups.wait(until_read);
+        }
+    }
+
     /// Its mounts end with it.
     fn end(&mut self) {}
+}
+
+/// What a run may have as a whole. One process may have as much as the request says; with twice that, the several of a
+/// build each have some. What its `/tmp` and home may hold is bounded by itself, and counts as its memory, too.
+fn limits(request: &Request) -> Limits {
+    let memory_bytes = request.memory_bytes.saturating_mul(2).saturating_add(stage::SCRATCH_BYTES);
+    Limits { memory_bytes, processes: request.processes }
 }
 
 /// A new network, made by a child that hands it over and ends. This process stays in the machine's, which a run may ask
@@ -275,15 +307,11 @@ fn new_network() -> io::Result<OwnedFd> {
 fn clone(
     makes_network: bool,
     birth: Birth<'_>,
-    namespaced: &Namespaced<'_>,
+    namespaced: Namespaced<'_>,
     foreign: &[RawFd],
 ) -> io::Result<(Pid, OwnedFd)> {
-    let mut flags = libc::CLONE_NEWNS
-        | libc::CLONE_NEWPID
-        | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUTS
-        | libc::CLONE_NEWCGROUP
-        | libc::CLONE_PIDFD;
+    let mut flags =
+        libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_PIDFD;
     if makes_network {
         flags |= libc::CLONE_NEWNET;
     }

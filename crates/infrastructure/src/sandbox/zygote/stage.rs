@@ -19,7 +19,7 @@ const STAGE: &str = "/sys";
 pub(super) const SYSTEM_FOLDERS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/libexec"];
 /// The bytes of what a session, or one run without a session, keeps in its `/tmp` and its home.
-const SCRATCH_BYTES: u64 = 512 << 20;
+pub(super) const SCRATCH_BYTES: u64 = 512 << 20;
 /// The files and folders there: each takes about 1 KiB of the kernel's memory, which no other limit counts.
 const SCRATCH_ENTRIES: u64 = 1 << 17;
 /// Devices without which programs do not live. The terminal is the run's own, if it has one.

@@ -119,7 +119,7 @@ impl<'a> View<'a> {
             let path = Path::new("proc").join(name);
             let step = || format!("make `/proc/{name}` read-only");
             match mount::open_beneath(&self.root, &path, OFlags::PATH) {
-                Ok(place) => drop(self.seal(&place).step(step)?),
+                Ok(place) => drop(sealed(&place).step(step)?),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error).step(step),
             }
@@ -184,12 +184,22 @@ impl<'a> View<'a> {
         Ok(tree)
     }
 
-    /// Mounts something over itself, read-only. Returns the mount.
-    pub(super) fn seal(&self, place: impl AsFd) -> io::Result<OwnedFd> {
-        let tree = mount::copy(&place)?;
-        mount::bar(&tree, Bars::READ_ONLY)?;
-        mount::attach(&tree, place)?;
-        Ok(tree)
+    /// Makes what stands at a path read-only, save the folders of the machine that are shown within it.
+    pub(super) fn seal(&mut self, path: &Path, place: impl AsFd) -> io::Result<()> {
+        let tree = sealed(place)?;
+        for shown in &mut self.shown {
+            let Ok(rest) = shown.target.strip_prefix(path) else { continue };
+            if rest == Path::new("") {
+                shown.top = tree.try_clone()?;
+                continue;
+            }
+            // What a rule hides has no place there, and stays hidden.
+            let Ok(place) = mount::open_beneath(&tree, rest, OFlags::PATH) else { continue };
+            let own = mount::copy(&shown.top)?;
+            mount::attach(&own, place)?;
+            shown.top = own;
+        }
+        Ok(())
     }
 
     /// Keeps the folders around closed paths from being moved: under another name no rule would know what they hold.
@@ -212,7 +222,7 @@ impl<'a> View<'a> {
     /// Makes a path read-only.
     fn close(&mut self, path: &Path) -> Result<(), Failure> {
         let step = || format!("make `{}` read-only", path.display());
-        let tree = self.found(path).and_then(|place| self.seal(place)).step(step)?;
+        let tree = self.found(path).and_then(sealed).step(step)?;
         // The copy holds copies of the mounts below the path, and has buried those.
         for shown in self.shown.iter_mut().filter(|shown| shown.target != path) {
             if let Ok(rest) = shown.target.strip_prefix(path) {
@@ -341,6 +351,14 @@ impl<'a> View<'a> {
         unmount(".", UnmountFlags::DETACH).step(step)?;
         rustix::process::chdir("/").step(step)
     }
+}
+
+/// Mounts something over itself, read-only. Returns the mount, which holds copies of those below and has buried them.
+fn sealed(place: impl AsFd) -> io::Result<OwnedFd> {
+    let tree = mount::copy(&place)?;
+    mount::bar(&tree, Bars::READ_ONLY)?;
+    mount::attach(&tree, place)?;
+    Ok(tree)
 }
 
 /// Terminals of the run's own.

@@ -6,7 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 use toolstead_domain::workspace_roots::lexical;
-use toolstead_infrastructure::{hooks::definition::HookProgram, sandbox::child_environment};
+use toolstead_infrastructure::{
+    builtin::shell_analysis::takes_next_word, hooks::definition::HookProgram, sandbox::child_environment,
+};
 
 /// Programs whose first argument is the program that really runs.
 const INTERPRETERS: &[&str] =
@@ -135,8 +137,7 @@ fn may_come_before_script(program: &str, option: Option<&str>, word: &str) -> bo
     let takes_word = |option: &str| match program {
         _ if option.contains('=') => false,
         _ if SHELLS.contains(&program) => option.ends_with(['o', 'O']) || option.ends_with("file"),
-        "python" | "python3" => option.ends_with(['W', 'X']),
-        _ => true,
+        _ => takes_next_word(program, option).unwrap_or(true),
     };
     (has_subcommands && !word.contains(['.', '/'])) || option.is_some_and(takes_word)
 }
@@ -332,6 +333,15 @@ mod tests {
             ("true; node -r ./setup.js hook.js data.json", "hook.js setup.js"),
             ("true; node --require=./setup.js hook.js data.json", "hook.js"),
             ("bash -o pipefail z.py data.json", "z.py"),
+            // Options that take nothing, and one that is not known.
+            ("true; node --inspect hook.js data.json", "hook.js"),
+            ("true; node --max_old_space_size=99 --no-warnings hook.js data.json", "hook.js"),
+            ("true; node -C run hook.js data.json", "hook.js run"),
+            ("true; node --unheard-of hook.js data.json", "data.json hook.js"),
+            ("true; perl -wT z.py data.json", "z.py"),
+            ("true; ruby -W0 z.py data.json", "z.py"),
+            ("true; python3 -Xdev -u z.py data.json", "z.py"),
+            ("true; python3 -W run z.py data.json", "run z.py"),
             (". z.py", "z.py"),
             ("true; source z.py data.json", "z.py"),
             ("A=\"$(./x.sh a)\"; echo \"b $(sub/y.sh \"c)\")\"", "sub/y.sh x.sh"),

@@ -1,36 +1,59 @@
 //! `xargs`: what it starts is given, and its input goes behind that or into it.
 
-use super::super::{command::Understood, folders::Folders, interpreters, programs, word::Word};
-use toolstead_domain::access::Clarity;
+use super::{
+    super::{
+        command::{Scope, Understood},
+        interpreters, programs,
+        word::{Dynamic, Word},
+    },
+    found,
+};
 
 /// Its short options that take a value.
-const VALUED: &str = "adEILnPs";
+const VALUED: &str = "adEIJLnPRsS";
 
 /// Its long options that take one.
 const LONG_VALUED: &[&str] =
-    &["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-lines", "--max-procs", "--process-slot-var"];
+    &["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-procs", "--process-slot-var"];
 
 /// Makes it opaque where its input may say what runs.
-pub(super) fn judge(words: &[Word], folders: &Folders, result: &mut Understood) {
-    let (mut at, mut from_file, mut replaces) = (1, false, false);
-    while let Some(option) = words.get(at).map(|word| word.text.as_str()).filter(|word| word.starts_with('-')) {
+pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    let (mut at, mut from_file) = (1, false);
+    // What lines of its input take the place of.
+    let mut place: Option<String> = None;
+    while let Some(word) = words.get(at).filter(|word| word.text.starts_with('-')) {
+        let option = word.text.as_str();
         at += 1;
         if option == "--" {
             break;
         }
+        if word.literal().is_none() {
+            return result.opaque("what it starts may stand in names of files");
+        }
         if option.starts_with("--") {
             from_file |= option.starts_with("--a");
-            replaces |= option.starts_with("--r");
+            if option.starts_with("--r") {
+                place = Some(option.split_once('=').map_or("{}", |(_, place)| place).to_owned());
+            }
             let is_valued = LONG_VALUED.iter().any(|long| option.len() > 3 && long.starts_with(option));
             at += usize::from(is_valued);
             continue;
         }
         let valued =
             option.char_indices().skip(1).find(|(_, letter)| VALUED.contains(*letter) || "eil".contains(*letter));
-        if let Some((place, letter)) = valued {
-            from_file |= letter == 'a';
-            replaces |= matches!(letter, 'I' | 'i');
-            at += usize::from(VALUED.contains(letter) && place + 1 == option.len());
+        let Some((letter_at, letter)) = valued else { continue };
+        from_file |= letter == 'a';
+        let glued = &option[letter_at + 1..];
+        let next = VALUED.contains(letter) && glued.is_empty();
+        if matches!(letter, 'I' | 'i' | 'J') {
+            let given = if next { words.get(at).map_or("", |word| &word.text) } else { glued };
+            place = Some(if given.is_empty() { "{}" } else { given }.to_owned());
+        }
+        if next {
+            if words.get(at).is_some_and(|value| value.literal().is_none()) {
+                return result.opaque("what it starts may stand in names of files");
+            }
+            at += 1;
         }
     }
     let command = words.get(at..).unwrap_or_default();
@@ -40,15 +63,27 @@ pub(super) fn judge(words: &[Word], folders: &Folders, result: &mut Understood) 
         }
         return;
     };
-    let last_is_option = command.len() > 1 && command.last().is_some_and(|word| word.text.starts_with('-'));
     let interprets = interpreters::is_one(program);
-    let asks = interprets
-        && (last_is_option || matches!(interpreters::judge(program, &command[1..], folders), Clarity::Opaque(_)));
+    let last_is_option = command.len() > 1 && command.last().is_some_and(|word| word.text.starts_with('-'));
     let shell = programs::SHELLS.contains(&program);
     let is_name = program.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(&byte));
-    if programs::FORWARDERS.contains(&program) || asks || (replaces && (shell || interprets || !is_name)) {
-        result.opaque("what it starts stands in its input");
-    } else if from_file {
+    let is_told = place.is_some() && (shell || interprets || !is_name);
+    if programs::FORWARDERS.contains(&program) || interprets && last_is_option || is_told || command[0].glob {
+        return result.opaque("what it starts stands in its input");
+    }
+    if from_file {
         result.opaque("its arguments stand in a file");
     }
+    let mut started: Vec<Word> = command.to_vec();
+    match &place {
+        Some(place) => {
+            started = started.iter().map(|word| found::with_names(word, |text| text.contains(place))).collect();
+        }
+        None => {
+            // As it stands, it runs where there is no input.
+            found::judge(&started, scope, result);
+            started.push(Word { text: "{}".into(), dynamic: Some(Dynamic::Found), ..Word::default() });
+        }
+    }
+    found::judge(&started, scope, result);
 }

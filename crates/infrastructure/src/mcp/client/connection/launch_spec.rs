@@ -6,7 +6,6 @@ use crate::{
     sandbox::{
         launcher::{Input, LaunchSpec},
         program_folders::{self, Named},
-        writable::WritableRoots,
     },
 };
 use std::path::{Path, PathBuf};
@@ -15,15 +14,8 @@ use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy
 /// Where a server starts that sees no folder of the workspace.
 const NEUTRAL_FOLDER: &str = "/tmp";
 
-/// The launch of a server.
-///
-/// # Errors
-/// When a path that it is to see is a link by now that a command can have made; the text says which.
-pub(super) fn of(
-    server: &StdioServer,
-    confined: &ServerConfinement,
-    deps: &McpServerDeps,
-) -> Result<LaunchSpec, String> {
+/// The launch of a server. Where its paths lead is judged as they are opened: a command may make one a link until then.
+pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpServerDeps) -> LaunchSpec {
     let mut environment = deps.environment.clone();
     environment.extend(server.env.clone());
     let (mut write_roots, mut read_roots) = (confined.roots.clone(), Vec::new());
@@ -57,10 +49,7 @@ pub(super) fn of(
             working_dir = NEUTRAL_FOLDER.into();
         }
     }
-    if confinement != Confinement::Open {
-        led_out(write_roots.iter().chain(&read_roots), &deps.launcher.others())?;
-    }
-    Ok(LaunchSpec {
+    LaunchSpec {
         program,
         args: server.args.clone(),
         working_dir,
@@ -76,20 +65,6 @@ pub(super) fn of(
             environment,
             limits: confined.limits.clone(),
         },
-    })
-}
-
-/// Refuses a path in a folder that commands write into that leads out of it: one of them may have made it a link, and the
-/// server would see what nobody has given it.
-fn led_out<'a>(mut paths: impl Iterator<Item = &'a PathBuf>, writable: &WritableRoots) -> Result<(), String> {
-    let leads_out = |path: &&PathBuf| writable.way(path).is_some_and(|way| way.is_theirs && !writable.hold(&way.real));
-    match paths.find(leads_out) {
-        None => Ok(()),
-        Some(path) => Err(format!(
-            "`{}` is led out of the workspace by a link that a command may have made; name the folder itself in the \
-             configuration of the server",
-            path.display()
-        )),
     }
 }
 
@@ -138,47 +113,86 @@ mod tests {
             (ServerProfile::Open, Confinement::Open, NetworkPolicy::Host, vec![], vec![]),
         ] {
             let confined = ServerConfinement { profile, ..ServerConfinement::default() };
-            let policy = of(&server, &confined, &deps).unwrap().policy;
+            let policy = of(&server, &confined, &deps).policy;
             assert_eq!((policy.confinement, policy.network), (confinement, network));
             assert_eq!((policy.write_roots, policy.read_roots), (writable, readable));
             assert_eq!(policy.hidden, [Path::new("/own/data")]);
         }
     }
 
-    #[test]
-    fn a_link_that_a_command_can_have_made_leads_no_server_out_of_the_workspace() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = std::fs::canonicalize(folder.path()).unwrap();
-        for name in ["work/data", "work/inner", "secret"] {
-            std::fs::create_dir_all(top.join(name)).unwrap();
+    /// A workspace with links, and a folder beside it that is no server's.
+    struct Workspace {
+        folder: tempfile::TempDir,
+        deps: McpServerDeps,
+    }
+
+    impl Workspace {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let top = std::fs::canonicalize(folder.path()).unwrap();
+            for name in ["work/data", "work/inner", "secret"] {
+                std::fs::create_dir_all(top.join(name)).unwrap();
+            }
+            for (link, target) in [("work/out", "../secret"), ("work/in", "inner"), ("own", "secret")] {
+                std::os::unix::fs::symlink(target, top.join(link)).unwrap();
+            }
+            std::fs::write(top.join("secret/x.js"), "").unwrap();
+            let deps = McpServerDeps {
+                launcher: Launcher::start().unwrap().beside(&[top.join("work")]),
+                http: Arc::new(HttpConnector::default()),
+                environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+                working_dir: top.clone(),
+                forbidden: Vec::new(),
+            };
+            Self { folder, deps }
         }
-        for (link, target) in [("work/out", "../secret"), ("work/in", "inner"), ("own", "secret")] {
-            std::os::unix::fs::symlink(target, top.join(link)).unwrap();
+
+        fn path(&self, name: &str) -> PathBuf {
+            std::fs::canonicalize(self.folder.path()).unwrap().join(name)
         }
-        std::fs::write(top.join("secret/x.js"), "").unwrap();
-        let deps = McpServerDeps {
-            launcher: Launcher::start().unwrap().beside(&[top.join("work")]),
-            http: Arc::new(HttpConnector::default()),
-            environment: BTreeMap::new(),
-            working_dir: top.clone(),
-            forbidden: Vec::new(),
-        };
-        let failure = |path: &str, is_root: bool, profile| {
-            let path = top.join(path);
+
+        /// What a server of this path fails with, where `between` happens before it is started.
+        async fn failure(
+            &self,
+            path: &str,
+            is_root: bool,
+            profile: ServerProfile,
+            between: impl FnOnce(),
+        ) -> Option<String> {
+            let path = self.path(path);
             let args = if is_root { Vec::new() } else { vec![format!("--data={}", path.display())] };
-            let server = StdioServer { command: "node".into(), args, env: BTreeMap::new(), working_dir: None };
+            let server = StdioServer { command: "cat".into(), args, env: BTreeMap::new(), working_dir: None };
             let roots = if is_root { vec![path] } else { Vec::new() };
             let confined = ServerConfinement { profile, roots, ..ServerConfinement::default() };
-            of(&server, &confined, &deps).err()
-        };
+            let spec = of(&server, &confined, &self.deps);
+            between();
+            self.deps.launcher.launch(spec).await.err().map(|error| error.to_string())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_that_a_command_can_have_made_leads_no_server_out_of_the_workspace() {
+        let workspace = Workspace::new();
         for is_root in [false, true] {
             for path in ["work/data", "work/in", "own", "secret"] {
-                assert_eq!(failure(path, is_root, ServerProfile::Guarded), None, "{path}");
+                assert_eq!(workspace.failure(path, is_root, ServerProfile::Guarded, || ()).await, None, "{path}");
             }
-            let said = failure("work/out", is_root, ServerProfile::Guarded).unwrap();
+            let said = workspace.failure("work/out", is_root, ServerProfile::Guarded, || ()).await.unwrap();
             assert!(said.contains("work/out`") && said.contains("a link"), "{said}");
         }
-        assert!(failure("work/out/x.js", false, ServerProfile::Guarded).is_some());
-        assert_eq!(failure("work/out", true, ServerProfile::Open), None);
+        assert!(workspace.failure("work/out/x.js", false, ServerProfile::Guarded, || ()).await.is_some());
+        assert_eq!(workspace.failure("work/out", true, ServerProfile::Open, || ()).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_link_that_is_made_after_a_server_was_looked_at_leads_it_nowhere() {
+        let workspace = Workspace::new();
+        let data = workspace.path("work/data");
+        let swap = || {
+            std::fs::remove_dir(&data).unwrap();
+            std::os::unix::fs::symlink("../secret", &data).unwrap();
+        };
+        let said = workspace.failure("work/data", true, ServerProfile::Guarded, swap).await.unwrap();
+        assert!(said.contains("work/data`") && said.contains("a link"), "{said}");
     }
 }

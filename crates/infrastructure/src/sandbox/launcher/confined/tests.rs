@@ -1,3 +1,4 @@
+mod groups;
 mod protected;
 mod sessions;
 mod without_namespaces;

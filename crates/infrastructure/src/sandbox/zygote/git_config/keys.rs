@@ -3,10 +3,15 @@
 use super::parse::Setting;
 
 /// Sections of which every setting is refused.
-const SECTIONS: [&str; 18] = [
+const SECTIONS: [&str; 21] = [
     "alias",
+    // It tests and signs what is to be sent, by commands.
+    "b4",
     "browser",
     "credential",
+    "cvsimport",
+    // It has hooks and procedures, and loads modules.
+    "datalad",
     "difftool",
     "filter",
     "fsmonitor",
@@ -24,15 +29,15 @@ const SECTIONS: [&str; 18] = [
     "web",
 ];
 /// What holds the address of a repository.
-const ADDRESSES: [&str; 5] = ["url", "pushurl", "remote", "pushremote", "pushdefault"];
+const ADDRESSES: [&str; 6] = ["url", "pushurl", "annexurl", "remote", "pushremote", "pushdefault"];
 /// What git speaks itself. For any other scheme it runs `git-remote-SCHEME`.
 const SCHEMES: [&str; 9] = ["http", "https", "ssh", "git", "file", "ftp", "ftps", "git+ssh", "ssh+git"];
 /// Sections of which none of these is more than a yes or a no.
 const SWITCHES: [&str; 2] = ["advice", "color"];
-/// What the names of programs end with, and of what chooses one, in whatever section they stand.
-const ENDINGS: [&str; 15] = [
-    "askpass", "browser", "cmd", "command", "driver", "editor", "gitproxy", "helper", "hook", "pager", "prog",
-    "program", "textconv", "tool", "tunnel",
+/// What the names of programs end with, and of what chooses one or is handed to one, in whatever section they stand.
+const ENDINGS: [&str; 18] = [
+    "-args", "-options", "askpass", "bin", "browser", "cmd", "command", "driver", "editor", "gitproxy", "helper",
+    "hook", "pager", "prog", "program", "textconv", "tool", "tunnel",
 ];
 
 impl Setting {
@@ -44,7 +49,7 @@ impl Setting {
         let (subsection, name) = rest.rsplit_once('.').unwrap_or(("", rest));
         let value = String::from_utf8_lossy(self.value.as_deref().unwrap_or_default());
         let of_annex = name.strip_prefix("annex-").or_else(|| (section == "annex").then_some(name)).unwrap_or_default();
-        if matches!(of_annex, "ssh-options" | "externaltype") || of_annex.starts_with("rsync-") {
+        if matches!(of_annex, "externaltype" | "shell") || of_annex.starts_with("rsync-") {
             return true;
         }
         let is_program = || !SWITCHES.contains(&section) && ENDINGS.iter().any(|ending| name.ends_with(ending));
@@ -56,7 +61,16 @@ impl Setting {
                 "worktree" => !self.value.as_deref().is_some_and(may_stand),
                 _ => matches!(name, "fsmonitor" | "hookspath" | "attributesfile" | "virtualfilesystem"),
             },
+            "annex" => subsection == "security",
             "diff" => name == "external",
+            // Each line of it that stands behind a line break is a step of its own: `exec` is one.
+            "rebase" => name == "instructionformat",
+            // What git writes by itself goes there.
+            "format" => name == "outputdirectory",
+            "gc" => name == "repackfilterto",
+            "extensions" => name == "refstorage" && value.contains(':'),
+            // An address of the form `rsh:command` is run.
+            "git-p4" => name == "port",
             "interactive" => name == "difffilter",
             "init" => name == "templatedir",
             // The name of a strategy is that of a program.
@@ -74,19 +88,23 @@ impl Setting {
             "branchless" => subsection.starts_with("test.alias"),
             "svn" | "svn-remote" => name == "configdir",
             "lfs" => {
-                name == "standalonetransferagent"
+                matches!(name, "standalonetransferagent" | "storage")
                     || ["customtransfer", "extension"]
                         .iter()
                         .any(|one| subsection.to_ascii_lowercase().starts_with(one))
             }
-            // The cookies are written wherever it says.
+            // The cookies are written wherever it says. Certificates and keys may be addresses of modules.
             "http" => {
                 matches!(name, "cookiefile" | "savecookies" | "sslverify" | "proxy" | "curloptresolve")
-                    || name.ends_with("cainfo")
-                    || name.ends_with("capath")
+                    || ["cainfo", "capath", "sslcert", "sslkey"].iter().any(|ending| name.ends_with(ending))
             }
             _ => false,
         }
+    }
+
+    /// Whether it says where the repository's working tree stands.
+    pub(in crate::sandbox::zygote) fn is_worktree(&self) -> bool {
+        self.key == b"core.worktree"
     }
 
     /// What it is told apart from others by.

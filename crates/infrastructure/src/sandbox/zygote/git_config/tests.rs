@@ -69,6 +69,31 @@ fn settings_that_run_something_are_left_out_and_nothing_else() {
             "[remote \"o\"]\n\tannex-ssh-options = x\n\tannex-rsync-options = y\n\tannex-externaltype = z\n",
             "remote.o.annex-externaltype remote.o.annex-rsync-options remote.o.annex-ssh-options",
         ),
+        (
+            "",
+            "[annex]\n\tweb-options = x\n\tnumcopies = 2\n[annex \"security\"]\n\tallowed-url-schemes = file\n",
+            "annex.security.allowed-url-schemes annex.web-options",
+        ),
+        (
+            "",
+            "[remote \"o\"]\n\tannex-bup-split-options = x\n\tannex-shell = y\n\tannexUrl = ext::z\n\tannex-uuid = a\n",
+            "remote.o.annex-bup-split-options remote.o.annex-shell remote.o.annexurl",
+        ),
+        ("", "[gcrypt]\n\tgpg-args = x\n[patatt]\n\tgpg-bin = x\n", "gcrypt.gpg-args patatt.gpg-bin"),
+        ("", "[rebase]\n\tinstructionFormat = %s%nexec x\n\tautoStash = true\n", "rebase.instructionformat"),
+        ("", "[format]\n\toutputDirectory = /x\n\tsuffix = .txt\n", "format.outputdirectory"),
+        ("", "[gc]\n\trepackFilterTo = /x\n\tauto = 0\n", "gc.repackfilterto"),
+        ("", "[git-p4]\n\tport = rsh:x\n\tuser = a\n", "git-p4.port"),
+        ("", "[extensions]\n\trefStorage = files:///x\n\tobjectFormat = sha256\n", "extensions.refstorage"),
+        ("", "[extensions]\n\trefStorage = reftable\n[http]\n\tsslVersion = tlsv1.3\n", ""),
+        (
+            "",
+            "[http]\n\tsslCert = pkcs11:x\n\tsslKey = y\n\tproxySSLKey = z\n",
+            "http.proxysslkey http.sslcert http.sslkey",
+        ),
+        ("", "[datalad \"result-hook.a\"]\n\tcall-json = x\n[b4]\n\tx = y\n", "b4.x datalad.result-hook.a.call-json"),
+        ("", "[lfs]\n\tstorage = /x\n\tlocksverify = true\n", "lfs.storage"),
+        ("", "[lfs \"https://a\"]\n\tstandaloneTransferAgent = a\n", "lfs.https://a.standalonetransferagent"),
         ("", "[color]\n\tpager = true\n[submodule \"a\"]\n\tupdate = rebase\n\turl = ../a\n", ""),
     ] {
         let before = Some(before.as_bytes());

@@ -3,8 +3,8 @@
 use super::super::{git_config, mount, request::Aftermath};
 use rustix::{
     fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, chmod, fstat, fstatvfs, openat,
-        renameat, renameat_with, statat, unlinkat,
+        AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, chmod, fchmod, fstat, fstatvfs,
+        linkat, openat, renameat, renameat_with, statat, unlinkat,
     },
     io::Errno,
 };
@@ -18,12 +18,16 @@ use std::{
         unix::ffi::{OsStrExt, OsStringExt},
     },
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 use uuid::Uuid;
 
 /// Entries that are removed for one name at most, and how deep they stand.
 const REMOVED_ENTRIES: usize = 1_000;
 const REMOVED_DEPTH: usize = 64;
+/// How often it is looked whether a lock is free: git has it for a moment.
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 /// Characters of a path that are told.
 const TOLD_CHARACTERS: usize = 200;
 
@@ -59,6 +63,18 @@ pub(super) struct Text {
     pub(super) state: State,
 }
 
+/// What is to stand under a name. Nothing is left of it when it is dropped.
+#[derive(Debug)]
+pub(super) struct Draft<'a> {
+    folder: &'a Folder,
+    name: &'a str,
+    new: String,
+    file: File,
+    is_finished: bool,
+    /// Whether git writes nothing there as long as it is there.
+    pub(super) is_locked: bool,
+}
+
 /// How much may still be looked at, so that nobody can make the work endless.
 #[derive(Debug)]
 pub(super) struct Work {
@@ -80,11 +96,6 @@ impl State {
             bytes: found.st_size,
         }
     }
-
-    /// What it is told apart from others by.
-    pub(super) fn mark(&self) -> Vec<u8> {
-        format!("{self:?}").into_bytes()
-    }
 }
 
 impl Work {
@@ -104,6 +115,26 @@ fn spend(left: &mut usize, amount: usize) -> io::Result<()> {
     let rest = left.checked_sub(amount);
     *left = rest.unwrap_or(0);
     rest.map(drop).ok_or_else(|| io::ErrorKind::QuotaExceeded.into())
+}
+
+impl Draft<'_> {
+    /// Puts it in its place.
+    pub(super) fn finish(mut self, text: &[u8], rights: Mode) -> io::Result<()> {
+        self.file.write_all(text)?;
+        fchmod(&self.file, rights)?;
+        renameat(&self.folder.handle, &self.new, &self.folder.handle, self.name)?;
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        // Once it stands in its place, the name may be that of somebody else's lock.
+        if !self.is_finished {
+            let _ = unlinkat(&self.folder.handle, &self.new, AtFlags::empty());
+        }
+    }
 }
 
 impl Folder {
@@ -213,19 +244,27 @@ impl Folder {
         Ok(Some(Text { bytes, rights: Mode::from_raw_mode(found.st_mode & 0o777), state: State::of(&found) }))
     }
 
-    /// Writes a file anew, by another name first.
-    pub(super) fn replace(&self, name: &str, text: &[u8], rights: Mode) -> io::Result<()> {
-        let new = format!("{name}.{}", Uuid::new_v4().simple());
+    /// Begins to write a file anew, under the name that locks it for git. Where somebody has the lock and keeps it, the
+    /// text is written without.
+    pub(super) fn draft<'a>(&'a self, name: &'a str, patience: &mut Duration) -> io::Result<Draft<'a>> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&self.handle, &new, flags, Mode::from_raw_mode(0o600))?);
-        let written = file
-            .write_all(text)
-            .and_then(|()| Ok(rustix::fs::fchmod(&file, rights)?))
-            .and_then(|()| Ok(renameat(&self.handle, &new, &self.handle, name)?));
-        if written.is_err() {
-            let _ = unlinkat(&self.handle, &new, AtFlags::empty());
+        let mut new = format!("{name}.lock");
+        let mut is_locked = true;
+        loop {
+            match openat(&self.handle, &new, flags, Mode::from_raw_mode(0o600)) {
+                Err(Errno::EXIST) if patience.is_zero() => {
+                    new = format!("{name}.{}", Uuid::new_v4().simple());
+                    is_locked = false;
+                }
+                Err(Errno::EXIST) => {
+                    thread::sleep(LOCK_INTERVAL);
+                    *patience = patience.saturating_sub(LOCK_INTERVAL);
+                }
+                file => {
+                    return Ok(Draft { folder: self, name, new, file: file?.into(), is_finished: false, is_locked });
+                }
+            }
         }
-        written
     }
 
     /// Takes what a command made under a protected name out of the way: under a name that nobody acts on, or for good.
@@ -260,6 +299,13 @@ impl Folder {
             )),
             Err(_) => self.set_aside(name, told),
         }
+    }
+
+    /// Gives a file a second name, under which it stays when it is written anew.
+    pub(super) fn keep(&self, name: &str) -> io::Result<String> {
+        let kept = format!("{name}.refused-{}", Uuid::new_v4().simple());
+        linkat(&self.handle, name, &self.handle, &kept, AtFlags::empty())?;
+        Ok(kept)
     }
 
     fn rename(&self, name: &OsStr) -> io::Result<OsString> {
@@ -339,6 +385,34 @@ mod tests {
         assert!(path.join("a").exists());
         top.remove(OsStr::new("a"), REMOVED_DEPTH, &mut 100).unwrap();
         assert!(!path.join("a").exists());
+    }
+
+    #[test]
+    fn a_file_is_written_anew_under_the_lock_that_git_takes() {
+        let place = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(place.path()).unwrap();
+        let top = folder(&path);
+        let (file, lock) = (path.join("config"), path.join("config.lock"));
+        fs::write(&file, "old").unwrap();
+        fs::write(&lock, "somebody's").unwrap();
+        let somebody = thread::spawn({
+            let (file, lock) = (file.clone(), lock.clone());
+            move || fs::rename(lock, file).unwrap()
+        });
+        let draft = top.draft("config", &mut Duration::from_secs(60)).unwrap();
+        somebody.join().unwrap();
+        assert!(draft.is_locked && lock.exists());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
+        // Nobody gives it up.
+        let other = top.draft("config", &mut Duration::from_millis(1)).unwrap();
+        assert!(!other.is_locked);
+        draft.finish(b"first", Mode::from_raw_mode(0o640)).unwrap();
+        fs::write(&lock, "").unwrap();
+        other.finish(b"second", Mode::from_raw_mode(0o640)).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "second");
+        assert!(lock.exists());
+        drop(top.draft("other", &mut Duration::default()).unwrap());
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 2);
     }
 
     #[test]

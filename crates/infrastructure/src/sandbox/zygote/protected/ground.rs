@@ -1,27 +1,42 @@
 //! Where a repository may say that its working trees stand.
 
-use super::{super::request::Request, SETTINGS, START_FILES};
+use super::{
+    super::{
+        request::{Failure, Request, Step},
+        view::View,
+    },
+    SETTINGS, START_FILES,
+    folder::Folder,
+};
 use std::{
     ffi::OsStr,
+    io,
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
 };
 
 #[derive(Debug)]
 pub(super) struct Ground {
-    roots: Vec<PathBuf>,
+    roots: Vec<Folder>,
     /// What a run can write to.
     places: Vec<PathBuf>,
 }
 
 impl Ground {
-    pub(super) fn of(request: &Request) -> Self {
+    pub(super) fn of(view: &View<'_>, request: &Request) -> Result<Self, Failure> {
         let writable = || request.folders.iter().filter(|folder| folder.is_writable);
         let own = request.home.iter().cloned().chain(["/tmp", "/var/tmp"].map(PathBuf::from));
-        Self {
-            roots: writable().filter(|folder| folder.is_root).map(|folder| folder.target.clone()).collect(),
+        let root = |path: &Path| {
+            let handle = view.found(path).step(|| format!("open `{}`", path.display()))?;
+            Ok(Folder::of(handle, path.to_owned()))
+        };
+        Ok(Self {
+            roots: writable()
+                .filter(|folder| folder.is_root)
+                .map(|folder| root(&folder.target))
+                .collect::<Result<_, _>>()?,
             places: writable().map(|folder| folder.target.clone()).chain(own).collect(),
-        }
+        })
     }
 
     /// Whether a path leads to where a run can write.
@@ -31,18 +46,31 @@ impl Ground {
 
     /// Where a line leads, if that is in a root.
     pub(super) fn root_of(&self, path: &[u8], from: &Path) -> Option<PathBuf> {
-        reached(line(path), from).filter(|reached| self.roots.iter().any(|root| reached.starts_with(root)))
+        reached(line(path), from).filter(|reached| self.roots.iter().any(|root| reached.starts_with(&root.path)))
     }
 
-    /// Whether a path leads into a root, and to no name there that programs act on.
+    /// Whether a path leads into a root, over no link, and to no name there that programs act on.
     pub(super) fn is_plain(&self, path: &[u8], from: &Path) -> bool {
-        let Some(reached) = reached(path, from) else { return false };
-        let is_plain = |part: &OsStr| {
-            let mut names = SETTINGS.iter().chain(&START_FILES).chain(&[".git", ".config"]);
-            !names.any(|name| part.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
+        let Some(reached) = reached(path, from).filter(|_| is_straight(path)) else { return false };
+        let mut rests = self.roots.iter().filter_map(|root| Some((root, reached.strip_prefix(&root.path).ok()?)));
+        let is_plain = |(root, rest): (&Folder, &Path)| {
+            rest != Path::new("") && !rest.iter().any(is_of_protected) && is_without_link(root, rest)
         };
-        let rests = || self.roots.iter().filter_map(|root| reached.strip_prefix(root).ok());
-        rests().next().is_some() && rests().all(|rest| rest != Path::new("") && rest.iter().all(is_plain))
+        rests.next().is_some_and(is_plain) && rests.all(is_plain)
+    }
+}
+
+/// Whether a part of a path is the first one of a protected name.
+fn is_of_protected(part: &OsStr) -> bool {
+    let mut names = SETTINGS.iter().chain(&START_FILES).chain(&[".git"]);
+    names.any(|name| name.split('/').next().is_some_and(|first| part.eq_ignore_ascii_case(first)))
+}
+
+/// Whether nothing on the way is a link, as far as it is there.
+fn is_without_link(root: &Folder, rest: &Path) -> bool {
+    match root.handle_of(rest) {
+        Ok(_) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 
@@ -65,14 +93,30 @@ fn reached(path: &[u8], from: &Path) -> Option<PathBuf> {
     (!path.is_empty() && !path.iter().any(u8::is_ascii_control)).then_some(reached)
 }
 
+/// Whether no `..` stands behind a name, which may be that of a link, and then leads elsewhere than it seems to.
+fn is_straight(path: &[u8]) -> bool {
+    let parts = Path::new(OsStr::from_bytes(path)).components();
+    let mut parts = parts.skip_while(|part| !matches!(part, Component::Normal(_)));
+    parts.all(|part| part != Component::ParentDir)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::super::mount, *};
+    use std::{fs, os::unix::fs::symlink};
 
+    #[expect(clippy::disallowed_methods, reason = "the test makes what is looked at")]
     #[test]
-    fn a_submodule_stands_in_a_root_and_under_no_protected_name() {
-        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
-        let ground = Ground { roots: paths(&["/r", "/other", "/other/in"]), places: paths(&["/r", "/home/u", "/tmp"]) };
+    fn a_submodule_stands_in_a_root_over_no_link_and_under_no_protected_name() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("a")).unwrap();
+        symlink("/", place.path().join("link")).unwrap();
+        fs::write(place.path().join("file"), "").unwrap();
+        let root = |path: &&str| Folder::of(mount::open_exactly(place.path()).unwrap(), path.into());
+        let ground = Ground {
+            roots: ["/r", "/other", "/other/in"].iter().map(root).collect(),
+            places: ["/r", "/home/u", "/tmp"].map(PathBuf::from).into(),
+        };
         for (path, from, is_fine) in [
             ("../../../sub", "/r/.git/modules/sub", true),
             ("../../../a/b", "/r/.git/modules/sub", true),
@@ -85,6 +129,14 @@ mod tests {
             ("../../../.git", "/r/.git/modules/sub", false),
             ("../../../.CLAUDE", "/r/.git/modules/sub", false),
             ("../../../a/.cursor/b", "/r/.git/modules/sub", false),
+            ("../../../.vscode", "/r/.git/modules/sub", false),
+            ("../../../a/.VSCode/b", "/r/.git/modules/sub", false),
+            ("../../../.config/fish", "/r/.git/modules/sub", false),
+            ("../../../link", "/r/.git/modules/sub", false),
+            ("../../../link/new", "/r/.git/modules/sub", false),
+            ("../../../link/../a", "/r/.git/modules/sub", false),
+            ("../../../file/a", "/r/.git/modules/sub", false),
+            ("../../../new/deep", "/r/.git/modules/sub", true),
             ("../../..", "/r/.git/modules/sub", false),
             ("/other/in", "/r/.git/modules/sub", false),
             ("/other/in/a", "/r/.git/modules/sub", true),

@@ -6,15 +6,20 @@
 
 use super::{super::stage, folder::Folder};
 use rustix::{
-    fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, mkdirat, openat, unlinkat},
+    fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, unlinkat},
     io::{Errno, retry_on_intr},
+    path::Arg,
 };
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashSet,
+    ffi::{CStr, CString},
     fs::File,
     io::{self, Read, Write},
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     path::{Path, PathBuf},
 };
 use uuid::Uuid;
@@ -36,14 +41,12 @@ pub(super) struct Known {
 impl Known {
     /// Waits until nobody else prepares a run in this root, for what one plants while another looks must not be missed.
     pub(super) fn begin(root: &Folder) -> io::Result<Self> {
-        let place = stage::at("known").join(root.identity()?.to_string());
-        match mkdirat(CWD, &place, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let shelf = openat(CWD, &place, flags, Mode::empty())?;
-        retry_on_intr(|| flock(&shelf, FlockOperation::LockExclusive))?;
+        Self::begin_at(&open_folder(CWD, stage::at("known"))?, root)
+    }
+
+    fn begin_at(shelves: &OwnedFd, root: &Folder) -> io::Result<Self> {
+        sweep(shelves)?;
+        let shelf = shelf(shelves, &root.identity()?.to_string())?;
         let others = living(&shelf)?;
         let is_alone = others.is_empty();
         let notes = others.into_iter().reduce(|one, other| &one & &other).unwrap_or_default();
@@ -92,18 +95,46 @@ impl Known {
     }
 }
 
+/// Removes the shelves of roots in which no run lives. The last run of a root cannot: it has given up its rights by then.
+fn sweep(shelves: &OwnedFd) -> io::Result<()> {
+    for name in names(shelves)? {
+        // Fails where another one has just removed it.
+        let Ok(shelf) = open_folder(shelves, &name) else { continue };
+        // Whoever holds it prepares a run.
+        if retry_on_intr(|| flock(&shelf, FlockOperation::NonBlockingLockExclusive)).is_ok()
+            && living(&shelf)?.is_empty()
+        {
+            unlinkat(shelves, &name, AtFlags::REMOVEDIR)?;
+        }
+    }
+    Ok(())
+}
+
+/// The shelf of that name, locked. One that was removed before it was locked is nobody's any more.
+fn shelf(shelves: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    loop {
+        match mkdirat(shelves, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let shelf = match open_folder(shelves, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        retry_on_intr(|| flock(&shelf, FlockOperation::LockExclusive))?;
+        if fstat(&shelf)?.st_nlink > 0 {
+            return Ok(shelf);
+        }
+    }
+}
+
 /// What was there for each run that lives. What others left is removed.
 fn living(shelf: &OwnedFd) -> io::Result<Vec<HashSet<Note>>> {
     let mut living = Vec::new();
-    for entry in rustix::fs::Dir::read_from(shelf)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let mut file = File::from(openat(shelf, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+    for name in names(shelf)? {
+        let mut file = File::from(openat(shelf, &name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
         if retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockShared)).is_ok() {
-            unlinkat(shelf, name, AtFlags::empty())?;
+            unlinkat(shelf, &name, AtFlags::empty())?;
             continue;
         }
         let mut bytes = Vec::new();
@@ -111,4 +142,48 @@ fn living(shelf: &OwnedFd) -> io::Result<Vec<HashSet<Note>>> {
         living.push(bytes.as_chunks().0.iter().copied().collect());
     }
     Ok(living)
+}
+
+fn open_folder(folder: impl AsFd, name: impl Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(folder, name, flags, Mode::empty())?)
+}
+
+fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    let entries = Dir::read_from(folder)?.map(|entry| Ok(entry?.file_name().to_owned()));
+    let is_other = |name: &io::Result<CString>| !matches!(name.as_deref().map(CStr::to_bytes), Ok(b"." | b".."));
+    entries.filter(is_other).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "the test looks at what is left")]
+
+    use super::{super::super::mount, *};
+    use std::fs;
+
+    #[test]
+    fn what_was_known_of_a_root_is_gone_with_its_last_run() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["shelves", "a", "b", "c"] {
+            fs::create_dir(place.path().join(name)).unwrap();
+        }
+        let shelves = open_folder(CWD, place.path().join("shelves")).unwrap();
+        let run = |name: &str| {
+            let path = place.path().join(name);
+            let root = Folder::of(mount::open_exactly(&path).unwrap(), path);
+            let mut known = Known::begin_at(&shelves, &root).unwrap();
+            known.note(&root.path.join("x"), b"");
+            known.publish().unwrap();
+            known
+        };
+        let kept = || fs::read_dir(place.path().join("shelves")).unwrap().count();
+        let first = run("a");
+        drop((run("b"), run("b")));
+        assert!(!run("a").is_alone());
+        assert_eq!(kept(), 1);
+        drop(first);
+        assert!(run("c").is_alone());
+        assert_eq!(kept(), 1);
+    }
 }

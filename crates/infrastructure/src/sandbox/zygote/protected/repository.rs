@@ -1,7 +1,7 @@
 //! A folder that git takes for a repository: what in it makes git run programs is as it was, or gone.
 
 use super::{
-    super::{mount, view::View},
+    super::view::View,
     Account, Ground,
     folder::{Folder, Work, shown},
     inner::{self, Found, Part},
@@ -30,12 +30,8 @@ pub(super) struct Repository {
 
 impl Repository {
     /// Notes what stands there. Its hooks are closed; its settings stay open, because `git config` is ordinary work.
-    pub(super) fn guard(view: &View<'_>, folder: Folder, ground: &Ground, known: &mut Known) -> io::Result<Self> {
-        for name in LISTS.into_iter().chain(["commondir"]) {
-            if folder.kind(name)?.is_some() {
-                view.seal(folder.handle_of(name)?)?;
-            }
-        }
+    pub(super) fn guard(view: &mut View<'_>, folder: Folder, ground: &Ground, known: &mut Known) -> io::Result<Self> {
+        close_lists(view, &folder)?;
         let mut work = Work::new();
         let own = Texts::of(&folder, Kind::Main, &mut work, ground, known)?;
         let mut repository = Self { own, inner: BTreeMap::new(), folder };
@@ -47,13 +43,13 @@ impl Repository {
 
     fn guard_part(
         &mut self,
-        view: &View<'_>,
+        view: &mut View<'_>,
         part: Part,
         work: &mut Work,
         ground: &Ground,
         known: &mut Known,
     ) -> io::Result<()> {
-        let inner = &mut self.inner;
+        let mut held = 0;
         let looked = inner::each(&self.folder, part, work, &mut |found, work| {
             let (folder, kind) = match found {
                 Found::Repository(folder) => (folder, Kind::Module),
@@ -65,14 +61,24 @@ impl Repository {
                     ));
                 }
             };
-            note_lists(folder, work, known)?;
-            inner.insert(folder.path.clone(), Texts::of(folder, kind, work, ground, known)?);
+            let mut texts = Texts::of(folder, kind, work, ground, known)?;
+            // What is somebody's own is held in its place, so that it can be told from what the run brings there. Others
+            // can be moved and removed, as it is ordinary to do with submodules and working trees.
+            if !texts.foreign.is_empty() || has_hooks(folder, work)? {
+                held += 1;
+                if held > SINGLE_THINGS {
+                    return Err(io::ErrorKind::QuotaExceeded.into());
+                }
+                close_lists(view, &Folder::of(view.pinned(&folder.path)?, folder.path.clone()))?;
+                texts.is_held = true;
+            }
+            self.inner.insert(folder.path.clone(), texts);
             Ok(())
         });
         match looked {
             // More than is looked at, or what cannot be looked at, stays as it is.
             Err(error) if matches!(error.kind(), io::ErrorKind::QuotaExceeded | io::ErrorKind::PermissionDenied) => {
-                view.seal(self.folder.handle_of(part.name())?).map(drop)
+                view.seal(&self.folder.path.join(part.name()), self.folder.handle_of(part.name())?)
             }
             looked => looked,
         }
@@ -120,23 +126,30 @@ fn put_all_right(folder: &Folder, own: &Texts, inner: &BTreeMap<PathBuf, Texts>,
     }
 }
 
-/// Notes what stands in a repository within another one, which can be moved as a whole.
-fn note_lists(git: &Folder, work: &mut Work, known: &mut Known) -> io::Result<()> {
-    for list in LISTS {
-        if git.kind(list)?.is_none() || git.is_closed(list) {
-            continue;
-        }
-        let folder = git.inner(list)?;
-        for name in folder.names(work)?.into_iter().filter(|name| is_hook(name)) {
-            if let Some(state) = folder.state_of(&name)? {
-                known.note(&folder.path.join(name), &state.mark());
-            }
+/// Makes read-only what is there of hooks and the like.
+fn close_lists(view: &mut View<'_>, git: &Folder) -> io::Result<()> {
+    for name in LISTS.into_iter().chain(["commondir"]) {
+        if git.kind(name)?.is_some() {
+            view.seal(&git.path.join(name), git.handle_of(name)?)?;
         }
     }
     Ok(())
 }
 
-/// Hooks, and the like, that appeared or changed.
+/// Whether there is a hook, or the like, that is open.
+fn has_hooks(git: &Folder, work: &mut Work) -> io::Result<bool> {
+    for list in LISTS {
+        if git.kind(list)?.is_some()
+            && !git.is_closed(list)
+            && git.inner(list)?.names(work)?.iter().any(|name| is_hook(name))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Hooks, and the like, that appeared.
 fn put_lists_right(git: &Folder, work: &mut Work, account: &mut Account<'_>) {
     for list in LISTS {
         match git.kind(list) {
@@ -151,11 +164,7 @@ fn put_lists_right(git: &Folder, work: &mut Work, account: &mut Account<'_>) {
 fn put_list_right(git: &Folder, list: &str, work: &mut Work, account: &mut Account<'_>) {
     let listed = git.inner(list).map(Folder::opened).and_then(|folder| Ok((folder.names(work)?, folder)));
     let Ok((names, folder)) = listed else { return git.set_aside(list, account.told) };
-    let is_known = |name: &OsStr| match folder.state_of(name) {
-        Ok(Some(state)) => account.known.has(&folder.path.join(name), &state.mark()),
-        _ => false,
-    };
-    let new: Vec<_> = names.into_iter().filter(|name| is_hook(name) && !is_known(name)).collect();
+    let new: Vec<_> = names.into_iter().filter(|name| is_hook(name)).collect();
     if new.len() > SINGLE_HOOKS {
         return git.set_aside(list, account.told);
     }
@@ -168,13 +177,4 @@ fn put_list_right(git: &Folder, list: &str, work: &mut Work, account: &mut Accou
 fn is_hook(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     !name.ends_with(".sample") && !name.contains(".refused")
-}
-
-/// Mounts a folder over itself, so that it cannot be replaced as a whole.
-pub(super) fn pin(top: &Folder, name: &str) -> io::Result<Folder> {
-    let place = top.handle_of(name)?;
-    let tree = mount::copy(&place)?;
-    mount::bar(&tree, mount::Bars::WRITABLE)?;
-    mount::attach(tree, place)?;
-    top.inner(name)
 }

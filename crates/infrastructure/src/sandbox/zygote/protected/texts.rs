@@ -3,7 +3,7 @@
 use super::{
     super::git_config::{self, Judgement, Setting},
     Account, Ground,
-    folder::{Folder, State, Text, Work, shown},
+    folder::{Draft, Folder, State, Text, Work, shown},
     ground::line,
     known::Known,
 };
@@ -31,6 +31,10 @@ pub(super) struct Texts {
     before: BTreeMap<&'static str, Text>,
     /// The states in which they were found.
     found: BTreeMap<&'static str, State>,
+    /// Those that hold what was not there for all runs that live: it is somebody's own, or one of those planted it.
+    pub(super) foreign: Vec<&'static str>,
+    /// Whether the run cannot move the folder, so that what it did not touch it did not bring there either.
+    pub(super) is_held: bool,
 }
 
 impl Texts {
@@ -41,25 +45,29 @@ impl Texts {
         ground: &Ground,
         known: &mut Known,
     ) -> io::Result<Self> {
-        let mut texts = Self::default();
+        let mut texts = Self { is_held: kind == Kind::Main, ..Self::default() };
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let Some(text) = git.text(name, work)? else { continue };
             texts.found.insert(name, text.state);
-            let file = TextFile { name, path: git.path.join(name), git, kind };
-            texts.before.extend(file.known(text, ground, known).map(|text| (name, text)));
+            let whole = text.bytes.clone();
+            let before = TextFile::of(git, name, kind).known(text, ground, known);
+            if name != "gitdir" && before.as_ref().is_none_or(|text| text.bytes != whole) {
+                texts.foreign.push(name);
+            }
+            texts.before.extend(before.map(|text| (name, text)));
         }
         Ok(texts)
     }
 
     pub(super) fn put_right(&self, git: &Folder, kind: Kind, work: &mut Work, account: &mut Account<'_>) {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
-            let file = TextFile { name, path: git.path.join(name), git, kind };
-            // Nobody touched it. What another run did to it before is taken back at the end of that one. Of repositories
-            // that can be moved as a whole that is not enough, save for what is only told.
-            let is_as_found = || git.state_of(name).is_ok_and(|state| state.as_ref() == self.found.get(name));
-            if (kind == Kind::Main || name == "gitdir") && !account.known.is_alone() && is_as_found() {
-                continue;
-            }
+            let mut file = TextFile::of(git, name, kind);
+            // Nobody touched it. What another run did to it before is taken back at the end of that one. Of folders that
+            // can be moved that is not enough, save for what is only told.
+            file.is_as_found = (self.is_held || name == "gitdir")
+                && !account.known.is_alone()
+                && git.state_of(name).is_ok_and(|state| state.as_ref() == self.found.get(name));
+            file.is_foreign = self.foreign.contains(&name);
             file.put_right(self.before.get(name), work, account);
         }
     }
@@ -70,9 +78,31 @@ struct TextFile<'a> {
     path: PathBuf,
     git: &'a Folder,
     kind: Kind,
+    /// Whether it is as it was found, and that counts.
+    is_as_found: bool,
+    /// Whether it held what may be somebody's own and counts for nothing.
+    is_foreign: bool,
 }
 
-impl TextFile<'_> {
+/// What is to be done about a text.
+enum Verdict {
+    Fine,
+    /// It names a working tree elsewhere. Nothing is run or read there, and one that somebody makes meanwhile is lost
+    /// without it.
+    Elsewhere,
+    /// This is to stand there, without these settings.
+    Without(Text, Vec<Setting>),
+    /// It cannot be judged, or must not be there: it gives way to what was there.
+    GivesWay,
+    /// What was there is to be written again.
+    Missing,
+}
+
+impl<'a> TextFile<'a> {
+    fn of(git: &'a Folder, name: &'static str, kind: Kind) -> Self {
+        Self { name, path: git.path.join(name), git, kind, is_as_found: false, is_foreign: false }
+    }
+
     /// Notes what is there; the text without what does not count.
     fn known(&self, mut text: Text, ground: &Ground, known: &mut Known) -> Option<Text> {
         match self.name {
@@ -80,7 +110,7 @@ impl TextFile<'_> {
                 let Some(settings) = git_config::settings(&text.bytes) else {
                     return known.note(&self.path, &text.bytes).then_some(text);
                 };
-                for placed in settings.iter().filter(|placed| placed.setting.is_refused(&|_| false)) {
+                for placed in settings.iter().filter(|placed| self.is_refused(&placed.setting, ground)) {
                     known.note(&self.path, &placed.setting.bytes());
                 }
                 match self.judge_settings(&text.bytes, ground, known) {
@@ -97,67 +127,101 @@ impl TextFile<'_> {
     }
 
     fn put_right(&self, before: Option<&Text>, work: &mut Work, account: &mut Account<'_>) {
-        let now = self.git.text(self.name, work);
-        match &now {
-            Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => {}
-            Ok(now) if now.as_ref().map(|text| &text.bytes) == before.map(|text| &text.bytes) => {}
-            // Nothing is run or read there, and a working tree that somebody makes meanwhile is lost without it.
-            Ok(Some(text)) if self.name == "gitdir" => {
-                if self.kind == Kind::Worktree && !account.ground.is_place(&text.bytes, &self.git.path) {
-                    account.told.left(format!(
-                        "`{}` names a working tree outside of the roots, and whether this command set it cannot be told: \
-                         look at it before you use `git worktree` there",
-                        shown(&self.path)
-                    ));
+        match self.verdict(before, work, account) {
+            Verdict::Fine => return,
+            Verdict::Elsewhere => {
+                return account.told.left(format!(
+                    "`{}` names a working tree outside of the roots, and whether this command set it cannot be told: \
+                     look at it before you use `git worktree` there",
+                    shown(&self.path)
+                ));
+            }
+            Verdict::Without(..) | Verdict::GivesWay | Verdict::Missing => {}
+        }
+        // Looked at once more under the lock that git takes: what somebody writes meanwhile is not to be lost.
+        let draft = self.git.draft(self.name, &mut account.patience);
+        let is_without_lock = draft.as_ref().is_ok_and(|draft| !draft.is_locked);
+        match self.verdict(before, work, account) {
+            Verdict::Fine | Verdict::Elsewhere => return,
+            Verdict::Without(text, out) => {
+                // Fails where the file system has no second names; what is taken out is told in any case.
+                let kept = if self.is_foreign { self.git.keep(self.name).ok() } else { None };
+                match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
+                    Ok(()) => account.told.undone(format!(
+                        "{} can make git run a program or lead it elsewhere, so it was taken out of `{}` again; set it \
+                         outside of commands{}",
+                        git_config::keys(&out),
+                        shown(&self.path),
+                        kept.map_or(String::new(), |kept| format!("; all of it is kept as `{kept}`"))
+                    )),
+                    Err(error) => self.give_way(before, Err(error), account),
                 }
             }
-            Ok(Some(text)) => match self.judge(text, account) {
-                Judgement::Fine => {}
-                Judgement::Without { text: rest, out } => {
-                    if self.git.replace(self.name, &rest, text.rights).is_ok() {
-                        account.told.undone(format!(
-                            "{} can make git run a program or lead it elsewhere, so it was taken out of `{}` again; set \
-                             it outside of commands",
-                            git_config::keys(&out),
-                            shown(&self.path)
-                        ));
-                    } else {
-                        self.give_way(before, account);
-                    }
-                }
-                Judgement::Unreadable => self.give_way(before, account),
-            },
-            Ok(None) => self.write_again(before, account),
-            Err(_) => self.give_way(before, account),
+            Verdict::GivesWay => self.give_way(before, draft, account),
+            Verdict::Missing => self.write_again(before, draft, account),
+        }
+        if is_without_lock {
+            account.told.undone(format!(
+                "`{0}.lock` was in the way all the time while `{0}` was put right: what somebody else wrote there in \
+                 that moment may be lost; remove the lock if no git is at work",
+                shown(&self.path)
+            ));
         }
     }
 
-    /// What cannot be judged, or must not be there, gives way to what was there.
-    fn give_way(&self, before: Option<&Text>, account: &mut Account<'_>) {
+    fn give_way(&self, before: Option<&Text>, draft: io::Result<Draft<'_>>, account: &mut Account<'_>) {
         self.git.set_aside(self.name, account.told);
-        self.write_again(before, account);
+        self.write_again(before, draft, account);
     }
 
-    fn write_again(&self, before: Option<&Text>, account: &mut Account<'_>) {
+    fn write_again(&self, before: Option<&Text>, draft: io::Result<Draft<'_>>, account: &mut Account<'_>) {
         let Some(before) = before else { return };
         let path = shown(&self.path);
-        match self.git.replace(self.name, &before.bytes, before.rights) {
+        match draft.and_then(|draft| draft.finish(&before.bytes, before.rights)) {
             Ok(()) => account.told.undone(format!("`{path}` is as it was before this command")),
             Err(error) => account.told.left(format!("`{path}` was changed and could not be written again: {error}")),
         }
     }
 
-    fn judge(&self, text: &Text, account: &Account<'_>) -> Judgement {
-        match (self.name, self.kind) {
+    fn verdict(&self, before: Option<&Text>, work: &mut Work, account: &Account<'_>) -> Verdict {
+        let mut text = match self.git.text(self.name, work) {
+            Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => return Verdict::Fine,
+            Ok(None) => return Verdict::Missing,
+            Ok(Some(text)) => text,
+            Err(_) if self.is_as_found => return Verdict::Fine,
+            Err(_) => return Verdict::GivesWay,
+        };
+        let is_own = self.is_as_found || before.is_some_and(|before| before.bytes == text.bytes);
+        let judgement = match (self.name, self.kind) {
+            // Where it leads changes with what stands there.
             ("config" | "config.worktree", _) => self.judge_settings(&text.bytes, account.ground, account.known),
+            _ if is_own => Judgement::Fine,
+            ("gitdir", Kind::Worktree) if !account.ground.is_place(&text.bytes, &self.git.path) => {
+                return Verdict::Elsewhere;
+            }
+            ("gitdir", _) => Judgement::Fine,
             ("commondir", Kind::Worktree) if line(&text.bytes) == OWN_REPOSITORY => Judgement::Fine,
             _ => Judgement::Unreadable,
+        };
+        match judgement {
+            Judgement::Fine => Verdict::Fine,
+            Judgement::Unreadable if is_own => Verdict::Fine,
+            Judgement::Unreadable => Verdict::GivesWay,
+            Judgement::Without { text: rest, out } => {
+                text.bytes = rest;
+                Verdict::Without(text, out)
+            }
         }
     }
 
     fn judge_settings(&self, text: &[u8], ground: &Ground, known: &Known) -> Judgement {
-        let may_stand = |path: &[u8]| self.kind == Kind::Module && ground.is_plain(path, &self.git.path);
-        let is_refused = |one: &Setting| one.is_refused(&may_stand) && !known.has(&self.path, &one.bytes());
-        git_config::without(text, &is_refused)
+        git_config::without(text, &|one| {
+            let is_judged = !self.is_as_found || one.is_worktree();
+            is_judged && self.is_refused(one, ground) && !known.has(&self.path, &one.bytes())
+        })
+    }
+
+    fn is_refused(&self, setting: &Setting, ground: &Ground) -> bool {
+        setting.is_refused(&|path| self.kind == Kind::Module && ground.is_plain(path, &self.git.path))
     }
 }

@@ -30,10 +30,13 @@ impl World {
             "id='-c user.name=a -c user.email=a@b -c protocol.file.allow=always'; \
              git init -q lib && git $id -C lib commit -q --allow-empty -m one && \
              git init -q && git $id submodule --quiet add \"$PWD/lib\" sub && git $id commit -qm two && \
-             git worktree add -q tree && cp .git/hooks/pre-commit.sample .git/modules/sub/hooks/pre-push",
+             git worktree add -q tree",
         );
     }
 }
+
+/// Renames or fails; `mv` copies and removes.
+const RENAME: &str = "python3 -c 'import os, sys; os.rename(*sys.argv[1:])'";
 
 /// The folder's rights as they were left by a command, made usable again.
 fn reopened(path: &Path) -> u32 {
@@ -101,6 +104,15 @@ fn no_preparation_keeps_what_was_planted() {
                 ".git/remotes/o",
                 "",
             ),
+            ("echo gitdir: $HOME/x > .git", "`.git.refused`", ".git", ""),
+            ("echo gitdir: /elsewhere/.git > .git", "`.git.refused`", ".git", ""),
+            ("git init -q --separate-git-dir=$HOME/x", "`.git.refused`", ".git", ""),
+            (
+                "git init -q; git config core.fsmonitor x; touch .git/config.lock",
+                "/.git/config.lock` was in the way all the time",
+                "",
+                "",
+            ),
             ("mkdir .vscode; echo x > .vscode/tasks.json", "tasks.json.refused", ".vscode/tasks.json", ""),
             ("mkdir .vscode; echo x > .vscode/mcp.json; chmod 0 .vscode", "mcp.json.refused", "", ".vscode 0"),
             ("ln -s /tmp .vscode", ".vscode.refused", ".vscode", ""),
@@ -149,6 +161,8 @@ fn repositories_within_a_repository_are_put_right() {
             ("echo ../../x > .git/commondir", "commondir.refused", ".git/commondir"),
             ("EVIL >> .git/modules/sub/config", "modules/sub/config", ""),
             ("git -C sub config core.worktree /etc", "core.worktree", ""),
+            ("ln -s /tmp link; git -C sub config core.worktree ../../../link/x", "core.worktree", ""),
+            ("mkdir .vscode; git -C sub config core.worktree ../../../.vscode", "core.worktree", ""),
             ("rm .git/modules/sub/config", "as it was before", ""),
             ("EVIL > .git/modules/sub/config.worktree", "sub/config.worktree", ""),
             ("echo ../x > .git/modules/sub/commondir", "sub/commondir", ".git/modules/sub/commondir"),
@@ -159,12 +173,12 @@ fn repositories_within_a_repository_are_put_right() {
             ),
             ("echo x >> .git/modules/sub/hooks/pre-push", "pre-push", ".git/modules/sub/hooks/pre-push"),
             (
-                "cd .git/modules; cp -a sub a; rm -r sub; mv a sub; EVIL >> sub/config; mkdir sub/modules; cp -a sub /tmp/x; mv /tmp/x sub/modules/y",
+                "cd .git/modules; echo x > sub/hooks/pre-push; cp -a sub a; rm -r sub; mv a sub; EVIL >> sub/config; mkdir sub/modules; cp -a sub /tmp/x; mv /tmp/x sub/modules/y",
                 "modules/y/config",
                 ".git/modules/sub/hooks/pre-push .git/modules/sub/modules/y/hooks/pre-push",
             ),
             (
-                "mkdir -p .git/modules/a/b; cp -a .git/modules/sub .git/modules/a/b/c; EVIL >> .git/modules/a/b/c/config",
+                "mkdir -p .git/modules/a/b; cd .git/modules/a/b; cp -a ../../sub c; EVIL >> c/config; echo x > c/hooks/pre-push",
                 "a/b/c/config",
                 ".git/modules/a/b/c/hooks/pre-push",
             ),
@@ -205,7 +219,7 @@ fn repositories_within_a_repository_are_put_right() {
                 assert!(!world.has(name), "{script}: {name}");
             }
             assert_eq!((before("commondir"), before("gitdir")), known, "{script}");
-            let search = "grep -rlE 'fsmonitor = ./x|worktree = /etc' .git --include=config --include=config.worktree";
+            let search = "grep -rlE 'fsmonitor = ./x|worktree = (/etc|.*(link|vscode))' .git --include=config --include=config.worktree";
             world.git(&format!("! {search}"));
         }
     });
@@ -249,7 +263,10 @@ fn what_one_run_plants_was_not_there_before_for_another() {
             ("git -C sub config core.fsmonitor ./x", "! grep -q fsmonitor .git/modules/sub/config"),
             ("echo ../../../lib/.git > .git/worktrees/tree/commondir", "grep -qx ../.. .git/worktrees/tree/commondir"),
             ("echo x > .mcp.json", "[ ! -e .mcp.json ]"),
-            ("echo x > .git/modules/sub/hooks/post-merge", "[ ! -e .git/modules/sub/hooks/post-merge ]"),
+            (
+                "cd .git/modules; echo x > sub/hooks/post-merge || { cp -a sub b; echo x > b/hooks/post-merge; }; cd ../..",
+                "! ls .git/modules/*/hooks/post-merge",
+            ),
             ("mkdir -p objects refs; git config -f config core.fsmonitor ./x; cp lib/.git/HEAD .", "[ ! -e HEAD ]"),
         ] {
             let world = World::new();
@@ -312,11 +329,98 @@ fn what_somebody_sets_meanwhile_is_left_by_a_run_that_does_not_touch_it() {
         assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{}", done.stderr);
         assert_eq!(world.read(".mcp.json"), "own");
         world.git("git config alias.own");
+        // Of one that touches it, what is somebody's own is kept.
+        let done = world.bash("git config user.name a").await;
+        let kept = done.undone[0].split('`').find(|part| part.starts_with("config.refused-")).unwrap();
+        world.git(&format!("! git config alias.own && git config -f .git/{kept} alias.own"));
         // Once that one is gone, what stands there counts again.
         server.kill().await;
         world.git("git config alias.own '!x'");
         assert_eq!(world.bash("git config user.name a").await.undone, [""; 0]);
         world.git("git config alias.own");
+    });
+}
+
+#[test]
+fn hooks_of_a_submodule_are_closed() {
+    as_both("protected::hooks_of_a_submodule_are_closed", async || {
+        let world = World::new();
+        world.repository();
+        let hook = ".git/modules/sub/hooks/pre-push";
+        world.write(hook, "own");
+        for script in [
+            "echo x > HOOKS/pre-push",
+            "echo x > HOOKS/post-checkout",
+            "rm HOOKS/pre-push",
+            "RENAME HOOKS .git/modules/sub/x",
+            "RENAME .git/modules/sub .git/modules/x",
+            "RENAME .git/modules .git/x",
+        ] {
+            let script = script.replace("HOOKS", ".git/modules/sub/hooks").replace("RENAME", RENAME);
+            let done = world.bash(&script).await;
+            assert_eq!((done.exit, done.undone, done.left), (Exit::Code(1), Vec::new(), Vec::new()), "{script}");
+            assert_eq!(world.read(hook), "own", "{script}");
+        }
+        let work = "cd sub && git config user.name a && git config user.email a@b && git commit -q --allow-empty -m two \
+                    && git gc -q && cd .. && git submodule deinit -q -f sub";
+        let done = world.bash(work).await;
+        assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{}", done.stderr);
+    });
+}
+
+#[test]
+fn what_somebody_makes_in_a_submodule_meanwhile_is_left_by_the_next_runs() {
+    as_both("protected::what_somebody_makes_in_a_submodule_meanwhile_is_left_by_the_next_runs", async || {
+        let world = World::new();
+        world.repository();
+        let mut server = world.launcher.launch(world.spec("echo up; exec sleep 999")).await.unwrap();
+        let mut up = [0; 2];
+        server.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        world.git("git -C sub config alias.own '!x'");
+        world.write(".git/modules/sub/hooks/pre-push", "own");
+        for script in ["git status --short; touch x", "! RENAME .git/modules/sub .git/modules/x"] {
+            let done = world.bash(&script.replace("RENAME", RENAME)).await;
+            assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{}", done.stderr);
+            assert_eq!(world.read(".git/modules/sub/hooks/pre-push"), "own");
+            world.git("git -C sub config alias.own");
+        }
+    });
+}
+
+#[test]
+fn the_working_tree_of_a_submodule_is_not_made_a_link_later() {
+    as_both("protected::the_working_tree_of_a_submodule_is_not_made_a_link_later", async || {
+        let world = World::new();
+        world.repository();
+        let config = "git --git-dir=.git/modules/sub config core.worktree";
+        let done = world.bash(&format!("mkdir a && {config} ../../../a")).await;
+        assert_eq!((done.exit, done.undone), (Exit::Code(0), Vec::new()), "{}", done.stderr);
+        let done = world.bash("rmdir a && ln -s /etc a").await;
+        assert!(done.undone.join("\n").contains("core.worktree"), "{:?} {}", done.undone, done.stderr);
+        // What is somebody's own stays.
+        world.git(&format!("! {config} && git config -f .git/modules/sub/config core.worktree ../../../a"));
+        let done = world.bash("git status --short").await;
+        assert_eq!((done.undone, done.left), (Vec::new(), Vec::new()));
+    });
+}
+
+#[test]
+fn a_root_within_a_protected_name_is_a_root() {
+    as_both("protected::a_root_within_a_protected_name_is_a_root", async || {
+        for inner in [".claude/a/b", ".git/a", ".git/hooks/a", ".vscode/a"] {
+            let world = World::new();
+            world.git("git init -q");
+            world.write(&format!("{inner}/.mcp.json"), "old");
+            let script = format!("echo x > {inner}/.mcp.json; echo x > {inner}/../y; echo x > {inner}/new");
+            let mut spec = world.spec(&script);
+            spec.policy.write_roots.push(world.work().join(inner));
+            let done = world.run(spec).await;
+            assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{inner}");
+            assert_eq!(world.read(&format!("{inner}/.mcp.json")), "old", "{inner}");
+            let is_open = [".git/a", ".vscode/a"].contains(&inner);
+            assert_eq!(world.has(&format!("{inner}/../y")), is_open, "{inner}: {}", done.stderr);
+            assert_eq!(world.read(&format!("{inner}/new")), "x\n");
+        }
     });
 }
 

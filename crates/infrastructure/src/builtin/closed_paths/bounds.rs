@@ -1,0 +1,130 @@
+//! How many paths can be closed to one command, and what happens where rules name more.
+//!
+//! Nothing that a rule names is given up: where ask rules make too many paths read-only, the folders that hold them are in
+//! their place, and otherwise the command is refused.
+
+use super::ClosedPaths;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+use toolstead_domain::{
+    access::{Access, PathAccess},
+    error_kind::ErrorKind,
+    permission::grant::Grant,
+    tool_failure::ToolFailure,
+};
+
+/// As many paths are hidden. Each is a mount of one and the same cover: so many take about 0.2 s.
+pub(super) const MAX_HIDDEN: usize = 20_000;
+/// As many paths are read-only, together with the folders around all that is closed, which are held in their place. Each
+/// is a mount of a part of its root, and costs more the more there are: so many take about 0.5 s, twice as many 3 s.
+pub(super) const MAX_HELD: usize = 5_000;
+/// So many folders are named that are read-only with what they hold.
+const NAMED_FOLDERS: usize = 5;
+
+/// The same as what can be closed.
+///
+/// # Errors
+/// When that is less than what the rules name.
+pub(super) fn within_bounds(mut closed: ClosedPaths, grant: &Grant) -> Result<ClosedPaths, ToolFailure> {
+    if closed.hidden.len() > MAX_HIDDEN {
+        return Err(too_many(MAX_HIDDEN, &closed, grant));
+    }
+    let fixed: Vec<&Path> = closed.hidden.iter().chain(&closed.sealed).map(PathBuf::as_path).collect();
+    let fits = |sealed: &[&Path]| {
+        let around: BTreeSet<&Path> = fixed.iter().chain(sealed).flat_map(|path| around(path, grant)).collect();
+        closed.sealed.len() + sealed.len() + around.len() <= MAX_HELD
+    };
+    let asked: Vec<&Path> = closed.asked.iter().map(PathBuf::as_path).collect();
+    if fits(&asked) {
+        closed.sealed.append(&mut closed.asked);
+        return Ok(closed);
+    }
+    match folded(&asked, fits, grant) {
+        Some(folders) => {
+            let folders: Vec<PathBuf> = folders.into_iter().map(Path::to_path_buf).collect();
+            closed.wider = Some(told(&folders, &closed.asked, grant));
+            closed.sealed.extend(folders);
+            Ok(closed)
+        }
+        None => Err(too_many(MAX_HELD, &closed, grant)),
+    }
+}
+
+/// The folders around a path that must stay where they are for it.
+fn around<'a>(path: &'a Path, grant: &Grant) -> impl Iterator<Item = &'a Path> {
+    let depth = depth(path, grant);
+    path.ancestors().skip(1).take(depth.saturating_sub(1))
+}
+
+/// How deep a path lies in its root.
+fn depth(path: &Path, grant: &Grant) -> usize {
+    let below = grant.roots().containing(path).and_then(|(root, _)| path.strip_prefix(root).ok());
+    below.map_or(0, |below| below.components().count())
+}
+
+/// What ask rules seal as fewer paths: the folders that hold them, the lower the better. In a folder in which something
+/// was approved, what lies beside that is sealed.
+fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &Grant) -> Option<Vec<&'a Path>> {
+    let paths: Vec<(usize, &Path)> = paths.iter().map(|path| (depth(path, grant), *path)).collect();
+    let deepest = paths.iter().map(|(depth, _)| *depth).max().unwrap_or_default();
+    let at = |level: usize| -> Vec<&Path> {
+        let folder = |(depth, path): &(usize, &'a Path)| {
+            let mut downwards = (level.min(*depth)..=*depth).filter_map(|at| path.ancestors().nth(depth - at));
+            downwards.find(|folder| !grant.approves_writing_in(folder)).unwrap_or(path)
+        };
+        paths.iter().map(folder).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    (0..deepest).rev().map(at).find(|folders| fits(folders))
+}
+
+/// Which folders are read-only for what they hold, and by which rule.
+fn told(folders: &[PathBuf], asked: &[PathBuf], grant: &Grant) -> String {
+    let change = |path: &PathBuf| Access::WritePath(PathAccess::plain(path));
+    let rule = foremost(asked.iter().filter_map(|path| rule_named(&change(path), grant)));
+    let rule = rule.map_or(String::from("rules"), |(rule, _)| rule);
+    let mut named: Vec<String> = folders.iter().map(|path| format!("`{}`", path.display())).collect();
+    let more = named.len().saturating_sub(NAMED_FOLDERS);
+    named.truncate(NAMED_FOLDERS);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!(
+        "These were read-only to the command with all that they hold, because what {rule} asks about is {} paths, too \
+         many to make each of them read-only: {}{more}. A command that names a file in a redirection, or to `rm`, `cp` \
+         and their like, is asked about it and may change it",
+        asked.len(),
+        named.join(", ")
+    )
+}
+
+/// Says which rule closes most, and where most of it lies.
+fn too_many(most: usize, closed: &ClosedPaths, grant: &Grant) -> ToolFailure {
+    let read = closed.hidden.iter().map(|path| Access::ReadPath(PathAccess::plain(path)));
+    let changed = closed.sealed.iter().chain(&closed.asked).map(|path| Access::WritePath(PathAccess::plain(path)));
+    let rule = foremost(read.chain(changed).filter_map(|access| rule_named(&access, grant)));
+    let rule = rule.map_or(String::new(), |(rule, count)| format!(", {count} of them by {rule}"));
+    let message = format!(
+        "more than {most} paths of the workspace are closed by rules{rule}, so the command cannot be kept from all of them"
+    );
+    let all = closed.hidden.iter().chain(&closed.sealed).chain(&closed.asked);
+    let folder = foremost(all.filter_map(|path| path.ancestors().nth(depth(path, grant).checked_sub(1)?)));
+    let folder = folder
+        .map_or(String::new(), |(folder, count)| format!(" Most of them ({count}) lie in `{}`.", folder.display()));
+    let next = "Let the rule name whole folders (`Read(data/**)` closes a folder as one path) or fewer paths, or take \
+                folders that hold many of them out of the roots. Other tools are not concerned.";
+    ToolFailure::new(ErrorKind::BudgetExhausted, message).next(format!("{next}{folder}"))
+}
+
+fn rule_named(access: &Access, grant: &Grant) -> Option<String> {
+    let rule = grant.rule_against(access)?;
+    Some(format!("the {} rule `{}` in {}", rule.effect.as_str(), rule.text, rule.origin))
+}
+
+/// What comes most often, and how often.
+fn foremost<T: Ord>(all: impl Iterator<Item = T>) -> Option<(T, usize)> {
+    let mut counts = BTreeMap::new();
+    for one in all {
+        *counts.entry(one).or_insert(0) += 1;
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count)
+}

@@ -1,0 +1,321 @@
+//! The options of interpreters, read as the interpreters read them: letters in groups, values in the same word or in the
+//! next one. What takes what is data.
+
+use super::super::word::Word;
+
+/// What an option takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    Nothing,
+    /// Nothing: it says something about the interpreter or the script, and ends.
+    Ends,
+    /// Nothing: the interpreter goes on with its input.
+    Input,
+    /// A number in the same word, which further letters may follow.
+    Number,
+    /// A number in the same word, which further letters may follow, or else what is left of the word.
+    NumberOrRest,
+    /// What is left of the word, which may be nothing.
+    Rest,
+    /// What is left of the word or else the next word. So do the following.
+    Value,
+    /// A library that is loaded.
+    Library,
+    /// A file that is run, or that says what is.
+    File,
+    /// A text that is run.
+    Text,
+    /// The same, and what follows are its arguments.
+    TextWithArguments,
+    /// A module that is run. What follows are its arguments.
+    Module,
+}
+
+/// The letters of an interpreter's short options.
+pub(super) type Letters = &'static [(Takes, &'static str)];
+
+/// Long options, those of all interpreters together. With `*` at its end a name is the beginning of others.
+const LONG: &[(Takes, &[&str])] = &[
+    (
+        Takes::Nothing,
+        &[
+            "abort-on-uncaught-exception",
+            "check",
+            "copyright",
+            "debug",
+            "disable-*",
+            "disallow-code-generation-from-strings",
+            "enable-*",
+            "experimental-strip-types",
+            "experimental-transform-types",
+            "experimental-vm-modules",
+            "experimental-wasm-modules",
+            "expose-gc",
+            "frozen-intrinsics",
+            "harmony*",
+            "inspect",
+            "inspect-brk",
+            "inspect-wait",
+            "jit",
+            "jitless",
+            "no-*",
+            "pending-deprecation",
+            "preserve-symlinks",
+            "preserve-symlinks-main",
+            "quiet",
+            "silent",
+            "slave",
+            "throw-deprecation",
+            "trace-deprecation",
+            "trace-exit",
+            "trace-sync-io",
+            "trace-uncaught",
+            "trace-warnings",
+            "transpile-only",
+            "use-openssl-ca",
+            "use-system-ca",
+            "vanilla",
+            "verbose",
+            "watch",
+            "yjit",
+        ],
+    ),
+    (Takes::Ends, &["help", "list", "syntax-check", "test", "version"]),
+    (Takes::Input, &["interactive"]),
+    (
+        Takes::Value,
+        &[
+            "backtrace-limit",
+            "check-hash-based-pycs",
+            "conditions",
+            "dbname",
+            "disable",
+            "disable-proto",
+            "disable-warning",
+            "dns-result-order",
+            "enable",
+            "encoding",
+            "external-encoding",
+            "host",
+            "input-type",
+            "internal-encoding",
+            "max-http-header-size",
+            "max-old-space-size",
+            "max-semi-space-size",
+            "port",
+            "project",
+            "stack-size",
+            "stack-trace-limit",
+            "threads",
+            "tsconfig",
+            "unhandled-rejections",
+            "username",
+        ],
+    ),
+    (
+        Takes::Library,
+        &[
+            "define",
+            "env-file",
+            "env-file-if-exists",
+            "experimental-config-file",
+            "experimental-loader",
+            "import",
+            "load",
+            "loader",
+            "openssl-config",
+            "php-ini",
+            "preload",
+            "require",
+            "snapshot-blob",
+            "zend-extension",
+        ],
+    ),
+    (Takes::File, &["exec", "file", "include", "process-file", "script"]),
+    (
+        Takes::Text,
+        &[
+            "command",
+            "eval",
+            "execute",
+            "expression",
+            "init-command",
+            "print",
+            "process-begin",
+            "process-code",
+            "process-end",
+            "run",
+            "source",
+        ],
+    ),
+];
+
+/// What the arguments of an interpreter make it do, up to its script.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Texts that are run; `None` where one is missing.
+    pub(super) texts: Vec<Option<Word>>,
+    /// Files that are run beside the script.
+    pub(super) files: Vec<Word>,
+    /// Libraries, and whether they stand in the word of their option.
+    pub(super) libraries: Vec<(Word, bool)>,
+    /// The module that is run, and at which argument its own begin.
+    pub(super) module: Option<(Word, usize)>,
+    /// The place of the first operand that is none of an option's values.
+    pub(super) operand: Option<usize>,
+    pub(super) asks: bool,
+    pub(super) ends: bool,
+    /// Options that are in no list, or values that may be more than one word: what follows may be anything.
+    pub(super) unsure: bool,
+    /// Arguments that are no value of an option that is known, up to the script.
+    pub(super) others: Vec<Word>,
+}
+
+impl Reading {
+    /// Reads arguments. `stops`: nothing behind the first operand is an option.
+    pub(super) fn of(letters: Letters, arguments: &[Word], stops: bool) -> Self {
+        let mut reading = Self::default();
+        // Words that may be values of options that are not known.
+        let (mut at, mut values) = (0, 0);
+        while let Some(word) = arguments.get(at) {
+            at += 1;
+            let text = word.text.as_str();
+            if text == "--" {
+                continue;
+            }
+            if text == "-" || !text.starts_with('-') {
+                reading.others.push(word.clone());
+                if values > 0 {
+                    values -= 1;
+                    continue;
+                }
+                reading.operand.get_or_insert(at - 1);
+                if stops {
+                    break;
+                }
+                continue;
+            }
+            let (takes, value) = match text.strip_prefix("--") {
+                Some(long) => {
+                    let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+                    (long_takes(name), value)
+                }
+                None => reading.group(letters, &text[1..]),
+            };
+            match takes {
+                Some(Takes::Nothing | Takes::Number | Takes::NumberOrRest | Takes::Rest) => {}
+                Some(Takes::Ends) => reading.ends = true,
+                Some(Takes::Input) => reading.asks = true,
+                Some(takes) => {
+                    let glued = value.map(|value| Word { text: value.to_owned(), tilde: false, ..word.clone() });
+                    let is_glued = glued.is_some();
+                    let value = glued.or_else(|| arguments.get(at).cloned());
+                    // `node -p -e x` has one text: the next option's.
+                    let is_option =
+                        takes == Takes::Text && value.as_ref().is_some_and(|word| word.text.starts_with('-'));
+                    at += usize::from(!is_glued && !is_option);
+                    // A pattern may become several words.
+                    reading.unsure |= !is_glued && value.as_ref().is_some_and(|word| word.file_names_start().is_some());
+                    match (takes, value) {
+                        (Takes::Text, value) => reading.texts.push(value),
+                        (Takes::TextWithArguments, value) => {
+                            reading.texts.push(value);
+                            break;
+                        }
+                        (Takes::File, Some(file)) => reading.files.push(file),
+                        (Takes::Library, Some(library)) => reading.libraries.push((library, is_glued)),
+                        (Takes::Module, Some(module)) => {
+                            reading.module = Some((module, at.min(arguments.len())));
+                            break;
+                        }
+                        _ => {}
+                    }
+                }
+                None => {
+                    reading.unsure = true;
+                    reading.others.push(word.clone());
+                    values += usize::from(value.is_none());
+                }
+            }
+        }
+        reading
+    }
+
+    /// Reads a group of short options: what its last one takes, and the value that stands in the same word.
+    fn group<'w>(&mut self, letters: Letters, group: &'w str) -> (Option<Takes>, Option<&'w str>) {
+        let mut rest = group;
+        while let Some(letter) = rest.chars().next() {
+            rest = &rest[letter.len_utf8()..];
+            let takes = letter_takes(letters, letter);
+            match takes {
+                Some(Takes::Nothing) => {}
+                Some(Takes::Ends) => self.ends = true,
+                Some(Takes::Input) => self.asks = true,
+                Some(Takes::Number) => rest = behind_number(rest),
+                Some(Takes::NumberOrRest) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+                    rest = behind_number(rest);
+                }
+                Some(Takes::NumberOrRest | Takes::Rest) => {
+                    // Perl takes what stands behind a blank for further options.
+                    self.unsure |= rest.contains(char::is_whitespace);
+                    return (Some(Takes::Rest), None);
+                }
+                // `-pe`: both are for the same text.
+                Some(Takes::Text) if !rest.is_empty() && rest.chars().all(|c| is_text(letters, c)) => {}
+                Some(_) => return (takes, Some(rest).filter(|rest| !rest.is_empty())),
+                None => {
+                    self.asks |= rest.chars().any(|c| letter_takes(letters, c) == Some(Takes::Input));
+                    return (None, Some(rest).filter(|rest| !rest.is_empty()));
+                }
+            }
+        }
+        (Some(Takes::Nothing), None)
+    }
+}
+
+/// Whether an option takes the next word; `None` where that is not known.
+pub(super) fn takes_next_word(letters: Letters, option: &str) -> Option<bool> {
+    let (takes, value) = match option.strip_prefix("--") {
+        Some(long) => {
+            (long_takes(long.split('=').next().unwrap_or(long)), long.split_once('=').map(|(_, value)| value))
+        }
+        None => Reading::default().group(letters, option.strip_prefix('-')?),
+    };
+    let of_itself = match takes? {
+        Takes::Nothing | Takes::Ends | Takes::Input | Takes::Number | Takes::NumberOrRest | Takes::Rest => false,
+        Takes::Value | Takes::Library | Takes::File | Takes::Text | Takes::TextWithArguments | Takes::Module => true,
+    };
+    Some(of_itself && value.is_none())
+}
+
+fn letter_takes(letters: Letters, letter: char) -> Option<Takes> {
+    letters.iter().find(|(_, group)| group.contains(letter)).map(|(takes, _)| *takes)
+}
+
+fn is_text(letters: Letters, letter: char) -> bool {
+    letter_takes(letters, letter) == Some(Takes::Text)
+}
+
+/// What a long option takes. Node reads `_` as `-`.
+fn long_takes(name: &str) -> Option<Takes> {
+    let name = name.replace('_', "-");
+    let is = |known: &&str| match known.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == **known,
+    };
+    let whole = LONG.iter().find(|(_, names)| names.contains(&name.as_str()));
+    whole.or_else(|| LONG.iter().find(|(_, names)| names.iter().any(&is))).map(|(takes, _)| *takes)
+}
+
+/// What stands behind a number: `012`, `0xff`; and behind a word after a colon (`:no-deprecated`), nothing.
+fn behind_number(text: &str) -> &str {
+    if text.starts_with(':') {
+        return "";
+    }
+    match text.strip_prefix(['x', 'X']) {
+        Some(hex) if hex.starts_with(|c: char| c.is_ascii_hexdigit()) => {
+            hex.trim_start_matches(|c: char| c.is_ascii_hexdigit())
+        }
+        _ => text.trim_start_matches(|c: char| c.is_ascii_digit()),
+    }
+}

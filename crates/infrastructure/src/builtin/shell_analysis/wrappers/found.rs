@@ -1,0 +1,153 @@
+//! What `find`, `fd` and `xargs` start: where the name of a file, or a line of the input, becomes a program or a text that
+//! is run.
+
+use super::super::{
+    command::{Scope, Understood, git_subcommand},
+    interpreters, programs, sed, subcommands,
+    word::{Dynamic, Word},
+};
+
+/// The options of `find` in front of a command.
+const OF_FIND: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+
+/// Short options of `fd` that take a value.
+const VALUED_OF_FD: &str = "EScdejot";
+
+/// What `fd` puts parts of a name in place of.
+const PLACES_OF_FD: &[&str] = &["{}", "{/}", "{//}", "{.}", "{/.}"];
+
+/// Forwarders whose first operand, but for a number, is the program.
+const SIMPLE: &[&str] = &["doas", "env", "ionice", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout"];
+
+/// The commands that `find` or `fd` starts, with the names that it puts into them.
+pub(super) fn started_by(words: &[Word]) -> Vec<Vec<Word>> {
+    match words.first().map(|word| programs::known_as(&word.text)) {
+        Some("find") => started_by_find(words),
+        Some("fd" | "fdfind") => started_by_fd(words),
+        _ => Vec::new(),
+    }
+}
+
+fn started_by_find(words: &[Word]) -> Vec<Vec<Word>> {
+    let starts = (0..words.len()).filter(|at| OF_FIND.contains(&words[*at].text.as_str()));
+    let command = |at: usize| {
+        let behind = &words[at + 1..];
+        let ends = |at: &usize| match behind[*at].text.as_str() {
+            ";" => true,
+            "+" => *at > 0 && behind[at - 1].text == "{}",
+            _ => false,
+        };
+        let end = (0..behind.len()).find(ends).unwrap_or(behind.len());
+        behind[..end].iter().map(|word| with_names(word, |text| text.contains("{}"))).collect()
+    };
+    starts.map(command).collect()
+}
+
+fn started_by_fd(words: &[Word]) -> Vec<Vec<Word>> {
+    let mut commands = Vec::new();
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        let text = word.text.as_str();
+        // The program, where it stands in the word of the option.
+        let glued = match text.strip_prefix("--") {
+            Some("") => break,
+            Some(long) => match long.split_once('=') {
+                Some(("exec" | "exec-batch", program)) => Some(program),
+                None if matches!(long, "exec" | "exec-batch") => None,
+                _ => continue,
+            },
+            None => {
+                let group = text.strip_prefix('-').unwrap_or_default();
+                let valued = group.find(|letter| VALUED_OF_FD.contains(letter)).unwrap_or(group.len());
+                match group[..valued].find(['x', 'X']) {
+                    Some(place) => Some(&group[place + 1..]).filter(|program| !program.is_empty()),
+                    None => continue,
+                }
+            }
+        };
+        let mut command: Vec<Word> = match glued {
+            Some(program) => {
+                let program = program.strip_prefix('=').unwrap_or(program);
+                vec![Word { text: program.to_owned(), ..word.clone() }]
+            }
+            None => words[at..].iter().take_while(|word| word.text != ";").cloned().collect(),
+        };
+        let is_place = |text: &str| PLACES_OF_FD.iter().any(|place| text.contains(place));
+        if !command.iter().any(|word| is_place(&word.text)) {
+            command.push(Word { text: "{}".into(), ..Word::default() });
+        }
+        at += if glued.is_none() { command.len() } else { 0 };
+        commands.push(command.iter().map(|word| with_names(word, is_place)).collect());
+    }
+    commands
+}
+
+/// This word, known to hold names if it has a place for them.
+pub(super) fn with_names(word: &Word, has_place: impl Fn(&str) -> bool) -> Word {
+    let dynamic = if has_place(&word.text) { Some(Dynamic::Found) } else { word.dynamic };
+    Word { dynamic, ..word.clone() }
+}
+
+/// Judges a command that is started with names in it.
+pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    let Some(program) = command.first() else { return };
+    let name = programs::known_as(&program.text);
+    let forwards = programs::FORWARDERS.contains(&name);
+    if runs_a_name(command) {
+        result.opaque("names of files become programs");
+    }
+    for inner in started_by(command) {
+        judge(&inner, scope, result);
+    }
+    // Of a program that is in no list every argument may be another one.
+    let settled = programs::is_settled(name) || programs::SHELLS.contains(&name);
+    for at in 0..if settled { 1 } else { command.len() } {
+        let (inner, arguments) = (programs::known_as(&command[at].text), &command[at + 1..]);
+        let surely = at == 0 || forwards;
+        let has_names = arguments.iter().any(is_name);
+        if programs::SHELLS.contains(&inner) {
+            super::shell_behind(&command[at..], scope, surely, result);
+        }
+        if surely || has_names {
+            result.trust_no_further(interpreters::judge(inner, arguments, scope.folders));
+        }
+        if inner == "sed" && (at == 0 || has_names) {
+            result.trust_no_further(sed::judge(arguments, scope.folders));
+        }
+        if has_names && names_a_subcommand(inner, &command[at..]) {
+            result.opaque(format!("a name that is found says what {inner} does"));
+        }
+    }
+}
+
+/// Whether the subcommand of this program is a name that is found, or one that may start what it is given.
+fn names_a_subcommand(name: &str, command: &[Word]) -> bool {
+    let texts: Vec<&str> = command[1..].iter().map(|word| word.text.as_str()).collect();
+    match subcommands::of(name) {
+        Some(commander) => !commander.is_plain(&texts),
+        None => name == "git" && git_subcommand(command).and_then(<[Word]>::first).is_some_and(is_name),
+    }
+}
+
+fn is_name(word: &Word) -> bool {
+    word.dynamic == Some(Dynamic::Found)
+}
+
+/// Whether the program is made of a name, that of this command or of one that it forwards to; or of a pattern of names.
+pub(super) fn runs_a_name(command: &[Word]) -> bool {
+    let (mut simple, mut forwards, mut forwarded, mut behind_option) = (true, true, false, false);
+    command.iter().any(|word| {
+        let name = programs::known_as(&word.text);
+        let found = forwards && (is_name(word) || simple && word.glob);
+        if programs::FORWARDERS.contains(&name) {
+            forwarded = true;
+            simple &= SIMPLE.contains(&name);
+        } else if simple && !behind_option && !word.text.starts_with('-') && !word.text.contains('=') {
+            // A program: what follows are its arguments, unless this is the number that `timeout` takes.
+            forwards &= forwarded && word.text.starts_with(|c: char| c.is_ascii_digit());
+        }
+        behind_option = word.text.starts_with('-');
+        found
+    })
+}

@@ -1,0 +1,401 @@
+//! Control groups (cgroup v2), where they can be made: they bound and end all processes of a run together.
+//!
+//! ```text
+//! place                 where this process may make groups
+//!   └─ toolstead-…      of one process that starts runs, locked for as long as it lives
+//!        └─ 1, 2, …     of one run: its program and all that comes of it
+//! ```
+//!
+//! The init of a run stands outside of its group: it puts the workspace right after the kernel has ended what is in it.
+
+mod place;
+
+use place::Place;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, statat, unlinkat},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    fmt,
+    fs::{self, File},
+    io::{self, Read, Seek, Write},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+/// What the names of all our folders begin with.
+const PREFIX: &str = "toolstead-";
+/// Processes that were killed are gone after so many looks, or hang in the kernel.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// The groups of one process that starts runs; gone with the value.
+#[derive(Debug)]
+pub(super) struct Groups {
+    place: OwnedFd,
+    name: String,
+    /// Locked, so that nobody sweeps it away.
+    folder: OwnedFd,
+    bounds: Bounds,
+    runs: Vec<Run>,
+    born: u64,
+}
+
+/// What groups bound here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounds {
+    /// The memory of all processes of a run together, shared memory included.
+    pub memory: bool,
+    /// Their number.
+    pub processes: bool,
+    /// Why not all of it.
+    lacks: Option<String>,
+}
+
+/// A group that was made.
+#[derive(Debug)]
+struct Run {
+    name: String,
+    /// The init of the run; `None` where none was born.
+    init: Option<OwnedFd>,
+}
+
+/// The bounds of one run as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) memory_bytes: u64,
+    pub(super) processes: u64,
+}
+
+/// The group of one run, as its init holds it.
+#[derive(Debug)]
+pub(super) struct Group {
+    folder: OwnedFd,
+    kill: File,
+    /// What became of its bound of memory, and the bound.
+    memory: Option<(File, u64)>,
+}
+
+/// Whose memory was used up when the kernel ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OutOfMemory {
+    /// The run's own: all its processes had so many bytes together.
+    OfRun(u64),
+    /// That of the machine, or of the service or container that Toolstead runs in.
+    OfMachine,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfRun(bytes) => {
+                let most = bytes >> 20;
+                write!(
+                    f,
+                    "all its processes together had used up {most} MiB of memory, which `limits.memory_bytes` bounds"
+                )
+            }
+            Self::OfMachine => f.write_str("the machine, or what Toolstead runs in, had no memory left"),
+        }
+    }
+}
+
+/// What groups bound here: makes one and removes it again.
+///
+/// # Errors
+/// The reason why runs have no groups.
+pub fn tried() -> Result<Bounds, String> {
+    Groups::found().map(|groups| groups.bounds.clone())
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.memory, self.processes) {
+            (true, true) => "memory and processes",
+            (true, false) => "memory",
+            (false, true) => "processes",
+            (false, false) => "no more than the end of all processes at once",
+        })?;
+        self.lacks.iter().try_for_each(|reason| write!(f, " ({reason})"))
+    }
+}
+
+impl Groups {
+    /// Finds the place where this process may make groups, and removes what dead processes have left there.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) fn found() -> Result<Self, String> {
+        let places = Place::all()?;
+        let mut first: Option<Self> = None;
+        let mut reason = None;
+        for place in &places {
+            match Self::at(place) {
+                Ok(groups) if groups.bounds.is_whole() => return Ok(groups),
+                Ok(groups) if first.as_ref().is_none_or(|first| first.bounds.rank() < groups.bounds.rank()) => {
+                    first = Some(groups);
+                }
+                Ok(_) => {}
+                Err(error) => drop(reason.get_or_insert_with(|| format!("`{}`: {error}", place.path.display()))),
+            }
+        }
+        first.ok_or_else(|| reason.unwrap_or_else(|| "there is no place for them".into()))
+    }
+
+    fn at(place: &Place) -> io::Result<Self> {
+        let folder = opened(CWD, &place.path)?;
+        // Who moves processes here must be able to write this.
+        openat(&folder, "cgroup.procs", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        sweep(&folder, &place.path);
+        let lacks = place.divide(&folder);
+        let (name, own) = made(&folder)?;
+        let mut groups = Self {
+            place: folder,
+            name,
+            folder: own,
+            bounds: Bounds { memory: false, processes: false, lacks: None },
+            runs: Vec::new(),
+            born: 0,
+        };
+        let kind = text(&groups.folder, "cgroup.type")?;
+        if kind.trim() != "domain" {
+            return Err(io::Error::other(format!("groups there are of the type `{}`", kind.trim())));
+        }
+        statat(&groups.folder, "cgroup.kill", AtFlags::empty())
+            .map_err(|error| named("this kernel is older than Linux 5.14: `cgroup.kill`", &error.into()))?;
+        let own_lacks = place::enable(&groups.folder);
+        let has = text(&groups.folder, place::ENABLED)?;
+        let has = |name| has.split_whitespace().any(|one| one == name);
+        groups.bounds = Bounds { memory: has("memory"), processes: has("pids"), lacks: None };
+        if !groups.bounds.is_whole() {
+            groups.bounds.lacks = lacks.or(own_lacks);
+        }
+        Ok(groups)
+    }
+
+    /// Makes the group of a run.
+    ///
+    /// # Errors
+    /// Where it cannot be made, or one of its bounds cannot be set; then the run must not begin.
+    pub(super) fn make(&mut self, limits: Limits) -> io::Result<Group> {
+        self.born += 1;
+        let name = self.born.to_string();
+        mkdirat(&self.folder, name.as_str(), Mode::from_raw_mode(0o755))?;
+        let folder = opened(&self.folder, &name);
+        self.runs.push(Run { name, init: None });
+        let folder = folder?;
+        self.bounds.set(&folder, limits)?;
+        let kill = file(&folder, "cgroup.kill", OFlags::WRONLY)?;
+        let memory = self.bounds.memory.then(|| file(&folder, "memory.events", OFlags::RDONLY)).transpose()?;
+        Ok(Group { folder, kill, memory: memory.map(|events| (events, limits.memory_bytes)) })
+    }
+
+    /// The group that was made last is this one's.
+    pub(super) fn belongs_to(&mut self, init: OwnedFd) {
+        if let Some(run) = self.runs.last_mut() {
+            run.init = Some(init);
+        }
+    }
+
+    /// The descriptors that a run has no use for.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let inits = self.runs.iter().filter_map(|run| run.init.as_ref());
+        [&self.folder, &self.place].into_iter().chain(inits).map(AsRawFd::as_raw_fd)
+    }
+
+    /// Waits until something can be read, and removes the groups of runs that end meanwhile.
+    pub(super) fn wait(&mut self, for_this: BorrowedFd<'_>) {
+        loop {
+            // Killed with their init already; of one whose init was killed something may hang for a moment.
+            let is_left = |run: &Run| run.init.as_ref().is_some_and(lives) || !is_removed(&self.folder, &run.name);
+            self.runs.retain(is_left);
+            let lingers = self.runs.iter().any(|run| run.init.as_ref().is_none_or(|init| !lives(init)));
+            let soon = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+            let mut events = vec![PollFd::from_borrowed_fd(for_this, PollFlags::IN)];
+            let living = self.runs.iter().filter_map(|run| run.init.as_ref()).filter(|init| lives(init));
+            events.extend(living.map(|init| PollFd::new(init, PollFlags::IN)));
+            match poll(&mut events, lingers.then_some(&soon)) {
+                Ok(_) if events[0].revents().is_empty() => {}
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        // What is left is swept by the next one.
+        clear(&self.place, &self.name, &self.folder);
+    }
+}
+
+impl Bounds {
+    const fn is_whole(&self) -> bool {
+        self.memory && self.processes
+    }
+
+    fn rank(&self) -> u8 {
+        2 * u8::from(self.memory) + u8::from(self.processes)
+    }
+
+    /// Sets the bounds of a group.
+    fn set(&self, group: &OwnedFd, limits: Limits) -> io::Result<()> {
+        if self.memory {
+            write(group, "memory.max", &limits.memory_bytes.to_string())?;
+            // Half a tree helps nobody: what is left would wait for what is gone.
+            write(group, "memory.oom.group", "1")?;
+            match write(group, "memory.swap.max", "0") {
+                // A kernel without swap.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                written => written?,
+            }
+        }
+        if self.processes {
+            write(group, "pids.max", &limits.processes.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    /// What a process is to be born into.
+    pub(super) fn folder(&self) -> &OwnedFd {
+        &self.folder
+    }
+
+    /// Kills all that is in it, at once.
+    pub(super) fn kill(&self) {
+        // The end of the run's namespace kills the same, one by one.
+        let _ = (&self.kill).write_all(b"1");
+    }
+
+    /// Whether the kernel killed what is in it because there was no memory left, and whose.
+    pub(super) fn out_of_memory(&self) -> Option<OutOfMemory> {
+        let (mut events, most) = self.memory.as_ref().map(|(events, most)| (events, *most))?;
+        let mut text = String::new();
+        events.rewind().and_then(|()| events.read_to_string(&mut text)).ok()?;
+        ended_for(&text, most)
+    }
+}
+
+/// What the events of a group's memory say (cgroup-v2.rst, `memory.events`).
+fn ended_for(events: &str, most: u64) -> Option<OutOfMemory> {
+    let count = |name: &str| {
+        let line = events.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    match (count("oom_kill"), count("oom")) {
+        (0, _) => None,
+        // Killed for somebody else's bound.
+        (_, 0) => Some(OutOfMemory::OfMachine),
+        _ => Some(OutOfMemory::OfRun(most)),
+    }
+}
+
+/// Makes the folder of this process and locks it.
+fn made(place: &OwnedFd) -> io::Result<(String, OwnedFd)> {
+    // Not a random name: the state of what makes those would be the same in all that is forked from this process.
+    let process = rustix::process::getpid().as_raw_nonzero();
+    for name in (0..256).map(|number| format!("{PREFIX}{process}-{number}")) {
+        match mkdirat(place, name.as_str(), Mode::from_raw_mode(0o755)) {
+            // Somebody's who is dead, or has the same id in a namespace of processes of its own.
+            Err(Errno::EXIST) => continue,
+            made => made?,
+        }
+        // Until it is locked, somebody who sweeps may take it away.
+        let Ok(folder) = opened(place, &name) else { continue };
+        let is_locked = flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let there = statat(place, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).map(|found| found.st_ino);
+        if is_locked && there == fstat(&folder).map(|found| found.st_ino) {
+            return Ok((name, folder));
+        }
+    }
+    Err(io::Error::other("other Toolsteads remove what this one makes there"))
+}
+
+/// Removes the folders of processes that are dead: nobody holds their locks.
+fn sweep(place: &OwnedFd, path: &Path) {
+    let names = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    for name in names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with(PREFIX)) {
+        // Of another user's it may be neither opened nor removed.
+        if let Ok(folder) = opened(place, &name)
+            && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            clear(place, &name, &folder);
+        }
+    }
+}
+
+/// Kills what is in a folder of ours, and removes it with the groups in it.
+fn clear(place: &OwnedFd, name: &str, folder: &OwnedFd) {
+    let _ = write(folder, "cgroup.kill", "1");
+    let Ok(listed) = rustix::fs::Dir::read_from(folder) else { return };
+    let inner = listed.flatten().filter(|entry| entry.file_type() == rustix::fs::FileType::Directory);
+    let inner: Vec<String> = inner.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned)).collect();
+    for run in inner.iter().filter(|name| *name != "." && *name != "..") {
+        wait_until_removed(folder, run);
+    }
+    wait_until_removed(place, name);
+}
+
+fn wait_until_removed(folder: &OwnedFd, name: &str) {
+    for _ in 0..LOOKS {
+        if is_removed(folder, name) {
+            return;
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+/// Removes a group; `false` while something in it lives.
+fn is_removed(folder: &OwnedFd, name: &str) -> bool {
+    match unlinkat(folder, name, AtFlags::REMOVEDIR) {
+        Err(Errno::BUSY) => {
+            if let Ok(group) = opened(folder, name) {
+                let _ = write(&group, "cgroup.kill", "1");
+            }
+            false
+        }
+        // Gone, or nothing that another try would change.
+        Ok(()) | Err(_) => true,
+    }
+}
+
+/// Whether a process has not ended.
+fn lives(process: &OwnedFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)), Ok(0))
+}
+
+fn opened(folder: impl AsFd, name: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(folder, name, flags, Mode::empty())?)
+}
+
+fn file(folder: &OwnedFd, name: &str, flags: OFlags) -> io::Result<File> {
+    let opened = openat(folder, name, flags | OFlags::CLOEXEC, Mode::empty());
+    opened.map(File::from).map_err(|error| named(&format!("`{name}`"), &error.into()))
+}
+
+fn text(folder: &OwnedFd, name: &str) -> io::Result<String> {
+    let mut text = String::new();
+    file(folder, name, OFlags::RDONLY)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn write(folder: &OwnedFd, name: &str, value: &str) -> io::Result<()> {
+    let written = file(folder, name, OFlags::WRONLY)?.write_all(value.as_bytes());
+    written.map_err(|error| named(&format!("write {value} to `{name}`"), &error))
+}
+
+fn named(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+use super::*;
+use rustix::fs::{XattrFlags, setxattr};
+
+const SYSTEMD: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+const HYBRID: &str = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n\
+                      35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                      41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+const CONTAINER: &str = "50 40 0:26 /docker/ab /sys/fs/my\\040groups ro - cgroup2 cgroup rw\n";
+
+#[track_caller]
+fn check(own: &str, mounts: &str, delegated: &[&str], expected: &[(&str, bool)]) {
+    let places = Place::among(own, mounts, |path| delegated.iter().any(|one| Path::new(one) == path)).unwrap();
+    let places: Vec<_> = places.iter().map(|place| (place.path.to_str().unwrap(), place.may_be_divided)).collect();
+    assert_eq!(places, expected, "{own}");
+}
+
+#[test]
+fn the_places_are_the_group_around_the_own_one_if_it_is_delegated_and_the_own_one() {
+    let service = "/sys/fs/cgroup/system.slice/a.service";
+    check(
+        "0::/system.slice/a.service/main\n",
+        SYSTEMD,
+        &[service],
+        &[(service, true), (&format!("{service}/main"), false)],
+    );
+    check("0::/system.slice/a.service\n", SYSTEMD, &[], &[(service, false)]);
+    check("0::/system.slice/a.service\n", SYSTEMD, &[service], &[(service, true)]);
+    let unified = "/sys/fs/cgroup/unified";
+    check("4:memory:/some/where\n0::/\n", HYBRID, &[unified], &[(unified, true)]);
+    check("0::/a\n", HYBRID, &[unified], &[(unified, true), ("/sys/fs/cgroup/unified/a", false)]);
+    check("0::/docker/ab\n", CONTAINER, &[], &[("/sys/fs/my groups", false)]);
+    check(
+        "0::/docker/ab/c\n",
+        CONTAINER,
+        &["/sys/fs/my groups"],
+        &[("/sys/fs/my groups", true), ("/sys/fs/my groups/c", false)],
+    );
+}
+
+#[test]
+fn without_a_place_the_reason_is_told() {
+    for (own, mounts, expected) in [
+        ("4:memory:/a\n", HYBRID, "in no group of the second version"),
+        ("0::/\n", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "no file system"),
+        ("0::/docker/abc\n", CONTAINER, "not seen here"),
+        ("0::/../b\n", SYSTEMD, "not seen here"),
+    ] {
+        let error = Place::among(own, mounts, |_| true).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// A group as files: what is written to them is told by the folder's name for it.
+fn group(offered: &str, enabled: &str) -> (tempfile::TempDir, OwnedFd) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(OFFERED), offered).unwrap();
+    fs::write(folder.path().join(ENABLED), enabled).unwrap();
+    let opened = super::super::opened(rustix::fs::CWD, folder.path()).unwrap();
+    (folder, opened)
+}
+
+#[test]
+fn what_is_offered_and_not_there_yet_is_enabled_and_what_is_missing_is_told() {
+    for (offered, enabled, written, told) in [
+        ("cpu io memory pids\n", "memory pids\n", "memory pids\n", None),
+        // One write covers the other in a file.
+        ("cpu memory pids\n", "", "+pidsry", None),
+        ("cpu memory pids\n", "pids\n", "+memory", None),
+        ("hugetlb pids\n", "", "+pids", Some("there is no `memory`")),
+        ("hugetlb\n", "", "", Some("there is no `memory`")),
+    ] {
+        let (folder, opened) = group(offered, enabled);
+        assert_eq!(enable(&opened).as_deref(), told, "{offered}");
+        assert_eq!(fs::read_to_string(folder.path().join(ENABLED)).unwrap(), written, "{offered}");
+    }
+    let (folder, opened) = group("memory pids\n", "");
+    fs::remove_file(folder.path().join(ENABLED)).unwrap();
+    assert!(enable(&opened).unwrap().contains("cannot be read"));
+}
+
+#[test]
+fn what_systemd_keeps_is_left_as_it_is() {
+    let (folder, opened) = group("memory pids\n", "");
+    let place = Place { path: folder.path().into(), may_be_divided: false };
+    assert!(place.divide(&opened).unwrap().contains("has not delegated"));
+    assert_eq!(fs::read_to_string(folder.path().join(ENABLED)).unwrap(), "");
+}
+
+#[test]
+fn a_group_is_delegated_by_the_mark_that_systemd_sets() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    assert!(!is_delegated(folder.path()));
+    for (value, expected) in [("0", false), ("10", false), ("", false), ("1", true)] {
+        setxattr(folder.path(), "user.delegate", value.as_bytes(), XattrFlags::empty()).unwrap();
+        assert_eq!(is_delegated(folder.path()), expected, "{value}");
+    }
+}

@@ -1,0 +1,254 @@
+//! The folders of a home that programs install other programs in, and which of their parts are shown.
+//!
+//! Beside what they install they keep settings, histories, caches and clones, in which addresses with passwords, tokens
+//! and private keys stand. A part is shown for what a program needs to run, never for what it would remember.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+/// As many entries of a folder are looked at for parts with a wildcard.
+const MAX_ENTRIES: usize = 1_000;
+/// Stands for the programs right in a folder.
+const PROGRAMS: &str = ".";
+
+/// A known place of installations.
+#[derive(Debug)]
+pub(super) struct Manager {
+    /// Below the home.
+    pub(super) folder: &'static str,
+    /// What of it is shown, with `*` for anything within a name; nothing says all of it.
+    parts: &'static [&'static str],
+    /// What is not, or why all of it is.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a row of the table is not complete without it"))]
+    reason: &'static str,
+}
+
+/// What those that are made like rbenv need.
+macro_rules! like_rbenv {
+    ($folder:literal) => {
+        Manager {
+            folder: $folder,
+            parts: &[
+                "bin", "shims", "libexec", "versions", "version", "plugins/*/bin", "plugins/*/etc", "plugins/*/libexec",
+                "plugins/*/share", "plugins/*/shims", "*.d",
+            ],
+            reason: "the clone, and those of its plugins, name the addresses that they came from, with tokens of private ones",
+        }
+    };
+}
+
+const MANAGERS: &[Manager] = &[
+    Manager {
+        folder: ".asdf",
+        parts: &[
+            "bin",
+            "shims",
+            "installs",
+            "lib",
+            "libexec",
+            "asdf.sh",
+            "plugins/*/bin",
+            "plugins/*/lib",
+            "plugins/*/shims",
+        ],
+        reason: "clones of plugins name the addresses that they came from, with tokens of private ones",
+    },
+    Manager {
+        folder: ".bun",
+        parts: &["bin", "install/global/node_modules"],
+        reason: "settings beside what is installed hold tokens of registries",
+    },
+    Manager { folder: ".composer/vendor", parts: &[], reason: "packages alone; `auth.json` stands beside it" },
+    Manager { folder: ".config/composer/vendor", parts: &[], reason: "packages alone; `auth.json` stands beside it" },
+    Manager {
+        folder: ".deno",
+        parts: &["bin"],
+        reason: "as a cache it holds what scripts stored, and modules of private addresses",
+    },
+    Manager {
+        folder: ".dotnet",
+        parts: &[
+            PROGRAMS,
+            "host",
+            "sdk",
+            "sdk-manifests",
+            "shared",
+            "packs",
+            "templates",
+            "library-packs",
+            "metadata",
+            "tools",
+        ],
+        reason: "`corefx/cryptography` holds private keys",
+    },
+    Manager {
+        folder: ".elan",
+        parts: &["bin", "toolchains", "settings.toml"],
+        reason: "its downloads are nobody's business",
+    },
+    Manager { folder: ".fnm", parts: &[PROGRAMS, "node-versions", "aliases"], reason: "nothing else is needed" },
+    Manager { folder: ".gem/ruby", parts: &[], reason: "packages alone; `credentials` stands beside it" },
+    Manager {
+        folder: ".ghcup",
+        parts: &["bin", "ghc", "hls", "cabal", "stack", "share"],
+        reason: "`config.yaml` names addresses, which may hold passwords; logs and caches",
+    },
+    like_rbenv!(".goenv"),
+    like_rbenv!(".jenv"),
+    Manager { folder: ".juliaup", parts: &["bin", "juliaup", "juliaupself.json"], reason: "nothing else is needed" },
+    Manager {
+        folder: ".linuxbrew",
+        parts: &[
+            "bin",
+            "sbin",
+            "Cellar",
+            "opt",
+            "lib",
+            "libexec",
+            "include",
+            "share",
+            "etc/ca-certificates",
+            "etc/openssl@*/cert.pem",
+            "etc/openssl@*/openssl.cnf",
+        ],
+        reason: "`etc` and `var` hold settings and data of services",
+    },
+    Manager { folder: ".local/lib", parts: &[], reason: "libraries alone" },
+    Manager {
+        folder: ".local/pipx",
+        parts: &["shared", "venvs/*/bin", "venvs/*/lib", "venvs/*/lib64", "venvs/*/share", "venvs/*/pyvenv.cfg"],
+        reason: "`pipx_metadata.json` holds the options of pip, with addresses of private indexes",
+    },
+    Manager { folder: ".local/share/fnm", parts: &["node-versions", "aliases"], reason: "nothing else is needed" },
+    Manager {
+        folder: ".local/share/mise",
+        parts: &["bin", "shims", "installs", "plugins/*/bin", "plugins/*/lib", "plugins/*/hooks"],
+        reason: "clones of plugins name the addresses that they came from, with tokens of private ones",
+    },
+    Manager {
+        folder: ".local/share/pipx",
+        parts: &["shared", "venvs/*/bin", "venvs/*/lib", "venvs/*/lib64", "venvs/*/share", "venvs/*/pyvenv.cfg"],
+        reason: "`pipx_metadata.json` holds the options of pip, with addresses of private indexes",
+    },
+    Manager {
+        folder: ".local/share/pnpm",
+        parts: &[PROGRAMS, "bin", "nodejs", "global/*/node_modules", "global/*/.pnpm", ".tools"],
+        reason: "settings beside what is installed hold tokens of registries; the store holds packages of all projects",
+    },
+    Manager {
+        folder: ".local/share/rtx",
+        parts: &["bin", "shims", "installs", "plugins/*/bin", "plugins/*/lib", "plugins/*/hooks"],
+        reason: "clones of plugins name the addresses that they came from, with tokens of private ones",
+    },
+    Manager {
+        folder: ".local/share/uv/python",
+        parts: &[],
+        reason: "installations alone; uv's credentials stand beside it",
+    },
+    Manager {
+        folder: ".local/share/uv/tools",
+        parts: &["*/bin", "*/lib", "*/lib64", "*/share", "*/pyvenv.cfg"],
+        reason: "`uv-receipt.toml` names the addresses that a tool came from, with passwords of private ones",
+    },
+    like_rbenv!(".nodenv"),
+    Manager {
+        folder: ".npm-global",
+        parts: &["bin", "lib", "share"],
+        reason: "`etc/npmrc` holds tokens of registries",
+    },
+    Manager {
+        folder: ".npm-packages",
+        parts: &["bin", "lib", "share"],
+        reason: "`etc/npmrc` holds tokens of registries",
+    },
+    Manager {
+        folder: ".nvm",
+        parts: &["versions", "alias", "nvm.sh", "nvm-exec"],
+        reason: "the clone names the address that it came from; caches",
+    },
+    Manager {
+        folder: ".opam",
+        parts: &["*/bin", "*/sbin", "*/lib", "*/share"],
+        reason: "`repo`, `config` and the sources of a switch name addresses, with tokens of private ones",
+    },
+    like_rbenv!(".phpenv"),
+    like_rbenv!(".plenv"),
+    like_rbenv!(".pyenv"),
+    like_rbenv!(".rbenv"),
+    Manager {
+        folder: ".rustup",
+        parts: &[],
+        reason: "toolchains, and which of them is the usual one; the tokens of registries are cargo's",
+    },
+    Manager {
+        folder: ".rvm",
+        parts: &["bin", "rubies", "gems", "wrappers", "environments", "scripts", "lib"],
+        reason: "`user` holds settings, `log` what was run",
+    },
+    Manager {
+        folder: ".sdkman",
+        parts: &["bin", "candidates", "libexec", "src"],
+        reason: "`etc` holds settings; caches",
+    },
+    Manager { folder: ".swiftly", parts: &["bin", "toolchains", "config.json"], reason: "nothing else is needed" },
+    Manager {
+        folder: ".volta",
+        parts: &["bin", "tools", "layout.v*"],
+        reason: "`hooks.json` names addresses, with tokens of private ones",
+    },
+    Manager { folder: ".yarn", parts: &["bin"], reason: "as a global folder it holds packages of private registries" },
+];
+
+/// The known place of installations that a path below the home is in.
+pub(super) fn of(of_home: &Path) -> Option<&'static Manager> {
+    MANAGERS.iter().find(|manager| of_home.starts_with(manager.folder))
+}
+
+impl Manager {
+    /// What is shown of it where it stands at `place`; what does not exist may be among it.
+    pub(super) fn parts_in(&self, place: &Path) -> Vec<PathBuf> {
+        if self.parts.is_empty() {
+            return vec![place.to_path_buf()];
+        }
+        let parts = self.parts.iter().flat_map(|part| match *part {
+            PROGRAMS => programs_in(place),
+            part => part.split('/').fold(vec![place.to_path_buf()], |folders, name| {
+                folders.iter().flat_map(|folder| named(folder, name)).collect()
+            }),
+        });
+        parts.collect()
+    }
+}
+
+/// The entries of a folder that a name with at most one wildcard means.
+fn named(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let Some((start, end)) = name.split_once('*') else { return vec![folder.join(name)] };
+    let fits = |entry: &str| entry.len() >= start.len() + end.len() && entry.starts_with(start) && entry.ends_with(end);
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_ENTRIES);
+    entries.filter(|entry| entry.file_name().to_str().is_some_and(fits)).map(|entry| entry.path()).collect()
+}
+
+fn programs_in(folder: &Path) -> Vec<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_ENTRIES);
+    entries.map(|entry| entry.path()).filter(is_program).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_stands_once_and_says_why() {
+        for manager in MANAGERS {
+            assert_eq!(MANAGERS.iter().filter(|other| Path::new(other.folder).starts_with(manager.folder)).count(), 1);
+            assert!(!manager.reason.is_empty(), "{}", manager.folder);
+        }
+        assert!(MANAGERS.is_sorted_by_key(|manager| manager.folder));
+    }
+}
