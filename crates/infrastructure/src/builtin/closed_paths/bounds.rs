@@ -76,7 +76,17 @@ fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &Grant
         };
         paths.iter().map(folder).collect::<BTreeSet<_>>().into_iter().collect()
     };
-    (0..deepest).rev().map(at).find(|folders| fits(folders))
+    let (mut fitting, mut levels) = (None, 0..deepest);
+    while !levels.is_empty() {
+        let middle = levels.start.midpoint(levels.end);
+        let folders = at(middle);
+        if fits(&folders) {
+            (fitting, levels.start) = (Some(folders), middle + 1);
+        } else {
+            levels.end = middle;
+        }
+    }
+    fitting
 }
 
 /// Which folders are read-only for what they hold, and by which rule.

@@ -141,6 +141,15 @@ impl Kept {
                  be judged"
             )));
         }
+        let folder = repository.run.world().access(common).await?;
+        for objects in ["objects", "objects/pack"] {
+            let path = repository.run.world().access(&format!("{common}/{objects}")).await?;
+            if !path.real.starts_with(&folder.real) {
+                return Err(closed(&format!(
+                    "`{common}/{objects}` is a link to another folder, so it cannot be judged what its contents are those of"
+                )));
+            }
+        }
         elsewhere.extend(lenders(repository).await?);
         Ok(Some(Self { prefix: prefix.to_owned(), elsewhere }))
     }

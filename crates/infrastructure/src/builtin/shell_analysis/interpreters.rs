@@ -3,7 +3,10 @@
 
 use self::options::{
     Letters, Reading,
-    Takes::{Ends, File, Input, Library, Module, Nothing, Number, NumberOrRest, Rest, Text, TextWithArguments, Value},
+    Takes::{
+        Ends, File, Input, Library, Module, Nothing, Number, NumberOrRest, Rest, Setting, Text, TextWithArguments,
+        Value,
+    },
 };
 use super::{
     folders::Folders,
@@ -68,7 +71,7 @@ const INTERPRETERS: &[Interpreter] = &[
             (Nothing, "acdlnpsvwU"),
             (Number, "0TW"),
             (Rest, "Fix"),
-            (Value, "CEIX"),
+            (Value, "EI"),
             (Library, "r"),
             (Text, "e"),
             (Ends, "h"),
@@ -83,7 +86,7 @@ const INTERPRETERS: &[Interpreter] = &[
     of(&["Rscript"], &[(Text, "e")]),
     of(
         &["julia"],
-        &[(Nothing, "q"), (Rest, "gO"), (Value, "CHpt"), (Library, "JL"), (Text, "eE"), (Input, "i"), (Ends, "hv")],
+        &[(Nothing, "q"), (Rest, "gO"), (Value, "CHpt"), (Setting, "JL"), (Text, "eE"), (Input, "i"), (Ends, "hv")],
     ),
     of(&["guile"], &[(Nothing, "q"), (Value, "L"), (Library, "l"), (File, "s"), (Text, "c"), (Ends, "hv")]),
     of(&["groovy", "racket", "runghc", "scala", "elixir", "ocaml", "qjs", "gnuplot"], &[(Text, "e")]),
@@ -102,7 +105,7 @@ const INTERPRETERS: &[Interpreter] = &[
         operand: Operand::Other,
         ..of(
             &["psql"],
-            &[(Nothing, "aAbeEHnqsStwWxXz01"), (Value, "dFhpPRTUv"), (File, "fLo"), (Text, "c"), (Ends, "lV?")],
+            &[(Nothing, "aAbeEHnqsStwWxXz01"), (Value, "dFhLopPRTUv"), (File, "f"), (Text, "c"), (Ends, "lV?")],
         )
     },
     Interpreter { operand: Operand::Other, ..of(&["R"], &[(Nothing, "qs"), (File, "f"), (Text, "e")]) },
@@ -112,7 +115,8 @@ const INTERPRETERS: &[Interpreter] = &[
             &["awk", "gawk", "mawk", "nawk"],
             &[
                 (Nothing, "bcgkMnNOPrsSt"),
-                (Rest, "dDLop"),
+                (Rest, "dLop"),
+                (Input, "D"),
                 (Value, "Fv"),
                 (Library, "l"),
                 (File, "Efi"),
@@ -133,6 +137,9 @@ const PYTHONS: &[&str] = &["ipython", "pypy", "pypy3", "python", "python2", "pyt
 
 /// Those that start as ever when they are asked for their version or for help.
 const NEVER_ANSWER: &[&str] = &["erl", "escript", "tclsh", "wish"];
+
+/// Those that read what they run from their input where `--` stands in front of the script.
+const DASHES_ARE_THE_INPUT: &[&str] = &["php", "tclsh", "wish"];
 
 /// Options of sqlite3 that take no value.
 const FLAGS_OF_SQLITE: &[&str] = &[
@@ -254,11 +261,21 @@ impl Interpreter {
         let reading = Reading::of(self.letters, arguments, self.operand != Operand::Other);
         let library_is_input = |(library, _): &(Word, bool)| is_or_sets_input(library, folders);
         if reading.asks
-            || reading.others.iter().any(|word| !self.is_text(word) && holds_input(word, folders))
+            || reading.others.iter().any(|word| (reading.unsure || !self.is_text(word)) && holds_input(word, folders))
             || reading.files.iter().any(|file| is_or_sets_input(file, folders))
             || reading.libraries.iter().any(library_is_input)
         {
             return input();
+        }
+        let options = &arguments[..reading.operand.unwrap_or(arguments.len())];
+        if DASHES_ARE_THE_INPUT.contains(&name) && options.iter().any(|word| word.text == "--") {
+            return input();
+        }
+        if matches!(name, "tclsh" | "wish")
+            && let Some(option) = options.first()
+        {
+            // Any other option is an argument of what it reads from its input.
+            return if option.text == "-encoding" && arguments.len() > 2 { exact() } else { input() };
         }
         let operand = reading.operand.and_then(|at| arguments.get(at));
         let text = operand.filter(|_| self.operand == Operand::Text && reading.files.is_empty());
@@ -305,7 +322,11 @@ impl Interpreter {
 
 /// Whether this is the input, or an assignment of it.
 fn is_or_sets_input(word: &Word, folders: &Folders) -> bool {
-    let value = word.text.split_once('=').map(|(_, value)| Word { text: value.to_owned(), ..word.clone() });
+    let value = word
+        .text
+        .trim_start_matches('=')
+        .split_once('=')
+        .map(|(_, value)| Word { text: value.to_owned(), ..word.clone() });
     is_input(word, folders) || value.is_some_and(|value| is_input(&value, folders))
 }
 

@@ -107,6 +107,12 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
                 shell_behind(&words[at..], scope, true, result);
             }
             result.trust_no_further(interpreters::judge(inner, &words[at..][1..], scope.folders));
+            for command in &found::started_by(&words[at..]) {
+                found::judge(command, scope, result);
+            }
+            if inner == "xargs" {
+                xargs::judge(&words[at..], scope, result);
+            }
         }
     } else if started.is_empty() {
         for at in (1..words.len()).filter(|at| programs::SHELLS.contains(&programs::known_as(&words[*at].text))) {

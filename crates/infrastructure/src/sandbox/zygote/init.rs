@@ -292,12 +292,14 @@ impl Waiting {
     /// Returns once the program runs.
     fn begin(self) -> Result<Pid, Failure> {
         let step = || "start a process".to_owned();
+        let Self { process, begin, told } = self;
         // Where it has failed already, it says so.
-        let _ = rustix::io::write(&self.begin, b"b");
+        let _ = rustix::io::write(&begin, b"b");
+        drop(begin);
         let mut failure = Vec::new();
-        File::from(self.told).read_to_end(&mut failure).step(step)?;
+        File::from(told).read_to_end(&mut failure).step(step)?;
         if failure.is_empty() {
-            return Ok(self.process);
+            return Ok(process);
         }
         let unknown = |_| Failure { step: step(), reason: "it ended before it began".into() };
         Err(serde_json::from_slice(&failure).unwrap_or_else(unknown))

@@ -21,6 +21,8 @@ pub(super) enum Takes {
     Value,
     /// A library that is loaded.
     Library,
+    /// A setting, or a file of them, that may name what is loaded or run.
+    Setting,
     /// A file that is run, or that says what is.
     File,
     /// A text that is run.
@@ -103,7 +105,6 @@ const LONG: &[(Takes, &[&str])] = &[
             "max-old-space-size",
             "max-semi-space-size",
             "port",
-            "project",
             "stack-size",
             "stack-trace-limit",
             "threads",
@@ -112,21 +113,16 @@ const LONG: &[(Takes, &[&str])] = &[
             "username",
         ],
     ),
+    (Takes::Library, &["experimental-loader", "import", "load", "loader", "preload", "require"]),
     (
-        Takes::Library,
+        Takes::Setting,
         &[
             "define",
             "env-file",
             "env-file-if-exists",
             "experimental-config-file",
-            "experimental-loader",
-            "import",
-            "load",
-            "loader",
             "openssl-config",
             "php-ini",
-            "preload",
-            "require",
             "snapshot-blob",
             "zend-extension",
         ],
@@ -157,7 +153,7 @@ pub(super) struct Reading {
     pub(super) texts: Vec<Option<Word>>,
     /// Files that are run beside the script.
     pub(super) files: Vec<Word>,
-    /// Libraries, and whether they stand in the word of their option.
+    /// Libraries and settings, and whether they are libraries in the word of their option.
     pub(super) libraries: Vec<(Word, bool)>,
     /// The module that is run, and at which argument its own begin.
     pub(super) module: Option<(Word, usize)>,
@@ -167,7 +163,7 @@ pub(super) struct Reading {
     pub(super) ends: bool,
     /// Options that are in no list, or values that may be more than one word: what follows may be anything.
     pub(super) unsure: bool,
-    /// Arguments that are no value of an option that is known, up to the script.
+    /// Arguments that are nothing of all that, up to the script.
     pub(super) others: Vec<Word>,
 }
 
@@ -224,6 +220,8 @@ impl Reading {
                         }
                         (Takes::File, Some(file)) => reading.files.push(file),
                         (Takes::Library, Some(library)) => reading.libraries.push((library, is_glued)),
+                        (Takes::Setting, Some(setting)) => reading.libraries.push((setting, false)),
+                        (Takes::Value, Some(value)) => reading.others.push(value),
                         (Takes::Module, Some(module)) => {
                             reading.module = Some((module, at.min(arguments.len())));
                             break;
@@ -264,7 +262,10 @@ impl Reading {
                 Some(Takes::Text) if !rest.is_empty() && rest.chars().all(|c| is_text(letters, c)) => {}
                 Some(_) => return (takes, Some(rest).filter(|rest| !rest.is_empty())),
                 None => {
-                    self.asks |= rest.chars().any(|c| letter_takes(letters, c) == Some(Takes::Input));
+                    // Where nothing but words are options, what follows is the rest of one.
+                    let has_groups = letters.iter().any(|(takes, _)| *takes == Takes::Nothing);
+                    let asks = |c| letter_takes(letters, c) == Some(Takes::Input);
+                    self.asks |= has_groups && rest.chars().any(asks);
                     return (None, Some(rest).filter(|rest| !rest.is_empty()));
                 }
             }
@@ -282,8 +283,16 @@ pub(super) fn takes_next_word(letters: Letters, option: &str) -> Option<bool> {
         None => Reading::default().group(letters, option.strip_prefix('-')?),
     };
     let of_itself = match takes? {
-        Takes::Nothing | Takes::Ends | Takes::Input | Takes::Number | Takes::NumberOrRest | Takes::Rest => false,
-        Takes::Value | Takes::Library | Takes::File | Takes::Text | Takes::TextWithArguments | Takes::Module => true,
+        // `node --test` takes files.
+        Takes::Ends => return None,
+        Takes::Nothing | Takes::Input | Takes::Number | Takes::NumberOrRest | Takes::Rest => false,
+        Takes::Value
+        | Takes::Library
+        | Takes::Setting
+        | Takes::File
+        | Takes::Text
+        | Takes::TextWithArguments
+        | Takes::Module => true,
     };
     Some(of_itself && value.is_none())
 }

@@ -18,7 +18,7 @@ const LONG_VALUED: &[&str] =
 
 /// Makes it opaque where its input may say what runs.
 pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
-    let (mut at, mut from_file) = (1, false);
+    let (mut at, mut from_file, mut appends) = (1, false, false);
     // What lines of its input take the place of.
     let mut place: Option<String> = None;
     while let Some(word) = words.get(at).filter(|word| word.text.starts_with('-')) {
@@ -32,10 +32,11 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) 
         }
         if option.starts_with("--") {
             from_file |= option.starts_with("--a");
+            appends |= option.starts_with("--m");
             if option.starts_with("--r") {
                 place = Some(option.split_once('=').map_or("{}", |(_, place)| place).to_owned());
             }
-            let is_valued = LONG_VALUED.iter().any(|long| option.len() > 3 && long.starts_with(option));
+            let is_valued = LONG_VALUED.iter().any(|long| option.len() > 2 && long.starts_with(option));
             at += usize::from(is_valued);
             continue;
         }
@@ -49,6 +50,9 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) 
             let given = if next { words.get(at).map_or("", |word| &word.text) } else { glued };
             place = Some(if given.is_empty() { "{}" } else { given }.to_owned());
         }
+        // These and `-I` take each other back, and not everywhere in the same way.
+        let given = if next { words.get(at).map_or("", |word| &word.text) } else { glued };
+        appends |= matches!(letter, 'L' | 'l') || letter == 'n' && given != "1";
         if next {
             if words.get(at).is_some_and(|value| value.literal().is_none()) {
                 return result.opaque("what it starts may stand in names of files");
@@ -75,15 +79,13 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) 
         result.opaque("its arguments stand in a file");
     }
     let mut started: Vec<Word> = command.to_vec();
-    match &place {
-        Some(place) => {
-            started = started.iter().map(|word| found::with_names(word, |text| text.contains(place))).collect();
-        }
-        None => {
-            // As it stands, it runs where there is no input.
-            found::judge(&started, scope, result);
-            started.push(Word { text: "{}".into(), dynamic: Some(Dynamic::Found), ..Word::default() });
-        }
+    if let Some(place) = &place {
+        started = started.iter().map(|word| found::with_names(word, |text| text.contains(place))).collect();
+    }
+    if place.is_none() || appends {
+        // As it stands, it runs where there is no input.
+        found::judge(&started, scope, result);
+        started.push(Word { text: "{}".into(), dynamic: Some(Dynamic::Found), ..Word::default() });
     }
     found::judge(&started, scope, result);
 }

@@ -68,7 +68,12 @@ impl Setting {
             // What git writes by itself goes there.
             "format" => name == "outputdirectory",
             "gc" => name == "repackfilterto",
-            "extensions" => name == "refstorage" && value.contains(':'),
+            "extensions" => match name {
+                "refstorage" => value.contains(':'),
+                // The name of a remote may be an address.
+                _ => name == "partialclone" && names_helper(&value),
+            },
+            "remote" if names_helper(subsection) => true,
             // An address of the form `rsh:command` is run.
             "git-p4" => name == "port",
             "interactive" => name == "difffilter",

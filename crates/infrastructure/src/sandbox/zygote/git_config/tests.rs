@@ -85,6 +85,9 @@ fn settings_that_run_something_are_left_out_and_nothing_else() {
         ("", "[gc]\n\trepackFilterTo = /x\n\tauto = 0\n", "gc.repackfilterto"),
         ("", "[git-p4]\n\tport = rsh:x\n\tuser = a\n", "git-p4.port"),
         ("", "[extensions]\n\trefStorage = files:///x\n\tobjectFormat = sha256\n", "extensions.refstorage"),
+        ("", "[extensions]\n\tpartialClone = foo::x\n", "extensions.partialclone"),
+        ("", "[extensions]\n\tpartialClone = origin\n[remote \"origin\"]\n\tpromisor = true\n", ""),
+        ("", "[remote \"foo::x\"]\n\tpromisor = true\n", "remote.foo::x.promisor"),
         ("", "[extensions]\n\trefStorage = reftable\n[http]\n\tsslVersion = tlsv1.3\n", ""),
         (
             "",

@@ -149,7 +149,7 @@ mod tests {
         let closed = scratch.path.join("home/closed");
         fs::create_dir_all(closed.join("inner")).unwrap();
         for path in [closed.join("inner"), closed] {
-            fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
         }
         scratch.remove().unwrap();
         let left: Vec<_> = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

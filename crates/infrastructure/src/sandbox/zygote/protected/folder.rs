@@ -276,6 +276,11 @@ impl Folder {
                 "`{path}` is protected and was made by this command; it is now `{}`",
                 shown(Path::new(&aside))
             )),
+            // It is a mount, and stood there before the command did: what it holds may be the user's.
+            Err(reason) if reason.kind() == io::ErrorKind::ResourceBusy => told.left(format!(
+                "`{path}` may hold what this command made, and could not be put aside ({reason}): it must not be trusted; \
+                 look at it before git or an agent is used there"
+            )),
             Err(reason) => match self.remove(name, REMOVED_DEPTH, &mut REMOVED_ENTRIES.clone()) {
                 Ok(()) => told.undone(format!(
                     "`{path}` is protected and was made by this command; it was removed, because it could not be put \
