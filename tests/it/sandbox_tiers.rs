@@ -4,13 +4,14 @@
 use crate::binaries::{Home, stderr, stdout};
 use rustix::{
     fs::{Gid, Uid, chown},
-    process::geteuid,
+    process::{Pid, Signal, geteuid, kill_process_group},
 };
 use std::{
     fs, io,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
     process::{Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 
 const NOBODY: u32 = 65_534;
@@ -53,8 +54,8 @@ fn give(path: &Path) {
     chown(path, Some(Uid::from_raw(NOBODY)), Some(Gid::from_raw(NOBODY))).unwrap();
 }
 
-/// Runs the binary as an ordinary user without namespaces.
-fn run(home: &Home, arguments: &[&str]) -> Output {
+/// The binary as an ordinary user's without namespaces.
+fn command(home: &Home, arguments: &[&str]) -> Command {
     let top = home.work().parent().unwrap().to_owned();
     // The folder of the build may be closed to others. Copied by another process, so that none that is forked meanwhile
     // holds it open for writing.
@@ -68,7 +69,44 @@ fn run(home: &Home, arguments: &[&str]) -> Output {
     }
     // SAFETY: the closure makes system calls alone.
     unsafe { command.pre_exec(refuse_namespaces) };
-    command.stdin(Stdio::null()).output().unwrap()
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run(home: &Home, arguments: &[&str]) -> Output {
+    command(home, arguments).output().unwrap()
+}
+
+/// Waits until a process with this command line is there, or is not.
+fn until_sleeps(mark: &str, is_there: bool) {
+    let wanted = format!("sleep\0{mark}\0");
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let mut lines = processes.filter_map(|process| fs::read_to_string(process.path().join("cmdline")).ok());
+        if lines.any(|line| line == wanted) == is_there {
+            return;
+        }
+        assert!(Instant::now() < end, "`sleep {mark}` is there: {}", !is_there);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn without_namespaces_no_command_outlives_the_end_of_the_whole_group() {
+    let home = Home::new();
+    fs::create_dir(home.work().join("src")).unwrap();
+    let config = home.config("[sandbox]\nminimum_tier = 2");
+    let mark = format!("300.{:07}9", std::process::id());
+    let sleep = format!(r#"{{"command":"sleep {mark} & sleep {mark}"}}"#);
+    let arguments = ["call", "bash", &sleep, "--config", config.to_str().unwrap(), "--allow", "Bash"];
+    for signal in [Signal::INT, Signal::HUP, Signal::KILL] {
+        let mut child = command(&home, &arguments).process_group(0).stdout(Stdio::null()).spawn().unwrap();
+        until_sleeps(&mark, true);
+        kill_process_group(Pid::from_child(&child), signal).unwrap();
+        child.wait().unwrap();
+        until_sleeps(&mark, false);
+    }
 }
 
 #[test]

@@ -86,10 +86,16 @@ struct End {
 }
 
 /// The life of an init, which builds the world of its run and becomes nobody by `prepare`; its result is its exit code.
-pub(super) fn run(mut birth: Birth<'_>, prepare: impl FnOnce(&mut Birth<'_>) -> Result<World, Failure>) -> i32 {
+///
+/// `is_asked`: whether `SIGTERM` asks it to end. The first process of a namespace is out of reach of that by itself.
+pub(super) fn run(
+    mut birth: Birth<'_>,
+    is_asked: bool,
+    prepare: impl FnOnce(&mut Birth<'_>) -> Result<World, Failure>,
+) -> i32 {
     let socket = birth.socket.try_clone().step(|| "start a process".into());
     let prepared = socket.and_then(|socket| {
-        let signals = signals().step(|| "hear of ended processes".into())?;
+        let signals = signals(is_asked).step(|| "hear of ended processes".into())?;
         Ok((socket, signals, prepare(&mut birth)?))
     });
     let (socket, signals, world) = match prepared {
@@ -155,13 +161,15 @@ fn told(socket: &OwnedFd, last: &Report) -> i32 {
 }
 
 /// A descriptor that can be read when a child has ended, or when this process is asked to end.
-fn signals() -> io::Result<OwnedFd> {
+fn signals(is_asked: bool) -> io::Result<OwnedFd> {
     // SAFETY: the set is this function's own; this process has one thread.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        libc::sigaddset(&raw mut set, libc::SIGTERM);
+        if is_asked {
+            libc::sigaddset(&raw mut set, libc::SIGTERM);
+        }
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         let descriptor = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
@@ -172,7 +180,7 @@ fn signals() -> io::Result<OwnedFd> {
 impl Namespaced<'_> {
     /// The life of an init in namespaces of its own.
     pub(super) fn run(mut self, birth: Birth<'_>) -> i32 {
-        run(birth, |birth| self.prepare(birth))
+        run(birth, false, |birth| self.prepare(birth))
     }
 
     fn prepare(&mut self, birth: &mut Birth<'_>) -> Result<World, Failure> {

@@ -65,12 +65,14 @@ impl Zygote {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
         let filter = Filter::build(Layers::WithoutNamespaces).map_err(io::Error::other);
         let filter = filter.step(|| "build the filter of system calls".into())?;
+        let temporary = fs::canonicalize(temporary).step(|| "find the folder for temporary files".into())?;
         Ok(Self { filter, landlock, own_program, temporary, sessions: Sessions::new() })
     }
 
     /// The place of the session in the list, which is the last one; opened if it is new.
     fn session(&mut self, key: String, request: &Request) -> Result<usize, Failure> {
         if let Some(place) = self.sessions.known(&key) {
+            self.sessions.list[place].shared.reopen().step(|| "open the session's temporary files".into())?;
             return Ok(place);
         }
         if let Some(idle) = self.sessions.make_room()? {
@@ -111,6 +113,7 @@ fn close_standard_streams() {
 impl Births for Zygote {
     fn launch(&mut self, mut request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure> {
         places::check(&request)?;
+        places::check_beside(&request, &self.temporary)?;
         let session = request.session.clone().map(|key| self.session(key, &request)).transpose()?;
         let own = match session {
             Some(_) => None,
@@ -204,7 +207,7 @@ fn keep(birth: Birth<'_>, own: Option<&Scratch>, zygote: Pid) -> i32 {
         if child < 0 { Err(io::Error::last_os_error()).step(|| "start a process".into()) } else { Ok(child) }
     };
     match take_in(Signal::KILL, zygote).and_then(|()| fork()) {
-        Ok(0) => return init::run(birth, |birth| prepare(birth, keeper)),
+        Ok(0) => return init::run(birth, true, |birth| prepare(birth, keeper)),
         Ok(init) => {
             // Whoever reads the output, and whoever hears of the init, must see its end.
             drop(birth);

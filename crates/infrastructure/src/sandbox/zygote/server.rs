@@ -21,7 +21,7 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     process::{
         DumpableBehavior, Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_dumpable_behavior,
-        set_parent_process_death_signal, setrlimit,
+        set_parent_process_death_signal, setrlimit, setsid,
     },
 };
 use std::{
@@ -138,6 +138,9 @@ pub(super) fn settle_down() -> io::Result<OwnedFd> {
     let files = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files })?;
     put_off_mask();
+    // What ends the runtime's group, as the terminal's interrupt does, must leave time to those who end runs. Fails only for
+    // who leads a group already.
+    let _ = setsid();
     Ok(File::open("/proc/self/exe")?.into())
 }
 

@@ -78,6 +78,17 @@ pub(super) fn check(request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses folders that hold the one for temporary files: what is private to other runs would lie in them.
+pub(super) fn check_beside(request: &Request, temporary: &Path) -> Result<(), Failure> {
+    match request.folders.iter().find(|folder| temporary.starts_with(&folder.source)) {
+        Some(folder) => Err(refused(format!(
+            "`{}` holds the folder for temporary files of all runs; let `TMPDIR` lead elsewhere, or narrow the roots",
+            folder.source.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Opens what the run may use.
 pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<Place>, Failure> {
     let mut places = Places { list: Vec::new(), abi };

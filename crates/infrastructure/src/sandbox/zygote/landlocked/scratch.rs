@@ -4,7 +4,9 @@ use crate::sandbox::zygote::{
     mount,
     request::{Copied, Failure, Request, Step},
 };
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, fchmod, mkdirat, openat, renameat, statat, unlinkat,
+};
 use std::{
     ffi::{CStr, CString, OsStr},
     fs::{self, DirBuilder, File},
@@ -71,9 +73,15 @@ impl Scratch {
         }
     }
 
+    /// Makes it usable for its owner, whatever a run did to its mode, which Landlock does not see.
+    pub(super) fn reopen(&self) -> io::Result<()> {
+        Ok(fchmod(&self.folder, Mode::RWXU)?)
+    }
+
     /// Removes it. What runs left there may be deep, or closed to its owner: what folders hold is moved to the top, so that
     /// depth costs nothing, and no link is followed.
     pub(super) fn remove(&self) -> io::Result<()> {
+        self.reopen()?;
         let (top, mut moved) = (self.folder.as_fd(), 0_u64);
         loop {
             let names = names(top)?;
@@ -148,7 +156,7 @@ mod tests {
         }
         let closed = scratch.path.join("home/closed");
         fs::create_dir_all(closed.join("inner")).unwrap();
-        for path in [closed.join("inner"), closed] {
+        for path in [closed.join("inner"), closed, scratch.path.clone()] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
         }
         scratch.remove().unwrap();
