@@ -44,7 +44,7 @@ pub(super) struct Zygote {
     filter: Filter,
     landlock: ABI,
     own_program: OwnedFd,
-    /// The folder for temporary files.
+    /// The folder for temporary files, by its real path.
     temporary: PathBuf,
     sessions: Sessions<Scratch>,
 }
@@ -65,7 +65,6 @@ impl Zygote {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
         let filter = Filter::build(Layers::WithoutNamespaces).map_err(io::Error::other);
         let filter = filter.step(|| "build the filter of system calls".into())?;
-        let temporary = fs::canonicalize(temporary).step(|| "find the folder for temporary files".into())?;
         Ok(Self { filter, landlock, own_program, temporary, sessions: Sessions::new() })
     }
 
