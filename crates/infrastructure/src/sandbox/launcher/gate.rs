@@ -9,13 +9,15 @@ use futures::future::BoxFuture;
 use std::{
     collections::HashSet,
     fmt,
-    sync::{self, Arc, LazyLock, OnceLock, PoisonError},
+    sync::{self, Arc, LazyLock, PoisonError},
     time::Duration,
 };
 use tokio::{sync::Mutex, time::Instant};
 
-/// So long a try that failed counts. What was missing may be there then.
+/// So long it counts that nothing can be confined. What was missing may be there then.
 const TIME_TO_COUNT: Duration = Duration::from_secs(30);
+/// So long it counts that not all layers are there: long enough that trying costs nothing, where that stays so.
+const TIME_OF_TIER_2: Duration = Duration::from_secs(300);
 
 /// A fact about the machine, and so the same for all launchers: for those that want every layer, and for those that do
 /// with tier 2.
@@ -27,22 +29,10 @@ type Trying = for<'a> fn(&'a Launcher) -> BoxFuture<'a, Tier>;
 /// Lets nobody through to a confinement that does not hold.
 pub(super) struct Gate {
     trying: Trying,
-    /// It was tried, and holds.
-    open: OnceLock<Open>,
-    failed: Mutex<Option<Failed>>,
+    /// What was found, and when.
+    found: Mutex<Option<(Instant, Tier)>>,
     /// The sessions that were warned, and the runs without one.
     warned: sync::Mutex<HashSet<Option<Arc<str>>>>,
-}
-
-struct Open {
-    layers: Layers,
-    warning: Option<String>,
-}
-
-struct Failed {
-    when: Instant,
-    missing: String,
-    remedy: String,
 }
 
 impl Gate {
@@ -52,7 +42,7 @@ impl Gate {
     }
 
     fn new(trying: Trying) -> Self {
-        Self { trying, open: OnceLock::new(), failed: Mutex::default(), warned: sync::Mutex::default() }
+        Self { trying, found: Mutex::default(), warned: sync::Mutex::default() }
     }
 
     /// Returns where programs can be confined, by which layers. Who comes while it is tried waits. Where they are not all,
@@ -61,40 +51,26 @@ impl Gate {
     /// # Errors
     /// [`LaunchError::Unconfinable`].
     pub(super) async fn pass(&self, launcher: &Launcher, session: Option<&Arc<str>>) -> Result<Layers, LaunchError> {
-        let Open { layers, warning } = match self.open.get() {
-            Some(open) => open,
-            None => self.opened(launcher).await?,
-        };
-        if let Some(warning) = warning
-            && self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(session.cloned())
-        {
-            tracing::warn!("{warning}");
-        }
-        Ok(*layers)
-    }
-
-    async fn opened(&self, launcher: &Launcher) -> Result<&Open, LaunchError> {
-        let mut failed = self.failed.lock().await;
-        if let Some(open) = self.open.get() {
-            return Ok(open);
-        }
-        let refused = |Failed { missing, remedy, .. }: &Failed| LaunchError::Unconfinable {
-            missing: missing.clone(),
-            remedy: remedy.clone(),
-        };
-        if let Some(failed) = failed.as_ref().filter(|failed| failed.when.elapsed() < TIME_TO_COUNT) {
-            return Err(refused(failed));
-        }
-        let tier = (self.trying)(launcher).await;
-        let warning = tier.to_string();
-        let open = match tier {
-            Tier::First { .. } => Open { layers: Layers::All, warning: None },
-            Tier::Second { .. } => Open { layers: Layers::WithoutNamespaces, warning: Some(warning) },
-            Tier::Third { missing, remedy } => {
-                return Err(refused(failed.insert(Failed { when: Instant::now(), missing, remedy })));
+        let mut found = self.found.lock().await;
+        let tier = match found.take().filter(|(when, tier)| when.elapsed() < time_to_count(tier)) {
+            Some(known) => &found.insert(known).1,
+            None => {
+                let tier = (self.trying)(launcher).await;
+                &found.insert((Instant::now(), tier)).1
             }
         };
-        Ok(self.open.get_or_init(|| open))
+        match tier {
+            Tier::First { .. } => Ok(Layers::All),
+            Tier::Second { .. } => {
+                if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(session.cloned()) {
+                    tracing::warn!("{tier}");
+                }
+                Ok(Layers::WithoutNamespaces)
+            }
+            Tier::Third { missing, remedy } => {
+                Err(LaunchError::Unconfinable { missing: missing.clone(), remedy: remedy.clone() })
+            }
+        }
     }
 
     /// A session has ended: one of the same name is another one.
@@ -103,9 +79,17 @@ impl Gate {
     }
 }
 
+fn time_to_count(tier: &Tier) -> Duration {
+    match tier {
+        Tier::First { .. } => Duration::MAX,
+        Tier::Second { .. } => TIME_OF_TIER_2,
+        Tier::Third { .. } => TIME_TO_COUNT,
+    }
+}
+
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("is_open", &self.open.get().is_some()).finish_non_exhaustive()
+        f.debug_struct("Gate").field("found", &self.found).finish_non_exhaustive()
     }
 }
 
@@ -121,16 +105,24 @@ mod tests {
             Box::pin(async {
                 match TRIES.fetch_add(1, Ordering::Relaxed) {
                     0 => Tier::Third { missing: "something".into(), remedy: "help it".into() },
+                    1 => Tier::Second { missing: "something".into() },
                     _ => Tier::First { notes: Vec::new() },
                 }
             })
         });
         let launcher = Launcher::start().unwrap();
-        for (passed, is_open, tries) in [(0, false, 1), (29, false, 1), (2, true, 2), (100, true, 2)] {
+        let refusal = "no program is run here, because it could not be confined: something; help it";
+        let (refused, second, first) = (Err(refusal.to_owned()), Ok(Layers::WithoutNamespaces), Ok(Layers::All));
+        for (passed, expected, tries) in [
+            (0, &refused, 1),
+            (29, &refused, 1),
+            (2, &second, 2),
+            (299, &second, 2),
+            (2, &first, 3),
+            (1_000_000, &first, 3),
+        ] {
             tokio::time::advance(Duration::from_secs(passed)).await;
-            let refusal = "no program is run here, because it could not be confined: something; help it";
-            let expected = if is_open { Ok(Layers::All) } else { Err(refusal.to_owned()) };
-            assert_eq!(gate.pass(&launcher, None).await.map_err(|error| error.to_string()), expected);
+            assert_eq!(gate.pass(&launcher, None).await.map_err(|error| error.to_string()), *expected);
             assert_eq!(TRIES.load(Ordering::Relaxed), tries);
         }
     }

@@ -7,13 +7,14 @@ use super::{
     payload::{Place, Tools, become_program},
     protected::Protected,
     request::{Failure, Network, Report, Request, Step, report},
+    server::block,
     stage,
     view::View,
 };
 use crate::sandbox::control_group::{Group, OutOfMemory};
 use landlock::ABI;
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, retry_on_intr},
     net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with},
     pipe::{PipeFlags, pipe_with},
@@ -136,17 +137,19 @@ fn live(
     payload: Waiting,
     group: Option<&Group>,
 ) -> Result<End, Failure> {
-    let payload = payload.begin()?;
-    let Birth { socket, streams, .. } = birth;
-    // Whoever reads the output must see its end, and the zygote's socket is not this process's.
-    drop(streams);
-    // SAFETY: the call touches no memory, and nobody here uses the three.
-    unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
-    let descriptors: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
-    if report(&socket, &Report::Started, &descriptors).is_err() {
+    let heard = Ears { socket: &birth.socket, signals, payload: payload.process };
+    if !payload.begin(&heard)? {
         return Ok(End::KILLED);
     }
-    let Some(status) = attend(&socket, signals, payload) else { return Ok(End::KILLED) };
+    let streams = birth.streams;
+    // Whoever reads the output must see its end, and the zygote's socket is not this process's.
+    drop(streams);
+    close_standard_streams();
+    let descriptors: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
+    if report(&birth.socket, &Report::Started, &descriptors).is_err() {
+        return Ok(End::KILLED);
+    }
+    let Some(status) = attend(&heard) else { return Ok(End::KILLED) };
     let (code, by_signal) = match status.terminating_signal() {
         Some(signal) => (signal, true),
         None => (status.exit_status().unwrap_or(0), false),
@@ -156,22 +159,22 @@ fn live(
     Ok(End { code, by_signal, had_survivors: has_children(), out_of_memory })
 }
 
+/// The input of a zygote is its socket, whose end is to be seen when it ends.
+pub(super) fn close_standard_streams() {
+    // SAFETY: the call touches no memory, and nobody here uses the three.
+    unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
+}
+
 fn told(socket: &OwnedFd, last: &Report) -> i32 {
     i32::from(report(socket, last, &[]).is_err())
 }
 
 /// A descriptor that can be read when a child has ended, or when this process is asked to end.
 fn signals(is_asked: bool) -> io::Result<OwnedFd> {
-    // SAFETY: the set is this function's own; this process has one thread.
+    let set = block(&[Signal::CHILD, Signal::TERM][..1 + usize::from(is_asked)]);
+    // SAFETY: the set lives through the call; no handler is passed.
     unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        if is_asked {
-            libc::sigaddset(&raw mut set, libc::SIGTERM);
-        }
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
         let descriptor = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
         if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
     }
@@ -297,17 +300,28 @@ impl Waiting {
         unsafe { libc::_exit(127) }
     }
 
-    /// Returns once the program runs.
-    fn begin(self) -> Result<Pid, Failure> {
+    /// Returns once the program runs, or the run is to end; whether it runs.
+    fn begin(self, heard: &Ears<'_>) -> Result<bool, Failure> {
         let step = || "start a process".to_owned();
-        let Self { process, begin, told } = self;
+        let Self { begin, told, .. } = self;
+        // It may have taken long to come here, and nobody wait any more.
+        if heard.listen(None, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_none() {
+            return Ok(false);
+        }
         // Where it has failed already, it says so.
         let _ = rustix::io::write(&begin, b"b");
         drop(begin);
+        loop {
+            match heard.listen(Some(&told), None) {
+                Some(true) => break,
+                Some(false) => {}
+                None => return Ok(false),
+            }
+        }
         let mut failure = Vec::new();
         File::from(told).read_to_end(&mut failure).step(step)?;
         if failure.is_empty() {
-            return Ok(process);
+            return Ok(true);
         }
         let unknown = |_| Failure { step: step(), reason: "it ended before it began".into() };
         Err(serde_json::from_slice(&failure).unwrap_or_else(unknown))
@@ -360,42 +374,60 @@ fn clone(group: Option<&OwnedFd>) -> io::Result<Option<Pid>> {
     }
 }
 
-/// Reaps, and passes signals on, until the payload has ended, or the runtime has let go of the run.
-fn attend(socket: &OwnedFd, signals: &OwnedFd, payload: Pid) -> Option<WaitStatus> {
-    loop {
-        loop {
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == payload => return Some(status),
-                Ok(Some(_)) => {}
-                Err(Errno::INTR) => {}
-                Ok(None) | Err(_) => break,
-            }
-        }
-        let mut events = [PollFd::new(socket, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
-        match poll(&mut events, None) {
-            Ok(_) | Err(Errno::INTR) => {}
+/// What an init hears while its payload is there.
+struct Ears<'a> {
+    socket: &'a OwnedFd,
+    signals: &'a OwnedFd,
+    payload: Pid,
+}
+
+impl Ears<'_> {
+    /// Waits until there is something from the runtime, from a child or in `also`, and passes signals on. Whether `also` can
+    /// be read; `None` when the run is to end.
+    fn listen(&self, also: Option<&OwnedFd>, longest: Option<&Timespec>) -> Option<bool> {
+        let all = [self.socket, self.signals].into_iter().chain(also);
+        let mut events: Vec<_> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();
+        match poll(&mut events, longest) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Some(false),
             Err(_) => return None,
         }
-        let (from_runtime, of_child) = (events[0].revents(), events[1].revents());
-        if !of_child.is_empty() {
+        let is_ready = |place: usize| events.get(place).is_some_and(|event| !event.revents().is_empty());
+        if is_ready(1) {
             let mut spent = [0; 512];
-            let read = rustix::io::read(signals, &mut spent).unwrap_or(0);
+            let read = rustix::io::read(self.signals, &mut spent).unwrap_or(0);
             if is_asked_to_end(&spent[..read]) {
                 return None;
             }
         }
-        if !from_runtime.is_empty() {
+        if is_ready(0) {
             let mut signal = [0; 1];
-            match rustix::io::read(socket, &mut signal) {
+            match rustix::io::read(self.socket, &mut signal) {
                 Ok(1..) => {
                     if let Some(signal) = Signal::from_named_raw(signal[0].into()) {
-                        let _ = kill_process_group(payload, signal);
+                        let _ = kill_process_group(self.payload, signal);
                     }
                 }
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Ok(0) | Err(_) => return None,
             }
         }
+        Some(is_ready(2))
+    }
+}
+
+/// Reaps, and passes signals on, until the payload has ended, or the runtime has let go of the run.
+fn attend(heard: &Ears<'_>) -> Option<WaitStatus> {
+    loop {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == heard.payload => return Some(status),
+                Ok(Some(_)) => {}
+                Err(Errno::INTR) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        heard.listen(None, None)?;
     }
 }
 
@@ -428,6 +460,44 @@ pub(super) fn end_all(group: Option<&Group>) {
         match wait(WaitOptions::empty()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::socketpair;
+
+    #[test]
+    fn a_payload_of_a_run_that_nobody_waits_for_does_not_begin_or_is_not_waited_for() {
+        for is_let_go_at_first in [true, false] {
+            let (runtime, socket) =
+                socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+            let (told, _tell) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let (signals, _none) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let process = rustix::process::getpid();
+            let heard = Ears { socket: &socket, signals: &signals, payload: process };
+            let payload = Waiting { process, begin, told };
+            let let_it_go = || {
+                // Let go once it was told to begin.
+                let is_told = is_let_go_at_first || rustix::io::read(&begun, &mut [0; 1]) == Ok(1);
+                drop(runtime);
+                is_told
+            };
+            let has_begun = if is_let_go_at_first {
+                assert!(let_it_go());
+                payload.begin(&heard)
+            } else {
+                std::thread::scope(|scope| {
+                    let waiting = scope.spawn(|| payload.begin(&heard));
+                    assert!(let_it_go());
+                    waiting.join().unwrap()
+                })
+            };
+            assert!(!has_begun.unwrap());
+            assert_eq!(rustix::io::read(&begun, &mut [0; 1]), Ok(0), "it was told to begin");
         }
     }
 }

@@ -12,32 +12,31 @@
 
 mod places;
 mod scratch;
+mod tasks;
 
 use super::{
     Layers,
     filter::Filter,
     identity::clear_capabilities,
-    init::{self, Birth, Waiting, World, end_all},
+    init::{self, Birth, Waiting, World, close_standard_streams, end_all},
     payload::part,
     request::{Failure, Report, Request, Step, report},
     server::{Births, landlock, settle_down},
     sessions::{Session, Sessions},
 };
 use landlock::ABI;
-use rustix::{
-    process::{
-        DumpableBehavior, Pid, Signal, WaitOptions, geteuid, getpid, getppid, set_child_subreaper,
-        set_dumpable_behavior, set_parent_process_death_signal, test_kill_process, waitpid,
-    },
-    thread::set_no_new_privs,
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitOptions, geteuid, getpid, getppid, set_child_subreaper, set_dumpable_behavior,
+    set_parent_process_death_signal, test_kill_process, waitpid,
 };
 use scratch::Scratch;
 use std::{
-    fs, io,
-    os::fd::{AsFd, FromRawFd, OwnedFd},
+    io,
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
 };
+use tasks::Tasks;
 
 /// The zygote of such runs.
 pub(super) struct Zygote {
@@ -47,6 +46,7 @@ pub(super) struct Zygote {
     /// The folder for temporary files, by its real path.
     temporary: PathBuf,
     sessions: Sessions<Scratch>,
+    tasks: Tasks,
 }
 
 impl Zygote {
@@ -61,11 +61,12 @@ impl Zygote {
         let landlock = landlock().filter(|abi| *abi >= ABI::V6).ok_or_else(|| {
             refused("this needs Landlock with ABI 6 (Linux 6.12), which this kernel or container does not offer")
         })?;
-        set_no_new_privs(true).step(step)?;
+        // None of its processes needs any, and the kernel lets some pass by the limit of processes.
+        clear_capabilities()?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
         let filter = Filter::build(Layers::WithoutNamespaces).map_err(io::Error::other);
         let filter = filter.step(|| "build the filter of system calls".into())?;
-        Ok(Self { filter, landlock, own_program, temporary, sessions: Sessions::new() })
+        Ok(Self { filter, landlock, own_program, temporary, sessions: Sessions::new(), tasks: Tasks::new() })
     }
 
     /// The place of the session in the list, which is the last one; opened if it is new.
@@ -83,17 +84,41 @@ impl Zygote {
 }
 
 /// Lets go of a session once its runs have ended, which nobody waits for.
-fn let_go(session: Session<Scratch>) {
-    // SAFETY: this process has one thread, so that the child finds no lock held. It ends without a word to anybody.
+fn let_go(Session { shared, runs, .. }: Session<Scratch>) {
+    let kept: Vec<_> = runs.iter().map(AsRawFd::as_raw_fd).chain([shared.descriptor()]).collect();
+    // Without a process its files stay: this one must not wait for the runs.
+    let _ = apart(&kept, || {
+        runs.iter().for_each(ended);
+        shared.remove()
+    });
+}
+
+/// Does it in a process of its own, which holds no descriptors but these and ends without a word to anybody. It outlives
+/// this one and the zygote: what a run has written may be much.
+fn apart(kept: &[RawFd], work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    // SAFETY: this process has one thread, so that the child finds no lock held.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let removed = catch_unwind(AssertUnwindSafe(|| {
-            close_standard_streams();
-            session.runs.iter().for_each(ended);
-            session.shared.remove()
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            close_all_but(kept);
+            work()
         }));
         // SAFETY: the call touches no memory.
-        unsafe { libc::_exit(i32::from(!matches!(removed, Ok(Ok(()))))) }
+        unsafe { libc::_exit(i32::from(!matches!(done, Ok(Ok(()))))) }
+    }
+    if child < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Closes all descriptors but these, whosever they are: their owners are not come back to. Who waits for the end of a stream,
+/// or of the zygote, must not wait for this process.
+fn close_all_but(kept: &[RawFd]) {
+    let mut kept: Vec<_> = kept.iter().map(|one| one.unsigned_abs()).collect();
+    kept.sort_unstable();
+    let ends = kept.iter().copied().chain([u32::MAX]);
+    let firsts = [0].into_iter().chain(kept.iter().map(|one| one + 1));
+    for (first, end) in firsts.zip(ends).filter(|(first, end)| first < end) {
+        // SAFETY: the call touches no memory.
+        unsafe { libc::syscall(libc::SYS_close_range, first, end - 1, 0) };
     }
 }
 
@@ -101,12 +126,6 @@ fn let_go(session: Session<Scratch>) {
 fn ended(process: &OwnedFd) {
     use rustix::event::{PollFd, PollFlags, poll};
     while matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], None), Err(rustix::io::Errno::INTR)) {}
-}
-
-/// The input of a zygote is its socket, whose end is to be seen when it ends.
-fn close_standard_streams() {
-    // SAFETY: the call touches no memory, and nobody here uses the three.
-    unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
 }
 
 impl Births for Zygote {
@@ -123,7 +142,8 @@ impl Births for Zygote {
             scratch.show_to(&mut request);
         }
         // The kernel counts all processes of a user, and not those of a run.
-        request.processes = request.processes.saturating_add(tasks_of_user());
+        let others = self.tasks.count().step(|| "count this user's processes".into())?;
+        request.processes = request.processes.saturating_add(others);
         let birth = Birth {
             request,
             socket: socket.try_clone().step(|| "start a process".into())?,
@@ -155,18 +175,6 @@ impl Births for Zygote {
     fn end(&mut self) {
         self.sessions.list.drain(..).for_each(let_go);
     }
-}
-
-/// The processes and threads that this process's user has now, as far as they are seen.
-fn tasks_of_user() -> u64 {
-    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
-    let user = geteuid().as_raw().to_string();
-    let tasks = |entry: fs::DirEntry| {
-        let status = fs::read_to_string(entry.path().join("status")).ok()?;
-        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next();
-        (value("Uid:")? == user).then(|| value("Threads:")?.parse::<u64>().ok()).flatten()
-    };
-    entries.flatten().filter_map(tasks).sum()
 }
 
 /// Starts a keeper, which never returns from here. `own` is what the run alone writes into.
@@ -217,8 +225,13 @@ fn keep(birth: Birth<'_>, own: Option<&Scratch>, zygote: Pid) -> i32 {
         // Nothing was started, and this process may be in no domain: it must not end anybody.
         Err(failure) => drop(report(&birth.socket, &Report::Failed(failure), &[])),
     }
-    // Nobody hears of what cannot be removed: it lies in a folder for temporary files.
-    own.map_or(0, |own| i32::from(own.remove().is_err()))
+    if let Some(own) = own
+        && apart(&[own.descriptor()], || own.remove()).is_err()
+    {
+        // Nobody hears of what cannot be removed: it lies in a folder for temporary files.
+        let _ = own.remove();
+    }
+    0
 }
 
 /// Makes this process the first of a domain, which inherits what loses its parent there. Where the parent of this process
@@ -238,10 +251,45 @@ fn take_in(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
 
 /// The init becomes what it will be.
 fn prepare(birth: &Birth<'_>, keeper: Pid) -> Result<World, Failure> {
-    take_in(Signal::TERM, keeper)?;
-    clear_capabilities()?;
+    // Until there is something to end, as while a disk does not answer, it has nothing to put right.
+    take_in(Signal::KILL, keeper)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())?;
     let places = places::open(&birth.request, birth.landlock.unwrap_or(ABI::V6))?;
-    let payload = Waiting::born(birth, None, || Ok(places))?;
+    let step = || "keep hold of what a run starts".to_owned();
+    set_parent_process_death_signal(Some(Signal::TERM)).step(step)?;
+    let payload = Waiting::born(birth, None, || {
+        // What the init would have ended goes with it, should it be killed.
+        set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
+        Ok(places)
+    })?;
     Ok(World { listener: None, protected: None, group: None, payload })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::{
+        event::{PollFd, PollFlags, Timespec, poll},
+        pipe::{PipeFlags, pipe_with},
+    };
+
+    #[test]
+    fn what_is_done_apart_holds_the_descriptors_that_it_needs_and_no_other() {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let ((kept, go), (told, tell), (foreign, held)) = (pipe(), pipe(), pipe());
+        apart(&[kept.as_raw_fd(), tell.as_raw_fd()], || {
+            rustix::io::write(&tell, b"b")?;
+            rustix::io::read(&kept, &mut [0; 1])?;
+            Ok(())
+        })
+        .unwrap();
+        drop((held, tell));
+        let in_time = Timespec { tv_sec: 30, tv_nsec: 0 };
+        assert_eq!(rustix::io::read(&told, &mut [0; 1]).unwrap(), 1);
+        // While it waits.
+        let mut end = [PollFd::new(&foreign, PollFlags::IN)];
+        assert_eq!(poll(&mut end, Some(&in_time)).unwrap(), 1);
+        drop(go);
+        assert_eq!(rustix::io::read(&told, &mut [0; 1]).unwrap(), 0);
+    }
 }

@@ -138,10 +138,25 @@ pub(super) fn settle_down() -> io::Result<OwnedFd> {
     let files = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files })?;
     put_off_mask();
-    // What ends the runtime's group, as the terminal's interrupt does, must leave time to those who end runs. Fails only for
-    // who leads a group already.
+    // What ends the runtime's group, as the terminal's interrupt does, or asks all processes of a unit to end, must leave
+    // time to those who end runs: they hear of it by their sockets. `setsid` fails only for who leads a group already.
     let _ = setsid();
+    block(&[Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]);
     Ok(File::open("/proc/self/exe")?.into())
+}
+
+/// Keeps these signals from this process and its children until they take them. Payloads take all.
+pub(super) fn block(signals: &[Signal]) -> libc::sigset_t {
+    // SAFETY: the set is this function's own and made by the first call; this process has one thread.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, signal.as_raw());
+        }
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        set
+    }
 }
 
 /// The Landlock of this kernel.

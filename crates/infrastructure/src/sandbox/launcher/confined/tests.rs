@@ -117,6 +117,12 @@ fn as_both(test: &str, body: impl AsyncFnOnce()) {
     });
 }
 
+/// The parent of a process, while that is there.
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
 /// Runs a test of this program in a process of its own.
 fn again(module: &str, test: &str, prepare: impl FnOnce(&mut Command)) {
     let path = format!("{}::{test}", module.split_once("::").unwrap().1);

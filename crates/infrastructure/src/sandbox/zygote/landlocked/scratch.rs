@@ -12,7 +12,7 @@ use std::{
     fs::{self, DirBuilder, File},
     io::{self, Write},
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, AsRawFd, OwnedFd, RawFd},
         unix::{
             ffi::OsStrExt,
             fs::{DirBuilderExt, OpenOptionsExt},
@@ -71,6 +71,11 @@ impl Scratch {
         if request.home.is_some() {
             request.home = Some(lead("HOME", HOME));
         }
+    }
+
+    /// What it must have open to be removed.
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.folder.as_raw_fd()
     }
 
     /// Makes it usable for its owner, whatever a run did to its mode, which Landlock does not see.

@@ -557,6 +557,25 @@ fn a_run_whose_init_is_ended_is_told_as_not_put_right() {
 }
 
 #[test]
+fn who_asks_all_processes_to_end_does_not_keep_a_run_from_being_put_right() {
+    as_both("protected::who_asks_all_processes_to_end_does_not_keep_a_run_from_being_put_right", async || {
+        let world = World::new();
+        let mut child = world.launcher.launch(world.spec("echo x > .mcp.json; echo up; exec sleep 999")).await.unwrap();
+        let mut up = [0; 2];
+        child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        let init = child.id().cast_signed();
+        for process in [parent_of(init).unwrap(), init] {
+            for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
+                rustix::process::kill_process(rustix::process::Pid::from_raw(process).unwrap(), signal).unwrap();
+            }
+        }
+        child.kill().await;
+        assert_eq!(child.left(), [""; 0]);
+        assert!(child.undone()[0].contains(".mcp.json.refused"), "{:?}", child.undone());
+    });
+}
+
+#[test]
 fn what_a_run_did_is_put_right_when_nobody_waits_for_it_any_more() {
     as_both("protected::what_a_run_did_is_put_right_when_nobody_waits_for_it_any_more", async || {
         let world = World::new();

@@ -180,6 +180,83 @@ fn temporary_files_are_the_sessions_and_are_gone_after_it() {
 }
 
 #[test]
+fn a_large_folder_of_temporary_files_is_removed_also_where_the_zygote_is_killed_meanwhile() {
+    in_a_container(
+        "a_large_folder_of_temporary_files_is_removed_also_where_the_zygote_is_killed_meanwhile",
+        true,
+        async || {
+            const FILES: usize = 20_000;
+            let world = world();
+            let script = format!("cd $TMPDIR && seq {FILES} | xargs touch && pwd");
+            let mut child = world.launcher.launch(world.spec(&script)).await.unwrap();
+            let zygote = parent_of(i32::try_from(child.id()).unwrap()).unwrap();
+            let mut said = String::new();
+            child.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
+            assert_eq!(child.exited().await, Exit::Code(0));
+            let folder = PathBuf::from(said.trim());
+            let left = || fs::read_dir(&folder).map_or(0, Iterator::count);
+            until("the files are being removed", || left() < FILES).await;
+            rustix::process::kill_process(Pid::from_raw(zygote).unwrap(), Signal::KILL).unwrap();
+            until("the folder is gone", || !folder.parent().unwrap().exists()).await;
+        },
+    );
+}
+
+/// A user of its own, so that no other test changes the count of its processes.
+const LONELY_USER: u32 = 61_234;
+
+#[test]
+fn processes_that_a_container_does_not_show_take_none_from_a_run() {
+    const TEST: &str = "processes_that_a_container_does_not_show_take_none_from_a_run";
+    if std::env::var_os(ROLE).is_some() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        return runtime.block_on(async {
+            const SCRIPT: &str = "import os, signal\nmade = 0\ntry:\n  while made < 200:\n    if os.fork() == 0: signal.pause()\n    \
+                                  made += 1\nexcept BlockingIOError: pass\nprint(made)";
+            let world = World::new();
+            let mut spec = world.spec("");
+            (spec.program, spec.args[1]) = ("python3".into(), SCRIPT.into());
+            spec.policy.limits.processes = 20;
+            let child = world.launcher.launch_untried(spec, Layers::WithoutNamespaces).await.unwrap();
+            let done = ended(child).await;
+            let made: u64 = done.stdout.trim().parse().unwrap_or_else(|_| panic!("{:?} {}", done.exit, done.stderr));
+            // Those that hold it count as its own, and some of the runtime's may come or go meanwhile.
+            assert!((10..30).contains(&made), "{made}");
+        });
+    }
+    if !geteuid().is_root() {
+        return;
+    }
+    let mut others: Vec<_> =
+        (0..50).map(|_| Command::new("sleep").arg("1000").uid(LONELY_USER).spawn().unwrap()).collect();
+    let tried = std::panic::catch_unwind(|| {
+        again(module_path!(), TEST, |command| {
+            let user = LONELY_USER.to_string();
+            let mut inside = Command::new("unshare");
+            inside.args([
+                "--pid",
+                "--fork",
+                "--kill-child",
+                "--mount-proc",
+                "setpriv",
+                "--reuid",
+                &user,
+                "--regid",
+                &user,
+            ]);
+            inside.arg("--clear-groups").arg(command.get_program()).args(command.get_args());
+            inside.env_clear().env(ROLE, "1").current_dir("/");
+            *command = inside;
+        });
+    });
+    for other in &mut others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    tried.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+#[test]
 fn what_cannot_be_held_is_refused() {
     in_a_container("what_cannot_be_held_is_refused", true, async || {
         let hosts = |spec: &mut LaunchSpec, _: &Path| spec.policy.network = NetworkPolicy::Hosts(vec!["a.com".into()]);
@@ -281,8 +358,6 @@ fn everything_ends_with_a_run_whoever_of_its_keepers_is_killed() {
 
 /// The process whose parent this is.
 fn child_of(parent: i32) -> i32 {
-    let stat = |pid: i32| fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    let parent_of = |pid: i32| stat(pid)?.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<i32>().ok();
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.find(|pid| parent_of(*pid) == Some(parent)).unwrap()

@@ -1,0 +1,102 @@
+//! How many processes and threads a user has, as the kernel counts them against the limit of a run (`RLIMIT_NPROC`).
+//!
+//! It counts those of all containers that share the user with the machine, and `/proc` shows those of one. So the count is
+//! measured: a fork fails with a limit below it.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+
+/// The kernel has no more ids than that.
+const MOST: u64 = 1 << 22;
+
+/// Measures it for the user of this process.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    /// What it was the last time.
+    last: u64,
+}
+
+impl Tasks {
+    pub(super) const fn new() -> Self {
+        Self { last: 1 << 6 }
+    }
+
+    /// As many as there are now, this process among them. Not more than may be.
+    pub(super) fn count(&mut self) -> io::Result<u64> {
+        let usual = getrlimit(Resource::Nproc);
+        let limited = |to| setrlimit(Resource::Nproc, Rlimit { current: to, maximum: usual.maximum });
+        let counted = least(self.last, usual.maximum.unwrap_or(MOST).min(MOST), |limit| {
+            limited(Some(limit))?;
+            can_fork()
+        });
+        limited(usual.current)?;
+        // The child that is forked counts, too.
+        self.last = counted?.saturating_sub(1);
+        Ok(self.last)
+    }
+}
+
+/// The least number, `most` at the highest, that does. Zero does not, and what is above one that does, does. Those near
+/// `guess` are tried first.
+fn least(guess: u64, most: u64, mut does: impl FnMut(u64) -> io::Result<bool>) -> io::Result<u64> {
+    let (mut low, mut high) = (0, most);
+    let (mut at, mut step) = (guess.saturating_add(1), 1_u64);
+    while low + 1 < high {
+        if at <= low || at >= high {
+            at = low.midpoint(high);
+        }
+        // Away from the guess in growing steps, until what is sought lies between two of them.
+        if does(at)? {
+            high = at;
+            at = high.saturating_sub(step);
+        } else {
+            low = at;
+            at = low.saturating_add(step);
+        }
+        step = step.saturating_mul(2);
+    }
+    Ok(high)
+}
+
+/// Whether the limits let this process have one child more.
+fn can_fork() -> io::Result<bool> {
+    // SAFETY: this process has one thread, so that the child finds no lock held; it ends at once. The other call writes
+    // nowhere, and returns when the child is gone, whether it finds it or not.
+    unsafe {
+        match libc::fork() {
+            0 => libc::_exit(0),
+            -1 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                error => Err(error),
+            },
+            child => {
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+                Ok(true)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_that_does_is_found_wherever_the_guess_is() {
+        for sought in [1, 2, 3, 64, 65, 1000, 99_999, 100_000] {
+            for guess in [0, 1, 63, 64, 65, 998, 1000, 50_000, 99_999, 1 << 40] {
+                let mut tries = 0;
+                let found = least(guess, 100_000, |limit| {
+                    tries += 1;
+                    assert!((1..100_000).contains(&limit), "{limit} was tried");
+                    Ok(limit >= sought)
+                });
+                assert_eq!(found.unwrap(), sought, "from {guess}");
+                assert!(
+                    tries <= 36 && (guess + 1 != sought || sought == 100_000 || tries <= 2),
+                    "{tries} from {guess} to {sought}"
+                );
+            }
+        }
+    }
+}
