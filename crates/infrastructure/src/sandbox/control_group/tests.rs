@@ -73,7 +73,7 @@ fn folders_of_the_dead_are_swept_and_those_of_the_living_stay() {
         let end = Instant::now() + Duration::from_secs(30);
         while there(name) && Instant::now() < end {
             sweep(&place, folder.path());
-            std::thread::yield_now();
+            thread::yield_now();
         }
         !there(name)
     };
