@@ -32,10 +32,9 @@ use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// How long a command may take to end after SIGTERM.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// After the end of a command, what it left in its pipes is read for so long.
-const DRAIN: Duration = Duration::from_millis(100);
-/// After the end of its whole group, for so long.
-const LAST_DRAIN: Duration = Duration::from_millis(500);
+/// After the end of a command that is not confined, and of its whole group, what is left in its pipes is read for so long. A
+/// confined one has ended when nothing is left of it.
+const DRAIN: Duration = Duration::from_millis(500);
 const CHUNK: usize = 64 << 10;
 /// Ctrl-D, twice.
 const END_OF_INPUT_TWICE: &[u8] = &[4, 4];
@@ -416,7 +415,7 @@ impl Supervisor {
         // Ends the whole group.
         drop(child);
         if cause != Cause::TooMuchOutput {
-            let _ = timeout(LAST_DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await;
+            let _ = timeout(DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await;
         }
         let out_of_memory = match exit {
             Some(Exit::OutOfMemory(whose)) => Some(whose),

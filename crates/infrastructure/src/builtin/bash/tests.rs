@@ -179,6 +179,16 @@ fn what_is_left_in_the_background_does_not_hold_up_the_answer_and_ends() {
 }
 
 #[test]
+fn what_is_led_through_a_pipe_to_the_last_is_there_when_the_command_has_ended() {
+    let bench = Bench::new();
+    for _ in 0..10 {
+        let result = run(&bench, "exec > >(tee log) 2>&1; echo some text");
+        assert_eq!(result.joined_text(), "some text\n");
+        assert_eq!(bench.get("log"), b"some text\n");
+    }
+}
+
+#[test]
 fn a_terminals_sequences_do_not_reach_the_model_and_progress_bars_are_one_line() {
     check(r"printf '\033[31mred\033[0m\033]0;title\007\n 1%%\r 2%%\r100%%\n'", "red\n100%\n");
     check(r"printf 'a\377b\n'", "a\u{fffd}b\n");

@@ -31,10 +31,14 @@ use std::{
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 /// clone(2); in the C library's headers it does not fit its own type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// So long a run goes on after its payload, while something is left of it.
+const TIME_FOR_LEFTOVERS: Duration = Duration::from_millis(500);
 
 /// What the zygote hands to an init.
 #[derive(Debug)]
@@ -156,7 +160,7 @@ fn live(
     };
     let is_killed = by_signal && code == libc::SIGKILL;
     let out_of_memory = group.filter(|_| is_killed).and_then(Group::out_of_memory);
-    Ok(End { code, by_signal, had_survivors: has_children(), out_of_memory })
+    Ok(End { code, by_signal, had_survivors: !is_alone_in_time(&heard), out_of_memory })
 }
 
 /// The input of a zygote is its socket, whose end is to be seen when it ends.
@@ -437,13 +441,20 @@ fn is_asked_to_end(read: &[u8]) -> bool {
     numbers.map(|number| i32::from_ne_bytes(*number)).any(|number| number == libc::SIGTERM)
 }
 
-/// Whether a child of this process, which inherits all orphans, still runs.
-fn has_children() -> bool {
+/// Waits a moment for what the payload left behind, such as the end of a pipe (`> >(tee log)`), which would lose what it was
+/// given. This process inherits all orphans. Whether none is left.
+fn is_alone_in_time(heard: &Ears<'_>) -> bool {
+    let end = Instant::now() + TIME_FOR_LEFTOVERS;
     loop {
         match wait(WaitOptions::NOHANG) {
-            Ok(None) => return true,
-            Ok(Some(_)) | Err(Errno::INTR) => {}
-            Err(_) => return false,
+            Ok(Some(_)) | Err(Errno::INTR) => continue,
+            Ok(None) => {}
+            Err(_) => return true,
+        }
+        let Ok(left) = Timespec::try_from(end.saturating_duration_since(Instant::now())) else { return false };
+        let is_over = left == Timespec::default();
+        if is_over || heard.listen(None, Some(&left)).is_none() {
+            return false;
         }
     }
 }
