@@ -7,6 +7,8 @@
 //! runtime -> init    one byte: a signal for the payload's group; the end of the socket ends the run
 //! ```
 
+mod paths;
+
 use crate::sandbox::control_group::OutOfMemory;
 use rustix::{
     fs::{MemfdFlags, memfd_create},
@@ -51,19 +53,25 @@ pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) program: Program,
     pub(in crate::sandbox) args: Vec<String>,
     pub(in crate::sandbox) environment: BTreeMap<String, String>,
+    #[serde(with = "paths")]
     pub(in crate::sandbox) working_dir: PathBuf,
     /// Where the private home is mounted; `None` where a root stands in its place.
+    #[serde(with = "paths::option")]
     pub(in crate::sandbox) home: Option<PathBuf>,
     /// Where its temporary files stand, if not in a `/tmp` of its own. Chosen by the zygote.
+    #[serde(with = "paths::option")]
     pub(in crate::sandbox) temporary: Option<PathBuf>,
     /// The home of the user whom the runtime serves; no part of it is a symbolic link.
+    #[serde(with = "paths::option")]
     pub(in crate::sandbox) own_home: Option<PathBuf>,
     /// What is copied into the private home: the user's settings of git.
     pub(in crate::sandbox) settings: Vec<Copied>,
     pub(in crate::sandbox) folders: Vec<Folder>,
     /// Paths that are there and cannot be read, as the run sees them.
+    #[serde(with = "paths::several")]
     pub(in crate::sandbox) hidden: Vec<PathBuf>,
     /// Paths that cannot be changed, as the run sees them.
+    #[serde(with = "paths::several")]
     pub(in crate::sandbox) sealed: Vec<PathBuf>,
     pub(in crate::sandbox) session: Option<String>,
     pub(in crate::sandbox) network: Network,
@@ -82,13 +90,14 @@ pub(in crate::sandbox) enum Program {
     /// The runtime's own program.
     Own,
     /// The program at this path.
-    At(PathBuf),
+    At(#[serde(with = "paths")] PathBuf),
 }
 
 /// A file of the private home.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) struct Copied {
     /// Beneath the home.
+    #[serde(with = "paths")]
     pub(in crate::sandbox) path: PathBuf,
     pub(in crate::sandbox) text: Vec<u8>,
 }
@@ -97,8 +106,10 @@ pub(in crate::sandbox) struct Copied {
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) struct Folder {
     /// Where it stands on the host: no part of it is a symbolic link.
+    #[serde(with = "paths")]
     pub(in crate::sandbox) source: PathBuf,
     /// Where it stands in the sandbox.
+    #[serde(with = "paths")]
     pub(in crate::sandbox) target: PathBuf,
     pub(in crate::sandbox) is_writable: bool,
     /// User and group that own it.

@@ -9,6 +9,7 @@ use crate::sandbox::{child_environment, self_test};
 use std::{
     fs,
     os::unix::{
+        ffi::OsStrExt,
         fs::{MetadataExt, PermissionsExt},
         process::CommandExt,
     },
@@ -101,6 +102,23 @@ async fn a_run_edits_its_root_and_its_files_are_the_owners() {
         let made = fs::metadata(world.work().join(name)).unwrap();
         assert_eq!((made.uid(), made.gid()), (own.uid(), own.gid()), "{name}");
     }
+}
+
+#[tokio::test]
+async fn names_that_are_no_text_are_names_like_any_other() {
+    let world = World::new();
+    let odd = |name: &[u8]| PathBuf::from(std::ffi::OsStr::from_bytes(name));
+    let (work, hidden) = (world.work().join(odd(b"w\xff")), odd(b"a\xfe.env"));
+    fs::create_dir(&work).unwrap();
+    fs::write(work.join(&hidden), "secret").unwrap();
+    fs::write(work.join("sealed"), "old").unwrap();
+    let mut spec = world.spec("cat a*.env; echo new > sealed; echo made > made");
+    (spec.working_dir, spec.policy.write_roots) = (work.clone(), vec![work.clone()]);
+    (spec.policy.hidden, spec.policy.sealed) = (vec![work.join(&hidden)], vec![work.join("sealed")]);
+    let done = world.run(spec).await;
+    assert_eq!((done.exit, done.stdout.as_str()), (Exit::Code(0), ""), "{}", done.stderr);
+    assert_eq!(fs::read(work.join("made")).unwrap(), b"made\n");
+    assert_eq!(fs::read(work.join("sealed")).unwrap(), b"old");
 }
 
 const ROLE: &str = "TOOLSTEAD_TEST_AS_NOBODY";

@@ -1,0 +1,72 @@
+//! Paths in JSON, whatever bytes they have: a text, or the bytes where they are none. What `serde` has for a path fails
+//! there, and one file with such a name would keep every program from being started.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::{
+    ffi::OsString,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+};
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Given<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Taken {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl<'a> From<&'a Path> for Given<'a> {
+    fn from(path: &'a Path) -> Self {
+        path.to_str().map_or(Self::Bytes(path.as_os_str().as_bytes()), Self::Text)
+    }
+}
+
+impl From<Taken> for PathBuf {
+    fn from(taken: Taken) -> Self {
+        match taken {
+            Taken::Text(text) => text.into(),
+            Taken::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        }
+    }
+}
+
+pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    Given::from(path).serialize(serializer)
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    Taken::deserialize(deserializer).map(Into::into)
+}
+
+pub(super) mod several {
+    use super::*;
+
+    pub(in super::super) fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(paths.iter().map(|path| Given::from(path.as_path())))
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+        Ok(Vec::<Taken>::deserialize(deserializer)?.into_iter().map(Into::into).collect())
+    }
+}
+
+pub(super) mod option {
+    use super::*;
+
+    pub(in super::super) fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+        path.as_deref().map(Given::from).serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<Taken>::deserialize(deserializer)?.map(Into::into))
+    }
+}
