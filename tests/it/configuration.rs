@@ -128,6 +128,19 @@ const ADMINISTRATOR: &str = "etc/config.toml";
 
 // ---- mistakes
 
+#[test]
+fn without_a_home_the_database_is_not_put_where_the_program_starts() {
+    for home in ["", "home", "./home"] {
+        let mut machine = Machine::new();
+        machine.request.environment = Environment::new([("HOME", home)]);
+        let error = machine.load().map(|_| "no error").unwrap_err().to_string();
+        assert!(error.contains("there is no place for the database: set one of them, or `database.url`"), "{error}");
+        let url = format!("[database]\nurl = \"sqlite://{}\"", machine.path("elsewhere/own.db"));
+        machine.write("etc/config.toml", &url);
+        assert_eq!(machine.config().database, Path::new(&machine.path("elsewhere/own.db")));
+    }
+}
+
 #[track_caller]
 fn wrong(toml: &str, expected: &str) {
     let machine = Machine::with(&[(USER, toml)]);

@@ -215,7 +215,13 @@ impl Config {
         let server: ServerSettings = section(&resolved, "server")?;
         let database = match resolved.setting("database.url").and_then(|setting| setting.value) {
             Some(url) => url.as_text().and_then(|url| url.strip_prefix("sqlite://")).unwrap_or_default().into(),
-            None => folders.data.clone().unwrap_or_default().join("toolstead.db"),
+            None => match &folders.data {
+                Some(data) => data.join("toolstead.db"),
+                None => {
+                    problems.push(folders::no_data());
+                    PathBuf::new()
+                }
+            },
         };
         let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
         roots.forbidden = workspace::forbidden(&folders, chosen, &database, server.token_file.as_deref(), &mcp_servers);

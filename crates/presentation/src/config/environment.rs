@@ -33,15 +33,16 @@ impl std::fmt::Debug for Environment {
 }
 
 impl Environment {
-    /// The environment of this process. Without `HOME`, the home folder of the user database takes its place.
+    /// The environment of this process. Where `HOME` is no absolute path, the home folder of the user database takes its
+    /// place.
     pub fn of_process() -> Self {
         let mut variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        if !variables.contains_key("HOME")
-            && let Some(home) = std::env::home_dir().and_then(|home| home.into_os_string().into_string().ok())
-        {
-            variables.insert("HOME".into(), home);
+        if !variables.get("HOME").is_some_and(|home| Path::new(home).is_absolute()) {
+            variables.remove("HOME");
+            let home = std::env::home_dir().filter(|home| home.is_absolute());
+            variables.extend(home.and_then(|home| Some(("HOME".into(), home.into_os_string().into_string().ok()?))));
         }
         Self { variables }
     }

@@ -42,16 +42,20 @@ impl Folders {
     /// # Errors
     /// A [`Problem`] when no place for it is known or it cannot be made.
     pub fn prepare_data(&self) -> Result<&Path, Problem> {
-        let data = self.data.as_deref().ok_or_else(|| {
-            Problem::new(
-                Origin::Environment("HOME".into()),
-                "it is not set, and without it or XDG_DATA_HOME there is no place for the data folder",
-            )
-        })?;
+        let data = self.data.as_deref().ok_or_else(no_data)?;
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
         made.map_err(|error| Problem::new(Origin::file(data), format!("the data folder cannot be made: {error}")))?;
         Ok(data)
     }
+}
+
+/// No place for the data folder is known.
+pub(super) fn no_data() -> Problem {
+    Problem::new(
+        Origin::Environment("HOME".into()),
+        "it is no absolute path, and without it or XDG_DATA_HOME there is no place for the database: set one of them, or \
+         `database.url`",
+    )
 }
 
 /// The path with links resolved as far as it exists.
