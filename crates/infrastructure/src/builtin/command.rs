@@ -354,7 +354,7 @@ impl Supervisor {
     async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>, deadline: Option<Instant>) -> End {
         let far = || Instant::now() + Duration::from_secs(86_400 * 365);
         let deadline = deadline.unwrap_or_else(far);
-        let (mut cause, mut kill_at, mut has_owner) = (Cause::Itself, None, true);
+        let (mut cause, mut kill_at, mut has_owner, mut may_have_printed) = (Cause::Itself, None, true, true);
         let exit = loop {
             tokio::select! {
                 exit = self.child.exited() => break Some(exit),
@@ -395,6 +395,11 @@ impl Supervisor {
                 cause = Cause::TooMuchOutput;
                 break None;
             }
+            let may_print = self.stdout.is_open() || self.stderr.is_open();
+            if may_have_printed && !may_print {
+                self.child.end_leftovers_at_once();
+            }
+            may_have_printed = may_print;
         };
         let after = self.started.elapsed();
         let Self { mut stdout, mut stderr, mut child, proxy, closed_wider, capture, excess, .. } = self;

@@ -434,6 +434,15 @@ impl Child {
         });
     }
 
+    /// What a confined child leaves behind is ended with it. Else it has half a second to end by itself, because it may have
+    /// something to print that the child led through a pipe. For who wants nothing more of what it prints.
+    pub fn end_leftovers_at_once(&self) {
+        match &self.process {
+            Process::Open(_) => {}
+            Process::Confined(run) => run.end_leftovers_at_once(),
+        }
+    }
+
     /// Ends the child and its group: closes its input, if that was not taken; asks with `SIGTERM` if that does not do;
     /// kills what is left after `grace`. Returns when it is gone.
     pub async fn terminate(mut self, grace: Duration) {

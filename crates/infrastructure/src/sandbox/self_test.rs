@@ -211,6 +211,8 @@ async fn one_tried(
         LaunchError::Confine(step) => step,
         error => error.to_string(),
     })?;
+    // It leaves something behind on purpose.
+    child.end_leftovers_at_once();
     let mut said = String::new();
     let reading = async {
         if let Some(stdout) = &mut child.stdout {

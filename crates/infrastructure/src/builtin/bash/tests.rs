@@ -176,6 +176,11 @@ fn what_is_left_in_the_background_does_not_hold_up_the_answer_and_ends() {
     let text = result.joined_text();
     assert!(text.starts_with("done\n") && text.contains("`background: true`"), "{text}");
     gone(&mark);
+    // What prints nothing is not given a moment for it.
+    let mark = long(5);
+    let result = run(&bench, &format!("sleep {mark} > /dev/null 2>&1 & exec > /dev/null 2>&1; sleep 0.1"));
+    assert!(result.joined_text().contains("`background: true`"));
+    gone(&mark);
 }
 
 #[test]

@@ -147,9 +147,18 @@ impl Run {
     }
 
     pub(super) fn signal(&self, signal: Signal) {
+        self.tell(signal.as_raw().to_le_bytes()[0]);
+    }
+
+    /// What the program leaves behind is not given a moment to end by itself.
+    pub(super) fn end_leftovers_at_once(&self) {
+        self.tell(0);
+    }
+
+    fn tell(&self, byte: u8) {
         let Some(reports) = &self.reports else { return };
         // Fails only where the run has ended.
-        let _ = rustix::io::write(reports.get_ref(), &[signal.as_raw().to_le_bytes()[0]]);
+        let _ = rustix::io::write(reports.get_ref(), &[byte]);
     }
 
     /// Has everything killed. That it is gone is heard as its exit.

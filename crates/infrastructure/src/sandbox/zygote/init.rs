@@ -25,6 +25,7 @@ use rustix::{
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 use std::{
+    cell::Cell,
     fs::File,
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddrV4},
@@ -39,6 +40,8 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// So long a run goes on after its payload, while something is left of it.
 const TIME_FOR_LEFTOVERS: Duration = Duration::from_millis(500);
+/// So long where it can print nothing: a process that ends closes its files before it is gone.
+const TIME_TO_BE_GONE: Duration = Duration::from_millis(50);
 
 /// What the zygote hands to an init.
 #[derive(Debug)]
@@ -141,7 +144,7 @@ fn live(
     payload: Waiting,
     group: Option<&Group>,
 ) -> Result<End, Failure> {
-    let heard = Ears { socket: &birth.socket, signals, payload: payload.process };
+    let heard = Ears { socket: &birth.socket, signals, payload: payload.process, is_read: Cell::new(false) };
     if !payload.begin(&heard)? {
         return Ok(End::KILLED);
     }
@@ -383,6 +386,8 @@ struct Ears<'a> {
     socket: &'a OwnedFd,
     signals: &'a OwnedFd,
     payload: Pid,
+    /// Whether nobody waits for what may still be printed.
+    is_read: Cell<bool>,
 }
 
 impl Ears<'_> {
@@ -407,11 +412,10 @@ impl Ears<'_> {
         if is_ready(0) {
             let mut signal = [0; 1];
             match rustix::io::read(self.socket, &mut signal) {
-                Ok(1..) => {
-                    if let Some(signal) = Signal::from_named_raw(signal[0].into()) {
-                        let _ = kill_process_group(self.payload, signal);
-                    }
-                }
+                Ok(1..) => match Signal::from_named_raw(signal[0].into()) {
+                    Some(signal) => drop(kill_process_group(self.payload, signal)),
+                    None => self.is_read.set(true),
+                },
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Ok(0) | Err(_) => return None,
             }
@@ -442,18 +446,21 @@ fn is_asked_to_end(read: &[u8]) -> bool {
 }
 
 /// Waits a moment for what the payload left behind, such as the end of a pipe (`> >(tee log)`), which would lose what it was
-/// given. This process inherits all orphans. Whether none is left.
+/// given; a shorter one where nobody reads that, or nobody can write it any more. This process inherits all orphans. Whether
+/// none is left.
 fn is_alone_in_time(heard: &Ears<'_>) -> bool {
-    let end = Instant::now() + TIME_FOR_LEFTOVERS;
+    let (mut end, mut was_read) = (Instant::now() + TIME_FOR_LEFTOVERS, false);
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) | Err(Errno::INTR) => continue,
             Ok(None) => {}
             Err(_) => return true,
         }
+        if !was_read && heard.is_read.get() {
+            (end, was_read) = (end.min(Instant::now() + TIME_TO_BE_GONE), true);
+        }
         let Ok(left) = Timespec::try_from(end.saturating_duration_since(Instant::now())) else { return false };
-        let is_over = left == Timespec::default();
-        if is_over || heard.listen(None, Some(&left)).is_none() {
+        if left == Timespec::default() || heard.listen(None, Some(&left)).is_none() {
             return false;
         }
     }
@@ -489,7 +496,6 @@ mod tests {
             let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).unwrap();
             let (signals, _none) = pipe_with(PipeFlags::CLOEXEC).unwrap();
             let process = rustix::process::getpid();
-            let heard = Ears { socket: &socket, signals: &signals, payload: process };
             let payload = Waiting { process, begin, told };
             let let_it_go = || {
                 // Let go once it was told to begin.
@@ -497,12 +503,16 @@ mod tests {
                 drop(runtime);
                 is_told
             };
+            let begin = || {
+                let is_read = Cell::new(false);
+                payload.begin(&Ears { socket: &socket, signals: &signals, payload: process, is_read })
+            };
             let has_begun = if is_let_go_at_first {
                 assert!(let_it_go());
-                payload.begin(&heard)
+                begin()
             } else {
                 std::thread::scope(|scope| {
-                    let waiting = scope.spawn(|| payload.begin(&heard));
+                    let waiting = scope.spawn(begin);
                     assert!(let_it_go());
                     waiting.join().unwrap()
                 })

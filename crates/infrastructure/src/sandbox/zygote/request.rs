@@ -4,7 +4,8 @@
 //! runtime -> zygote  one byte; descriptors: the order as JSON in a sealed memory file, and for a launch
 //!                    the init's socket, stdin, stdout, stderr
 //! init    -> runtime reports, one message each, as JSON; descriptors where the report says so
-//! runtime -> init    one byte: a signal for the payload's group; the end of the socket ends the run
+//! runtime -> init    one byte: a signal for the payload's group, or 0: what the payload leaves behind is ended at once;
+//!                    the end of the socket ends the run
 //! ```
 
 mod paths;
