@@ -296,8 +296,8 @@ fn spec(name: &str) -> LaunchSpec {
     environment.insert(MARKER.into(), name.into());
     // Address space is counted, not use: the allocator's second arena would be reserved and never needed.
     environment.insert("MALLOC_ARENA_MAX".into(), "1".into());
-    // Nor much at a time, in KiB: mimalloc takes 1 GiB, and the stack could not grow any more.
-    environment.insert("MIMALLOC_ARENA_RESERVE".into(), "32768".into());
+    // Nor much at a time: mimalloc takes 1 GiB, and the stack could not grow any more.
+    environment.insert("MIMALLOC_ARENA_RESERVE".into(), "32MiB".into());
     LaunchSpec {
         program: "/proc/self/exe".into(),
         args: Vec::new(),

@@ -271,7 +271,7 @@ mod tests {
         execution_log::SqliteExecutionLog,
         new_database::{NewDatabase, new_database},
     };
-    use std::{error::Error, future::Future, path::Path, pin::pin, task::Context, task::Waker, time::Instant};
+    use std::{error::Error, path::Path, time::Instant};
     use tempfile::TempDir;
     use toolstead_domain::{
         ports::execution_log::{ExecutionFilter, ExecutionLog},
@@ -314,8 +314,13 @@ mod tests {
     #[tokio::test]
     async fn a_row_is_written_also_when_nobody_waits_for_it_any_more() {
         let (writer, log, _folder) = start(new_database().await, false);
-        // Polled once and dropped; the writer may be done by then.
-        let _ = pin!(writer.record(row(1))).poll(&mut Context::from_waker(Waker::noop()));
+        // The thread does nothing else until it is let go on.
+        let (go_on, held_up) = oneshot::channel::<()>();
+        let wait = writer.apply(|_| held_up.map(|_| Ok(())).boxed());
+        assert!(wait.now_or_never().is_none());
+        assert!(writer.record(row(1)).now_or_never().is_none(), "somebody waits, and not any more");
+        assert_eq!(log.find(samples::call_id(1)).await.unwrap(), None);
+        go_on.send(()).unwrap();
         writer.close().await;
         assert_eq!(log.find(samples::call_id(1)).await.unwrap(), Some(samples::execution(1)));
         let late = log.record(samples::execution(2)).await.unwrap_err();

@@ -138,3 +138,36 @@ fn foremost<T: Ord>(all: impl Iterator<Item = T>) -> Option<(T, usize)> {
     }
     counts.into_iter().max_by_key(|(_, count)| *count)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{cell::Cell, sync::Arc};
+    use toolstead_domain::{permission::policy::PermissionPolicy, testing::samples, workspace_roots::WorkspaceRoots};
+
+    #[test]
+    fn the_lowest_folders_that_fit_are_found_without_a_look_at_each_level() {
+        let roots = WorkspaceRoots { write: vec!["/r".into()], ..Default::default() };
+        let policy = PermissionPolicy { roots, ..Default::default() };
+        let grant = Grant::new(Arc::new(policy), Arc::new(samples::tool("tool")), Vec::new());
+        // In each of these folders is a file and the next folder.
+        let mut folder = PathBuf::from("/r");
+        let paths: Vec<PathBuf> = (0..1000)
+            .map(|_| {
+                folder.push("d");
+                folder.join("file")
+            })
+            .collect();
+        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        for most in [0, 1, 2, 3, 500, 999, 1000] {
+            let looks = Cell::new(0);
+            let fits = |folders: &[&Path]| {
+                looks.set(looks.get() + 1);
+                folders.len() <= most
+            };
+            let found = folded(&paths, fits, &grant).map(|folders| folders.len());
+            assert_eq!(found, (most > 0).then_some(most));
+            assert!(looks.get() <= 10, "{} looks for {most}", looks.get());
+        }
+    }
+}

@@ -299,6 +299,27 @@ fn contents_that_are_taken_from_what_may_not_be_judged_are_not_shown_where_rules
 }
 
 #[test]
+fn contents_that_lie_behind_a_link_are_not_shown_where_rules_close_files() {
+    let call = json!({"operation": "show", "commit": "HEAD"});
+    for (objects, target) in [(".git/objects", "../lent"), (".git/objects/pack", "../../lent")] {
+        let script = format!("git gc -q; mv {objects} lent; ln -s {target} {objects}");
+        let bench = filled(Bench::with_deny(&["Read(secret/**)"]));
+        check(&bench, call.clone(), &["second"], &[]);
+        outside(&bench, &script);
+        let refused = bench.call("git", call.clone()).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{objects}");
+        assert!(refused.text().contains(&format!("{objects}` is a link to another folder")), "{}", refused.text());
+        let bench = repository();
+        outside(&bench, &script);
+        check(&bench, call.clone(), &["second"], &[]);
+    }
+    // A folder that is not there is no link.
+    let bench = filled(Bench::with_deny(&["Read(secret/**)"]));
+    outside(&bench, "rmdir .git/objects/pack");
+    check(&bench, call, &["second"], &[]);
+}
+
+#[test]
 fn a_folder_without_a_repository_is_told_under_rules_as_well() {
     let told = |bench: Bench| bench.text("git", json!({"operation": "log"}));
     let told = [told(Bench::new()), told(Bench::with_deny(&["Read(secret/**)"]))];

@@ -222,15 +222,9 @@ fn known_risks(words: &[Word], folders: &Folders, result: &mut Understood) {
     if subcommands::of(name).is_some_and(|commander| !commander.is_plain(&arguments)) {
         result.exact(format!("this subcommand of {name} runs other commands, or may be an alias that does"));
     }
-    if let Some((_, unless)) = programs::RUN_THEIR_INPUT.iter().find(|(program, _)| *program == name) {
-        let is_exempt = |word: &&str| unless.contains(word) || (unless.contains(&"@") && !word.starts_with('-'));
-        if !arguments.iter().any(is_exempt) || words[1..].iter().any(|word| inputs::holds_input(word, folders)) {
-            result.opaque(format!("{name} runs the commands in its input"));
-        }
-    }
+    result.trust_no_further(judge_text(words, folders));
     match name {
         "git" => git(words, result),
-        "sed" => result.trust_no_further(sed::judge(&words[1..], folders)),
         "tar" | "gtar" | "bsdtar" => {
             let old_style = words
                 .get(1)
@@ -239,12 +233,27 @@ fn known_risks(words: &[Word], folders: &Folders, result: &mut Understood) {
                 result.exact("this argument makes tar run a program");
             }
         }
-        "make" | "gmake" => {
-            if inputs::make_reads_rules(words, folders) {
-                result.opaque("make reads its rules from its input");
-            }
+        _ => {}
+    }
+}
+
+/// How far a program is trusted that runs a text: one among its arguments, or what it reads.
+pub(super) fn judge_text(words: &[Word], folders: &Folders) -> Clarity {
+    let (name, arguments) = (programs::known_as(&words[0].text), &words[1..]);
+    if let Some((_, unless)) = programs::RUN_THEIR_INPUT.iter().find(|(program, _)| *program == name) {
+        let is_exempt = |word: &Word| {
+            unless.contains(&word.text.as_str()) || (unless.contains(&"@") && !word.text.starts_with('-'))
+        };
+        if !arguments.iter().any(is_exempt) || arguments.iter().any(|word| inputs::holds_input(word, folders)) {
+            return Clarity::Opaque(format!("{name} runs the commands in its input").into());
         }
-        _ => result.trust_no_further(interpreters::judge(name, &words[1..], folders)),
+    }
+    match name {
+        "sed" => sed::judge(arguments, folders),
+        "make" | "gmake" if inputs::make_reads_rules(words, folders) => {
+            Clarity::Opaque("make reads its rules from its input".into())
+        }
+        _ => interpreters::judge(name, arguments, folders),
     }
 }
 

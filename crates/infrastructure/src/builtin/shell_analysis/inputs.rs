@@ -44,6 +44,12 @@ pub(super) fn holds_input(word: &Word, folders: &Folders) -> bool {
                 || !text.starts_with("--") && text.get(2..).is_some_and(value))
 }
 
+/// Whether the inputs lie, or may lie, below this folder.
+pub(super) fn holds_inputs(folder: &Word, folders: &Folders) -> bool {
+    let inner = |name: &str| Word { text: format!("{}/{name}", folder.text), ..folder.clone() };
+    is_input(&inner("dev"), folders) || is_input(&inner("proc"), folders)
+}
+
 /// Whether the first folder of this beginning of an absolute path is complete and none of those that hold inputs.
 fn has_harmless_root(start: &str) -> bool {
     let complete = start.rfind('/').map_or("", |slash| &start[..slash]);
@@ -104,11 +110,6 @@ pub(super) fn make_reads_rules(words: &[Word], folders: &Folders) -> bool {
             to.push(Word { text: value.to_owned(), ..word.clone() });
         }
     }
-    let joined = |folder: &Word, file: &Word| Word {
-        text: format!("{}/{}", folder.text, file.text),
-        glob: folder.glob || file.glob,
-        ..folder.clone()
-    };
     sent.len() > MAX_FOLDERS
         || sent.iter().any(|folder| is_input(folder, folders))
         || files.iter().any(|file| match sent.as_slice() {
@@ -116,6 +117,30 @@ pub(super) fn make_reads_rules(words: &[Word], folders: &Folders) -> bool {
             [] => is_input(file, folders),
             sent => sent.iter().any(|folder| is_input(&joined(folder, file), folders)),
         })
+}
+
+/// Whether behind one of these options for a folder stands what is the input in it. Of long ones these are beginnings.
+pub(super) fn moves_to_input(words: &[Word], options: &[&str], folders: &Folders) -> bool {
+    words.iter().enumerate().any(|(at, word)| {
+        let Some(rest) = options.iter().find_map(|option| word.text.strip_prefix(option)) else { return false };
+        let value =
+            if word.text.starts_with("--") { rest.split_once('=').map_or("", |(_, value)| value) } else { rest };
+        let (folder, behind) = match words.get(at + 1..) {
+            Some([folder, behind @ ..]) if value.is_empty() => (folder.clone(), behind),
+            behind => (Word { text: value.to_owned(), ..word.clone() }, behind.unwrap_or_default()),
+        };
+        behind.iter().any(|file| !file.text.starts_with(['-', '/']) && is_input(&joined(&folder, file), folders))
+    })
+}
+
+/// A file as it is named from the folder that a program is sent into.
+fn joined(folder: &Word, file: &Word) -> Word {
+    Word {
+        text: format!("{}/{}", folder.text, file.text),
+        glob: folder.glob || file.glob,
+        dynamic: folder.dynamic.or(file.dynamic),
+        ..folder.clone()
+    }
 }
 
 #[cfg(test)]

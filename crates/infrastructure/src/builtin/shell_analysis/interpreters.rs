@@ -10,7 +10,7 @@ use self::options::{
 };
 use super::{
     folders::Folders,
-    inputs::{holds_input, is_input},
+    inputs::{holds_input, is_input, moves_to_input},
     risks::may_be_an_option,
     word::{Dynamic, Word},
 };
@@ -22,6 +22,8 @@ mod options;
 struct Interpreter {
     names: &'static [&'static str],
     letters: Letters,
+    /// Long options that take nothing, and elsewhere something.
+    flags: &'static [&'static str],
     operand: Operand,
 }
 
@@ -36,7 +38,7 @@ enum Operand {
 }
 
 const fn of(names: &'static [&'static str], letters: Letters) -> Interpreter {
-    Interpreter { names, letters, operand: Operand::Script }
+    Interpreter { names, letters, flags: &[], operand: Operand::Script }
 }
 
 const INTERPRETERS: &[Interpreter] = &[
@@ -80,19 +82,32 @@ const INTERPRETERS: &[Interpreter] = &[
     of(&["node", "nodejs"], &[(Nothing, "c"), (Value, "C"), (Library, "r"), (Text, "ep"), (Input, "i"), (Ends, "hv")]),
     of(
         &["php"],
-        &[(Nothing, "CHenqsw"), (Value, "St"), (File, "cdfFz"), (Text, "rBRE"), (Input, "a"), (Ends, "hilmv")],
+        &[
+            (Nothing, "CHenqsw"),
+            (Value, "St"),
+            (Setting, "cdz"),
+            (File, "fF"),
+            (Text, "rBRE"),
+            (Input, "a"),
+            (Ends, "hilmv"),
+        ],
     ),
     of(&["lua", "luajit"], &[(Nothing, "vEW"), (Library, "l"), (Text, "e"), (Input, "i")]),
     of(&["Rscript"], &[(Text, "e")]),
-    of(
-        &["julia"],
-        &[(Nothing, "q"), (Rest, "gO"), (Value, "CHpt"), (Setting, "JL"), (Text, "eE"), (Input, "i"), (Ends, "hv")],
-    ),
+    Interpreter {
+        flags: &["project"],
+        ..of(
+            &["julia"],
+            &[(Nothing, "q"), (Rest, "gO"), (Value, "CHpt"), (Setting, "JL"), (Text, "eE"), (Input, "i"), (Ends, "hv")],
+        )
+    },
     of(&["guile"], &[(Nothing, "q"), (Value, "L"), (Library, "l"), (File, "s"), (Text, "c"), (Ends, "hv")]),
-    of(&["groovy", "racket", "runghc", "scala", "elixir", "ocaml", "qjs", "gnuplot"], &[(Text, "e")]),
+    of(&["groovy", "runghc", "scala", "elixir", "ocaml", "qjs", "gnuplot"], &[(Text, "e")]),
     of(&["ts-node", "tsx"], &[(Library, "r"), (Text, "ep"), (Input, "i"), (Ends, "hv")]),
     of(&["osascript"], &[(Text, "e"), (Input, "i")]),
-    of(&["escript", "octave", "pwsh", "sbcl", "swipl", "tclsh", "wish"], &[(Input, "i")]),
+    of(&["racket"], &[(Nothing, "bdnqW"), (Text, "e"), (Input, "i"), (Ends, "hv")]),
+    of(&["octave"], &[(Nothing, "dfGHqVWx"), (Value, "p"), (Input, "i"), (Ends, "hv")]),
+    of(&["escript", "pwsh", "sbcl", "swipl", "tclsh", "wish"], &[(Input, "i")]),
     Interpreter { operand: Operand::Other, ..of(&["bun", "deno"], &[(Text, "ep"), (Input, "i"), (Ends, "hvV")]) },
     Interpreter {
         operand: Operand::Other,
@@ -138,8 +153,8 @@ const PYTHONS: &[&str] = &["ipython", "pypy", "pypy3", "python", "python2", "pyt
 /// Those that start as ever when they are asked for their version or for help.
 const NEVER_ANSWER: &[&str] = &["erl", "escript", "tclsh", "wish"];
 
-/// Those that read what they run from their input where `--` stands in front of the script.
-const DASHES_ARE_THE_INPUT: &[&str] = &["php", "tclsh", "wish"];
+/// Those that go on with their input when they have run a script, unless it or one of these options ends them.
+const GO_ON: &[(&str, &[&str])] = &[("sbcl", &["--non-interactive", "--quit", "--script"]), ("swipl", &["-c", "-t"])];
 
 /// Options of sqlite3 that take no value.
 const FLAGS_OF_SQLITE: &[&str] = &[
@@ -258,24 +273,34 @@ impl Interpreter {
     fn judge(&self, name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
         let exact = || Clarity::Exact(format!("{name} runs the text it is given").into());
         let input = || Clarity::Opaque(format!("{name} reads what it runs from its input").into());
-        let reading = Reading::of(self.letters, arguments, self.operand != Operand::Other);
+        let reading = Reading::of(self.letters, self.flags, arguments, self.operand != Operand::Other);
         let library_is_input = |(library, _): &(Word, bool)| is_or_sets_input(library, folders);
         if reading.asks
             || reading.others.iter().any(|word| (reading.unsure || !self.is_text(word)) && holds_input(word, folders))
             || reading.files.iter().any(|file| is_or_sets_input(file, folders))
             || reading.libraries.iter().any(library_is_input)
+            || name == "ruby" && moves_to_input(arguments, &["-C", "-X"], folders)
         {
             return input();
         }
         let options = &arguments[..reading.operand.unwrap_or(arguments.len())];
-        if DASHES_ARE_THE_INPUT.contains(&name) && options.iter().any(|word| word.text == "--") {
+        let has = |wanted: &[&str]| options.iter().any(|word| wanted.contains(&word.text.as_str()));
+        let goes_on = match name {
+            // What stands behind is for the script in its input.
+            "guile" | "php" | "racket" => has(&["--"]) && reading.files.is_empty() && reading.texts.is_empty(),
+            // Any other option is an argument of what it reads.
+            "tclsh" | "wish" => options.first().is_some_and(|option| {
+                option.text != "-encoding" || arguments.get(2).is_none_or(|script| script.text.starts_with('-'))
+            }),
+            "pwsh" => options.iter().any(|word| word.text.to_ascii_lowercase().starts_with("-noe")),
+            "gnuplot" => arguments.iter().any(|word| holds_input(word, folders)),
+            _ => GO_ON.iter().any(|(one, ends)| *one == name && !has(ends)) && !reading.ends,
+        };
+        if goes_on {
             return input();
         }
-        if matches!(name, "tclsh" | "wish")
-            && let Some(option) = options.first()
-        {
-            // Any other option is an argument of what it reads from its input.
-            return if option.text == "-encoding" && arguments.len() > 2 { exact() } else { input() };
+        if matches!(name, "tclsh" | "wish") && !options.is_empty() {
+            return exact();
         }
         let operand = reading.operand.and_then(|at| arguments.get(at));
         let text = operand.filter(|_| self.operand == Operand::Text && reading.files.is_empty());
@@ -320,14 +345,14 @@ impl Interpreter {
     }
 }
 
-/// Whether this is the input, or an assignment of it.
+/// Whether this is the input, or an assignment of it, as a file of settings may have it.
 fn is_or_sets_input(word: &Word, folders: &Folders) -> bool {
-    let value = word
-        .text
-        .trim_start_matches('=')
-        .split_once('=')
-        .map(|(_, value)| Word { text: value.to_owned(), ..word.clone() });
-    is_input(word, folders) || value.is_some_and(|value| is_input(&value, folders))
+    let value = word.text.trim_start_matches('=').split_once('=').map(|(_, value)| {
+        let text = value.trim_matches([' ', '\t', '"', '\'']).to_owned();
+        Word { text, ..word.clone() }
+    });
+    is_input(word, folders)
+        || value.is_some_and(|value| is_input(&value, folders) || value.text.to_ascii_lowercase().starts_with("php:"))
 }
 
 /// Whether a library is named in the word of its option, and by a name that can be no path out of the folders for those

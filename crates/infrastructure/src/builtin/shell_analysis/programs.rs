@@ -349,6 +349,14 @@ fn is_known(name: &str) -> bool {
         || subcommands::of(name).is_some()
 }
 
+/// Whether a program of that name runs a text: one among its arguments, or what it reads.
+pub(super) fn runs_texts(name: &str) -> bool {
+    SHELLS.contains(&name)
+        || matches!(name, "gmake" | "make" | "sed")
+        || RUN_THEIR_INPUT.iter().any(|(program, _)| *program == name)
+        || interpreters::is_one(name)
+}
+
 /// Whether none of a program's arguments is a program, but where a risk says so.
 pub(super) fn is_settled(name: &str) -> bool {
     [READERS, SETTLED, COMPILERS].iter().any(|list| list.contains(&name)) || interpreters::is_one(name)

@@ -155,6 +155,11 @@ fn whatever_exceeds_a_limit_is_opaque_and_nothing_takes_long() {
         assert!(analysis.is_opaque(), "{}...", shown(&text));
         assert!(start.elapsed() < Duration::from_secs(20), "{}... took {:?}", shown(&text), start.elapsed());
     }
+    let start = Instant::now();
+    for found in ["find . -exec ".repeat(80), format!("sudo {}", "find -exec sudo ".repeat(80))] {
+        analyse(&format!("{found}rm x"), Path::new("/w"));
+    }
+    assert!(start.elapsed() < Duration::from_secs(20), "took {:?}", start.elapsed());
     assert!(analyse(&many("$(", ")", 100_000), Path::new("/w")).is_opaque());
     assert!(!analyse(&"sh -c 'sh -c \"sh -c \\\"x\\\"\"'; ".repeat(500), Path::new("/w")).is_opaque());
     assert!(!analyse(&("a && ".repeat(900) + "a"), Path::new("/w")).is_opaque(), "a chain is not nested");

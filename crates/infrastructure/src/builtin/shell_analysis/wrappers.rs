@@ -3,8 +3,8 @@
 
 use super::{
     builtins::{self, Variable},
-    command::{Scope, Understood, Words, bare, texts},
-    inputs::is_input,
+    command::{Scope, Understood, Words, bare, judge_text, texts},
+    inputs::{self, is_input},
     interpreters, programs,
     word::{Dynamic, Word},
 };
@@ -98,30 +98,26 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
     if forwards && found::runs_a_name(words) {
         result.opaque("names of files become programs");
     }
-    // What `find`, `fd` and `xargs` start is looked at by itself.
-    let started = found::started_by(words);
     if forwards && name != "xargs" {
         for at in 1..words.len() {
             let inner = programs::known_as(&words[at].text);
             if programs::SHELLS.contains(&inner) {
                 shell_behind(&words[at..], scope, true, result);
             }
-            result.trust_no_further(interpreters::judge(inner, &words[at..][1..], scope.folders));
-            for command in &found::started_by(&words[at..]) {
-                found::judge(command, scope, result);
-            }
+            result.trust_no_further(judge_text(&words[at..], scope.folders));
+            found::judge_started(&words[at..], scope, result);
             if inner == "xargs" {
                 xargs::judge(&words[at..], scope, result);
             }
         }
-    } else if started.is_empty() {
+        moves_what_it_starts(words, scope, result);
+    } else if found::started_by(words).is_empty() {
+        // What `find`, `fd` and `xargs` start is looked at by itself.
         for at in (1..words.len()).filter(|at| programs::SHELLS.contains(&programs::known_as(&words[*at].text))) {
             shell_behind(&words[at..], scope, false, result);
         }
     }
-    for command in &started {
-        found::judge(command, scope, result);
-    }
+    found::judge_started(words, scope, result);
     match name {
         "parallel" | "sem" => result.opaque(format!("{name} may run its input")),
         "xargs" | "zargs" => xargs::judge(words, scope, result),
@@ -189,6 +185,31 @@ fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
             result.opaque(format!("{name} starts a shell, which reads its commands from its input"));
         }
     }
+}
+
+/// What a wrapper may change about where the words of a command begin, and the folder that it runs in.
+fn moves_what_it_starts(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    const TO_FOLDERS: &[&str] = &["-C", "-D", "-w", "--c", "--wd", "--work"];
+    if splits_a_word(words) {
+        result.opaque("env makes several words of one");
+    }
+    let runs_texts = words.iter().any(|word| programs::runs_texts(programs::known_as(&word.text)));
+    if runs_texts && inputs::moves_to_input(words, TO_FOLDERS, scope.folders) {
+        result.opaque("in the folder that it is moved to, what it runs may be its input");
+    }
+}
+
+/// Whether `env` takes a part of a word for a program and more (`-Ssed`), where what stands behind may be for that.
+fn splits_a_word(words: &[Word]) -> bool {
+    let is_env = |word: &Word| matches!(programs::known_as(&word.text), "env" | "genv");
+    let splits = |word: &Word| {
+        let value = match word.text.strip_prefix("--") {
+            Some(long) => long.split_once('=').filter(|(name, _)| name.starts_with('s')),
+            None => word.text.strip_prefix('-').and_then(|group| group.split_once('S')),
+        };
+        value.is_some_and(|(_, value)| value.split_whitespace().map(programs::known_as).any(programs::runs_texts))
+    };
+    words.iter().skip_while(|word| !is_env(word)).any(splits)
 }
 
 /// Whether `sudo` is told to start a shell, by its own options.

@@ -81,23 +81,34 @@ impl Run {
         Ok((run, proxy))
     }
 
-    /// Waits until its program runs, and has its listener, where it has one.
+    /// Waits until its program runs, and has its listener, where it has one. The zygote tells of its birth and the init of its
+    /// start, so that either may come first.
     async fn started(&mut self) -> Result<Option<TcpListener>, LaunchError> {
         let failed = |error: io::Error| LaunchError::Confine(format!("hear of the run: {error}"));
+        let mut started: Option<Option<TcpListener>> = None;
         loop {
-            match self.heard().await.map_err(failed)? {
-                Some((Report::Born { pid }, descriptors)) => {
+            match self.heard().await {
+                Ok(Some((Report::Born { pid }, descriptors))) => {
                     self.id = pid.unsigned_abs();
                     self.process = descriptors.into_iter().next();
                 }
-                Some((Report::Started, descriptors)) => {
-                    return Ok(descriptors.into_iter().next().map(TcpListener::from));
+                Ok(Some((Report::Started, descriptors))) => {
+                    started = Some(descriptors.into_iter().next().map(TcpListener::from));
                 }
-                Some((Report::Failed(failure), _)) => return Err(LaunchError::Confine(failure.to_string())),
-                Some((Report::Ended { .. }, _)) | None => {
+                Ok(Some((Report::Failed(failure), _))) => return Err(LaunchError::Confine(failure.to_string())),
+                Ok(Some((end @ Report::Ended { .. }, _))) if started.is_some() => self.note(end),
+                // It is heard as its exit that it is lost.
+                Ok(None) | Err(_) if started.is_some() => return Ok(started.flatten()),
+                Ok(Some((Report::Ended { .. }, _)) | None) => {
                     let reason = "it ended before its program ran".to_owned();
                     return Err(LaunchError::Confine(reason));
                 }
+                Err(error) => return Err(failed(error)),
+            }
+            if self.id != 0
+                && let Some(proxy) = started.take()
+            {
+                return Ok(proxy);
             }
         }
     }
@@ -108,22 +119,7 @@ impl Run {
                 return exit;
             }
             match self.heard().await {
-                Ok(Some((Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath }, _))) => {
-                    if !aftermath.undone.is_empty() {
-                        tracing::info!(undone = ?aftermath.undone, "what a confined program did was put right");
-                    }
-                    if !aftermath.left.is_empty() {
-                        tracing::warn!(left = ?aftermath.left, "a confined program left what must not be trusted");
-                    }
-                    self.aftermath = aftermath;
-                    self.had_survivors = had_survivors;
-                    self.exit = Some(match out_of_memory {
-                        Some(whose) => Exit::OutOfMemory(whose),
-                        None if by_signal => Exit::Signal(code),
-                        None => Exit::Code(code),
-                    });
-                }
-                Ok(Some(_)) => {}
+                Ok(Some((report, _))) => self.note(report),
                 // Its init was killed, and with it everything.
                 Ok(None) => self.lose(),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.lose(),
@@ -131,6 +127,24 @@ impl Run {
                 Err(_) => std::future::pending().await,
             }
         }
+    }
+
+    /// Notes how it ended, if this says so.
+    fn note(&mut self, report: Report) {
+        let Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath } = report else { return };
+        if !aftermath.undone.is_empty() {
+            tracing::info!(undone = ?aftermath.undone, "what a confined program did was put right");
+        }
+        if !aftermath.left.is_empty() {
+            tracing::warn!(left = ?aftermath.left, "a confined program left what must not be trusted");
+        }
+        self.aftermath = aftermath;
+        self.had_survivors = had_survivors;
+        self.exit = Some(match out_of_memory {
+            Some(whose) => Exit::OutOfMemory(whose),
+            None if by_signal => Exit::Signal(code),
+            None => Exit::Code(code),
+        });
     }
 
     /// Nothing more is heard of it.
@@ -182,8 +196,19 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
+        let reports = self.reports.take();
+        // Its birth may be told and not heard yet.
+        while self.process.is_none()
+            && let Some(reports) = &reports
+            && let Ok((bytes, descriptors)) = receive_now(reports.get_ref())
+            && let Ok(report) = serde_json::from_slice(&bytes)
+        {
+            if let Report::Born { .. } = report {
+                self.process = descriptors.into_iter().next();
+            }
+        }
         // Closing it ends the run.
-        drop(self.reports.take());
+        drop(reports);
         if let Some(process) = self.process.take() {
             // Cannot fail: the thread serves as long as anybody can send.
             let _ = self.launcher.orders.send(Order::End(process));

@@ -234,7 +234,10 @@ impl Root {
         }
         for Closed { name, is_known } in &self.closed {
             let is_open = match holder(&top, name) {
-                Ok(Some((folder, last))) => !matches!(folder.kind(last), Ok(None)) && !folder.is_closed(last),
+                Ok(Some((folder, last))) => {
+                    let folder = folder.opened();
+                    !matches!(folder.kind(last), Ok(None)) && !folder.is_closed(last)
+                }
                 Ok(None) => false,
                 Err(_) => true,
             };

@@ -263,6 +263,6 @@ pub(super) fn receive(socket: impl AsFd, most: usize) -> io::Result<(Vec<u8>, Ve
     Ok((bytes, descriptors.collect()))
 }
 
-pub(super) fn report(socket: impl AsFd, report: &Report, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(in crate::sandbox) fn report(socket: impl AsFd, report: &Report, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     send(socket, &serde_json::to_vec(report)?, descriptors)
 }

@@ -83,7 +83,7 @@ const LONG: &[(Takes, &[&str])] = &[
         ],
     ),
     (Takes::Ends, &["help", "list", "syntax-check", "test", "version"]),
-    (Takes::Input, &["interactive"]),
+    (Takes::Input, &["interactive", "persist"]),
     (
         Takes::Value,
         &[
@@ -168,18 +168,22 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Reads arguments. `stops`: nothing behind the first operand is an option.
-    pub(super) fn of(letters: Letters, arguments: &[Word], stops: bool) -> Self {
+    /// Reads arguments. `flags`: long options that take nothing here. `stops`: nothing behind the first operand is an
+    /// option.
+    pub(super) fn of(letters: Letters, flags: &[&str], arguments: &[Word], stops: bool) -> Self {
         let mut reading = Self::default();
         // Words that may be values of options that are not known.
-        let (mut at, mut values) = (0, 0);
+        let (mut at, mut values, mut only_operands) = (0, 0, false);
         while let Some(word) = arguments.get(at) {
             at += 1;
             let text = word.text.as_str();
-            if text == "--" {
+            if text == "--" && !only_operands {
+                only_operands = true;
                 continue;
             }
-            if text == "-" || !text.starts_with('-') {
+            // Not every interpreter knows `--`.
+            reading.unsure |= only_operands && text.starts_with('-');
+            if only_operands || text == "-" || !text.starts_with('-') {
                 reading.others.push(word.clone());
                 if values > 0 {
                     values -= 1;
@@ -192,6 +196,7 @@ impl Reading {
                 continue;
             }
             let (takes, value) = match text.strip_prefix("--") {
+                Some(long) if flags.contains(&long) => (Some(Takes::Nothing), None),
                 Some(long) => {
                     let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
                     (long_takes(name), value)

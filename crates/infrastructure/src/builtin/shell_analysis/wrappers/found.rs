@@ -2,8 +2,10 @@
 //! is run.
 
 use super::super::{
-    command::{Scope, Understood, git_subcommand},
-    interpreters, programs, sed, subcommands,
+    command::{Scope, Understood, git_subcommand, judge_text},
+    folders::Folders,
+    inputs::holds_inputs,
+    programs, risks, subcommands,
     word::{Dynamic, Word},
 };
 
@@ -29,18 +31,19 @@ pub(super) fn started_by(words: &[Word]) -> Vec<Vec<Word>> {
 }
 
 fn started_by_find(words: &[Word]) -> Vec<Vec<Word>> {
-    let starts = (0..words.len()).filter(|at| OF_FIND.contains(&words[*at].text.as_str()));
-    let command = |at: usize| {
-        let behind = &words[at + 1..];
+    let (mut commands, mut rest) = (Vec::new(), words);
+    while let Some(at) = rest.iter().position(|word| OF_FIND.contains(&word.text.as_str())) {
+        let behind = &rest[at + 1..];
         let ends = |at: &usize| match behind[*at].text.as_str() {
             ";" => true,
             "+" => *at > 0 && behind[at - 1].text == "{}",
             _ => false,
         };
         let end = (0..behind.len()).find(ends).unwrap_or(behind.len());
-        behind[..end].iter().map(|word| with_names(word, |text| text.contains("{}"))).collect()
-    };
-    starts.map(command).collect()
+        commands.push(behind[..end].iter().map(|word| with_names(word, |text| text.contains("{}"))).collect());
+        rest = &behind[end..];
+    }
+    commands
 }
 
 fn started_by_fd(words: &[Word]) -> Vec<Vec<Word>> {
@@ -89,6 +92,19 @@ pub(super) fn with_names(word: &Word, has_place: impl Fn(&str) -> bool) -> Word 
     Word { dynamic, ..word.clone() }
 }
 
+/// Judges what `find` or `fd` with these words starts.
+pub(super) fn judge_started(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    let moves = words.iter().any(|word| matches!(word.text.as_str(), "-execdir" | "-okdir"));
+    let mut places = words.iter().skip(1).take_while(|word| !word.text.starts_with('-'));
+    let is_anywhere = moves && places.any(|place| holds_inputs(place, scope.folders));
+    let anywhere = Folders::anywhere();
+    let folders = if is_anywhere { &anywhere } else { scope.folders };
+    let scope = &Scope { folders, limits: scope.limits.clone() };
+    for command in started_by(words) {
+        judge(&command, scope, result);
+    }
+}
+
 /// Judges a command that is started with names in it.
 pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood) {
     let Some(program) = command.first() else { return };
@@ -97,9 +113,11 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
     if runs_a_name(command) {
         result.opaque("names of files become programs");
     }
-    for inner in started_by(command) {
-        judge(&inner, scope, result);
+    if forwards {
+        super::stands_in_for_a_shell(command, result);
+        super::moves_what_it_starts(command, scope, result);
     }
+    judge_started(command, scope, result);
     // Of a program that is in no list every argument may be another one.
     let settled = programs::is_settled(name) || programs::SHELLS.contains(&name);
     for at in 0..if settled { 1 } else { command.len() } {
@@ -110,13 +128,20 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
             super::shell_behind(&command[at..], scope, surely, result);
         }
         if surely || has_names {
-            result.trust_no_further(interpreters::judge(inner, arguments, scope.folders));
+            result.trust_no_further(judge_text(&command[at..], scope.folders));
         }
-        if inner == "sed" && (at == 0 || has_names) {
-            result.trust_no_further(sed::judge(arguments, scope.folders));
+        if surely && matches!(inner, "parallel" | "sem" | "xargs" | "zargs") {
+            result.opaque(format!("what {inner} starts stands in its input"));
+        }
+        // Followed further, they would be as many as there are ways to read them.
+        if at > 0 && forwards && !started_by(&command[at..]).is_empty() {
+            result.opaque("it cannot be told what stands for names in what it starts");
         }
         if has_names && names_a_subcommand(inner, &command[at..]) {
             result.opaque(format!("a name that is found says what {inner} does"));
+        }
+        if has_names && names_a_risk(inner, &command[at..]) {
+            result.opaque(format!("a name that is found says what {inner} runs"));
         }
     }
 }
@@ -127,6 +152,35 @@ fn names_a_subcommand(name: &str, command: &[Word]) -> bool {
     match subcommands::of(name) {
         Some(commander) => !commander.is_plain(&texts),
         None => name == "git" && git_subcommand(command).and_then(<[Word]>::first).is_some_and(is_name),
+    }
+}
+
+/// Whether a name stands in an argument that makes this program run something, or right behind an option that does.
+fn names_a_risk(name: &str, command: &[Word]) -> bool {
+    let of_git = || {
+        let rest = git_subcommand(command).unwrap_or_default();
+        let own = |pair: &[Word]| pair[0].text == "-c" && is_name(&pair[1]);
+        let short = rest.first().and_then(|first| subcommands::GIT_RISKS.iter().find(|(name, _)| *name == first.text));
+        command[..command.len() - rest.len()].windows(2).any(own)
+            || short.is_some_and(|(_, risks)| hits_a_name(name, risks, &rest[1..]))
+    };
+    name == "git" && of_git() || risks::of(name).is_some_and(|(risks, _)| hits_a_name(name, risks, &command[1..]))
+}
+
+fn hits_a_name(name: &str, risks: &[&str], arguments: &[Word]) -> bool {
+    // Where every use is a risk, or a number of operands, that is no word's doing.
+    let of_words = |risk: &&str| *risk != "*" && !risk.starts_with('@') && !only_writes(name, risk);
+    let risks: Vec<&str> = risks.iter().copied().filter(of_words).collect();
+    let hits = |word: &Word| risks::hits(name, &risks, &[word.text.as_str()]);
+    let behind = |pair: &[Word]| is_name(&pair[1]) && pair[0].text.starts_with('-') && hits(&pair[0]);
+    arguments.iter().any(|word| is_name(word) && hits(word)) || arguments.windows(2).any(behind)
+}
+
+/// Whether what stands in this risk is written or read, and not run.
+fn only_writes(name: &str, risk: &str) -> bool {
+    match name {
+        "sort" => risk != "--compress-program",
+        _ => matches!(name, "curl" | "date" | "dd" | "file" | "hostname" | "shuf" | "tree" | "xxd" | "yq"),
     }
 }
 

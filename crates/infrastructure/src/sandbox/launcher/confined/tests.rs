@@ -5,7 +5,7 @@ mod without_namespaces;
 
 use super::super::{Child, Input, LaunchSpec};
 use super::*;
-use crate::sandbox::{child_environment, self_test};
+use crate::sandbox::{child_environment, self_test, zygote::request::report};
 use std::{
     fs,
     os::unix::{
@@ -767,4 +767,59 @@ async fn toolchains_work() {
     assert_eq!(done.exit, Exit::Code(0), "{}", done.stderr);
     assert!(done.stdout.starts_with("built\n") && done.stdout.contains("bin\n"), "{}", done.stdout);
     assert!(!done.stdout.contains("credentials"), "{}", done.stdout);
+}
+
+/// A run whose reports this test writes, and what its launcher is ordered.
+fn untold() -> (OwnedFd, OwnedFd, Launcher, std::sync::mpsc::Receiver<Order>) {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    let (orders, ordered) = std::sync::mpsc::channel();
+    (ours, theirs, Launcher { orders, ..Launcher::start().unwrap() }, ordered)
+}
+
+#[tokio::test]
+async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
+    let born = Report::Born { pid: 7 };
+    let ended = Report::Ended {
+        code: 3,
+        by_signal: false,
+        had_survivors: false,
+        out_of_memory: None,
+        aftermath: Aftermath::default(),
+    };
+    for reports in
+        [[&born, &Report::Started, &ended], [&Report::Started, &born, &ended], [&Report::Started, &ended, &born]]
+    {
+        let (ours, theirs, launcher, ordered) = untold();
+        for one in reports {
+            let process = fs::File::open("/dev/null").unwrap();
+            let descriptors = if matches!(one, Report::Born { .. }) { vec![process.as_fd()] } else { Vec::new() };
+            report(&theirs, one, &descriptors).unwrap();
+        }
+        let (mut run, _) = Run::begin(ours, launcher, Layers::All).await.unwrap();
+        assert_eq!(run.id, 7, "{reports:?}");
+        assert_eq!(run.exited().await, Exit::Code(3), "{reports:?}");
+        drop(run);
+        assert!(matches!(ordered.try_recv(), Ok(Order::End(_))), "{reports:?}");
+    }
+    // Where nothing tells of its birth any more, it is lost.
+    let (ours, theirs, launcher, _ordered) = untold();
+    report(&theirs, &Report::Started, &[]).unwrap();
+    drop(theirs);
+    let (mut run, _) = Run::begin(ours, launcher, Layers::All).await.unwrap();
+    assert_eq!(run.exited().await, Exit::Signal(9));
+    assert!(run.aftermath.left[0].contains("was not put right"), "{:?}", run.aftermath.left);
+}
+
+#[tokio::test]
+async fn a_run_that_is_let_go_of_before_its_birth_was_heard_is_ended_like_any_other() {
+    use futures::FutureExt;
+    let (ours, theirs, launcher, ordered) = untold();
+    let mut beginning = Box::pin(Run::begin(ours, launcher, Layers::All));
+    assert!((&mut beginning).now_or_never().is_none());
+    let process = fs::File::open("/dev/null").unwrap();
+    report(&theirs, &Report::Started, &[]).unwrap();
+    report(&theirs, &Report::Born { pid: 7 }, &[process.as_fd()]).unwrap();
+    drop(beginning);
+    assert!(matches!(ordered.try_recv(), Ok(Order::End(_))));
 }

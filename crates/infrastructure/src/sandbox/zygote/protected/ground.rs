@@ -66,16 +66,12 @@ fn is_of_protected(part: &OsStr) -> bool {
     names.any(|name| name.split('/').next().is_some_and(|first| part.eq_ignore_ascii_case(first)))
 }
 
-/// Whether nothing on the way is a link, as far as it is there. Below what is closed to a run it can make none.
+/// Whether nothing on the way is a link, as far as it is there. Where rules keep a run from looking, it can make none.
 fn is_without_link(root: &Folder, rest: &Path) -> bool {
-    let mut parts: Vec<&Path> = rest.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
-    parts.reverse();
-    if parts.into_iter().any(|part| root.is_closed(part)) {
-        return true;
-    }
-    match root.handle_of(rest) {
-        Ok(_) => true,
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    match root.handle_of(rest).map_err(|error| error.kind()) {
+        Ok(_) | Err(io::ErrorKind::NotFound) => true,
+        Err(io::ErrorKind::InvalidInput) => false,
+        Err(_) => rest.ancestors().any(|part| part != Path::new("") && root.is_closed(part)),
     }
 }
 

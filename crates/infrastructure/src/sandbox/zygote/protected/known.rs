@@ -100,14 +100,23 @@ fn sweep(shelves: &OwnedFd) -> io::Result<()> {
     for name in names(shelves)? {
         // Fails where another one has just removed it.
         let Ok(shelf) = open_folder(shelves, &name) else { continue };
-        // Whoever holds it prepares a run.
-        if retry_on_intr(|| flock(&shelf, FlockOperation::NonBlockingLockExclusive)).is_ok()
-            && living(&shelf)?.is_empty()
-        {
+        if is_left(&shelf)? {
             unlinkat(shelves, &name, AtFlags::REMOVEDIR)?;
         }
     }
     Ok(())
+}
+
+/// Whether no run lives in its root. Locks it then, so that it stays so. Whoever holds it prepares a run, or has just
+/// removed it.
+fn is_left(shelf: &OwnedFd) -> io::Result<bool> {
+    let is_locked = retry_on_intr(|| flock(shelf, FlockOperation::NonBlockingLockExclusive)).is_ok();
+    Ok(is_locked && is_there(shelf)? && living(shelf)?.is_empty())
+}
+
+/// Whether it was not removed before it was locked.
+fn is_there(shelf: &OwnedFd) -> io::Result<bool> {
+    Ok(fstat(shelf)?.st_nlink > 0)
 }
 
 /// The shelf of that name, locked. One that was removed before it was locked is nobody's any more.
@@ -122,7 +131,7 @@ fn shelf(shelves: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
             opened => opened?,
         };
         retry_on_intr(|| flock(&shelf, FlockOperation::LockExclusive))?;
-        if fstat(&shelf)?.st_nlink > 0 {
+        if is_there(&shelf)? {
             return Ok(shelf);
         }
     }
@@ -189,6 +198,12 @@ mod tests {
             }
             is_so()
         };
+        // Another run, which has looked at the same time, was faster.
+        fs::create_dir(place.path().join("shelves/x")).unwrap();
+        let removed = open_folder(&shelves, "x").unwrap();
+        assert!(is_left(&removed).unwrap());
+        fs::remove_dir(place.path().join("shelves/x")).unwrap();
+        assert!(!is_left(&removed).unwrap());
         let first = run("a");
         drop((run("b"), run("b")));
         assert!(is_so_in_time(&|| {

@@ -405,6 +405,90 @@ fn the_working_tree_of_a_submodule_is_not_made_a_link_later() {
 }
 
 #[test]
+fn a_submodule_may_stand_in_what_is_hidden_and_behind_no_closed_link() {
+    as_both("protected::a_submodule_may_stand_in_what_is_hidden_and_behind_no_closed_link", async || {
+        let world = World::new();
+        world.repository();
+        world.git("git -c protocol.file.allow=always submodule --quiet add \"$PWD/lib\" hidden/deep/sub");
+        world.git("mkdir closed && ln -s /etc closed/link");
+        let config = ".git/modules/hidden/deep/sub/config";
+        // For what lives meanwhile nothing is hidden, so that to it the setting is like any other.
+        let mut other = world.launcher.launch(world.spec("echo up; exec sleep 999")).await.unwrap();
+        let mut up = [0; 2];
+        other.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+        let mut spec = world.spec("git status --short");
+        spec.policy.hidden = vec![world.work().join("hidden")];
+        let done = world.run(spec).await;
+        assert_eq!((done.undone, done.left), (Vec::new(), Vec::new()), "{}", done.stderr);
+        assert!(world.read(config).contains("worktree = "), "{}", world.read(config));
+        drop(other);
+        let mut spec = world.spec("git config -f .git/modules/sub/config core.worktree ../../../closed/link/x");
+        spec.policy.sealed = vec![world.work().join("closed")];
+        let done = world.run(spec).await;
+        assert!(done.undone.join("\n").contains("core.worktree"), "{:?} {}", done.undone, done.stderr);
+    });
+}
+
+/// In a process of its own, which has a mount there.
+#[test]
+fn what_is_a_mount_is_told_and_not_emptied() {
+    use rustix::{
+        mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+        thread::{UnshareFlags, unshare_unsafe},
+    };
+    const TEST: &str = "protected::what_is_a_mount_is_told_and_not_emptied";
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    if std::env::var_os(ROLE).is_none() {
+        return again(module_path!().rsplit_once("::").unwrap().0, TEST, |command| {
+            // SAFETY: the closure makes system calls alone, and its process has one thread.
+            unsafe {
+                command.pre_exec(|| {
+                    unshare_unsafe(UnshareFlags::NEWNS)?;
+                    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+                })
+            };
+        });
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let world = World::new();
+        world.git("git init -q");
+        let modules = world.work().join(".git/modules");
+        fs::create_dir(&modules).unwrap();
+        mount("tmpfs", &modules, "tmpfs", MountFlags::empty(), c"mode=777").unwrap();
+        world.write(".git/modules/own/file", "own");
+        fs::set_permissions(modules.join("own"), fs::Permissions::from_mode(0o777)).unwrap();
+        // As deep as nothing is.
+        let deep = vec!["d"; 30].join("/");
+        let done = world.bash(&format!("mkdir -p .git/modules/1/{deep}")).await;
+        assert_eq!((done.exit, done.undone), (Exit::Code(0), Vec::new()), "{}", done.stderr);
+        assert!(done.left[0].contains("/.git/modules` may hold what this command made"), "{:?}", done.left);
+        assert_eq!(world.read(".git/modules/own/file"), "own");
+    });
+}
+
+#[test]
+fn rights_that_a_command_took_from_a_folder_of_protected_names_are_no_damage() {
+    as_both("protected::rights_that_a_command_took_from_a_folder_of_protected_names_are_no_damage", async || {
+        let world = World::new();
+        world.write(".vscode/tasks.json", "old");
+        let done = world.bash("chmod 0 .vscode").await;
+        assert_eq!(reopened(&world.work().join(".vscode")), 0);
+        assert_eq!((done.exit, done.undone, done.left), (Exit::Code(0), Vec::new(), Vec::new()), "{}", done.stderr);
+        assert_eq!(world.read(".vscode/tasks.json"), "old");
+        // What somebody replaced meanwhile is seen all the same.
+        let child = world.launcher.launch(world.spec("until [ -e go ]; do sleep 0.01; done; chmod 0 .vscode")).await;
+        world.write("new", "new");
+        fs::rename(world.work().join("new"), world.work().join(".vscode/tasks.json")).unwrap();
+        world.write("go", "");
+        let done = ended(child.unwrap()).await;
+        assert!(done.left[0].contains("/.vscode/tasks.json` was replaced"), "{:?}", done.left);
+    });
+}
+
+#[test]
 fn a_root_within_a_protected_name_is_a_root() {
     as_both("protected::a_root_within_a_protected_name_is_a_root", async || {
         for inner in [".claude/a/b", ".git/a", ".git/hooks/a", ".vscode/a"] {

@@ -362,3 +362,24 @@ fn child_of(parent: i32) -> i32 {
     let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.find(|pid| parent_of(*pid) == Some(parent)).unwrap()
 }
+
+#[test]
+fn what_holds_the_temporary_files_of_all_runs_is_no_root() {
+    in_a_container("what_holds_the_temporary_files_of_all_runs_is_no_root", true, async || {
+        let world = world();
+        let with_root = |root: &Path, is_writable: bool| {
+            let mut spec = world.spec("true");
+            let policy = &mut spec.policy;
+            if is_writable { &mut policy.write_roots } else { &mut policy.read_roots }.push(root.to_owned());
+            spec
+        };
+        let temporary = std::env::temp_dir();
+        let within = tempfile::tempdir_in(&temporary).unwrap();
+        for is_writable in [false, true] {
+            let error = world.launcher.launch(with_root(&temporary, is_writable)).await.unwrap_err().to_string();
+            let expected = format!("`{}` holds the folder for temporary files of all runs", temporary.display());
+            assert!(error.contains(&expected), "{is_writable}: {error}");
+            assert_eq!(world.run(with_root(within.path(), is_writable)).await.exit, Exit::Code(0));
+        }
+    });
+}
