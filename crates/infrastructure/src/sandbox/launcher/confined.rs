@@ -122,7 +122,6 @@ impl Run {
                 Ok(Some((report, _))) => self.note(report),
                 // Its init was killed, and with it everything.
                 Ok(None) => self.lose(),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.lose(),
                 // The runtime is shutting down; nobody gets an answer any more.
                 Err(_) => std::future::pending().await,
             }
@@ -186,11 +185,20 @@ impl Run {
         let Some(reports) = &self.reports else { return Ok(None) };
         loop {
             let mut ready = reports.readable().await?;
-            let Ok(received) = ready.try_io(|reports| receive_now(reports.get_ref())) else { continue };
+            let Ok(received) = ready.try_io(|reports| received(reports.get_ref())) else { continue };
             let (bytes, descriptors) = received?;
             // The end, or what cannot be understood: nothing that could be comes after it.
             return Ok(serde_json::from_slice(&bytes).ok().map(|report| (report, descriptors)));
         }
+    }
+}
+
+/// The next report, where one is there. A run that has ended before it read all that it was told is heard of all the same:
+/// the kernel says so first, and once.
+fn received(reports: &OwnedFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    match receive_now(reports) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => receive_now(reports),
+        received => received,
     }
 }
 
@@ -200,7 +208,7 @@ impl Drop for Run {
         // Its birth may be told and not heard yet.
         while self.process.is_none()
             && let Some(reports) = &reports
-            && let Ok((bytes, descriptors)) = receive_now(reports.get_ref())
+            && let Ok((bytes, descriptors)) = received(reports.get_ref())
             && let Ok(report) = serde_json::from_slice(&bytes)
         {
             if let Report::Born { .. } = report {

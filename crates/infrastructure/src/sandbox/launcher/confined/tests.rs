@@ -812,6 +812,20 @@ async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_run_is_heard_also_where_it_did_not_read_what_it_was_told() {
+    let (ours, theirs, launcher, _ordered) = untold();
+    report(&theirs, &Report::Born { pid: 7 }, &[]).unwrap();
+    report(&theirs, &Report::Started, &[]).unwrap();
+    let (mut run, _) = Run::begin(ours, launcher, Layers::All).await.unwrap();
+    run.signal(Signal::TERM);
+    let aftermath = Aftermath::default();
+    let ended = Report::Ended { code: 3, by_signal: false, had_survivors: false, out_of_memory: None, aftermath };
+    report(&theirs, &ended, &[]).unwrap();
+    drop(theirs);
+    assert_eq!((run.exited().await, run.aftermath.left.len()), (Exit::Code(3), 0));
+}
+
+#[tokio::test]
 async fn a_run_that_is_let_go_of_before_its_birth_was_heard_is_ended_like_any_other() {
     use futures::FutureExt;
     let (ours, theirs, launcher, ordered) = untold();
