@@ -13,6 +13,7 @@ use crate::sandbox::{
     toolchains::is_of_machine,
     zygote::{DEDICATED_ID, Layers},
 };
+use rustix::process::geteuid;
 use std::{
     env, fmt,
     fs::{self, Permissions},
@@ -90,7 +91,8 @@ pub async fn tier(launcher: &Launcher) -> Tier {
             return Tier::Third { missing, remedy: ROOM_FOR_CANARIES.into() };
         }
     };
-    let third = |missing| Tier::Third { missing, remedy: remedy(features).into() };
+    let third =
+        |missing| Tier::Third { missing, remedy: remedy(features, geteuid().is_root(), launcher.allows_tier_2()) };
     let missing = match holds(launcher, &canaries, features, Layers::All).await {
         Ok(()) => return Tier::First { notes: notes(features) },
         Err(missing) if !launcher.allows_tier_2() => return third(missing),
@@ -125,13 +127,29 @@ fn notes(features: Features) -> Vec<String> {
     vec![note.into()]
 }
 
-fn remedy(features: Features) -> &'static str {
-    if features.user_namespaces {
-        "run Toolstead as an ordinary user on Linux 5.12 or later, outside of a container that forbids namespaces"
+/// What helps. `does_with_tier_2`: whether this launcher does already.
+fn remedy(features: Features, is_root: bool, does_with_tier_2: bool) -> String {
+    let first = match (features.user_namespaces, is_root) {
+        (false, _) => {
+            "allow user namespaces: `sysctl user.max_user_namespaces=15000`, and on Ubuntu \
+             `sysctl kernel.apparmor_restrict_unprivileged_userns=0` or an AppArmor profile for Toolstead"
+        }
+        (true, true) => {
+            "run Toolstead as an ordinary user on Linux 5.12 or later, outside of a container that forbids namespaces"
+        }
+        (true, false) => {
+            "run Toolstead on Linux 5.12 or later and outside of a container that forbids namespaces; where too many are in \
+             use, raise `user.max_user_namespaces`"
+        }
+    };
+    let may_do_with_tier_2 =
+        !is_root && !does_with_tier_2 && features.landlock_abi.is_some_and(|abi| abi >= SCOPED_ABI);
+    let second = if may_do_with_tier_2 {
+        "; or do with less: `sandbox.minimum_tier = 2` in your own settings, see `docs/sandbox.md`"
     } else {
-        "allow user namespaces: `sysctl user.max_user_namespaces=15000`, and on Ubuntu \
-         `sysctl kernel.apparmor_restrict_unprivileged_userns=0` or an AppArmor profile for Toolstead"
-    }
+        ""
+    };
+    format!("{first}{second}")
 }
 
 /// What confined runs reached of what they must not.
@@ -391,6 +409,22 @@ mod tests {
             assert!(canaries.are_there().is_ok());
             fs::remove_file(taken(&canaries.folder)).unwrap();
             assert!(canaries.are_there().is_err());
+        }
+    }
+
+    #[test]
+    fn what_helps_is_what_this_user_can_do_here() {
+        let features = |landlock_abi, user_namespaces| Features { openat2: true, landlock_abi, user_namespaces };
+        for (features, is_root, does_with_tier_2, expected, has_tier_2) in [
+            (features(Some(6), false), false, false, "sysctl user.max_user_namespaces=15000", true),
+            (features(Some(6), true), true, false, "as an ordinary user", false),
+            (features(Some(6), true), false, false, "raise `user.max_user_namespaces`", true),
+            (features(Some(6), true), false, true, "outside of a container", false),
+            (features(Some(5), true), false, false, "outside of a container", false),
+        ] {
+            let remedy = remedy(features, is_root, does_with_tier_2);
+            assert!(remedy.contains(expected), "{remedy}");
+            assert_eq!(remedy.contains("sandbox.minimum_tier = 2"), has_tier_2, "{remedy}");
         }
     }
 

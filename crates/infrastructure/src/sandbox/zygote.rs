@@ -129,7 +129,7 @@ pub(super) enum ZygoteError {
         "the program that runs Toolstead cannot confine commands: its `main` does not begin with `enter_if_helper()`"
     )]
     NoDoor,
-    #[error("{0}")]
+    #[error(transparent)]
     Step(#[from] Failure),
     #[error("the process that starts confined programs is gone; restart Toolstead")]
     Gone(#[source] io::Error),

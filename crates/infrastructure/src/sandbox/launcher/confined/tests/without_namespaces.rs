@@ -72,7 +72,8 @@ fn the_second_tier_holds_where_it_is_allowed_and_nothing_runs_where_it_is_not() 
     in_a_container("the_second_tier_holds_where_it_is_allowed_and_nothing_runs_where_it_is_not", true, async || {
         let strict = Launcher::start().unwrap();
         let found = tier(&strict).await;
-        assert!(matches!(&found, Tier::Third { missing, .. } if missing.contains("namespace")), "{found}");
+        assert!(matches!(&found, Tier::Third { missing, .. } if missing.matches("namespace").count() == 1), "{found}");
+        assert!(found.to_string().contains("sandbox.minimum_tier = 2"), "{found}");
         let world = World::new();
         let refusal = strict.launch(world.spec("true")).await.unwrap_err();
         assert!(matches!(refusal, LaunchError::Unconfinable { .. }), "{refusal}");
