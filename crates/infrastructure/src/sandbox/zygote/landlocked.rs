@@ -242,6 +242,6 @@ fn prepare(birth: &Birth<'_>, keeper: Pid) -> Result<World, Failure> {
     clear_capabilities()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())?;
     let places = places::open(&birth.request, birth.landlock.unwrap_or(ABI::V6))?;
-    let payload = Waiting::born(birth, None, || Ok(places))?;
+    let payload = Waiting::born(birth, None, || Ok(()), || Ok(places))?;
     Ok(World { listener: None, protected: None, group: None, payload })
 }

@@ -340,14 +340,20 @@ impl<'a> View<'a> {
         self.found(path)
     }
 
-    /// Makes this the root of the process, and lets go of the old one.
+    /// Makes this the root of the processes that are in these mounts. The old one lies on top of it, where no path leads that
+    /// is without `..`.
     pub(super) fn enter(&self) -> Result<(), Failure> {
         let step = || "leave the machine's root".to_owned();
         let top =
             openat(&self.root, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step(step)?;
         mount::bar_alone(&top, Bars::READ_ONLY).step(step)?;
         fchdir(&top).step(step)?;
-        pivot_root(".", ".").step(step)?;
+        pivot_root(".", ".").step(step)
+    }
+
+    /// Lets go of the old root.
+    pub(super) fn leave_old(&self) -> Result<(), Failure> {
+        let step = || "leave the machine's root".to_owned();
         unmount(".", UnmountFlags::DETACH).step(step)?;
         rustix::process::chdir("/").step(step)
     }
