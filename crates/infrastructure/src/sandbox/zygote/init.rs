@@ -53,7 +53,7 @@ pub(super) struct Namespaced<'a> {
     pub(super) maps: &'a IdMaps,
     /// Where groups can be made.
     pub(super) group: Option<Group>,
-    /// The network of the session, where it has one already.
+    /// The network of the run or of its session; the machine's where there is none.
     pub(super) network: Option<&'a OwnedFd>,
     /// Where the session's `/tmp` and home stand on the stage.
     pub(super) scratch: Option<&'a Path>,
@@ -241,16 +241,14 @@ fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
     Ok(place)
 }
 
-/// Enters the session's network or sets up the new one, and listens in it if the request says so.
-fn network(request: &mut Request, shared: Option<&OwnedFd>) -> Result<Option<OwnedFd>, Failure> {
+/// Enters the network, and listens in it if the request says so.
+fn network(request: &mut Request, own: Option<&OwnedFd>) -> Result<Option<OwnedFd>, Failure> {
     if request.network == Network::Host {
         return Ok(None);
     }
-    if let Some(shared) = shared {
-        move_into_link_name_space(shared.as_fd(), Some(LinkNameSpaceType::Network))
-            .step(|| "enter the session's network".into())?;
-    }
-    loopback_up().step(|| "start the loopback interface".into())?;
+    let step = || "enter a network".to_owned();
+    let own = own.ok_or_else(|| Failure { step: step(), reason: "there is none for this run".into() })?;
+    move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Network)).step(step)?;
     if request.network == Network::Private {
         return Ok(None);
     }
@@ -273,7 +271,8 @@ fn network(request: &mut Request, shared: Option<&OwnedFd>) -> Result<Option<Own
     Ok(Some(listener))
 }
 
-fn loopback_up() -> io::Result<()> {
+/// Starts the loopback interface of this process's network.
+pub(super) fn loopback_up() -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: an all-zero request is valid, its name ends with a null, and it lives through both calls.
     unsafe {
