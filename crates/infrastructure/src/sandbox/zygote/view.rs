@@ -11,6 +11,7 @@ use rustix::{
         AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fstat, mkdirat, openat, statx, symlinkat,
         unlinkat,
     },
+    io::Errno,
     mount::{
         FsMountFlags, FsOpenFlags, MountAttrFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
         unmount,
@@ -18,6 +19,7 @@ use rustix::{
     process::{fchdir, pivot_root},
 };
 use std::{
+    cell::RefCell,
     collections::BTreeSet,
     fs,
     io::{self, Write},
@@ -40,6 +42,8 @@ pub(super) struct View<'a> {
     /// The file systems where places can be made: the root, which is the run's alone, and the one of `/tmp` and the home,
     /// which other runs of the session share.
     own: [u64; 2],
+    /// The folders of the root itself, without the slash before them, that were made around places. Nothing is mounted there.
+    made: RefCell<BTreeSet<PathBuf>>,
     /// The folders of the machine, an outer one before what it holds.
     shown: Vec<Shown>,
 }
@@ -67,7 +71,7 @@ impl<'a> View<'a> {
         let root = mount::open_exactly(&stage::at("root")).step(step)?;
         let device = |path: &Path| Ok::<_, io::Error>(fstat(mount::open_exactly(path)?)?.st_dev);
         let own = [fstat(&root).step(step)?.st_dev, device(scratch).step(step)?];
-        let mut view = Self { root, identity, own, shown: Vec::new() };
+        let mut view = Self { root, identity, own, made: RefCell::default(), shown: Vec::new() };
         view.system()?;
         for place in ["/tmp", "/var/tmp"] {
             view.bind(&scratch.join("tmp"), Path::new(place), Some(Bars::WRITABLE), None)?;
@@ -278,12 +282,15 @@ impl<'a> View<'a> {
 
     fn way(&self, path: &Path, is_folder: bool, holds: bool) -> Result<OwnedFd, Failure> {
         let step = || format!("make a place for `{}`", path.display());
-        let (top, rest) = match self.holder_of(path) {
-            Some((shown, rest)) => (&shown.top, rest),
-            None => (&self.root, path),
+        let (top, within, rest) = match self.holder_of(path) {
+            Some((shown, rest)) => (&shown.top, PathBuf::new(), rest),
+            None => {
+                let (within, rest) = self.made_around(path).step(step)?;
+                (&self.root, within, rest)
+            }
         };
-        let mut at = mount::open_beneath(top, Path::new("."), OFlags::PATH).step(step)?;
-        let mut components = rest.components().filter(|part| !matches!(part, Component::RootDir)).peekable();
+        let mut at = mount::open_beneath(top, &within, OFlags::PATH).step(step)?;
+        let mut components = rest.components().peekable();
         while let Some(part) = components.next() {
             let Component::Normal(name) = part else {
                 return Err(Failure { step: step(), reason: "the path is not plain".into() });
@@ -295,6 +302,34 @@ impl<'a> View<'a> {
             }
         }
         Ok(at)
+    }
+
+    /// The innermost folder around a path that stands on the root itself, where nobody else makes or moves anything, and the
+    /// rest of the path from there.
+    fn made_around<'b>(&self, path: &'b Path) -> io::Result<(PathBuf, &'b Path)> {
+        let mut made = self.made.borrow_mut();
+        let mut within = PathBuf::new();
+        let mut rest = path.strip_prefix("/").unwrap_or(path);
+        // What is mounted at the path itself covers what was made there.
+        made.retain(|folder| !folder.starts_with(rest));
+        loop {
+            let mut parts = rest.components();
+            let (Some(Component::Normal(name)), inner) = (parts.next(), parts.as_path()) else { break };
+            if inner.as_os_str().is_empty() {
+                break;
+            }
+            let folder = within.join(name);
+            if !made.contains(&folder) {
+                match mkdirat(&self.root, &folder, Mode::from_raw_mode(0o755)) {
+                    // Something is mounted there, or it is a link.
+                    Err(Errno::EXIST) => break,
+                    done => done?,
+                }
+                made.insert(folder.clone());
+            }
+            (within, rest) = (folder, inner);
+        }
+        Ok((within, rest))
     }
 
     /// The entry of a folder; made where it is missing, if the folder is the run's own.
