@@ -112,8 +112,8 @@ impl<'a> View<'a> {
                 _ => {}
             }
         }
-        self.bind(&stage::at("etc"), Path::new("/etc"), Some(Bars::READ_ONLY), None)?;
-        self.bind(&stage::at("dev"), Path::new("/dev"), Some(Bars::READ_ONLY_DEVICES), None)?;
+        self.take("etc", Bars::READ_ONLY)?;
+        self.take("dev", Bars::READ_ONLY_DEVICES)?;
         let step = || "mount `/dev/pts`".to_owned();
         mount::attach(terminals().step(step)?, self.place(Path::new("/dev/pts"), true)?).step(step)?;
         self.place(Path::new("/run"), true)?;
@@ -129,6 +129,14 @@ impl<'a> View<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Shows a folder of the stage. Its mounts, of which there are many, are moved: these here are the run's own copy already.
+    fn take(&self, name: &str, bars: Bars) -> Result<(), Failure> {
+        let step = || format!("mount `/{name}`");
+        let tree = mount::open_exactly(&stage::at(name)).step(step)?;
+        mount::bar(&tree, bars).step(step)?;
+        mount::attach(tree, self.place(&Path::new("/").join(name), true)?).step(step)
     }
 
     /// Copies settings into the private home, as far as it takes them: an earlier run of the session has them already, or
