@@ -41,6 +41,7 @@ pub(super) struct Toolchains<'a> {
     writable: &'a WritableRoots,
     folders: BTreeSet<PathBuf>,
     links: Links,
+    ways: HashMap<OsString, Option<Way>>,
     /// The programs that were followed already, and whether runs had had a say in the way there.
     followed: HashSet<(OsString, bool)>,
     /// What was to be added already.
@@ -59,6 +60,7 @@ impl<'a> Toolchains<'a> {
             writable,
             folders: BTreeSet::new(),
             links: Links::default(),
+            ways: HashMap::new(),
             followed: HashSet::new(),
             known: HashSet::new(),
             parts: HashMap::new(),
@@ -203,7 +205,12 @@ impl<'a> Toolchains<'a> {
     }
 
     fn way(&mut self, path: &Path) -> Option<Way> {
-        self.writable.way_over(&mut self.links, path)
+        if let Some(way) = self.ways.get(path.as_os_str()) {
+            return way.clone();
+        }
+        let way = self.writable.way_over(&mut self.links, path);
+        self.ways.insert(path.into(), way.clone());
+        way
     }
 
     /// The known place of installations that a folder is in, and where it stands.

@@ -53,7 +53,8 @@ impl WritableRoots {
 
     /// The same, over what was found before.
     pub(crate) fn way_over(&self, found: &mut Links, path: &Path) -> Option<Way> {
-        let mut way = Way { real: "/".into(), is_theirs: false };
+        let mut way = Way { real: PathBuf::with_capacity(path.as_os_str().len().max(64)), is_theirs: false };
+        way.real.push("/");
         let (mut rest, mut links) = (Vec::new(), 0);
         push_parts(&mut rest, path);
         while let Some(part) = rest.pop() {
