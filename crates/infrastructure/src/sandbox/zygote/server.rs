@@ -17,7 +17,7 @@ use crate::sandbox::{
 };
 use landlock::ABI;
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     process::{
@@ -31,6 +31,9 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     path::PathBuf,
 };
+
+/// So long nobody has ordered anything when the network of the next run is made.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// What gives birth to inits.
 pub(super) trait Births {
@@ -57,7 +60,7 @@ struct Zygote {
     opened: u64,
     /// A network that nobody has used, for the next run that gets one of its own: to make one takes long.
     spare: Option<OwnedFd>,
-    /// The run that got the one before. The next one is made when that has ended.
+    /// The run that got the one before. The next one is made when that has ended and there is nothing else to do.
     parted: Option<OwnedFd>,
 }
 
@@ -301,9 +304,12 @@ impl Births for Zygote {
             let awaited: Vec<_> = [until_read].into_iter().chain(parted).collect();
             match &mut self.groups {
                 Some(groups) => groups.wait(&awaited),
-                None => wait(&awaited),
+                None => {
+                    is_read_or(&awaited, None);
+                }
             }
-            if self.parted.as_ref().is_none_or(lives) {
+            // Who orders a run right after another does not wait for the network of a third.
+            if self.parted.as_ref().is_none_or(lives) || is_read_or(&[until_read], Some(&PAUSE)) {
                 return;
             }
             self.parted = None;
@@ -323,10 +329,10 @@ fn limits(request: &Request) -> Limits {
     Limits { memory_bytes, processes: request.processes }
 }
 
-/// Waits until one of these can be read, or there may be something to look after.
-fn wait(for_these: &[BorrowedFd<'_>]) {
+/// Waits until one of these can be read, or the time is over. Says whether the time was not.
+fn is_read_or(for_these: &[BorrowedFd<'_>], time: Option<&Timespec>) -> bool {
     let mut events: Vec<_> = for_these.iter().map(|one| PollFd::from_borrowed_fd(*one, PollFlags::IN)).collect();
-    let _ = poll(&mut events, None);
+    !matches!(poll(&mut events, time), Ok(0))
 }
 
 /// A new network with its loopback interface, made by a child that hands it over and ends. This process stays in the
