@@ -214,7 +214,8 @@ impl Namespaced<'_> {
         };
         let mut view = View::build(request, self.identity, self.maps, &scratch)?;
         let protected = Some(Protected::guard(&mut view, request)?);
-        // Nobody can make a user namespace while a root lies on top of the own one. Where the payload is gone, it has said why.
+        // Nobody can make a user namespace while a root lies on top of the own one. Where the payload is gone, it has said
+        // why.
         let _ = hear(&payload_word, "begin");
         view.enter()?;
         // From here on every path of both leads into the new root.
@@ -292,8 +293,8 @@ pub(super) fn loopback_up() -> io::Result<()> {
 }
 
 impl Waiting {
-    /// Starts the payload, in its group if there is one. It gets `ready` by itself, while this process goes on, and finds the
-    /// places that Landlock leaves open.
+    /// Starts the payload, in its group if there is one. It gets `ready` by itself, while this process goes on, and finds
+    /// the places that Landlock leaves open.
     pub(super) fn born(
         birth: &Birth<'_>,
         group: Option<&Group>,

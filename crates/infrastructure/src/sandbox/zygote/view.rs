@@ -42,7 +42,8 @@ pub(super) struct View<'a> {
     /// The file systems where places can be made: the root, which is the run's alone, and the one of `/tmp` and the home,
     /// which other runs of the session share.
     own: [u64; 2],
-    /// The folders of the root itself, without the slash before them, that were made around places. Nothing is mounted there.
+    /// The folders of the root itself, without the slash before them, that were made around places. Nothing is mounted
+    /// there.
     made: RefCell<BTreeSet<PathBuf>>,
     /// The folders of the machine, an outer one before what it holds.
     shown: Vec<Shown>,
@@ -131,7 +132,8 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Shows a folder of the stage. Its mounts, of which there are many, are moved: these here are the run's own copy already.
+    /// Shows a folder of the stage. Its mounts, of which there are many, are moved: these here are the run's own copy
+    /// already.
     fn take(&self, name: &str, bars: Bars) -> Result<(), Failure> {
         let step = || format!("mount `/{name}`");
         let tree = mount::open_exactly(&stage::at(name)).step(step)?;
@@ -383,8 +385,8 @@ impl<'a> View<'a> {
         self.found(path)
     }
 
-    /// Makes this the root of the processes that are in these mounts. The old one lies on top of it, where no path leads that
-    /// is without `..`.
+    /// Makes this the root of the processes that are in these mounts. The old one lies on top of it, where no path leads
+    /// that is without `..`.
     pub(super) fn enter(&self) -> Result<(), Failure> {
         let step = || "leave the machine's root".to_owned();
         let top =
