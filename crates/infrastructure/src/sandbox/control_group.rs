@@ -207,19 +207,20 @@ impl Groups {
         [&self.folder, &self.place].into_iter().chain(inits).map(AsRawFd::as_raw_fd)
     }
 
-    /// Waits until something can be read, and removes the groups of runs that end meanwhile.
-    pub(super) fn wait(&mut self, for_this: BorrowedFd<'_>) {
+    /// Waits until one of these can be read, and removes the groups of runs that end meanwhile.
+    pub(super) fn wait(&mut self, for_these: &[BorrowedFd<'_>]) {
         loop {
             // Killed with their init already; of one whose init was killed something may hang for a moment.
             let is_left = |run: &Run| run.init.as_ref().is_some_and(lives) || !is_removed(&self.folder, &run.name);
             self.runs.retain(is_left);
             let lingers = self.runs.iter().any(|run| run.init.as_ref().is_none_or(|init| !lives(init)));
             let soon = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-            let mut events = vec![PollFd::from_borrowed_fd(for_this, PollFlags::IN)];
+            let mut events: Vec<_> =
+                for_these.iter().map(|one| PollFd::from_borrowed_fd(*one, PollFlags::IN)).collect();
             let living = self.runs.iter().filter_map(|run| run.init.as_ref()).filter(|init| lives(init));
             events.extend(living.map(|init| PollFd::new(init, PollFlags::IN)));
             match poll(&mut events, lingers.then_some(&soon)) {
-                Ok(_) if events[0].revents().is_empty() => {}
+                Ok(_) if events[..for_these.len()].iter().all(|event| event.revents().is_empty()) => {}
                 Err(Errno::INTR) => {}
                 Ok(_) | Err(_) => return,
             }

@@ -63,9 +63,9 @@ pub(super) fn request(
             folders.push(folder(&source, source.clone(), is_writable, true)?);
         }
     }
+    let roots = folders.len();
     for path in tools.into_folders() {
-        let is_covered = |one: &Folder| path.starts_with(&one.target) || one.target == path;
-        if !folders.iter().any(is_covered) {
+        if !folders[..roots].iter().any(|root| path.starts_with(&root.target)) {
             folders.push(folder(&path, path.clone(), false, false)?);
         }
     }

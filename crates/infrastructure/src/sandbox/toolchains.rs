@@ -6,21 +6,26 @@
 
 mod managers;
 
-use crate::sandbox::{toolchains::managers::Manager, writable::WritableRoots};
+use crate::sandbox::{
+    toolchains::managers::Manager,
+    writable::{Links, Way, WritableRoots},
+};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap, HashSet},
+    ffi::OsString,
     fs::{self, File, Metadata},
     io::{BufRead, BufReader, Read},
     os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
+    rc::Rc,
 };
 
 /// Symbolic links and interpreters are followed so far.
 const MAX_HOPS: usize = 16;
 /// Folders of the system, which every run sees.
-const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"];
+const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc"];
 /// Folders that the kernel and running services make: nobody's work, and full of doors to both.
-const MACHINE: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+const MACHINE: [&str; 4] = ["proc", "sys", "dev", "run"];
 /// Where disks that were plugged in stand.
 const PLUGGED_IN: &str = "/run/media";
 /// What programs of an installation need beside their own folder, and what holds no settings.
@@ -35,6 +40,14 @@ pub(super) struct Toolchains<'a> {
     home: Option<PathBuf>,
     writable: &'a WritableRoots,
     folders: BTreeSet<PathBuf>,
+    links: Links,
+    ways: HashMap<OsString, Option<Way>>,
+    /// The programs that were followed already, and whether runs had had a say in the way there.
+    followed: HashSet<(OsString, bool)>,
+    /// What was to be added already.
+    known: HashSet<OsString>,
+    /// What is shown of the places of installations, by their folders.
+    parts: HashMap<&'static str, Rc<[PathBuf]>>,
 }
 
 impl<'a> Toolchains<'a> {
@@ -42,13 +55,22 @@ impl<'a> Toolchains<'a> {
     pub(super) fn new(home: Option<&Path>, writable: &'a WritableRoots) -> Self {
         let real = |home: &Path| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
         let home = home.map(real).filter(|home| *home != Path::new("/"));
-        Self { home, writable, folders: BTreeSet::new() }
+        Self {
+            home,
+            writable,
+            folders: BTreeSet::new(),
+            links: Links::default(),
+            ways: HashMap::new(),
+            followed: HashSet::new(),
+            known: HashSet::new(),
+            parts: HashMap::new(),
+        }
     }
 
     /// What the programs on a `PATH` need.
     pub(super) fn add_path(&mut self, path: &str) {
         for folder in path.split(':').map(Path::new).filter(|folder| folder.is_absolute()) {
-            let Some(way) = self.writable.way(folder) else { continue };
+            let Some(way) = self.way(folder) else { continue };
             if !way.is_theirs && !is_of_system(&way.real) {
                 self.add_bin(&way.real);
                 self.add_links(&way.real);
@@ -65,8 +87,11 @@ impl<'a> Toolchains<'a> {
         let mut program = program.to_owned();
         let mut is_theirs = false;
         for _ in 0..MAX_HOPS {
+            if !self.followed.insert((program.clone().into(), is_theirs)) {
+                return;
+            }
             let (Some(folder), Some(name)) = (program.parent(), program.file_name()) else { return };
-            let Some(way) = self.writable.way(folder) else { return };
+            let Some(way) = self.way(folder) else { return };
             let (folder, path) = (&way.real, way.real.join(name));
             // Once runs have had a say in the way, they have one in all that follows.
             is_theirs |= way.is_theirs || self.writable.hold(&path);
@@ -95,9 +120,9 @@ impl<'a> Toolchains<'a> {
     /// The folders, none of them within another.
     pub(super) fn into_folders(self) -> Vec<PathBuf> {
         let mut outer: Vec<PathBuf> = Vec::new();
-        // In their order, a folder comes before what it holds.
+        // In their order, a folder comes right before all that it holds.
         for folder in self.folders {
-            if !outer.iter().any(|known| folder.starts_with(known)) {
+            if !outer.last().is_some_and(|last| folder.starts_with(last)) {
                 outer.push(folder);
             }
         }
@@ -156,8 +181,8 @@ impl<'a> Toolchains<'a> {
     /// Says whether there is one.
     fn add_known_place_of(&mut self, folder: &Path) -> bool {
         let Some((manager, place)) = self.manager_of(folder) else { return false };
-        for part in manager.parts_in(&place) {
-            self.add(&part);
+        for part in self.parts_of(manager, &place).iter() {
+            self.add(part);
         }
         true
     }
@@ -165,7 +190,7 @@ impl<'a> Toolchains<'a> {
     /// An installation: of a known place only what holds no credentials.
     fn add_installation(&mut self, installed: &Path) {
         let Some((manager, place)) = self.manager_of(installed) else { return self.add(installed) };
-        let parts = manager.parts_in(&place);
+        let parts = self.parts_of(manager, &place);
         if parts.iter().any(|part| installed.starts_with(part)) {
             return self.add(installed);
         }
@@ -173,6 +198,19 @@ impl<'a> Toolchains<'a> {
         for part in parts.iter().filter(|part| !is_one_of_many || part.starts_with(installed)) {
             self.add(part);
         }
+    }
+
+    fn parts_of(&mut self, manager: &Manager, place: &Path) -> Rc<[PathBuf]> {
+        self.parts.entry(manager.folder).or_insert_with(|| manager.parts_in(place).into()).clone()
+    }
+
+    fn way(&mut self, path: &Path) -> Option<Way> {
+        if let Some(way) = self.ways.get(path.as_os_str()) {
+            return way.clone();
+        }
+        let way = self.writable.way_over(&mut self.links, path);
+        self.ways.insert(path.into(), way.clone());
+        way
     }
 
     /// The known place of installations that a folder is in, and where it stands.
@@ -196,8 +234,11 @@ impl<'a> Toolchains<'a> {
 
     /// A folder, or a program alone, by its real path: what is shown is mounted, and a link cannot be.
     fn add(&mut self, folder: &Path) {
+        if !self.known.insert(folder.into()) {
+            return;
+        }
         // What runs write into is shown as a root.
-        let Some(folder) = self.writable.outside(folder) else { return };
+        let Some(Way { real: folder, is_theirs: false }) = self.way(folder) else { return };
         let is_too_wide = folder.components().count() < 3 && !folder.starts_with("/nix")
             || self.home.as_ref().is_some_and(|home| home.starts_with(&folder))
             || is_of_machine(&folder);
@@ -209,12 +250,21 @@ impl<'a> Toolchains<'a> {
 
 /// Whether every run sees the folder.
 pub(super) fn is_of_system(path: &Path) -> bool {
-    SYSTEM.iter().any(|folder| path.starts_with(folder))
+    stands_in(path, &SYSTEM)
 }
 
 /// Whether the kernel or a running service makes what stands there. No run sees that of the machine.
 pub(super) fn is_of_machine(path: &Path) -> bool {
-    MACHINE.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(PLUGGED_IN)
+    stands_in(path, &MACHINE) && !path.starts_with(PLUGGED_IN)
+}
+
+/// Whether an absolute path leads through one of these folders of the root.
+fn stands_in(path: &Path, folders: &[&str]) -> bool {
+    let mut parts = path.components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::RootDir), Some(Component::Normal(name))) => folders.iter().any(|folder| name == *folder),
+        _ => false,
+    }
 }
 
 /// Whether a folder below the home is an installation, or within one.

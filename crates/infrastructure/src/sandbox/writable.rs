@@ -1,6 +1,7 @@
 //! The folders that confined programs write into, and the paths that they have a say in by that.
 
 use std::{
+    collections::HashMap,
     ffi::{OsStr, OsString},
     fs,
     io::ErrorKind,
@@ -23,6 +24,18 @@ pub(crate) struct Way {
     pub(crate) is_theirs: bool,
 }
 
+/// Where links lead, as they were found by one look at the disk: many paths have their first parts in common.
+#[derive(Debug, Default)]
+pub(crate) struct Links(HashMap<OsString, Found>);
+
+/// What stands at a path.
+#[derive(Debug)]
+enum Found {
+    Link(PathBuf),
+    NoLink,
+    Nothing,
+}
+
 impl WritableRoots {
     pub(crate) fn new(roots: &[PathBuf]) -> Self {
         Self(roots.iter().map(|root| fs::canonicalize(root).unwrap_or_else(|_| root.clone())).collect())
@@ -35,37 +48,61 @@ impl WritableRoots {
 
     /// Follows an absolute path link by link. `None`: it leads nowhere.
     pub(crate) fn way(&self, path: &Path) -> Option<Way> {
-        let mut way = Way { real: "/".into(), is_theirs: false };
+        self.way_over(&mut Links::default(), path)
+    }
+
+    /// The same, over what was found before.
+    pub(crate) fn way_over(&self, found: &mut Links, path: &Path) -> Option<Way> {
+        let mut way = Way { real: PathBuf::with_capacity(path.as_os_str().len().max(64)), is_theirs: false };
+        way.real.push("/");
         let (mut rest, mut links) = (Vec::new(), 0);
         push_parts(&mut rest, path);
         while let Some(part) = rest.pop() {
             if part == OsStr::new("..") {
+                way.is_theirs |= self.hold(&way.real);
                 way.real.pop();
                 continue;
             }
             // What is absolute starts anew.
             way.real.push(part);
-            way.is_theirs |= self.hold(&way.real);
-            match fs::read_link(&way.real) {
-                Ok(target) => {
+            match found.at(&way.real) {
+                Found::Link(target) => {
                     links += 1;
                     if links > MAX_LINKS {
                         return None;
                     }
+                    way.is_theirs |= self.hold(&way.real);
                     way.real.pop();
-                    push_parts(&mut rest, &target);
+                    push_parts(&mut rest, target);
                 }
-                // It is there, and no link.
-                Err(error) if error.kind() == ErrorKind::InvalidInput => {}
-                Err(_) => return None,
+                Found::NoLink => {}
+                Found::Nothing => return None,
             }
         }
+        // Whatever holds a folder holds all that is in it, so that it does to look where the way turns, and where it ends.
+        way.is_theirs |= self.hold(&way.real);
         way.real.is_absolute().then_some(way)
     }
 
     /// The real path, where no run has a say in where it leads.
     pub(crate) fn outside(&self, path: &Path) -> Option<PathBuf> {
         self.way(path).filter(|way| !way.is_theirs).map(|way| way.real)
+    }
+}
+
+impl Links {
+    fn at(&mut self, path: &Path) -> &Found {
+        let text = path.as_os_str();
+        if !self.0.contains_key(text) {
+            let found = match fs::read_link(path) {
+                Ok(target) => Found::Link(target),
+                // It is there, and no link.
+                Err(error) if error.kind() == ErrorKind::InvalidInput => Found::NoLink,
+                Err(_) => Found::Nothing,
+            };
+            self.0.insert(text.to_owned(), found);
+        }
+        self.0.get(text).unwrap_or(&Found::Nothing)
     }
 }
 
@@ -119,5 +156,21 @@ mod tests {
         }
         assert_eq!(roots.outside(&top.join("home/link")), Some(top.join("elsewhere/bin")));
         assert_eq!(roots.outside(&top.join("root/out")), None);
+    }
+
+    #[test]
+    fn one_look_at_the_disk_finds_each_link_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap();
+        symlink("first", top.join("link")).unwrap();
+        fs::create_dir_all(top.join("first/bin")).unwrap();
+        fs::create_dir_all(top.join("second/bin")).unwrap();
+        let (roots, mut found) = (WritableRoots::default(), Links::default());
+        let real = |found: &mut Links, path: &str| roots.way_over(found, &top.join(path)).map(|way| way.real);
+        assert_eq!(real(&mut found, "link"), Some(top.join("first")));
+        fs::remove_file(top.join("link")).unwrap();
+        symlink("second", top.join("link")).unwrap();
+        assert_eq!(real(&mut found, "link/bin"), Some(top.join("first/bin")));
+        assert_eq!(real(&mut Links::default(), "link/bin"), Some(top.join("second/bin")));
     }
 }

@@ -128,7 +128,7 @@ fn a_group_of_the_machine_is_killed_as_a_whole_and_goes_with_its_run() {
     drop(writer);
     // What can be read at once is waited for once.
     while !groups.runs.is_empty() {
-        groups.wait(reader.as_fd());
+        groups.wait(&[reader.as_fd()]);
     }
     assert!(!path.join("1").exists());
     drop(groups);

@@ -204,7 +204,10 @@ const MANAGERS: &[Manager] = &[
 
 /// The known place of installations that a path below the home is in.
 pub(super) fn of(of_home: &Path) -> Option<&'static Manager> {
-    MANAGERS.iter().find(|manager| of_home.starts_with(manager.folder))
+    // Paths are taken apart to be compared, texts are not.
+    let text = of_home.as_os_str().as_encoded_bytes();
+    let may_hold = |manager: &&Manager| text.starts_with(manager.folder.as_bytes());
+    MANAGERS.iter().filter(may_hold).find(|manager| of_home.starts_with(manager.folder))
 }
 
 impl Manager {

@@ -152,6 +152,15 @@ const SOCKET_FAMILIES: [libc::c_int; 3] = [libc::AF_UNIX, libc::AF_INET, libc::A
 const SOCKET_TYPE: u64 = 0xf;
 const UNBOUND_PAIRS: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
 
+/// So many calls are looked for one after the other.
+const CALLS_OF_A_PART: usize = 8;
+/// Instructions of the programs (seccomp(2), linux/bpf_common.h). The first loads the number of the call.
+const LOAD: u16 = 0x20;
+const JUMP: u16 = 0x05;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+
 /// The programs, in the order in which they are put in place.
 #[derive(Debug)]
 pub(super) struct Filter([BpfProgram; 2]);
@@ -170,10 +179,6 @@ impl Filter {
 /// Refuses clone3 and openat2, whose flags a filter cannot read: the C library and programs fall back to clone and openat.
 /// Ends whoever uses the second numbering of x86-64 (x32), which no other rule here would see.
 fn numbers() -> BpfProgram {
-    const LOAD: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
     const FIRST_X32: u32 = 0x4000_0000;
     let refusal = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
     let number = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
@@ -189,6 +194,25 @@ fn numbers() -> BpfProgram {
 }
 
 fn calls(layers: Layers) -> Result<BpfProgram, Error> {
+    let mut rest = rules(layers)?;
+    let mut parts = Vec::new();
+    while let Some((first, _)) = rest.first_key_value() {
+        let first = u32::try_from(*first).unwrap_or(u32::MAX);
+        let after = rest.keys().nth(CALLS_OF_A_PART).copied().map(|call| rest.split_off(&call));
+        parts.push((first, program(rest)?));
+        rest = after.unwrap_or_default();
+    }
+    Ok(joined(&parts))
+}
+
+fn program(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, Error> {
+    let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, ARCH.try_into()?)?;
+    Ok(filter.try_into()?)
+}
+
+/// Which calls are refused: with any arguments where there is no rule, else with those of one of its rules.
+fn rules(layers: Layers) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     // Without namespaces nothing but this keeps a run from the sockets, shared memory and processes of others.
     let (refused, families): (&[&[libc::c_long]], &[libc::c_int]) = match layers {
         Layers::All => (&[REFUSED], &SOCKET_FAMILIES),
@@ -248,7 +272,66 @@ fn calls(layers: Layers) -> Result<BpfProgram, Error> {
         }
         refuse(*call, vec![is(0, *of_user)])?;
     }
-    let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, ARCH.try_into()?)?;
-    Ok(filter.try_into()?)
+    Ok(rules)
+}
+
+/// One program of those for the calls from a number on, in their order. Each is whole, and tells the architecture first.
+/// The kernel goes through a filter for each number when it is put in place, which takes long where it is a long way.
+fn joined(parts: &[(u32, BpfProgram)]) -> BpfProgram {
+    let mut program = vec![sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 }];
+    let mut start = parts.iter().map(|(_, part)| part.len()).sum::<usize>();
+    for (place, (first, part)) in parts.iter().enumerate().skip(1).rev() {
+        start -= part.len();
+        // Two for each part before this one stand between the jump and the first part.
+        let way = u32::try_from(start + 2 * (place - 1)).unwrap_or(u32::MAX);
+        program.push(sock_filter { code: JUMP_IF_AT_LEAST, jt: 0, jf: 1, k: *first });
+        program.push(sock_filter { code: JUMP, jt: 0, jf: 0, k: way });
+    }
+    program.extend(parts.iter().flat_map(|(_, part)| part).cloned());
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a program answers to a call, as the kernel goes through it.
+    fn answer(program: &BpfProgram, number: u32, arguments: [u64; 6]) -> u32 {
+        let architecture = if cfg!(target_arch = "x86_64") { 0xc000_003e_u32 } else { 0xc000_00b7 };
+        let mut data: Vec<u8> = [number, architecture, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        data.extend(arguments.iter().flat_map(|argument| argument.to_ne_bytes()));
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let sock_filter { code, jt, jf, k } = program[at].clone();
+            let jump = |holds: bool| usize::from(if holds { jt } else { jf });
+            at += 1;
+            match code {
+                LOAD => value = u32::from_ne_bytes(data[k as usize..][..4].try_into().unwrap()),
+                0x54 => value &= k,
+                JUMP => at += k as usize,
+                JUMP_IF_EQUAL => at += jump(value == k),
+                JUMP_IF_AT_LEAST => at += jump(value >= k),
+                0x25 => at += jump(value > k),
+                RETURN => return k,
+                code => panic!("{code:#x}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_parts_of_the_filter_decide_as_the_whole_of_it_does() {
+        for layers in [Layers::All, Layers::WithoutNamespaces] {
+            let (parts, whole) = (calls(layers).unwrap(), program(rules(layers).unwrap()).unwrap());
+            let (mut refused, mut steps) = (0, 0);
+            for number in (0..1024).chain([0x4000_0000, u32::MAX]) {
+                for value in [0, 1, 2, 0x40, 0x80, 0x1000_0000, 0x5412, 0o4755, 0o2000, u64::MAX] {
+                    let expected = answer(&whole, number, [value; 6]);
+                    assert_eq!(answer(&parts, number, [value; 6]), expected, "{number} with {value:#x}");
+                    refused += u32::from(expected != libc::SECCOMP_RET_ALLOW);
+                    steps += 1;
+                }
+            }
+            assert!(refused > 500 && refused < steps / 2, "{refused} of {steps}");
+        }
+    }
 }

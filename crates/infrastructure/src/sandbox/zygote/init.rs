@@ -16,7 +16,7 @@ use landlock::ABI;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, retry_on_intr},
-    net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with},
+    net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, socketpair},
     pipe::{PipeFlags, pipe_with},
     process::{
         DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, kill_process_group, set_dumpable_behavior,
@@ -61,7 +61,7 @@ pub(super) struct Namespaced<'a> {
     pub(super) maps: &'a IdMaps,
     /// Where groups can be made.
     pub(super) group: Option<Group>,
-    /// The network of the session, where it has one already.
+    /// The network of the run or of its session; the machine's where there is none.
     pub(super) network: Option<&'a OwnedFd>,
     /// Where the session's `/tmp` and home stand on the stage.
     pub(super) scratch: Option<&'a Path>,
@@ -193,26 +193,46 @@ impl Namespaced<'_> {
         run(birth, false, |birth| self.prepare(birth))
     }
 
+    /// The payload is born first, and becomes nobody while this process builds the root, which is its root, too.
     fn prepare(&mut self, birth: &mut Birth<'_>) -> Result<World, Failure> {
-        let request = &mut birth.request;
-        let listener = network(request, self.network)?;
+        let listener = network(&mut birth.request, self.network)?;
         rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
+        let (payload_word, own_word) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .step(|| "start a process".into())?;
+        let become_nobody = || become_nobody(self.identity);
+        // Into its group it can be born only by who may write there.
+        let group = self.group.take();
+        let payload = Waiting::born(
+            birth,
+            group.as_ref(),
+            || {
+                unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
+                become_nobody()?;
+                say(&own_word);
+                Ok(())
+            },
+            || {
+                hear(&own_word, "see the root")?;
+                Ok(birth.landlock.map(|abi| Place::within_mounts(&birth.request, abi)).transpose()?.unwrap_or_default())
+            },
+        )?;
+        drop(own_word);
+        let request = &birth.request;
         let scratch = match self.scratch {
             Some(scratch) => scratch.to_owned(),
             None => own_scratch(self.identity)?,
         };
         let mut view = View::build(request, self.identity, self.maps, &scratch)?;
         let protected = Some(Protected::guard(&mut view, request)?);
+        // Nobody can make a user namespace while a root lies on top of the own one. Where the payload is gone, it has said
+        // why.
+        let _ = hear(&payload_word, "begin");
         view.enter()?;
+        // From here on every path of both leads into the new root.
+        say(&payload_word);
+        view.leave_old()?;
         drop(view);
-        // Into its group it can be born only by who may write there.
-        let group = self.group.take();
-        let payload = Waiting::born(birth, group.as_ref(), || {
-            unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
-            become_nobody(self.identity)?;
-            Ok(birth.landlock.map(|abi| Place::within_mounts(&birth.request, abi)).transpose()?.unwrap_or_default())
-        })?;
-        become_nobody(self.identity)?;
+        become_nobody()?;
         // A change of the user clears it.
         set_parent_process_death_signal(Some(Signal::KILL)).step(|| "hide from the payload".into())?;
         Ok(World { listener, protected, group, payload })
@@ -232,16 +252,14 @@ fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
     Ok(place)
 }
 
-/// Enters the session's network or sets up the new one, and listens in it if the request says so.
-fn network(request: &mut Request, shared: Option<&OwnedFd>) -> Result<Option<OwnedFd>, Failure> {
+/// Enters the network, and listens in it if the request says so.
+fn network(request: &mut Request, own: Option<&OwnedFd>) -> Result<Option<OwnedFd>, Failure> {
     if request.network == Network::Host {
         return Ok(None);
     }
-    if let Some(shared) = shared {
-        move_into_link_name_space(shared.as_fd(), Some(LinkNameSpaceType::Network))
-            .step(|| "enter the session's network".into())?;
-    }
-    loopback_up().step(|| "start the loopback interface".into())?;
+    let step = || "enter a network".to_owned();
+    let own = own.ok_or_else(|| Failure { step: step(), reason: "there is none for this run".into() })?;
+    move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Network)).step(step)?;
     if request.network == Network::Private {
         return Ok(None);
     }
@@ -264,7 +282,8 @@ fn network(request: &mut Request, shared: Option<&OwnedFd>) -> Result<Option<Own
     Ok(Some(listener))
 }
 
-fn loopback_up() -> io::Result<()> {
+/// Starts the loopback interface of this process's network.
+pub(super) fn loopback_up() -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: an all-zero request is valid, its name ends with a null, and it lives through both calls.
     unsafe {
@@ -284,12 +303,13 @@ fn loopback_up() -> io::Result<()> {
 }
 
 impl Waiting {
-    /// Starts the payload, in its group if there is one. It gets `ready` by itself, while this process goes on; what comes of
-    /// that are the places that Landlock leaves open.
+    /// Starts the payload, in its group if there is one. It gets `ready` by itself, while this process goes on, and finds
+    /// the places that Landlock leaves open.
     pub(super) fn born(
         birth: &Birth<'_>,
         group: Option<&Group>,
-        ready: impl FnOnce() -> Result<Vec<Place>, Failure>,
+        ready: impl FnOnce() -> Result<(), Failure>,
+        places: impl FnOnce() -> Result<Vec<Place>, Failure>,
     ) -> Result<Self, Failure> {
         let step = || "start a process".to_owned();
         let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
@@ -299,7 +319,7 @@ impl Waiting {
         }
         drop((told, begin));
         // Whatever goes wrong, this process must not come back as a second init.
-        let failure = catch_unwind(AssertUnwindSafe(|| payload(birth, &begun, ready)));
+        let failure = catch_unwind(AssertUnwindSafe(|| payload(birth, &begun, ready, places)));
         if let Ok(failure) = failure {
             let _ = File::from(tell).write_all(&serde_json::to_vec(&failure).unwrap_or_default());
         }
@@ -336,25 +356,41 @@ impl Waiting {
 }
 
 /// The life of a payload until it is the program. Returns only where that fails.
-fn payload(birth: &Birth<'_>, begun: &OwnedFd, ready: impl FnOnce() -> Result<Vec<Place>, Failure>) -> Failure {
-    let ready = ready().and_then(|places| {
-        let read = retry_on_intr(|| rustix::io::read(begun, &mut [0; 1])).step(|| "begin".into())?;
-        Ok((places, read))
-    });
-    let places = match ready {
-        Ok((places, 1..)) => places,
-        // The init is gone, and this process with it.
-        Ok((_, 0)) => return Failure { step: "begin".into(), reason: "the init is gone".into() },
+fn payload(
+    birth: &Birth<'_>,
+    begun: &OwnedFd,
+    ready: impl FnOnce() -> Result<(), Failure>,
+    places: impl FnOnce() -> Result<Vec<Place>, Failure>,
+) -> Failure {
+    let places = || {
+        ready()?;
+        // Takes longest, and nothing that follows needs what it refuses.
+        birth.filter.apply().map_err(io::Error::other).step(|| "put the filter of system calls in place".into())?;
+        let places = places()?;
+        hear(begun, "begin")?;
+        Ok(places)
+    };
+    let places = match places() {
+        Ok(places) => places,
         Err(failure) => return failure,
     };
-    let tools = Tools {
-        filter: birth.filter,
-        own_program: birth.own_program,
-        landlock: birth.landlock,
-        places: &places,
-        streams: &birth.streams,
-    };
+    let tools =
+        Tools { own_program: birth.own_program, landlock: birth.landlock, places: &places, streams: &birth.streams };
     become_program(&birth.request, &tools)
+}
+
+/// Tells the other process that it can go on. Where that is gone, it hears nothing.
+fn say(word: &OwnedFd) {
+    let _ = rustix::io::write(word, b"b");
+}
+
+/// Waits until the other process says so.
+fn hear(word: &OwnedFd, step: &str) -> Result<(), Failure> {
+    match retry_on_intr(|| rustix::io::read(word, &mut [0; 1])).step(|| step.into())? {
+        // An init that is gone takes this process with it.
+        0 => Err(Failure { step: step.into(), reason: "the init is gone".into() }),
+        _ => Ok(()),
+    }
 }
 
 /// A fork, into a control group where one is given. `None` in the child.

@@ -257,11 +257,9 @@ fn prepare(birth: &Birth<'_>, keeper: Pid) -> Result<World, Failure> {
     let places = places::open(&birth.request, birth.landlock.unwrap_or(ABI::V6))?;
     let step = || "keep hold of what a run starts".to_owned();
     set_parent_process_death_signal(Some(Signal::TERM)).step(step)?;
-    let payload = Waiting::born(birth, None, || {
-        // What the init would have ended goes with it, should it be killed.
-        set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
-        Ok(places)
-    })?;
+    // What the init would have ended goes with it, should it be killed.
+    let ready = || set_parent_process_death_signal(Some(Signal::KILL)).step(step);
+    let payload = Waiting::born(birth, None, ready, || Ok(places))?;
     Ok(World { listener: None, protected: None, group: None, payload })
 }
 

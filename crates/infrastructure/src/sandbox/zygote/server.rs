@@ -3,11 +3,11 @@
 use super::{
     filter::Filter,
     identity::{IdMaps, Identity, unshare},
-    init::{Birth, Namespaced},
+    init::{Birth, Namespaced, loopback_up},
     landlocked,
     payload::put_off_mask,
     request::{Failure, Network, Order, Report, Request, Step, receive, report, send, unpacked},
-    sessions::{Session, Sessions},
+    sessions::{Session, Sessions, lives},
     stage,
 };
 use crate::sandbox::{
@@ -17,6 +17,7 @@ use crate::sandbox::{
 };
 use landlock::ABI;
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     process::{
@@ -30,6 +31,9 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
     path::PathBuf,
 };
+
+/// So long nobody has ordered anything when the network of the next run is made.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// What gives birth to inits.
 pub(super) trait Births {
@@ -54,6 +58,10 @@ struct Zygote {
     groups: Option<Groups>,
     sessions: Sessions<Shared>,
     opened: u64,
+    /// A network that nobody has used, for the next run that gets one of its own: to make one takes long.
+    spare: Option<OwnedFd>,
+    /// The run that got the one before. The next one is made when that has ended and there is nothing else to do.
+    parted: Option<OwnedFd>,
 }
 
 /// What the runs of one session share.
@@ -189,17 +197,34 @@ impl Zygote {
         let filter =
             Filter::build(Layers::All).map_err(io::Error::other).step(|| "build the filter of system calls".into())?;
         let (maps, sessions) = (IdMaps::default(), Sessions::new());
-        Ok(Self { identity, filter, landlock: landlock(), own_program, maps, groups, sessions, opened: 0 })
+        Ok(Self {
+            identity,
+            filter,
+            landlock: landlock(),
+            own_program,
+            maps,
+            groups,
+            sessions,
+            opened: 0,
+            spare: None,
+            parted: None,
+        })
     }
 
-    /// The descriptors of all sessions that an init has no use for: it would keep their networks as long as it lives.
+    /// The descriptors that an init has no use for: it would keep the networks of others as long as it lives.
     fn foreign_to(&self, own: Option<usize>) -> Vec<RawFd> {
         let sessions = self.sessions.list.iter().enumerate();
         let of = |(place, session): (usize, &Session<Shared>)| {
             let network = session.shared.network.as_ref().filter(|_| Some(place) != own).map(AsRawFd::as_raw_fd);
             network.into_iter().chain(session.runs.iter().map(AsRawFd::as_raw_fd)).collect::<Vec<_>>()
         };
-        sessions.flat_map(of).collect()
+        let kept = [&self.spare, &self.parted].into_iter().flatten().map(AsRawFd::as_raw_fd);
+        sessions.flat_map(of).chain(kept).collect()
+    }
+
+    /// A network that nobody has used.
+    fn network(&mut self) -> io::Result<OwnedFd> {
+        self.spare.take().map_or_else(new_network, Ok)
     }
 
     /// The place of the session in the list, which is the last one; opened if it is new.
@@ -239,13 +264,16 @@ impl Births for Zygote {
             && self.sessions.list[place].shared.network.is_none()
         {
             self.sessions.list[place].shared.network =
-                Some(new_network().step(|| "make the session's network".into())?);
+                Some(self.network().step(|| "make the session's network".into())?);
         }
+        let own_network = match session {
+            None if is_private => Some(self.network().step(|| "make a network".into())?),
+            _ => None,
+        };
         let mut foreign = self.foreign_to(session);
         foreign.extend(self.groups.iter().flat_map(Groups::descriptors));
         let shared = session.map(|place| &self.sessions.list[place].shared);
-        let network = shared.and_then(|session| session.network.as_ref());
-        let makes_network = is_private && network.is_none();
+        let network = own_network.as_ref().or(shared.and_then(|session| session.network.as_ref()));
         let limits = limits(&request);
         let group = self.groups.as_mut().map(|groups| groups.make(limits)).transpose();
         let group = group.step(|| "make a control group".into())?;
@@ -264,14 +292,16 @@ impl Births for Zygote {
             network,
             scratch: shared.map(|session| session.scratch.as_path()),
         };
-        let (pid, process) =
-            clone(makes_network, birth, namespaced, &foreign).step(|| "make the namespaces of a run".into())?;
+        let (pid, process) = clone(birth, namespaced, &foreign).step(|| "make the namespaces of a run".into())?;
         if let Some(groups) = &mut self.groups {
             groups.belongs_to(process.try_clone().step(|| "keep hold of a run".into())?);
         }
         if let Some(place) = session {
             let known = process.try_clone().step(|| "keep hold of a run".into())?;
             self.sessions.list[place].runs.push(known);
+        }
+        if own_network.is_some() {
+            self.parted = Some(process.try_clone().step(|| "keep hold of a run".into())?);
         }
         let born = Report::Born { pid: pid.as_raw_nonzero().get() };
         report(socket, &born, &[process.as_fd()]).step(|| "report a start".into())
@@ -284,8 +314,22 @@ impl Births for Zygote {
     }
 
     fn rest(&mut self, until_read: BorrowedFd<'_>) {
-        if let Some(groups) = &mut self.groups {
-            groups.wait(until_read);
+        loop {
+            let parted = self.parted.as_ref().map(AsFd::as_fd);
+            let awaited: Vec<_> = [until_read].into_iter().chain(parted).collect();
+            match &mut self.groups {
+                Some(groups) => groups.wait(&awaited),
+                None => {
+                    is_read_or(&awaited, None);
+                }
+            }
+            // Who orders a run right after another does not wait for the network of a third.
+            if self.parted.as_ref().is_none_or(lives) || is_read_or(&[until_read], Some(&PAUSE)) {
+                return;
+            }
+            self.parted = None;
+            // Without one the next run waits for its own, and says why it cannot be made.
+            self.spare = new_network().ok();
         }
     }
 
@@ -300,14 +344,21 @@ fn limits(request: &Request) -> Limits {
     Limits { memory_bytes, processes: request.processes }
 }
 
-/// A new network, made by a child that hands it over and ends. This process stays in the machine's, which a run may ask
-/// for, and could not come back to it.
+/// Waits until one of these can be read, or the time is over. Says whether the time was not.
+fn is_read_or(for_these: &[BorrowedFd<'_>], time: Option<&Timespec>) -> bool {
+    let mut events: Vec<_> = for_these.iter().map(|one| PollFd::from_borrowed_fd(*one, PollFlags::IN)).collect();
+    !matches!(poll(&mut events, time), Ok(0))
+}
+
+/// A new network with its loopback interface, made by a child that hands it over and ends. This process stays in the
+/// machine's, which a run may ask for, and could not come back to it.
 fn new_network() -> io::Result<OwnedFd> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     // SAFETY: this process has one thread, so that the child finds no lock held. It ends without a word to anybody else.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let handed = unshare(libc::CLONE_NEWNET)
+            .and_then(|()| loopback_up())
             .and_then(|()| File::open("/proc/self/ns/net"))
             .and_then(|network| send(&theirs, b"n", &[network.as_fd()]));
         // SAFETY: the call touches no memory.
@@ -322,17 +373,8 @@ fn new_network() -> io::Result<OwnedFd> {
 }
 
 /// Starts an init in namespaces of its own, without these descriptors; the init never returns from here.
-fn clone(
-    makes_network: bool,
-    birth: Birth<'_>,
-    namespaced: Namespaced<'_>,
-    foreign: &[RawFd],
-) -> io::Result<(Pid, OwnedFd)> {
-    let mut flags =
-        libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_PIDFD;
-    if makes_network {
-        flags |= libc::CLONE_NEWNET;
-    }
+fn clone(birth: Birth<'_>, namespaced: Namespaced<'_>, foreign: &[RawFd]) -> io::Result<(Pid, OwnedFd)> {
+    let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_PIDFD;
     let mut process: libc::c_int = -1;
     // SAFETY: all-zero is valid for the structure. The call shares no memory, so it is a fork, and this process has one
     // thread, so that the child finds no lock held. The descriptor is new and nobody else's. Those that the child closes

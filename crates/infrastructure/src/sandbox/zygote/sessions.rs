@@ -31,7 +31,7 @@ impl<T> Session<T> {
 }
 
 /// Whether the process has not ended.
-fn lives(process: &OwnedFd) -> bool {
+pub(super) fn lives(process: &OwnedFd) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)), Ok(0))
 }

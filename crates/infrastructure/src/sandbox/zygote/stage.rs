@@ -104,6 +104,12 @@ pub(super) fn build(identity: &Identity) -> Result<(), Failure> {
         fs::set_permissions(at(name), std::os::unix::fs::PermissionsExt::from_mode(mode))
             .step(|| format!("close `{name}` of the stage"))?;
     }
+    // Mounts of their own, so that each run can move them into its root.
+    for name in ["etc", "dev"] {
+        let step = || format!("mount `{name}` of the stage");
+        let folder = mount::open_exactly(&at(name)).step(step)?;
+        mount::copy(&folder).and_then(|tree| mount::attach(tree, folder)).step(step)?;
+    }
     settings(identity)?;
     devices()
 }

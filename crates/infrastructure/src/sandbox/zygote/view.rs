@@ -11,6 +11,7 @@ use rustix::{
         AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, fstat, mkdirat, openat, statx, symlinkat,
         unlinkat,
     },
+    io::Errno,
     mount::{
         FsMountFlags, FsOpenFlags, MountAttrFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
         unmount,
@@ -18,6 +19,7 @@ use rustix::{
     process::{fchdir, pivot_root},
 };
 use std::{
+    cell::RefCell,
     collections::BTreeSet,
     fs,
     io::{self, Write},
@@ -40,6 +42,9 @@ pub(super) struct View<'a> {
     /// The file systems where places can be made: the root, which is the run's alone, and the one of `/tmp` and the home,
     /// which other runs of the session share.
     own: [u64; 2],
+    /// The folders of the root itself, without the slash before them, that were made around places. Nothing is mounted
+    /// there.
+    made: RefCell<BTreeSet<PathBuf>>,
     /// The folders of the machine, an outer one before what it holds.
     shown: Vec<Shown>,
 }
@@ -67,7 +72,7 @@ impl<'a> View<'a> {
         let root = mount::open_exactly(&stage::at("root")).step(step)?;
         let device = |path: &Path| Ok::<_, io::Error>(fstat(mount::open_exactly(path)?)?.st_dev);
         let own = [fstat(&root).step(step)?.st_dev, device(scratch).step(step)?];
-        let mut view = Self { root, identity, own, shown: Vec::new() };
+        let mut view = Self { root, identity, own, made: RefCell::default(), shown: Vec::new() };
         view.system()?;
         for place in ["/tmp", "/var/tmp"] {
             view.bind(&scratch.join("tmp"), Path::new(place), Some(Bars::WRITABLE), None)?;
@@ -108,8 +113,8 @@ impl<'a> View<'a> {
                 _ => {}
             }
         }
-        self.bind(&stage::at("etc"), Path::new("/etc"), Some(Bars::READ_ONLY), None)?;
-        self.bind(&stage::at("dev"), Path::new("/dev"), Some(Bars::READ_ONLY_DEVICES), None)?;
+        self.take("etc", Bars::READ_ONLY)?;
+        self.take("dev", Bars::READ_ONLY_DEVICES)?;
         let step = || "mount `/dev/pts`".to_owned();
         mount::attach(terminals().step(step)?, self.place(Path::new("/dev/pts"), true)?).step(step)?;
         self.place(Path::new("/run"), true)?;
@@ -125,6 +130,15 @@ impl<'a> View<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Shows a folder of the stage. Its mounts, of which there are many, are moved: these here are the run's own copy
+    /// already.
+    fn take(&self, name: &str, bars: Bars) -> Result<(), Failure> {
+        let step = || format!("mount `/{name}`");
+        let tree = mount::open_exactly(&stage::at(name)).step(step)?;
+        mount::bar(&tree, bars).step(step)?;
+        mount::attach(tree, self.place(&Path::new("/").join(name), true)?).step(step)
     }
 
     /// Copies settings into the private home, as far as it takes them: an earlier run of the session has them already, or
@@ -278,12 +292,15 @@ impl<'a> View<'a> {
 
     fn way(&self, path: &Path, is_folder: bool, holds: bool) -> Result<OwnedFd, Failure> {
         let step = || format!("make a place for `{}`", path.display());
-        let (top, rest) = match self.holder_of(path) {
-            Some((shown, rest)) => (&shown.top, rest),
-            None => (&self.root, path),
+        let (top, within, rest) = match self.holder_of(path) {
+            Some((shown, rest)) => (&shown.top, PathBuf::new(), rest),
+            None => {
+                let (within, rest) = self.made_around(path).step(step)?;
+                (&self.root, within, rest)
+            }
         };
-        let mut at = mount::open_beneath(top, Path::new("."), OFlags::PATH).step(step)?;
-        let mut components = rest.components().filter(|part| !matches!(part, Component::RootDir)).peekable();
+        let mut at = mount::open_beneath(top, &within, OFlags::PATH).step(step)?;
+        let mut components = rest.components().peekable();
         while let Some(part) = components.next() {
             let Component::Normal(name) = part else {
                 return Err(Failure { step: step(), reason: "the path is not plain".into() });
@@ -295,6 +312,34 @@ impl<'a> View<'a> {
             }
         }
         Ok(at)
+    }
+
+    /// The innermost folder around a path that stands on the root itself, where nobody else makes or moves anything, and the
+    /// rest of the path from there.
+    fn made_around<'b>(&self, path: &'b Path) -> io::Result<(PathBuf, &'b Path)> {
+        let mut made = self.made.borrow_mut();
+        let mut within = PathBuf::new();
+        let mut rest = path.strip_prefix("/").unwrap_or(path);
+        // What is mounted at the path itself covers what was made there.
+        made.retain(|folder| !folder.starts_with(rest));
+        loop {
+            let mut parts = rest.components();
+            let (Some(Component::Normal(name)), inner) = (parts.next(), parts.as_path()) else { break };
+            if inner.as_os_str().is_empty() {
+                break;
+            }
+            let folder = within.join(name);
+            if !made.contains(&folder) {
+                match mkdirat(&self.root, &folder, Mode::from_raw_mode(0o755)) {
+                    // Something is mounted there, or it is a link.
+                    Err(Errno::EXIST) => break,
+                    done => done?,
+                }
+                made.insert(folder.clone());
+            }
+            (within, rest) = (folder, inner);
+        }
+        Ok((within, rest))
     }
 
     /// The entry of a folder; made where it is missing, if the folder is the run's own.
@@ -340,14 +385,20 @@ impl<'a> View<'a> {
         self.found(path)
     }
 
-    /// Makes this the root of the process, and lets go of the old one.
+    /// Makes this the root of the processes that are in these mounts. The old one lies on top of it, where no path leads
+    /// that is without `..`.
     pub(super) fn enter(&self) -> Result<(), Failure> {
         let step = || "leave the machine's root".to_owned();
         let top =
             openat(&self.root, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step(step)?;
         mount::bar_alone(&top, Bars::READ_ONLY).step(step)?;
         fchdir(&top).step(step)?;
-        pivot_root(".", ".").step(step)?;
+        pivot_root(".", ".").step(step)
+    }
+
+    /// Lets go of the old root.
+    pub(super) fn leave_old(&self) -> Result<(), Failure> {
+        let step = || "leave the machine's root".to_owned();
         unmount(".", UnmountFlags::DETACH).step(step)?;
         rustix::process::chdir("/").step(step)
     }

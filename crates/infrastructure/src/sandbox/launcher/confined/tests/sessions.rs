@@ -49,6 +49,28 @@ fn a_session_has_one_network_from_its_first_run_on() {
     });
 }
 
+/// The zygote has a network ready for the first of them that lives, and none for the others.
+#[test]
+fn runs_without_a_session_have_a_loopback_of_their_own_each() {
+    as_both("sessions::runs_without_a_session_have_a_loopback_of_their_own_each", async || {
+        let world = World::new();
+        assert_eq!(world.bash("true").await.exit, Exit::Code(0));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let serve = "exec /usr/bin/python3 -c \"
+import socket, time
+s = socket.socket(); s.bind(('127.0.0.1', 4000)); s.listen()
+socket.create_connection(('127.0.0.1', 4000)); s.accept(); print('up', flush=True); time.sleep(999)
+\"";
+        let mut living = Vec::new();
+        for _ in 0..3 {
+            let mut child = world.launcher.launch(world.spec(serve)).await.unwrap();
+            let mut up = [0; 2];
+            child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
+            living.push(child);
+        }
+    });
+}
+
 /// In a process of its own, because the runs of all tests of a process share one zygote.
 #[test]
 fn a_session_with_a_run_does_not_give_way_to_new_ones() {
