@@ -75,7 +75,7 @@ fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
     }
     if let Some(abi) = tools.landlock {
         let own_program = matches!(request.program, Program::Own).then_some(tools.own_program);
-        landlock(tools.places, abi, own_program)?;
+        landlock(tools.places, abi, own_program, tools.streams)?;
     }
     // Marked, not closed: the pipe that tells of a failed exec is among them.
     // SAFETY: the call touches no memory.
@@ -141,7 +141,11 @@ pub(super) fn part() -> Result<(), Failure> {
     enforced(rules.and_then(Ruleset::create).and_then(|rules| rules.restrict_self()))
 }
 
-fn landlock(places: &[Place], abi: ABI, own_program: Option<&OwnedFd>) -> Result<(), Failure> {
+fn landlock(places: &[Place], abi: ABI, own_program: Option<&OwnedFd>, streams: &[OwnedFd; 3]) -> Result<(), Failure> {
+    let is_device = |stream: &&OwnedFd| {
+        fstat(stream).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice)
+    };
+    let devices: Vec<_> = streams.iter().filter(is_device).collect();
     let rules = || -> Result<_, RulesetError> {
         let mut rules = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
@@ -155,6 +159,10 @@ fn landlock(places: &[Place], abi: ABI, own_program: Option<&OwnedFd>) -> Result
         }
         if let Some(own_program) = own_program {
             rules = rules.add_rule(PathBeneath::new(own_program, AccessFs::Execute | AccessFs::ReadFile))?;
+        }
+        for device in &devices {
+            // It stands among the machine's, and can be opened by its descriptor alone.
+            rules = rules.add_rule(PathBeneath::new(device, AccessFs::from_file(abi) & !AccessFs::Execute))?;
         }
         rules.restrict_self()
     };

@@ -18,6 +18,7 @@ use crate::sandbox::{
 use landlock::ABI;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::{FileType, Gid, Uid, fchown, fstat},
     mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     process::{
@@ -257,6 +258,7 @@ impl Births for Zygote {
         for folder in &request.folders {
             self.maps.provide(&self.identity, folder.owner)?;
         }
+        give_streams(&self.identity, &streams, request.terminal).step(|| "give the streams to the program".into())?;
         let is_private = request.network != Network::Host;
         let session = request.session.clone().map(|key| self.session(key)).transpose()?;
         if let Some(place) = session
@@ -335,6 +337,21 @@ impl Births for Zygote {
 
     /// Its mounts end with it.
     fn end(&mut self) {}
+}
+
+/// Makes pipes and terminals the payload's own, which may open them by their names, too (`/dev/stderr`).
+fn give_streams(identity: &Identity, streams: &[OwnedFd; 3], is_terminal: bool) -> io::Result<()> {
+    if !identity.is_other {
+        return Ok(());
+    }
+    let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
+    for stream in streams {
+        // Else it is a device that is everybody's.
+        if is_terminal || FileType::from_raw_mode(fstat(stream)?.st_mode) == FileType::Fifo {
+            fchown(stream, Some(uid), Some(gid))?;
+        }
+    }
+    Ok(())
 }
 
 /// What a run may have as a whole. One process may have as much as the request says; with twice that, the several of a

@@ -160,6 +160,28 @@ fn again(module: &str, test: &str, prepare: impl FnOnce(&mut Command)) {
 }
 
 #[test]
+fn streams_can_be_opened_by_their_names() {
+    as_both("streams_can_be_opened_by_their_names", async || {
+        let world = World::new();
+        for (input, expected) in
+            [(Input::Pipe, "a\n"), (Input::Nothing, "a\n"), (Input::Terminal { rows: 9, columns: 9 }, "a\r\nb\r\n")]
+        {
+            let mut spec =
+                world.spec("echo a > /dev/stdout; echo b | tee /dev/stderr > /dev/null; head -c 0 /dev/stdin");
+            spec.input = input;
+            let mut child = world.launcher.launch(spec).await.unwrap();
+            let held = child.stdin.take().filter(|_| input != Input::Pipe);
+            let mut printed = Vec::new();
+            // A terminal whose program is gone says so by an error.
+            let _ = child.stdout.take().unwrap().read_to_end(&mut printed).await;
+            let exit = child.exited().await;
+            assert_eq!((exit, String::from_utf8(printed).unwrap().as_str()), (Exit::Code(0), expected), "{input:?}");
+            drop(held);
+        }
+    });
+}
+
+#[test]
 fn nothing_outside_can_be_reached() {
     as_both("nothing_outside_can_be_reached", async || {
         let world = World::new();
