@@ -168,8 +168,13 @@ impl Workspace {
             }
             _ => workspace_roots::lexical(start, Path::new(text)),
         };
-        if self.root_of(&lexical).is_some() {
-            return Ok(lexical);
+        if let Some(root) = self.root_of(&lexical) {
+            return match resolve::real_path(&root.handle) {
+                Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle => {
+                    Err(PathError::RootGone { root: root.path.clone() })
+                }
+                _ => Ok(lexical),
+            };
         }
         let known =
             self.names.aliases.iter().find_map(|(alias, real)| Some(real.join(lexical.strip_prefix(alias).ok()?)));

@@ -21,6 +21,12 @@ pub enum PathError {
     /// There is no root at all.
     #[error("the workspace has no root, so no path can be used")]
     NoRoot,
+    /// The root was removed. A folder that bears its name now is another one, which nobody has made a root.
+    #[error("the root `{}` was removed since Toolstead was started", root.display())]
+    RootGone {
+        /// The root.
+        root: PathBuf,
+    },
     /// It lies outside, or a link leads there.
     #[error("`{}` is outside of the workspace{}", path.display(), led(path, real))]
     Outside {
@@ -168,7 +174,7 @@ impl PathError {
         match self {
             Self::Unusable { .. } | Self::Exists { .. } => ErrorKind::InvalidInput,
             Self::NoRoot | Self::Outside { .. } | Self::Refused(_) => ErrorKind::PermissionDenied,
-            Self::NotFound { .. } | Self::FolderMissing { .. } => ErrorKind::NotFound,
+            Self::RootGone { .. } | Self::NotFound { .. } | Self::FolderMissing { .. } => ErrorKind::NotFound,
             Self::NotAFile { .. } | Self::NotAFolder { .. } | Self::ThroughLink { .. } => ErrorKind::UnsupportedType,
             Self::TooLarge { .. } | Self::TooManyFolders { .. } => ErrorKind::TooLarge,
             Self::Changed { .. } => ErrorKind::StaleFile,
@@ -181,6 +187,10 @@ impl PathError {
         let next = match self {
             Self::NoRoot | Self::Outside { .. } => {
                 "Only paths inside the workspace's roots can be used; `working_directory` names them."
+            }
+            Self::RootGone { .. } => {
+                "Commands still run where a new folder bears its name; tell the user to restart Toolstead for the tools for \
+                 files."
             }
             Self::NotFound { nearest_folder, similar, .. } => {
                 return not_found_next(nearest_folder.as_deref(), similar);

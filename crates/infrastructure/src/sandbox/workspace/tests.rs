@@ -671,6 +671,20 @@ fn a_file_that_is_being_replaced_is_known_by_its_name() {
 }
 
 #[test]
+fn a_root_that_was_removed_is_told_whatever_bears_its_name_now() {
+    let place = Place::new(&[]);
+    for make in [false, true] {
+        fs::remove_dir_all(place.at("w")).unwrap();
+        fs::create_dir(place.at("w")).unwrap();
+        if make {
+            fs::write(place.at("w/a.txt"), "another").unwrap();
+        }
+        let failure = ToolFailure::from(place.granted.find("a.txt").unwrap_err());
+        assert!(failure.message.ends_with("/w` was removed since Toolstead was started"), "{}", failure.message);
+    }
+}
+
+#[test]
 fn a_root_must_be_there_and_real() {
     let place = Place::new(&[]);
     symlink("w", place.at("link")).unwrap();
