@@ -1,5 +1,7 @@
 //! Commands that run in the background, and whose they are.
 
+mod telling;
+
 use crate::builtin::{
     answer::rfc3339,
     command::{Cause, Command, End, Once},
@@ -18,7 +20,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{clock::Timestamp, tool_provider::CallContext},
@@ -46,6 +48,8 @@ const NEWS_CHARACTERS: usize = 800;
 #[derive(Debug)]
 pub struct Tasks {
     known: Mutex<Known>,
+    /// Each tells of one task until that has ended.
+    stories: Mutex<JoinSet<()>>,
     /// Large outputs are rendered one after the other: each is in memory for a moment.
     pub(super) rendering: Semaphore,
 }
@@ -134,7 +138,7 @@ pub(super) struct TaskFacts {
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self { known: Mutex::default(), rendering: Semaphore::new(1) }
+        Self { known: Mutex::default(), stories: Mutex::default(), rendering: Semaphore::new(1) }
     }
 }
 
@@ -235,6 +239,7 @@ impl Tasks {
             tasks.iter().for_each(|task| task.command.kill());
             let _ = timeout(LAST_KILLS, all_ended()).await;
         }
+        self.all_told().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
