@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{
-    io::Write,
+    io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -151,6 +151,22 @@ fn a_task_is_told_from_its_start_to_its_end_with_few_events_for_its_output() {
     let [started, stopped] = second.as_slice() else { panic!("{events:?}") };
     assert_eq!((&started["type"], &started["title"]), (&json!("task_started"), &json!("sleep 300")));
     assert!(stopped["outcome"].as_str().unwrap().starts_with("was stopped"), "{stopped}");
+}
+
+#[test]
+fn a_pipe_is_written_to_where_somebody_reads_it_and_waited_for_by_nobody() {
+    let home = Home::new();
+    let path = home.data().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let echo = ["--events", path.to_str().unwrap(), "call", "echo", r#"{"message":"hi"}"#];
+    let refused = home.run(&echo);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("pipe`: nobody reads this pipe: start its reader first"), "{}", stderr(&refused));
+    // Open for both, so that it is there at once and sees no end.
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    assert_eq!(home.run(&echo).status.code(), Some(0));
+    let mut heard = BufReader::new(reader).lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    assert!(heard.any(|event| event["type"] == "tool_call_completed"));
 }
 
 #[test]
