@@ -510,7 +510,7 @@ fn hooks_are_listed_and_tried_out_without_a_call() {
     let edit = r#"{"path":"a","old_text":"x","new_text":"y"}"#;
     bench.check(
         &["hooks", "test", "PreToolUse", "edit_file", edit],
-        0,
+        3,
         &["it ended with code 2", "the matcher `Read` is for other tools", "together: deny (guard): it gave no reason"],
     );
     bench.check(&["hooks", "test", "PreToolUse"], 0, &["together: go on"]);
@@ -518,6 +518,12 @@ fn hooks_are_listed_and_tried_out_without_a_call() {
     let json: Value =
         serde_json::from_slice(&bench.run(&["hooks", "test", "PreToolUse", "Edit", edit, "--json"]).stdout).unwrap();
     assert_eq!(json["hooks"][0]["run"]["end"], "it ended with code 2");
+    let ask = says(json!({"permissionDecision": "ask", "permissionDecisionReason": "sure?"}));
+    for (answer, code) in [("exit 2", 3), (ask.as_str(), 1), ("true", 0)] {
+        let bench = Bench::new("", &[("h", answer)]);
+        bench.check(&["hooks", "test", "PreToolUse"], code, &["together: "]);
+        bench.check(&["--json", "hooks", "test", "PreToolUse"], code, &["\"together\""]);
+    }
     assert_eq!(bench.last_row(), Value::Null, "nothing was called");
 }
 
