@@ -204,6 +204,17 @@ impl Tasks {
         })
     }
 
+    /// The tasks of these names; where none is named, all that the session may see.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub(super) fn named(&self, viewer: &Viewer, ids: &[String]) -> Result<Vec<Arc<Task>>, ToolFailure> {
+        match ids.is_empty() {
+            true => Ok(self.visible(viewer)),
+            false => ids.iter().map(|id| self.find(viewer, id)).collect(),
+        }
+    }
+
     /// Whether a session has tasks whose end it has not heard of.
     pub(super) fn has_news(&self, viewer: &Viewer) -> bool {
         self.lock().tasks.values().any(|task| task.is_news(viewer))
