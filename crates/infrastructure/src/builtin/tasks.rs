@@ -405,7 +405,8 @@ impl End {
             }
             Cause::TimedOut => format!("ran out of time after {after:.1} s and was ended ({how})"),
             Cause::Stopped => format!("was stopped after {after:.1} s ({how})"),
-            Cause::TooMuchOutput => format!("was ended after {after:.1} s because it printed too much"),
+            // How much is too much is said beside it.
+            Cause::TooMuchOutput => format!("was ended after {after:.1} s"),
         }
     }
 }
