@@ -556,4 +556,13 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_changes() {
     assert!(stderr(&stopped).contains("toolstead.toml: its gates do not run"), "{}", stderr(&stopped));
     assert_eq!(home.run(&["config", "trust", "--remove"]).status.code(), Some(0));
     assert_eq!(home.run(&echo).status.code(), Some(0));
+
+    // The gate may stand in a file that it takes hooks from.
+    let (settings, gate) = (home.data().join("settings.json"), r#"{"type":"command","command":"exit 2","gate":true}"#);
+    std::fs::write(&settings, format!(r#"{{"hooks":{{"PreToolUse":[{{"hooks":[{gate}]}}]}}}}"#)).unwrap();
+    std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n")).unwrap();
+    assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
+    assert_eq!(home.run(&echo).status.code(), Some(3));
+    std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n# changed\n")).unwrap();
+    assert_eq!(home.run(&echo).status.code(), Some(2));
 }

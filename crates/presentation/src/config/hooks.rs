@@ -54,10 +54,10 @@ pub struct Hooks {
     pub idle: Vec<IdleHook>,
     /// Files that decide what hooks do: no tool may change them.
     guarded: Vec<(PathBuf, Origin)>,
-    /// What chooses their calls.
-    choices: Choices,
+    /// What chooses their calls. Configurations are passed on by value, so what is only looked at once is apart.
+    choices: Box<Choices>,
     /// The files that hold gates.
-    gates: Gates,
+    gates: Box<Gates>,
 }
 
 /// A hook that never runs here.

@@ -32,14 +32,17 @@ impl Gates {
         self.imported.insert(path.to_path_buf());
     }
 
-    /// Takes note of files of our own form.
+    /// Takes note of files of our own form. One that takes hooks from others may have its gates from there.
     pub(super) fn of_own_form(&mut self, resolved: &Resolved) {
-        for (_, keys) in resolved.named("hooks") {
-            let gates = keys.iter().filter(|(key, _)| **key == "gate").flat_map(|(_, setting)| &setting.contributions);
-            for one in gates.filter(|one| one.value == Value::Boolean(true)) {
-                if let Origin::File(path, _) = &one.origin {
-                    self.files.insert(path.to_path_buf());
-                }
+        let named = resolved.named("hooks");
+        let gates = named.values().filter_map(|keys| keys.get("gate")).flat_map(|setting| &setting.contributions);
+        let gates = gates.filter(|one| one.value == Value::Boolean(true));
+        let import = resolved.setting("hooks.import");
+        let imports = import.iter().flat_map(|setting| &setting.contributions);
+        let imports = imports.filter(|one| !one.value.items().is_empty());
+        for one in gates.chain(imports) {
+            if let Origin::File(path, _) = &one.origin {
+                self.files.insert(path.to_path_buf());
             }
         }
     }
