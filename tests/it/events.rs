@@ -1,12 +1,12 @@
 //! What happens, as those who watch hear it: files, the server, and the order of it all.
 
 use crate::{
-    binaries::{Home, stderr, stdout},
+    binaries::{Home, Pipe, stderr, stdout},
     support::{Events, HttpFront, TOKEN, TestApp, call, echo, modern, soon},
 };
 use serde_json::{Value, json};
 use std::{
-    io::Write,
+    io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::Stdio,
 };
@@ -106,6 +106,67 @@ fn events_go_to_standard_output_only_where_no_protocol_is_spoken() {
     let output = child.wait_with_output().unwrap();
     assert!(lines(&stdout(&output)).iter().all(|message| message["jsonrpc"] == "2.0"));
     assert_eq!(types(&events_in(&file)), ["tool_call_started", "tool_call_completed"]);
+}
+
+#[test]
+fn a_task_is_told_from_its_start_to_its_end_with_few_events_for_its_output() {
+    let home = Home::new();
+    let file = home.data().join("events");
+    let config = home.config("[permissions]\nallow = [\"Read\", \"Bash\"]\n");
+    let mut mcp = home.toolstead(&["--events", file.to_str().unwrap(), "mcp", "--config"]);
+    mcp.arg(config);
+    let mut pipe = Pipe::start(mcp);
+    pipe.initialize();
+    let mut ask = |id: i64, tool: &str, arguments: Value| {
+        pipe.send(
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call(tool, arguments)}).to_string(),
+        );
+        let answer = pipe.answer(id);
+        assert!(answer["result"].is_object(), "{answer}");
+    };
+    let counts = "for i in $(seq 200); do echo x; sleep 0.002; done; exit 3";
+    ask(1, "bash", json!({"command": counts, "background": true, "description": "Counts"}));
+    ask(2, "task_wait", json!({"task_ids": ["task_1"], "timeout_ms": 60_000}));
+    ask(3, "bash", json!({"command": "sleep  300", "background": true}));
+    assert!(pipe.finish().1.success());
+
+    let events = events_in(&file);
+    let of = |task: &str| events.iter().filter(|event| event["task"] == task).collect::<Vec<_>>();
+    let (first, second) = (of("task_1"), of("task_2"));
+    let [started, outputs @ .., finished] = first.as_slice() else { panic!("{events:?}") };
+    assert_eq!((&started["type"], &started["title"]), (&json!("task_started"), &json!("Counts")));
+    assert!(outputs.iter().all(|event| event["type"] == "task_output"), "{outputs:?}");
+    assert!(outputs.len() < 20, "{} events for 200 lines", outputs.len());
+    assert_eq!(outputs.iter().map(|event| event["bytes"].as_u64().unwrap()).sum::<u64>(), 400);
+    assert_eq!(finished["type"], "task_finished");
+    assert!(finished["outcome"].as_str().unwrap().starts_with("ended with exit code 3"), "{finished}");
+    // They belong to the call that began it.
+    let call = events.iter().find(|event| event["type"] == "tool_call_started").unwrap();
+    for event in &first {
+        for member in ["call", "session", "principal"] {
+            assert!(event[member].is_string() && event[member] == call[member], "{event} {call}");
+        }
+    }
+    // The end of all is that of its tasks, too, and is told.
+    let [started, stopped] = second.as_slice() else { panic!("{events:?}") };
+    assert_eq!((&started["type"], &started["title"]), (&json!("task_started"), &json!("sleep 300")));
+    assert!(stopped["outcome"].as_str().unwrap().starts_with("was stopped"), "{stopped}");
+}
+
+#[test]
+fn a_pipe_is_written_to_where_somebody_reads_it_and_waited_for_by_nobody() {
+    let home = Home::new();
+    let path = home.data().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let echo = ["--events", path.to_str().unwrap(), "call", "echo", r#"{"message":"hi"}"#];
+    let refused = home.run(&echo);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("pipe`: nobody reads this pipe: start its reader first"), "{}", stderr(&refused));
+    // Open for both, so that it is there at once and sees no end.
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    assert_eq!(home.run(&echo).status.code(), Some(0));
+    let mut heard = BufReader::new(reader).lines().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    assert!(heard.any(|event| event["type"] == "tool_call_completed"));
 }
 
 #[test]

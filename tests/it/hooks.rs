@@ -127,6 +127,40 @@ fn a_settings_file_of_claude_code_works_unchanged_once_it_is_trusted() {
 }
 
 #[test]
+fn a_gate_of_a_file_that_changed_stays_shut_until_the_file_is_trusted_again() {
+    let home = Home::new();
+    let settings = home.work().join(".claude/settings.json");
+    let gate = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [
+        {"type": "command", "command": "exit 2", "gate": true}]}]}}"#;
+    put(&settings, gate);
+    let config = home.config(&format!("[hooks]\nimport = [{settings:?}]\n"));
+    let bench = Bench { home, config };
+    let echo = ["-q", "--allow", "Bash", "call", "bash", r#"{"command":"echo ran"}"#];
+    let told = format!(
+        ".claude/settings.json: its gates do not run, so no call is made: read it, then say `toolstead config trust {}`",
+        settings.display()
+    );
+    let trust = ["config", "trust", settings.to_str().unwrap()];
+    bench.check(&echo, 2, &[&told]);
+    bench.check(&trust, 0, &["is trusted as it is now"]);
+    bench.check(&echo, 3, &["refused the call"]);
+    // Whatever it holds now: another space, no gate, nothing.
+    for changed in
+        [format!("{gate}\n"), gate.replace("true", "false"), "{}".into(), r#"{"disableAllHooks": true}"#.into()]
+    {
+        put(&settings, &changed);
+        bench.check(&echo, 2, &[&told]);
+        bench.check(&["config", "check"], 2, &[&told]);
+    }
+    bench.check(&["hooks", "list"], 0, &["no hooks run here"]);
+    bench.check(&trust, 0, &["is trusted as it is now"]);
+    bench.check(&echo, 0, &["ran"]);
+    // What a person took the gate out of holds none, and changes without a stop.
+    put(&settings, r#"{"hooks": {}}"#);
+    bench.check(&echo, 0, &["ran"]);
+}
+
+#[test]
 fn each_answer_of_a_hook_has_its_effect() {
     let deny =
         says(json!({"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "r"}));
@@ -218,6 +252,111 @@ fn a_hook_that_could_not_run_is_an_error_of_the_configuration_with_its_place() {
     let typo = SETTINGS.replace("hooks/check.sh", "hooks/chekc.sh");
     std::fs::write(bench.config.with_file_name("missing.json"), typo).unwrap();
     bench.check(&["call", "echo", "{}"], 2, &["missing.json:6: a hook of `PreToolUse`: ", "chekc.sh` cannot be run"]);
+}
+
+/// What keeps a hook with these lines from ever being chosen.
+const NEVER_CHOSEN: &[(&str, &str)] = &[
+    (
+        "matcher = \"Wirte\"",
+        "test.toml:6: the matcher `Wirte` of a gate: no tool is called `Wirte`; did you mean `Write`?",
+    ),
+    ("matcher = \"Bsh\"", "did you mean `Bash`?"),
+    ("matcher = \"Edit, Wirte\"", "no tool is called `Wirte`; did you mean `Write`?"),
+    ("matcher = \"Task\"", "no tool is called `Task`"),
+    ("matcher = \"^Wirte\"", "`^Wirte` is found in no name of a built-in tool"),
+    ("matcher = \"^(Edit|Wirte)$\"", "`^Wirte$` is found in no name"),
+    ("matcher = \"Edit.*|Wirte\"", "`Wirte` is found in no name"),
+    ("matcher = \"mcp__docs\"", "`mcp__docs` hits no tool: those of a server are `mcp__server__tool`"),
+    ("matcher = \"docs__read\"", "`docs__read` hits no tool"),
+    ("matcher = \"mcp__dosc__read\"", "no MCP server is called `dosc`; did you mean `docs`?"),
+    ("matcher = \"mcp__dosc__.*\"", "no MCP server is called `dosc`; did you mean `docs`?"),
+];
+
+#[test]
+fn a_matcher_that_hits_nothing_is_an_error_for_a_gate_and_told_of_any_hook() {
+    let echo = ["call", "echo", r#"{"message":"hi"}"#];
+    let with = |lines: &str, server: &str| {
+        Bench::new(&format!("[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\n{lines}\n{server}"), &[])
+    };
+    let server = "[mcp_servers.docs]\ncommand = \"true\"\n";
+    for (lines, told) in NEVER_CHOSEN {
+        let server = if lines.contains("mcp") { server } else { "" };
+        let gate = with(&format!("{lines}\ngate = true"), server);
+        gate.check(&["config", "check"], 2, &[told]);
+        gate.check(&echo, 2, &[told]);
+        let hook = with(lines, server);
+        hook.check(&["config", "check"], 0, &["note: ", &told.replace(" of a gate", ""), "can be used"]);
+    }
+    for (lines, server, told) in [
+        ("matcher = \"Write|file_edit,bash\"", "", ""),
+        ("matcher = \"^(Write|Edit)$\"", "", ""),
+        ("matcher = \"(?i)^write$|nothing\"", "", ""),
+        ("matcher = \"mcp__docs__read\"", server, ""),
+        ("matcher = \"mcp__docs__.*|Write\"", server, ""),
+        ("matcher = \"mcp__.*__write.*\"", server, ""),
+        ("matcher = \"mcp__elsewhere__.*\"", server, "note: "),
+        ("matcher = \"mcp__.*\"", "", "note: "),
+        // A server may call a tool of its own so.
+        ("matcher = \"delete_issue$\"", server, "is found in no name of a built-in tool"),
+        (
+            "matcher = \"delete_issue\"",
+            "[mcp_servers.docs]\ncommand = \"true\"\nnames = \"plain\"\n",
+            "no tool is called",
+        ),
+    ] {
+        let said =
+            with(&format!("{lines}\ngate = true"), server).check(&["config", "check"], 0, &[told, "can be used"]);
+        assert!(!told.is_empty() || !said.contains("note: "), "{lines}: {said}");
+    }
+    let of_session = "[hooks.h]\nevent = \"SessionStart\"\nmatcher = \"resume\"\ncommand = \"true\"\n";
+    let said = Bench::new(of_session, &[]).check(&["config", "check"], 0, &[]);
+    assert!(!said.contains("note: "), "{said}");
+}
+
+#[test]
+fn the_if_of_a_hook_is_checked_as_rules_are() {
+    for (rule, told) in [
+        (
+            "Bsh(rm *)",
+            "test.toml:6: the `if` of a hook: the ask rule `Bsh(rm *)`: no tool is called `Bsh`; did you mean `Bash`?",
+        ),
+        ("Grep(patern:x)", "`grep` has no parameter `patern`; did you mean `pattern`?"),
+        ("Bash()", "the parentheses are empty and would never match"),
+    ] {
+        for more in ["", "gate = true"] {
+            let lines = format!("[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\nif = \"{rule}\"\n{more}\n");
+            let bench = Bench::new(&lines, &[]);
+            bench.check(&["config", "check"], 2, &[told]);
+            bench.check(&["call", "echo", r#"{"message":"hi"}"#], 2, &[told]);
+        }
+    }
+}
+
+#[test]
+fn hooks_of_claude_code_may_name_its_own_tools_but_no_gate_a_tool_that_nobody_has() {
+    let settings = |matcher: &str, more: &str| {
+        let bench = Bench::new("[hooks]\nimport = [\"settings.json\"]\n", &[]);
+        let handler = format!("{{\"type\": \"command\", \"command\": \"exit 2\"{more}}}");
+        let text =
+            format!("{{\"hooks\": {{\"PreToolUse\": [\n{{\"matcher\": \"{matcher}\", \"hooks\": [{handler}]}}]}}}}");
+        std::fs::write(bench.config.with_file_name("settings.json"), text).unwrap();
+        bench
+    };
+    for gate in ["", ", \"gate\": true", ", \"if\": \"WebSearch\""] {
+        let said = settings("Task|Edit|WebFetch|TodoWrite", gate).check(&["config", "check"], 0, &["can be used"]);
+        assert!(!said.contains("note: "), "{said}");
+    }
+    settings("Task|Wirte", ", \"gate\": true").check(
+        &["config", "check"],
+        2,
+        &["settings.json:2: the matcher `Task|Wirte` of a gate: "],
+    );
+    settings("Task|Wirte", "").check(&["config", "check"], 0, &["note: ", "no tool is called `Wirte`"]);
+    settings("Task", ", \"if\": \"Bsh(rm *)\"").check(
+        &["config", "check"],
+        2,
+        &["settings.json:2: the `if` of a hook: "],
+    );
 }
 
 #[test]
@@ -371,7 +510,7 @@ fn hooks_are_listed_and_tried_out_without_a_call() {
     let edit = r#"{"path":"a","old_text":"x","new_text":"y"}"#;
     bench.check(
         &["hooks", "test", "PreToolUse", "edit_file", edit],
-        0,
+        3,
         &["it ended with code 2", "the matcher `Read` is for other tools", "together: deny (guard): it gave no reason"],
     );
     bench.check(&["hooks", "test", "PreToolUse"], 0, &["together: go on"]);
@@ -379,6 +518,12 @@ fn hooks_are_listed_and_tried_out_without_a_call() {
     let json: Value =
         serde_json::from_slice(&bench.run(&["hooks", "test", "PreToolUse", "Edit", edit, "--json"]).stdout).unwrap();
     assert_eq!(json["hooks"][0]["run"]["end"], "it ended with code 2");
+    let ask = says(json!({"permissionDecision": "ask", "permissionDecisionReason": "sure?"}));
+    for (answer, code) in [("exit 2", 3), (ask.as_str(), 1), ("true", 0)] {
+        let bench = Bench::new("", &[("h", answer)]);
+        bench.check(&["hooks", "test", "PreToolUse"], code, &["together: "]);
+        bench.check(&["--json", "hooks", "test", "PreToolUse"], code, &["\"together\""]);
+    }
     assert_eq!(bench.last_row(), Value::Null, "nothing was called");
 }
 
@@ -393,4 +538,31 @@ fn hooks_of_a_project_wait_until_it_is_trusted() {
     assert_eq!(stderr(&first).matches("its hooks do not run until").count(), 1, "{}", stderr(&first));
     assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
     assert_eq!(home.run(&echo).status.code(), Some(3));
+}
+
+#[test]
+fn a_gate_of_a_trusted_project_stays_shut_when_its_file_changes() {
+    let home = Home::new();
+    let file = home.work().join("toolstead.toml");
+    let gate = "[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\ngate = true\n";
+    std::fs::write(&file, gate).unwrap();
+    let echo = ["call", "echo", r#"{"message":"hi"}"#];
+    assert_eq!(home.run(&echo).status.code(), Some(0), "nobody relies on what was merely found");
+    assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
+    assert_eq!(home.run(&echo).status.code(), Some(3));
+    std::fs::write(&file, "").unwrap();
+    let stopped = home.run(&echo);
+    assert_eq!(stopped.status.code(), Some(2), "{}", stderr(&stopped));
+    assert!(stderr(&stopped).contains("toolstead.toml: its gates do not run"), "{}", stderr(&stopped));
+    assert_eq!(home.run(&["config", "trust", "--remove"]).status.code(), Some(0));
+    assert_eq!(home.run(&echo).status.code(), Some(0));
+
+    // The gate may stand in a file that it takes hooks from.
+    let (settings, gate) = (home.data().join("settings.json"), r#"{"type":"command","command":"exit 2","gate":true}"#);
+    std::fs::write(&settings, format!(r#"{{"hooks":{{"PreToolUse":[{{"hooks":[{gate}]}}]}}}}"#)).unwrap();
+    std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n")).unwrap();
+    assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
+    assert_eq!(home.run(&echo).status.code(), Some(3));
+    std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n# changed\n")).unwrap();
+    assert_eq!(home.run(&echo).status.code(), Some(2));
 }

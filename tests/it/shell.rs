@@ -272,6 +272,12 @@ fn every_spelling_of_the_shell_tools_works_with_its_own_parameters() {
     for (name, arguments, part) in [
         ("async_cmd_status", json!({"async_cmd_id": id}), "exit code 1"),
         ("async_cmd_logs", json!({"async_cmd_id": id}), "No such file"),
+        ("clai_check", json!({"run_id": id}), "exit code 1"),
+        ("clai_result", json!({"run_id": id}), "No such file"),
+        ("clai_wait_for_workers", json!({"timeout_seconds": 1}), "exit code 1"),
+        ("task_wait", json!({"task_ids": []}), "exit code 1"),
+        ("task_list", json!({"task_ids": []}), "exit code 1"),
+        ("task_output", json!({"task_id": id}), "; `since: "),
         ("TaskOutput", json!({"task_id": id, "block": true, "timeout": 10}), "exit code 1"),
         ("BashOutput", json!({"bash_id": id}), "exit code 1"),
         ("async_cmd_cancel", json!({"async_cmd_id": id}), "exit code 1"),

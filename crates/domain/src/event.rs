@@ -96,7 +96,7 @@ pub enum EventKind {
         /// Whether the call may run.
         granted: bool,
     },
-    /// A tool changed a file.
+    /// A file tool changed a file. What programs change is not seen.
     FileChanged {
         /// The real path.
         path: PathBuf,

@@ -20,6 +20,10 @@ use crate::{
     config::{
         Config,
         environment::Environment,
+        hooks::{
+            choosing::{check_choices, check_filter_parameters},
+            gates::check_gates,
+        },
         policy::{check_parameters, check_tool_names},
         problem::{ConfigError, Problem},
     },
@@ -294,7 +298,11 @@ impl AppBuilder {
         let built_in = BuiltInTools::new(tools, world)?;
         let known = known_names(built_in.definitions());
         check_tool_names(&config, &known)?;
-        check_parameters(&config, built_in.definitions())?;
+        // Providers that a program added may offer anything.
+        if self.providers.is_empty() {
+            check_choices(&config, &known)?;
+        }
+        check_against(&config, built_in.definitions())?;
         let built_in_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
 
         let database = match (&self.tool_repository, &self.execution_log) {
@@ -414,14 +422,20 @@ impl Composition {
     }
 }
 
-/// Checks the rules against the definitions of the built-in tools, as a start does.
+/// Checks the rules and hooks against the definitions of the built-in tools, as a start does.
 ///
 /// # Errors
-/// [`StartupError`] with every rule that could never match.
+/// [`StartupError`] with every rule that could never match, and every gate that waits for trust.
 pub fn check_rules(config: &Config) -> Result<(), StartupError> {
     let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
     let built_in = BuiltInTools::new(builtin::all(), world)?;
-    Ok(check_parameters(config, built_in.definitions())?)
+    Ok(check_against(config, built_in.definitions())?)
+}
+
+fn check_against(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
+    check_parameters(config, tools)?;
+    check_filter_parameters(config, tools)?;
+    check_gates(config)
 }
 
 /// Names and aliases of the built-in tools.

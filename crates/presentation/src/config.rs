@@ -202,9 +202,10 @@ impl Config {
         let (selection, selected) = tool_choice::choice(&mut resolved);
         let mut rules = policy::rules(&folders, &resolved, &roots, &mut problems);
         let surroundings = hooks::Surroundings { folders: &folders, environment, roots: &roots, trusted };
-        let (hooks, imported) = hooks::hooks(&resolved, &surroundings, &mut problems, &mut notes);
+        let (mut hooks, imported) = hooks::hooks(&resolved, &surroundings, &mut problems, &mut notes);
         rules.extend(hooks.guarding_rules(&roots));
         files.extend(imported);
+        hooks.look_for_waiting_gates(&files, trusted);
         let project = source_file::project_folders(&folders).pop().unwrap_or_else(|| folders.start.clone());
         let mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
         let found_servers = mcp_server::found(&resolved);
@@ -330,7 +331,10 @@ impl Config {
     /// # Errors
     /// A [`Problem`] when it cannot be kept.
     pub fn set_trust(&self, file: &ConfigFile, trusted: bool) -> Result<(), Problem> {
-        trust::set(&self.folders, &file.path, trusted.then_some(file.text.as_str()))
+        match trusted {
+            true => trust::set_with_gates(&self.folders, &file.path, &file.text, self.hooks.hold_gate(&file.path)),
+            false => trust::set(&self.folders, &file.path, None),
+        }
     }
 }
 

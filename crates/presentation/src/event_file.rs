@@ -2,13 +2,14 @@
 
 use std::{
     fs, io,
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
 };
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt, BufWriter},
+    net::unix::pipe,
     task::JoinHandle,
     time::timeout,
 };
@@ -46,10 +47,11 @@ impl EventFile {
     /// Begins to write. A file is made if it is not there, for its owner alone.
     ///
     /// # Errors
-    /// The operating system's, when the file cannot be opened.
+    /// The operating system's, when the file cannot be opened, and for a pipe that nobody reads.
     pub fn start(target: &EventTarget, events: EventSubscription) -> io::Result<Self> {
         let stop = CancellationToken::new();
         let writing = match target {
+            EventTarget::File(path) if is_pipe(path) => tokio::spawn(write(open_pipe(path)?, events, stop.clone())),
             EventTarget::File(path) => tokio::spawn(write(open(path)?, events, stop.clone())),
             EventTarget::Stdout => tokio::spawn(write(tokio::io::stdout(), events, stop.clone())),
         };
@@ -68,10 +70,26 @@ impl EventFile {
 fn open(path: &Path) -> io::Result<tokio::fs::File> {
     let mut options = fs::OpenOptions::new();
     options.append(true).create(true).mode(0o600);
-    let file = options.open(path).map_err(|error| {
-        io::Error::new(error.kind(), format!("events cannot be written to `{}`: {error}", path.display()))
-    })?;
-    Ok(tokio::fs::File::from_std(file))
+    options.open(path).map(tokio::fs::File::from_std).map_err(|error| not_written(path, &error))
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// Never waits: to open a pipe as a file would last until somebody reads it, and no signal would end that.
+fn open_pipe(path: &Path) -> io::Result<pipe::Sender> {
+    pipe::OpenOptions::new().open_sender(path).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) => {
+            let reason = io::Error::new(error.kind(), "nobody reads this pipe: start its reader first");
+            not_written(path, &reason)
+        }
+        _ => not_written(path, &error),
+    })
+}
+
+fn not_written(path: &Path, reason: &io::Error) -> io::Error {
+    io::Error::new(reason.kind(), format!("events cannot be written to `{}`: {reason}", path.display()))
 }
 
 async fn write(writer: impl AsyncWrite + Unpin, mut events: EventSubscription, stop: CancellationToken) {

@@ -242,6 +242,7 @@ const TABLE: &[Row] = &[
     ),
     ("system_info", "system-info__system_info", MicroX, &[]),
     ("task_list", "async_cmd_status", Clai, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
+    ("task_list", "clai_check", Clai, &[Rename("run_id", "task_ids")]),
     ("task_list", "view_background_processes", Kodelet, &[Set("kind", r#""shell""#)]),
     ("task_output", "BashOutput", ClaudeCode, &[Rename("bash_id", "task_id")]),
     (
@@ -251,6 +252,7 @@ const TABLE: &[Row] = &[
         &[Default("timeout", "30000"), OnlyIf("block", "timeout"), Rename("timeout", "wait_ms")],
     ),
     ("task_output", "async_cmd_logs", Clai, &[Rename("async_cmd_id", "task_id"), Default("since", "0")]),
+    ("task_output", "clai_result", Clai, &[Rename("run_id", "task_id"), Default("since", "0")]),
     ("task_stop", "KillShell", ClaudeCode, &[Rename("shell_id", "task_id")]),
     ("task_stop", "TaskStop", ClaudeCode, &[Rename("shell_id", "task_id")]),
     ("task_stop", "async_cmd_cancel", Clai, &[Rename("async_cmd_id", "task_id")]),
@@ -265,6 +267,7 @@ const TABLE: &[Row] = &[
             Seconds("timeout_seconds", "timeout_ms", 600),
         ],
     ),
+    ("task_wait", "clai_wait_for_workers", Clai, &[Seconds("timeout_seconds", "timeout_ms", 600)]),
     ("working_directory", "pwd", Clai, &[]),
     ("write_file", "Write", ClaudeCode, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
     (
@@ -467,6 +470,9 @@ mod tests {
             "task_wait",
             json!({"task_ids": ["task_1"], "timeout_ms": 2000}),
         );
+        check("clai_check", json!({"run_id": ["task_1"]}), "task_list", json!({"task_ids": ["task_1"]}));
+        check("clai_result", json!({"run_id": "task_1"}), "task_output", json!({"task_id": "task_1", "since": 0}));
+        check("clai_wait_for_workers", json!({"timeout_seconds": 2}), "task_wait", json!({"timeout_ms": 2000}));
         check(
             "go",
             json!({"command": "test", "args": ["./..."]}),

@@ -180,6 +180,7 @@ impl BuiltInTool for Bash {
             started_at: run.world().clock.now(),
             command,
         })?;
+        run.world().tasks.tell_of(&task, run);
         report.running(&task, line).await
     }
 }

@@ -101,16 +101,17 @@ pub(super) async fn shown(
     let fault = capture.fault().map(|fault| format!("\n[… what came after this could not be kept: {fault} …]"));
     let fault = fault.unwrap_or_default();
     let budget = budget.saturating_sub(lead.chars().count() + fault.chars().count());
+    // Of an output that is longer than what is kept the rest is not all.
+    let all = if dropped == 0 { "all of it" } else { "what is kept" };
     let (text, kept) = match content {
         Content::Text(text) if text.chars().count() <= budget => (text, None),
         Content::Text(text) => {
             let kept = keep(run, "text/plain", text.as_bytes()).await;
-            (cut(&text, budget, kept.as_ref().map(|(handle, _)| *handle)), Some(kept))
+            (cut(&text, budget, kept.as_ref().map(|(handle, _)| (all, *handle))), Some(kept))
         }
         Content::Binary(bytes) => {
             let kept = keep(run, "application/octet-stream", &bytes).await;
-            let place =
-                kept.as_ref().map_or("it is not kept".to_owned(), |(handle, _)| format!("all of it is `{handle}`"));
+            let place = kept.as_ref().map_or("it is not kept".to_owned(), |(handle, _)| format!("{all} is `{handle}`"));
             let beginning = hex_window(0, &bytes[..bytes.len().min(SHOWN_BYTES)]);
             (format!("[{} bytes that are no text; {place}. They begin:]\n{beginning}", bytes.len()), Some(kept))
         }
@@ -217,7 +218,8 @@ async fn keep(run: &Run<'_>, media_type: &str, content: &[u8]) -> Option<(Output
 }
 
 /// The beginning and the end: of what there is room for, two fifths and three, because commands tell last what matters.
-fn cut(text: &str, budget: usize, handle: Option<OutputHandle>) -> String {
+/// With a handle it is said what is under it.
+fn cut(text: &str, budget: usize, kept_as: Option<(&str, OutputHandle)>) -> String {
     let total = text.chars().count();
     let room = budget.saturating_sub(400);
     let head = text.char_indices().nth(room * 2 / 5).map_or(text.len(), |(at, _)| at);
@@ -228,9 +230,9 @@ fn cut(text: &str, budget: usize, handle: Option<OutputHandle>) -> String {
     let tail = text[tail..].find('\n').filter(|at| *at < 400).map_or(tail, |at| tail + at + 1);
     let line = |at: usize| text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1;
     let (first, last, missing) = (line(head), line(tail), text[head..tail].chars().count());
-    let way = match handle {
-        Some(handle) => format!(
-            "all of it is `{handle}`: read_file {{\"path\": \"{handle}\", \"offset\": {first}}} or \
+    let way = match kept_as {
+        Some((all, handle)) => format!(
+            "{all} is `{handle}`: read_file {{\"path\": \"{handle}\", \"offset\": {first}}} or \
              grep {{\"path\": \"{handle}\", \"pattern\": \"…\"}}"
         ),
         None => "they could not be kept".into(),
@@ -246,9 +248,7 @@ fn cut(text: &str, budget: usize, handle: Option<OutputHandle>) -> String {
 pub(super) fn remarks(end: &End, kept_bytes: u64) -> Vec<String> {
     let mut remarks = Vec::new();
     if end.cause == Cause::TooMuchOutput {
-        remarks.push(format!(
-            "It was ended because it printed more than {kept_bytes} bytes: send the output to a file, or filter it."
-        ));
+        remarks.push(format!("It printed more than {kept_bytes} bytes: send the output to a file, or filter it."));
     }
     if end.had_survivors {
         remarks.push(
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn what_is_cut_says_which_lines_are_missing_and_fits() {
         let text: String = (1..=2000).map(|number| format!("line {number}\n")).collect();
-        let shown = cut(&text, 1000, "o7".parse().ok());
+        let shown = cut(&text, 1000, "o7".parse().ok().map(|handle| ("all of it", handle)));
         assert!(shown.chars().count() <= 1000, "{}", shown.chars().count());
         assert!(shown.starts_with("line 1\n") && shown.ends_with("line 2000\n"), "{shown}");
         assert!(shown.contains("all of it is `o7`") && shown.contains("left out here"), "{shown}");

@@ -19,8 +19,9 @@ pub(super) struct TaskList;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// Only these tasks.
-    task_ids: Option<Vec<String>>,
+    /// Only these tasks; where none is named, all of this session.
+    #[serde(default)]
+    task_ids: Vec<String>,
     /// Only tasks of this kind.
     kind: Option<Kind>,
     /// Only tasks that are in this state.
@@ -59,10 +60,7 @@ impl BuiltInTool for TaskList {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let (registry, viewer) = (&run.world().tasks, viewer_of(run.context()));
-        let tasks = match &input.task_ids {
-            Some(ids) => ids.iter().map(|id| registry.find(&viewer, id)).collect::<Result<Vec<_>, _>>()?,
-            None => registry.visible(&viewer),
-        };
+        let tasks = registry.named(&viewer, &input.task_ids)?;
         let tasks: Vec<_> =
             tasks.into_iter().filter(|task| input.status.is_none_or(|status| task.status() == status)).collect();
         // Every task is a command so far.

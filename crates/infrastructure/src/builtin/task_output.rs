@@ -76,7 +76,7 @@ struct Output {
     signal: Option<i32>,
     /// In the order in which it came.
     output: String,
-    /// Where the next look goes on.
+    /// Where the next look goes on: what to give as `since` for what comes after this.
     cursor: u64,
     /// Bytes after `since` that are not kept any more.
     dropped_bytes: u64,
@@ -127,7 +127,7 @@ impl BuiltInTool for TaskOutput {
         if end.is_some() {
             task.seen_by(&viewer);
         }
-        let state = format!("[{}; cursor {}]", task.told_whole(), seen.end);
+        let state = format!("[{}; `since: {}` shows what comes after this]", task.told_whole(), seen.end);
         let between = if seen.text.is_empty() || seen.text.ends_with('\n') { "" } else { "\n" };
         let output = Output {
             task_id: task.id.to_string(),

@@ -23,8 +23,9 @@ pub(super) struct TaskWait;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The tasks; without it all of this session.
-    task_ids: Option<Vec<String>>,
+    /// The tasks; where none is named, all of this session.
+    #[serde(default)]
+    task_ids: Vec<String>,
     /// Wait until all of them have ended, or any one.
     #[serde(default)]
     mode: Mode,
@@ -75,10 +76,7 @@ impl BuiltInTool for TaskWait {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let (registry, viewer) = (&run.world().tasks, viewer_of(run.context()));
-        let tasks = match &input.task_ids {
-            Some(ids) => ids.iter().map(|id| registry.find(&viewer, id)).collect::<Result<Vec<_>, _>>()?,
-            None => registry.visible(&viewer),
-        };
+        let tasks = registry.named(&viewer, &input.task_ids)?;
         if tasks.is_empty() {
             return answer("There are no tasks in this session.", &Output { tasks: Vec::new(), timed_out: false });
         }

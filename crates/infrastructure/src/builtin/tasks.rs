@@ -1,5 +1,7 @@
 //! Commands that run in the background, and whose they are.
 
+mod telling;
+
 use crate::builtin::{
     answer::rfc3339,
     command::{Cause, Command, End, Once},
@@ -18,7 +20,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{clock::Timestamp, tool_provider::CallContext},
@@ -46,6 +48,8 @@ const NEWS_CHARACTERS: usize = 800;
 #[derive(Debug)]
 pub struct Tasks {
     known: Mutex<Known>,
+    /// Each tells of one task until that has ended.
+    stories: Mutex<JoinSet<()>>,
     /// Large outputs are rendered one after the other: each is in memory for a moment.
     pub(super) rendering: Semaphore,
 }
@@ -134,7 +138,7 @@ pub(super) struct TaskFacts {
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self { known: Mutex::default(), rendering: Semaphore::new(1) }
+        Self { known: Mutex::default(), stories: Mutex::default(), rendering: Semaphore::new(1) }
     }
 }
 
@@ -200,6 +204,17 @@ impl Tasks {
         })
     }
 
+    /// The tasks of these names; where none is named, all that the session may see.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub(super) fn named(&self, viewer: &Viewer, ids: &[String]) -> Result<Vec<Arc<Task>>, ToolFailure> {
+        match ids.is_empty() {
+            true => Ok(self.visible(viewer)),
+            false => ids.iter().map(|id| self.find(viewer, id)).collect(),
+        }
+    }
+
     /// Whether a session has tasks whose end it has not heard of.
     pub(super) fn has_news(&self, viewer: &Viewer) -> bool {
         self.lock().tasks.values().any(|task| task.is_news(viewer))
@@ -235,6 +250,7 @@ impl Tasks {
             tasks.iter().for_each(|task| task.command.kill());
             let _ = timeout(LAST_KILLS, all_ended()).await;
         }
+        self.all_told().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -389,7 +405,8 @@ impl End {
             }
             Cause::TimedOut => format!("ran out of time after {after:.1} s and was ended ({how})"),
             Cause::Stopped => format!("was stopped after {after:.1} s ({how})"),
-            Cause::TooMuchOutput => format!("was ended after {after:.1} s because it printed too much"),
+            // How much is too much is said beside it.
+            Cause::TooMuchOutput => format!("was ended after {after:.1} s"),
         }
     }
 }

@@ -99,6 +99,17 @@ pub enum HookOutcome {
     },
 }
 
+/// What the hooks of one event made of a call that was not made.
+#[derive(Debug)]
+pub struct Rehearsal {
+    /// Each hook of the event.
+    pub reports: Vec<HookReport>,
+    /// What they decide together; after a call there is nothing to decide.
+    pub verdict: HookVerdict,
+    /// That and all else that they do together, in words.
+    pub together: String,
+}
+
 impl CommandHooks {
     /// Hooks that are started by this launcher.
     pub fn new(definitions: Vec<HookDefinition>, surroundings: HookSurroundings, launcher: Launcher) -> Arc<Self> {
@@ -124,18 +135,22 @@ impl CommandHooks {
 
     /// Runs the hooks of an event for a call, as they would run for a real one, and says what came of it: every hook of
     /// the event, and what they would do together. `result` is what the call answered, for events after it.
-    pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> (Vec<HookReport>, String) {
+    pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> Rehearsal {
         let occasion = match event {
             HookEvent::PreToolUse | HookEvent::PermissionRequest => Occasion::Call(event, call, ended.accesses),
             HookEvent::SessionStart | HookEvent::SessionEnd => Occasion::Session(event, &call.session),
             _ => Occasion::Ended(event, call, ended),
         };
         let reports = self.run(occasion).await;
-        let told = match event {
-            HookEvent::PreToolUse | HookEvent::PermissionRequest => told_before(&combined(&reports, call)),
-            _ => told_after(&after(&reports)),
+        let (verdict, together) = match event {
+            HookEvent::PreToolUse | HookEvent::PermissionRequest => {
+                let said = combined(&reports, call);
+                let told = told_before(&said);
+                (said.verdict, told)
+            }
+            _ => (HookVerdict::Continue, told_after(&after(&reports))),
         };
-        (reports, told)
+        Rehearsal { reports, verdict, together }
     }
 
     /// Asks the hooks of `PermissionRequest`: the first of the strictest speaks.

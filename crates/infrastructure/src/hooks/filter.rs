@@ -26,6 +26,11 @@ impl HookFilter {
         PermissionRule::parse(Effect::Ask, rule, origin, base).map(|rule| Self { rule })
     }
 
+    /// The rule that chooses, for the checks that rules go through when they are loaded.
+    pub fn rule(&self) -> &PermissionRule {
+        &self.rule
+    }
+
     /// Whether the hook runs for a call that touches this. Where that is not known (`None`), it runs for every tool that
     /// the rule may be about.
     pub fn chooses(&self, call: &ToolCall, accesses: Option<&[Access]>, roots: &WorkspaceRoots) -> bool {

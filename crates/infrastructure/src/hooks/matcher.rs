@@ -62,10 +62,44 @@ impl Matcher {
         }
     }
 
+    /// Each of its alternatives as a matcher of its own, as far as they can be told apart: so that a name with a slip in
+    /// it is not hidden by the others.
+    pub fn alternatives(&self) -> Vec<Self> {
+        match self {
+            Self::All => vec![Self::All],
+            Self::Names(list) => list.iter().map(|name| Self::Names(vec![name.clone()])).collect(),
+            Self::Pattern(regex) => {
+                let parts = alternatives(regex.as_str()).and_then(|parts| {
+                    let compiled: Result<Vec<Regex>, _> = parts.iter().map(|part| Regex::new(part)).collect();
+                    compiled.ok()
+                });
+                parts.unwrap_or_else(|| vec![regex.clone()]).into_iter().map(Self::Pattern).collect()
+            }
+        }
+    }
+
     /// Whether it is an expression that may be found in the middle of a name.
     pub fn is_unanchored(&self) -> bool {
         matches!(self, Self::Pattern(regex) if !(regex.as_str().starts_with('^') && regex.as_str().ends_with('$')))
     }
+}
+
+/// The alternatives of an expression with at most one group: `a|b`, `^(a|b)$`. `None` where more would have to be
+/// understood of it.
+fn alternatives(pattern: &str) -> Option<Vec<String>> {
+    if pattern.contains(['[', '\\']) {
+        return None;
+    }
+    let Some((before, rest)) = pattern.split_once('(') else {
+        return Some(pattern.split('|').map(str::to_owned).collect());
+    };
+    let (inside, after) = rest.split_once(')')?;
+    let inside = inside.strip_prefix("?:").unwrap_or(inside);
+    let is_repeated = after.starts_with(['*', '+', '?', '{']);
+    if is_repeated || inside.starts_with('?') || inside.contains('(') || [before, after].concat().contains(['|', '(']) {
+        return None;
+    }
+    Some(inside.split('|').map(|part| format!("{before}{part}{after}")).collect())
 }
 
 impl std::fmt::Display for Matcher {
@@ -110,6 +144,26 @@ mod tests {
         assert!(Matcher::parse("(").unwrap_err().to_string().contains("the matcher `(` is no regular expression"));
         Matcher::parse(&"(a{1000}){1000}".repeat(2)).unwrap_err();
         Matcher::parse(&".".repeat(5000)).unwrap_err();
+    }
+
+    #[test]
+    fn alternatives_stand_alone_where_they_can_be_told_apart() {
+        for (matcher, expected) in [
+            ("*", &["*"][..]),
+            ("Edit, Wirte", &["Edit", "Wirte"]),
+            ("Edit.*|Wirte", &["Edit.*", "Wirte"]),
+            ("^Edit$|^Wirte$", &["^Edit$", "^Wirte$"]),
+            ("^(Edit|Wirte)$", &["^Edit$", "^Wirte$"]),
+            ("mcp__(?:a|b)__.*", &["mcp__a__.*", "mcp__b__.*"]),
+            ("(Edit|Wirte)?", &["(Edit|Wirte)?"]),
+            ("(Edit|Wirte)|Read", &["(Edit|Wirte)|Read"]),
+            ("(?i)edit|wirte", &["(?i)edit|wirte"]),
+            ("a[|]b|c", &["a[|]b|c"]),
+        ] {
+            let parts: Vec<String> =
+                Matcher::parse(matcher).unwrap().alternatives().iter().map(ToString::to_string).collect();
+            assert_eq!(parts, expected, "{matcher}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::{
     config::{
         ADMINISTRATOR_FOLDER, Config,
         environment::Environment,
+        hooks::choosing,
         policy::check_tool_names,
         request::{Flags, Request},
     },
@@ -74,10 +75,12 @@ impl Global {
         let config = Config::load(&request).map_err(StartupError::from)?;
         let spellings = builtin::spellings();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
+        choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;
         if !self.quiet {
             let hits = config.hooks.lint(&builtin::spellings_by_tool());
             hits.iter().for_each(|hit| note(&format!("note: {hit}")));
-            config.notes.iter().for_each(|problem| note(&format!("note: {problem}")));
+            let notes = choosing::notes(&config, &spellings).into_iter().chain(config.notes.iter().cloned());
+            notes.for_each(|problem| note(&format!("note: {problem}")));
         }
         Ok(config)
     }

@@ -13,14 +13,17 @@ use serde_json::{Map, Value, json};
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
-    ports::{clock::Timestamp, tool_hook::EndedCall},
+    ports::{
+        clock::Timestamp,
+        tool_hook::{EndedCall, HookVerdict},
+    },
     principal::Principal,
     tool_call::{CallId, ToolCall},
     tool_execution::{Outcome as Ended, RecordedDecision, ToolExecution},
     tool_result::ToolResult,
 };
 use toolstead_infrastructure::hooks::{
-    command_hooks::{HookOutcome, HookReport},
+    command_hooks::{HookOutcome, HookReport, Rehearsal},
     definition::HookEvent,
 };
 use uuid::Uuid;
@@ -36,7 +39,8 @@ pub struct HooksCommand {
 enum Command {
     /// Lists the hooks, also those that never run here
     List,
-    /// Runs the hooks of an event for a call that is not made, and shows what they answer
+    /// Runs the hooks of an event for a call that is not made, and shows what they answer: ends with 3 where they deny it,
+    /// with 1 where they ask or put it off
     Test {
         /// The event, such as PreToolUse
         event: String,
@@ -127,11 +131,16 @@ async fn test(
     let (execution, result) = (row(event, &call), ToolResult::text("(the call was not made)"));
     let ended =
         EndedCall { call: Some(&call), accesses: accesses.as_deref(), execution: &execution, result: Some(&result) };
-    let (reports, verdict) = hooks.rehearse(event, &call, ended).await;
+    let Rehearsal { reports, verdict, together } = hooks.rehearse(event, &call, ended).await;
+    let exit = match verdict {
+        HookVerdict::Continue => Exit::Done,
+        HookVerdict::Ask(_) | HookVerdict::Defer(_) => Exit::Unmet,
+        HookVerdict::Deny(_) => Exit::Denied,
+    };
     if as_json {
         let reports: Vec<Value> = reports.iter().map(report_json).collect();
-        output.json(&json!({"event": event.as_str(), "hooks": reports, "together": verdict}))?;
-        return Ok(Exit::Done);
+        output.json(&json!({"event": event.as_str(), "hooks": reports, "together": together}))?;
+        return Ok(exit);
     }
     for report in &reports {
         output.line(&visible(&format!("{} ({})", report.hook.name, report.hook.program)))?;
@@ -142,8 +151,8 @@ async fn test(
     if reports.is_empty() {
         output.line(&format!("no hook of `{}` is configured", event.as_str()))?;
     }
-    output.line(&visible(&format!("together: {verdict}")))?;
-    Ok(Exit::Done)
+    output.line(&visible(&format!("together: {together}")))?;
+    Ok(exit)
 }
 
 /// The call as hooks would see it, its parameters under their canonical names, and what it would touch.

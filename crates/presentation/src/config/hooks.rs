@@ -1,6 +1,8 @@
 //! `[hooks]`: what runs before and after calls, of our own form and of settings files of Claude Code.
 
+pub mod choosing;
 mod executable;
+pub mod gates;
 mod settings_file;
 
 use crate::config::{
@@ -16,6 +18,8 @@ use crate::config::{
     trust::TrustedFiles,
     value::Value,
 };
+use choosing::{Choices, WrittenMatcher};
+use gates::Gates;
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,6 +54,10 @@ pub struct Hooks {
     pub idle: Vec<IdleHook>,
     /// Files that decide what hooks do: no tool may change them.
     guarded: Vec<(PathBuf, Origin)>,
+    /// What chooses their calls. Configurations are passed on by value, so what is only looked at once is apart.
+    choices: Box<Choices>,
+    /// The files that hold gates.
+    gates: Box<Gates>,
 }
 
 /// A hook that never runs here.
@@ -92,8 +100,8 @@ struct Common {
 struct Written {
     name: String,
     event: Option<HookEvent>,
-    matcher: Option<String>,
-    filter: Option<String>,
+    matcher: Option<(String, Origin)>,
+    filter: Option<(String, Origin)>,
     command: Option<String>,
     args: Option<Vec<String>>,
     env: BTreeMap<String, String>,
@@ -101,6 +109,8 @@ struct Written {
     gate: bool,
     on_error: Option<OnError>,
     background: bool,
+    /// Whether it stands in a file of Claude Code.
+    is_of_claude_code: bool,
 }
 
 /// Everything that is said of hooks, and the settings files that were read for them.
@@ -141,6 +151,7 @@ pub(super) fn hooks(
         let message = format!("there are {} hooks, and at most {MAX_HOOKS} are run", hooks.definitions.len());
         problems.push(Problem::new(Origin::Default, message));
     }
+    hooks.gates.of_own_form(resolved);
     notes.extend(waiting(resolved));
     (hooks, files)
 }
@@ -154,7 +165,7 @@ fn own(resolved: &Resolved) -> Vec<(Written, Origin)> {
             for one in setting.contributions.iter().filter(|one| one.trusted) {
                 let (written, place) = layers.entry(one.kind).or_default();
                 written.name = name.clone();
-                written.take(key, &one.value);
+                written.take(key, &one.value, &one.origin);
                 if place.is_none() || key == "command" {
                     *place = Some(one.origin.clone());
                 }
@@ -187,12 +198,13 @@ fn waits(file: &Path) -> Problem {
 }
 
 impl Written {
-    fn take(&mut self, key: &str, value: &Value) {
+    fn take(&mut self, key: &str, value: &Value, origin: &Origin) {
         let text = || value.as_text().map(str::to_owned);
+        let placed = || Some((text()?, origin.clone()));
         match (key, value) {
             ("event", _) => self.event = value.as_text().and_then(HookEvent::parse),
-            ("matcher", _) => self.matcher = text(),
-            ("if", _) => self.filter = text(),
+            ("matcher", _) => self.matcher = placed(),
+            ("if", _) => self.filter = placed(),
             ("command", _) => self.command = text(),
             ("on_error", _) => self.on_error = value.as_text().and_then(OnError::parse),
             ("args", _) => self.args = Some(value.items().iter().map(|item| item.text.clone()).collect()),
@@ -218,13 +230,14 @@ impl Hooks {
     ) -> Result<(), String> {
         let event = written.event.ok_or("`event` is missing: when does it run?")?;
         let command = written.command.ok_or("`command` is missing: what does it run?")?;
-        let matcher = Matcher::parse(written.matcher.as_deref().unwrap_or("*")).map_err(|error| error.to_string())?;
+        let (matcher, chosen_at) = written.matcher.unwrap_or_else(|| ("*".to_owned(), origin.clone()));
+        let matcher = Matcher::parse(&matcher).map_err(|error| error.to_string())?;
         let folder = match origin {
             Origin::File(path, _) => path.parent().unwrap_or(Path::new("/")),
             Origin::Environment(_) | Origin::Flag(_) | Origin::Default => &surroundings.folders.start,
         };
         let base = Base { folder, home: surroundings.folders.home.as_deref() }.patterns();
-        let filter = written.filter.map(|rule| HookFilter::parse(&rule, origin.to_rule_origin(), &base));
+        let filter = written.filter.map(|(rule, place)| HookFilter::parse(&rule, place.to_rule_origin(), &base));
         let filter = filter.transpose().map_err(|error| format!("`if`: {}", error.reason))?;
         if written.gate && event != HookEvent::PreToolUse {
             return Err(format!("`gate` is for `PreToolUse`, and this is `{}`", event.as_str()));
@@ -244,6 +257,15 @@ impl Hooks {
             let value = expand(&value, |name| surroundings.environment.get(name).map(str::to_owned))
                 .map_err(|reason| format!("`env.{name}`: {reason}"))?;
             environment.insert(name, value);
+        }
+        if event.is_of_tool() {
+            let chosen = WrittenMatcher {
+                matcher: matcher.clone(),
+                origin: chosen_at,
+                is_gate: written.gate,
+                is_of_claude_code: written.is_of_claude_code,
+            };
+            self.choices.add(chosen, filter.as_ref());
         }
         self.definitions.push(HookDefinition {
             name: written.name,

@@ -9,7 +9,7 @@ use crate::config::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -20,6 +20,9 @@ use std::{
 #[serde(deny_unknown_fields)]
 pub(super) struct TrustedFiles {
     files: BTreeMap<PathBuf, String>,
+    /// Those that held a gate when a person said yes to them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    gates: BTreeSet<PathBuf>,
 }
 
 impl TrustedFiles {
@@ -42,13 +45,43 @@ impl TrustedFiles {
     pub(super) fn trusts(&self, path: &Path, text: &str) -> bool {
         self.files.get(path).is_some_and(|digest| *digest == digest_of(text))
     }
+
+    /// Whether the content that a person said yes to at this path, now there or not, held a gate.
+    pub(super) fn held_gate(&self, path: &Path) -> bool {
+        self.gates.contains(path)
+    }
 }
 
-/// Changes the list of trusted files, under a lock that holds across processes.
+/// Trusts this content of a file, whose gates are those of the content before, or no longer trusts the file.
 ///
 /// # Errors
 /// A [`Problem`] when the list cannot be written; then it is as it was.
 pub(super) fn set(folders: &Folders, path: &Path, text: Option<&str>) -> Result<(), Problem> {
+    change(folders, |trusted| match text {
+        Some(text) => drop(trusted.files.insert(path.to_path_buf(), digest_of(text))),
+        None => {
+            trusted.files.remove(path);
+            trusted.gates.remove(path);
+        }
+    })
+}
+
+/// Trusts this content of a file, with or without gates in it.
+///
+/// # Errors
+/// As [`set`].
+pub(super) fn set_with_gates(folders: &Folders, path: &Path, text: &str, holds_gate: bool) -> Result<(), Problem> {
+    change(folders, |trusted| {
+        trusted.files.insert(path.to_path_buf(), digest_of(text));
+        match holds_gate {
+            true => trusted.gates.insert(path.to_path_buf()),
+            false => trusted.gates.remove(path),
+        };
+    })
+}
+
+/// Changes the list of trusted files, under a lock that holds across processes.
+fn change(folders: &Folders, change: impl FnOnce(&mut TrustedFiles)) -> Result<(), Problem> {
     let data = folders.prepare_data()?;
     let failed =
         |error: io::Error| Problem::new(Origin::file(list(data)), format!("the trust cannot be kept: {error}"));
@@ -56,10 +89,7 @@ pub(super) fn set(folders: &Folders, path: &Path, text: Option<&str>) -> Result<
     let lock = lock.map_err(failed)?;
     lock.lock().map_err(failed)?;
     let (mut trusted, _) = TrustedFiles::load(folders);
-    match text {
-        Some(text) => trusted.files.insert(path.to_path_buf(), digest_of(text)),
-        None => trusted.files.remove(path),
-    };
+    change(&mut trusted);
     let content = serde_json::to_vec_pretty(&trusted).map_err(|error| failed(error.into()))?;
     write_private(&list(data), &content, Existing::Replaced).map_err(failed)
 }

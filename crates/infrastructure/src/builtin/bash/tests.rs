@@ -226,7 +226,19 @@ fn a_long_output_is_shown_by_its_ends_and_kept_whole() {
 fn a_command_that_prints_without_end_is_ended() {
     let result = run(&Bench::new(), "yes");
     let text = result.joined_text();
-    assert!(result.is_error() && text.contains("printed more than 4194304 bytes"), "{}", &text[text.len() - 300..]);
+    let end = &text[text.len() - 300..];
+    assert!(result.is_error() && text.contains("printed more than 4194304 bytes"), "{end}");
+    assert_eq!(text.matches("printed").count(), 1, "{end}");
+}
+
+#[test]
+fn what_is_kept_of_an_output_is_not_called_all_of_it_where_its_beginning_is_gone() {
+    let bench = Bench::new();
+    let task = start(&bench, json!({"command": "yes | head -c 5000000", "background": true}));
+    bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
+    let text = bench.text("task_output", json!({"task_id": task, "since": 0}));
+    assert!(text.starts_with("[… the first 805696 bytes are not kept any more …]\n"), "{}", &text[..100]);
+    assert!(text.contains("; what is kept is `") && !text.contains("all of it"), "{text}");
 }
 
 #[test]

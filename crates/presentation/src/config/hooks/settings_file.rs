@@ -51,13 +51,17 @@ impl SettingsFile {
             return;
         }
         for (event, group) in groups(&self.root, problems) {
-            let matcher = member(group, "matcher").and_then(text).map(str::to_owned);
+            let matcher = member(group, "matcher");
+            let matcher = matcher.and_then(|node| Some((text(node)?.to_owned(), node.origin.clone())));
             let Some(Content::List(handlers)) = member(group, "hooks").map(|node| &node.content) else {
                 problems
                     .push(Problem::new(group.origin.clone(), format!("`hooks.{event}`: a group has a list `hooks`")));
                 continue;
             };
             for handler in handlers {
+                if matches!(member(handler, "gate"), Some(Node { content: Content::Boolean(true), .. })) {
+                    hooks.gates.imported(&self.file.path);
+                }
                 let mut idle = |reason: String| {
                     let hook = IdleHook { origin: handler.origin.clone(), event: event.to_owned(), reason };
                     if self.file.trust != Trust::Waiting {
@@ -117,8 +121,13 @@ fn groups<'n>(root: &'n Node, problems: &mut Vec<Problem>) -> Vec<(&'n str, &'n 
     groups
 }
 
-fn written(name: String, event: HookEvent, matcher: Option<String>, handler: &Node) -> Result<Written, String> {
-    let mut written = Written { name, event: Some(event), matcher, ..Written::default() };
+fn written(
+    name: String,
+    event: HookEvent,
+    matcher: Option<(String, Origin)>,
+    handler: &Node,
+) -> Result<Written, String> {
+    let mut written = Written { name, event: Some(event), matcher, is_of_claude_code: true, ..Written::default() };
     let Content::Table(members) = &handler.content else { return Err("it is no table".into()) };
     for Member { name, node, .. } in members {
         let wrong = |what: &str| Err(format!("`{name}` is {what}, got {}", node.content));
@@ -127,7 +136,7 @@ fn written(name: String, event: HookEvent, matcher: Option<String>, handler: &No
                 written.command = Some(command.clone())
             }
             ("command", _) => return wrong("a line for the shell"),
-            ("if", Content::Text(rule)) => written.filter = Some(rule.clone()),
+            ("if", Content::Text(rule)) => written.filter = Some((rule.clone(), node.origin.clone())),
             ("if", _) => return wrong("a permission rule"),
             ("timeout", Content::Integer(seconds @ 1..=3600)) => {
                 written.timeout = Some(Duration::from_secs(seconds.unsigned_abs()));

@@ -1,0 +1,192 @@
+//! Whether what chooses the calls of a hook, its matcher and its `if`, can choose any: a slip of the pen must not leave
+//! a gate open.
+
+use crate::config::{
+    Config,
+    mcp_server::McpNames,
+    origin::Origin,
+    policy::{check_parameters, check_tool_names},
+    problem::{ConfigError, Problem},
+};
+use std::sync::Arc;
+use toolstead_domain::{permission::rule::PermissionRule, tool::Tool, tool_input_schema::nearest_name};
+use toolstead_infrastructure::hooks::{filter::HookFilter, matcher::Matcher};
+
+/// Claude Code's own tools that nothing here bears the name of: its hooks may speak of them.
+const OF_CLAUDE_CODE: &[&str] = &[
+    "Agent",
+    "AskUserQuestion",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "KillBash",
+    "LSP",
+    "ListMcpResourcesTool",
+    "Monitor",
+    "NotebookRead",
+    "PowerShell",
+    "ReadMcpResourceTool",
+    "SendMessage",
+    "Skill",
+    "SlashCommand",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskUpdate",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+];
+
+/// The matchers and filters of hooks about tools, as far as they are to be checked.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Choices {
+    matchers: Vec<WrittenMatcher>,
+    filters: Vec<Arc<PermissionRule>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct WrittenMatcher {
+    pub(super) matcher: Matcher,
+    pub(super) origin: Origin,
+    pub(super) is_gate: bool,
+    /// Whether it stands in a file of Claude Code, and may name its tools.
+    pub(super) is_of_claude_code: bool,
+}
+
+/// A part of a matcher that hits no tool.
+struct Miss {
+    problem: Problem,
+    /// Whether a gate would stay open by it.
+    opens_gate: bool,
+}
+
+impl Choices {
+    pub(super) fn add(&mut self, matcher: WrittenMatcher, filter: Option<&HookFilter>) {
+        let is_foreign = |name: &str| matcher.is_of_claude_code && OF_CLAUDE_CODE.contains(&name);
+        let filter = filter.map(HookFilter::rule).filter(|rule| !rule.named_tool().is_some_and(is_foreign));
+        self.filters.extend(filter.cloned().map(Arc::new));
+        self.matchers.push(matcher);
+    }
+}
+
+/// Checks the `if` of each hook as rules are checked, and that each part of a gate's matcher hits a tool: one that is
+/// `known`, or that a configured MCP server may have.
+///
+/// # Errors
+/// Each name that nothing bears, with the nearest one that something does.
+pub fn check_choices(config: &Config, known: &[&str]) -> Result<(), ConfigError> {
+    let mut problems = of_filters(config, |rules| check_tool_names(rules, known));
+    problems.extend(misses(config, known).filter(|miss| miss.opens_gate).map(|miss| miss.problem));
+    ConfigError::unless_none(problems)
+}
+
+/// Checks that every parameter that the `if`s of hooks on `tools` name is one, as
+/// [`check_parameters`] does for rules.
+///
+/// # Errors
+/// Each that is none, with the nearest one that is.
+pub fn check_filter_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
+    ConfigError::unless_none(of_filters(config, |rules| check_parameters(rules, tools)))
+}
+
+/// What is worth telling of matchers that hit nothing and are no error.
+pub fn notes(config: &Config, known: &[&str]) -> Vec<Problem> {
+    misses(config, known).filter(|miss| !miss.opens_gate).map(|miss| miss.problem).collect()
+}
+
+/// What a check of rules finds where the `if`s of hooks, which are ask rules, stand in the place of the rules.
+fn of_filters(config: &Config, check: impl FnOnce(&Config) -> Result<(), ConfigError>) -> Vec<Problem> {
+    let filters = &config.hooks.choices.filters;
+    if filters.is_empty() {
+        return Vec::new();
+    }
+    let rules = Config { rules: filters.clone(), ..config.clone() };
+    let problems = check(&rules).err().map(|error| error.problems).unwrap_or_default();
+    let told = |problem: Problem| Problem::new(problem.origin, format!("the `if` of a hook: {}", problem.message));
+    problems.into_iter().map(told).collect()
+}
+
+fn misses<'a>(config: &'a Config, known: &'a [&str]) -> impl Iterator<Item = Miss> + 'a {
+    config.hooks.choices.matchers.iter().flat_map(move |written| {
+        let parts = written.matcher.alternatives();
+        parts.into_iter().filter_map(move |part| miss(config, known, written, &part))
+    })
+}
+
+/// Why this part of a matcher hits nothing; `None` where it hits something, or may.
+fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matcher) -> Option<Miss> {
+    let foreign = if written.is_of_claude_code { OF_CLAUDE_CODE } else { &[] };
+    if part.chooses(known.iter().chain(foreign).copied()) {
+        return None;
+    }
+    let text = part.to_string();
+    let servers: Vec<&str> = config.mcp_servers.iter().map(|server| server.name.as_str()).collect();
+    let waiting = config.found_servers.iter().map(|server| server.name.as_str());
+    let servers: Vec<&str> = servers.into_iter().chain(waiting).collect();
+    // A server with plain names may offer anything.
+    let anything = config.mcp_servers.iter().any(|server| server.names == McpNames::Plain && !server.disabled);
+    let (may_come, what) = match (Upstream::named_in(&text, part), part) {
+        (Upstream::Server(server), _) if servers.contains(&server) => return None,
+        (Upstream::Server(server), _) => match nearest_name(server, servers) {
+            Some(near) => (false, format!("no MCP server is called `{server}`; did you mean `{near}`?")),
+            // Servers come and go; without one there is nothing to guard.
+            None => (true, format!("the MCP server `{server}` is not configured")),
+        },
+        (Upstream::Some, _) if !servers.is_empty() => return None,
+        (Upstream::Some, _) => (true, "no MCP server is configured".to_owned()),
+        (Upstream::Other, Matcher::Names(_)) => {
+            let what = "hits no tool: those of a server are `mcp__server__tool`, all of them `mcp__server__.*`";
+            (false, format!("`{text}` {what}"))
+        }
+        (Upstream::None, Matcher::Names(_)) => {
+            let near = nearest_name(&text, known.iter().copied());
+            let advice =
+                near.map_or("`toolstead tools --all` lists them".into(), |near| format!("did you mean `{near}`?"));
+            (anything, format!("no tool is called `{text}`; {advice}"))
+        }
+        (Upstream::None | Upstream::Other, _) => {
+            (!servers.is_empty(), format!("`{text}` is found in no name of a built-in tool"))
+        }
+    };
+    let of_gate = if written.is_gate { " of a gate" } else { "" };
+    let message = format!("the matcher `{}`{of_gate}: {what}", written.matcher);
+    let problem = Problem::new(written.origin.clone(), message);
+    Some(Miss { problem, opens_gate: written.is_gate && !may_come })
+}
+
+/// What a part of a matcher says of MCP servers.
+enum Upstream<'t> {
+    /// It is about this one.
+    Server(&'t str),
+    /// It is about some.
+    Some,
+    /// It means to be about some, and is written otherwise than their tools are called.
+    Other,
+    /// Nothing.
+    None,
+}
+
+impl<'t> Upstream<'t> {
+    fn named_in(text: &'t str, part: &Matcher) -> Self {
+        let Some((_, rest)) = text.split_once("mcp__") else {
+            return if text.contains("mcp") || text.contains("__") { Self::Other } else { Self::None };
+        };
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let named = &rest[..rest.find(|c| !is_of_name(c)).unwrap_or(rest.len())];
+        match (named.split_once("__"), part) {
+            (Some((server, "")), Matcher::Names(_)) if !server.is_empty() => Self::Other,
+            (Some((server, _)), _) if !server.is_empty() => Self::Server(server),
+            (None, Matcher::Names(_)) => Self::Other,
+            // What begins a name, as in `mcp__git.*`, may begin that of any.
+            _ => Self::Some,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Which files hold gates, and whether all of those run that somebody relies on.
+
+use super::Hooks;
+use crate::config::{
+    Config, ConfigFile, Trust,
+    layers::Resolved,
+    origin::Origin,
+    problem::{ConfigError, Problem},
+    trust::TrustedFiles,
+    value::Value,
+};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+/// The files that hold gates, trusted or not.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Gates {
+    /// Links resolved.
+    files: BTreeSet<PathBuf>,
+    /// Those of them that a trusted layer names to take hooks from.
+    imported: BTreeSet<PathBuf>,
+    /// What is wrong where gates wait that somebody relies on.
+    waiting: Vec<Problem>,
+}
+
+impl Gates {
+    /// Takes note of a settings file with a gate in it.
+    pub(super) fn imported(&mut self, path: &Path) {
+        self.files.insert(path.to_path_buf());
+        self.imported.insert(path.to_path_buf());
+    }
+
+    /// Takes note of files of our own form. One that takes hooks from others may have its gates from there.
+    pub(super) fn of_own_form(&mut self, resolved: &Resolved) {
+        let named = resolved.named("hooks");
+        let gates = named.values().filter_map(|keys| keys.get("gate")).flat_map(|setting| &setting.contributions);
+        let gates = gates.filter(|one| one.value == Value::Boolean(true));
+        let import = resolved.setting("hooks.import");
+        let imports = import.iter().flat_map(|setting| &setting.contributions);
+        let imports = imports.filter(|one| !one.value.items().is_empty());
+        for one in gates.chain(imports) {
+            if let Origin::File(path, _) = &one.origin {
+                self.files.insert(path.to_path_buf());
+            }
+        }
+    }
+}
+
+impl Hooks {
+    /// Whether the file holds a gate.
+    pub(in crate::config) fn hold_gate(&self, file: &Path) -> bool {
+        self.gates.files.contains(file)
+    }
+
+    /// Looks for gates that do not run although somebody relies on them: those of files that a trusted layer takes hooks
+    /// from, and those that were in a file as it was trusted.
+    pub(in crate::config) fn look_for_waiting_gates(&mut self, files: &[ConfigFile], trusted: &TrustedFiles) {
+        let is_relied_on = |path: &Path| self.gates.imported.contains(path) || trusted.held_gate(path);
+        let waiting = files.iter().filter(|file| file.trust == Trust::Waiting && is_relied_on(&file.path));
+        let paths: BTreeSet<&Path> = waiting.map(|file| &*file.path).collect();
+        let problem = |path: &Path| {
+            let message = format!(
+                "its gates do not run, so no call is made: read it, then say `toolstead config trust {}`",
+                path.display()
+            );
+            Problem::new(Origin::file(path), message)
+        };
+        self.gates.waiting = paths.into_iter().map(problem).collect();
+    }
+}
+
+/// Checks that no gate waits for trust that somebody relies on: no call goes on without it.
+///
+/// # Errors
+/// Each file with such a gate.
+pub fn check_gates(config: &Config) -> Result<(), ConfigError> {
+    ConfigError::unless_none(config.hooks.gates.waiting.clone())
+}
