@@ -16,6 +16,10 @@ const MAX_FILES: usize = 1_000;
 /// What is said then.
 pub(super) const TOO_MANY_FILES: &str = "it names more than 1,000 files";
 
+/// Said where standard output or standard error may turn out to be a file that was only to be read. Whoever opens
+/// `/dev/stdout` would write into it.
+const OUTPUT_MAY_BE_READ: &str = "its output may go where something is read from";
+
 /// Why a file was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Untold {
@@ -112,22 +116,47 @@ impl<'t> Walk<'t> {
         let Some(path) = word.literal() else {
             return self.opaque(node, "the file that it redirects to is known only when it runs");
         };
+        let writes = operator.contains('>');
+        let written = children.iter().find(|child| child.kind() == "file_descriptor").map(|child| self.slice(*child));
+        let descriptor = written.map_or(Some(u32::from(!operator.starts_with('<'))), |number| number.parse().ok());
+        let duplicated: Option<u32> = path.strip_suffix('-').unwrap_or(path).parse().ok();
         let duplicates = path == "-" || path.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
         if matches!(operator, ">&" | "<&") && duplicates && !path.is_empty() {
+            if is_output(descriptor) && path != "-" && !is_output(duplicated) && !self.copies_outputs_only(duplicated) {
+                self.opaque(node, OUTPUT_MAY_BE_READ);
+            }
             return;
         }
-        if matches!(path, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr") {
+        if !writes && is_output(descriptor) {
+            self.opaque(node, OUTPUT_MAY_BE_READ);
+        }
+        if path == "/dev/null" {
+            return;
+        }
+        // Opened by these names, what is open already is opened anew.
+        if let Some(opened) = stream(path) {
+            if writes && !is_output(Some(opened)) {
+                self.opaque(node, "a file that is open for reading may be opened for writing");
+            }
             return;
         }
         if path.is_empty() || path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
             return self.opaque(node, "the shell opens a connection");
         }
-        let writes = operator.contains('>');
         match self.touch((path, writes, false), TouchOrigin::Redirection, folders) {
             Ok(()) => {}
             Err(Untold::NoFolder) => self.opaque(node, "the folder that it redirects in cannot be told"),
             Err(Untold::TooMany) => self.opaque(node, TOO_MANY_FILES),
         }
+    }
+
+    /// Whether this descriptor can only be a copy of an output: no other text, and nothing in this one, opens files for
+    /// reading under a number.
+    fn copies_outputs_only(&self, descriptor: Option<u32>) -> bool {
+        let opens_for_reading = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1] == b'<';
+        descriptor.is_some_and(|number| number > 2)
+            && !self.limits.is_within()
+            && !self.text.as_bytes().windows(2).any(opens_for_reading)
     }
 
     /// Adds a path in each folder that is possible.
@@ -232,6 +261,21 @@ impl<'t> Walk<'t> {
                 _ => {}
             }
         }
+    }
+}
+
+/// Whether this is standard output or standard error, neither of which is ever a file that is open for reading alone.
+fn is_output(descriptor: Option<u32>) -> bool {
+    matches!(descriptor, Some(1 | 2))
+}
+
+/// The number of the open file that this path names.
+fn stream(path: &str) -> Option<u32> {
+    match path {
+        "/dev/stdin" => Some(0),
+        "/dev/stdout" => Some(1),
+        "/dev/stderr" => Some(2),
+        _ => path.strip_prefix("/dev/fd/").filter(|number| number.bytes().all(|b| b.is_ascii_digit()))?.parse().ok(),
     }
 }
 
