@@ -1,7 +1,8 @@
 //! Redirections and here-documents: the files that the shell itself opens.
 
 use super::{
-    Touch, TouchOrigin,
+    Touch,
+    TouchOrigin::{self, Redirection},
     folders::Folders,
     simple_command::Parts,
     syntax,
@@ -143,7 +144,8 @@ impl<'t> Walk<'t> {
         if path.is_empty() || path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
             return self.opaque(node, "the shell opens a connection");
         }
-        match self.touch((path, writes, false), TouchOrigin::Redirection, folders) {
+        let origin = Redirection { command: self.result.commands.len() };
+        match self.touch((path, writes, false), origin, folders) {
             Ok(()) => {}
             Err(Untold::NoFolder) => self.opaque(node, "the folder that it redirects in cannot be told"),
             Err(Untold::TooMany) => self.opaque(node, TOO_MANY_FILES),
@@ -182,8 +184,13 @@ impl<'t> Walk<'t> {
 
     /// Adds a file; false if there are too many already.
     pub(super) fn add_touch(&mut self, touch: Touch) -> bool {
+        let is_known = |known: &Touch| {
+            let redirections = matches!((known.origin, touch.origin), (Redirection { .. }, Redirection { .. }));
+            // A redirection is judged as such, at whatever command it stands.
+            *known == touch || redirections && *known == Touch { origin: known.origin, ..touch.clone() }
+        };
         // The last ones are where repetitions are.
-        if self.result.touches.iter().rev().take(16).any(|known| *known == touch) {
+        if self.result.touches.iter().rev().take(16).any(is_known) {
             return true;
         }
         let fits = self.result.touches.len() < MAX_FILES;
