@@ -206,6 +206,9 @@ impl<'t> Walk<'t> {
             self.opaque(node, "a here-document stands within a substitution");
         }
         let children = syntax::children(node);
+        if !syntax::operators_are_whole(self.text, &children) {
+            self.opaque(node, MISREAD);
+        }
         let part = |kind: &str| children.iter().copied().find(|child| child.kind() == kind);
         let body = part("heredoc_body");
         let (Some(start), Some(end)) = (part("heredoc_start"), part("heredoc_end")) else {

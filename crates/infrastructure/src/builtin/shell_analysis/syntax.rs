@@ -48,8 +48,23 @@ const HOLD_STATEMENTS: &[&str] = &[
 const CLOSERS: &[&str] =
     &["}", ")", "))", "`", "fi", "done", "esac", "then", "do", "else", "elif", "in", ";;", ";&", ";;&", "{"];
 
+/// Whether operators and descriptors hold nothing else: the tree takes `-delete<<` for an operator, and `-2` for a
+/// descriptor.
+pub(super) fn operators_are_whole(text: &str, children: &[Node<'_>]) -> bool {
+    children.iter().all(|child| {
+        let written = text.get(child.byte_range()).unwrap_or_default();
+        match child.kind() {
+            "file_descriptor" => written.bytes().all(|byte| byte.is_ascii_digit()),
+            kind => child.is_named() || written == kind,
+        }
+    })
+}
+
 /// Whether only blanks, comments and line ends that bash ignores as well lie between the parts of a node.
 pub(super) fn only_blanks_between(text: &str, node: Node<'_>, children: &[Node<'_>]) -> bool {
+    if !operators_are_whole(text, children) {
+        return false;
+    }
     let bytes = text.as_bytes();
     let mut end = node.start_byte();
     let mut previous: Option<Node<'_>> = None;
