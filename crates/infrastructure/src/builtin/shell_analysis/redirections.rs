@@ -32,7 +32,12 @@ pub(super) enum Untold {
 
 impl<'t> Walk<'t> {
     pub(super) fn redirected(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
-        let parts = self.parts(node);
+        let mut parts = self.parts(node);
+        for at in (1..parts.len()).rev() {
+            if self.is_here_string(parts[at]) && parts[at - 1].is_error() {
+                parts.remove(at - 1);
+            }
+        }
         let (redirections, body): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| is_redirection(part.kind()));
         match body.as_slice() {
             [body] => self.with_redirections(*body, redirections, place, steps),
@@ -81,6 +86,13 @@ impl<'t> Walk<'t> {
     /// Judges a redirection. Its words belong to the command and were read before.
     pub(super) fn redirection(&mut self, node: Node<'t>, folders: &Folders, place: Place, steps: &mut Vec<Step<'t>>) {
         match node.kind() {
+            "file_redirect" if self.is_here_string(node) => {
+                self.parts(node);
+                // Further words belong to the command.
+                if let Some(text) = syntax::children(node).into_iter().find(|child| is_word(child.kind())) {
+                    self.word(text, place, steps);
+                }
+            }
             "file_redirect" => self.file_redirection(node, folders, place, steps),
             "heredoc_redirect" => self.here_document(node, folders, place, steps),
             _ => {
@@ -91,6 +103,14 @@ impl<'t> Walk<'t> {
                 }
             }
         }
+    }
+
+    /// Whether this is what the tree makes of a here-string behind a redirection: an error `<<`, and `<`.
+    pub(super) fn is_here_string(&self, node: Node<'t>) -> bool {
+        let before = self.text[..node.start_byte()].strip_suffix("<<");
+        node.kind() == "file_redirect"
+            && before.is_some_and(|before| before.ends_with([' ', '\t']))
+            && syntax::children(node).first().is_some_and(|operator| operator.kind() == "<")
     }
 
     pub(super) fn file_redirection(
@@ -214,20 +234,12 @@ impl<'t> Walk<'t> {
         let (Some(start), Some(end)) = (part("heredoc_start"), part("heredoc_end")) else {
             return self.opaque(node, "a here-document does not end");
         };
-        let written = self.slice(start);
-        let quoted = written.contains(['\'', '"', '\\']);
-        let delimiter = match (written.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')))
-            .or_else(|| written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')))
-        {
-            Some(inner) => inner,
-            None => written,
-        };
-        let plain = !delimiter.is_empty()
-            && delimiter.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'+'));
-        let tabs = children.iter().any(|child| child.kind() == "<<-");
-        let line_end = self.text[start.end_byte()..].find('\n').map(|at| start.end_byte() + at + 1);
-        let Some(body_start) = line_end.filter(|_| plain) else {
+        let Some((delimiter, quoted)) = end_word(self.slice(start)) else {
             return self.opaque(node, "a here-document's end is not understood");
+        };
+        let tabs = children.iter().any(|child| child.kind() == "<<-");
+        let Some(body_start) = self.text[start.end_byte()..].find('\n').map(|at| start.end_byte() + at + 1) else {
+            return self.opaque(node, "a here-document does not end");
         };
         let rest_of_line = &self.text[start.end_byte()..body_start];
         let mut at = body_start;
@@ -287,6 +299,35 @@ fn stream(path: &str) -> Option<u32> {
         "/dev/stderr" => Some(2),
         _ => path.strip_prefix("/dev/fd/").filter(|number| number.bytes().all(|b| b.is_ascii_digit()))?.parse().ok(),
     }
+}
+
+/// The word that ends a here-document, if bash takes what is written for it and for nothing else, and whether it is
+/// quoted.
+fn end_word(written: &str) -> Option<(&str, bool)> {
+    let unquoted = ['\'', '"'].iter().find_map(|quote| written.strip_prefix(*quote)?.strip_suffix(*quote));
+    let word = unquoted.unwrap_or(written);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+');
+    (!word.is_empty() && word.bytes().all(is_plain)).then_some((word, unquoted.is_some()))
+}
+
+/// What a command substitution becomes that holds nothing but `cat` and a here-document without expansions.
+pub(super) fn literal_text(substitution: &str) -> Option<String> {
+    const BLANKS: [char; 2] = [' ', '\t'];
+    let inside = substitution.strip_prefix("$(")?.strip_suffix(')')?;
+    let behind =
+        inside.trim_start_matches(BLANKS).strip_prefix("cat")?.trim_start_matches(BLANKS).strip_prefix("<<")?;
+    let (written, rest) = behind.split_once('\n')?;
+    let (delimiter, quoted) = end_word(written.trim_matches(BLANKS)).filter(|_| !written.starts_with('-'))?;
+    let end = format!("{delimiter}\n");
+    let mut at = 0;
+    let last = rest.split_inclusive('\n').find(|line| {
+        let is_end = **line == end;
+        at += if is_end { 0 } else { line.len() };
+        is_end
+    })?;
+    let (body, behind) = (&rest[..at], &rest[at + last.len()..]);
+    let is_literal = quoted || !body.contains(['$', '`', '\\']);
+    (is_literal && behind.trim_matches(['\n', ' ', '\t']).is_empty()).then(|| body.trim_end_matches('\n').to_owned())
 }
 
 /// Whether a text holds more than plain variables.

@@ -71,6 +71,9 @@ impl<'t> Walk<'t> {
                 }
             }
         }
+        if redirections.first().is_some_and(|redirect| syntax::loses_a_dash(self.text, node, *redirect)) {
+            parts.words.push(Word { text: "-".into(), ..Word::default() });
+        }
         for redirection in redirections {
             parts.redirections.push(*redirection);
             self.further_words(*redirection, &mut parts, place, steps);

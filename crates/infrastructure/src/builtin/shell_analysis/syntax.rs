@@ -72,7 +72,8 @@ pub(super) fn only_blanks_between(text: &str, node: Node<'_>, children: &[Node<'
         let start = child.map_or(node.end_byte(), |child| child.start_byte());
         // The body of a here-document lies within its redirection, which ends far behind what follows in the line.
         let Some(gap) = bytes.get(end..start) else { return false };
-        if !blank(bytes, end, gap, || line_may_end(node, previous, child)) {
+        let is_dash = || previous.zip(child).is_some_and(|(command, redirect)| loses_a_dash(text, command, redirect));
+        if !blank(bytes, end, gap, || line_may_end(node, previous, child)) && !is_dash() {
             return false;
         }
         if let Some(child) = child {
@@ -84,6 +85,20 @@ pub(super) fn only_blanks_between(text: &str, node: Node<'_>, children: &[Node<'
         }
     }
     true
+}
+
+/// Whether the word `-` stands at the end of the command that ends a statement: in front of a here-document the tree
+/// leaves it out.
+pub(super) fn loses_a_dash(text: &str, statement: Node<'_>, redirect: Node<'_>) -> bool {
+    let gap = text.get(statement.end_byte()..redirect.start_byte()).unwrap_or_default();
+    if redirect.kind() != "heredoc_redirect" || !gap.starts_with([' ', '\t']) || gap.trim_matches([' ', '\t']) != "-" {
+        return false;
+    }
+    let mut last = Some(statement);
+    while let Some(node) = last.filter(|node| matches!(node.kind(), "list" | "pipeline")) {
+        last = children(node).pop();
+    }
+    last.is_some_and(|last| last.kind() == "command")
 }
 
 fn blank(bytes: &[u8], offset: usize, gap: &[u8], line_may_end: impl Fn() -> bool) -> bool {

@@ -34,8 +34,17 @@ pub(super) enum Dynamic {
 /// Why a word is not what the tree takes it for, as a person would say it.
 pub(super) type Misread = &'static str;
 
-/// Where expansions lie: their first byte to the byte behind their last.
-pub(super) type Expansions = BTreeMap<usize, usize>;
+/// Where expansions lie, by their first byte.
+pub(super) type Expansions = BTreeMap<usize, Expansion>;
+
+/// An expansion within a word.
+#[derive(Debug)]
+pub(super) struct Expansion {
+    /// The byte behind its last.
+    pub(super) end: usize,
+    /// What it becomes within double quotes, where that is known before it runs.
+    pub(super) text: Option<String>,
+}
 
 impl Word {
     /// The text, if it is known and nothing replaces it.
@@ -138,7 +147,7 @@ impl Reader<'_> {
                 b'$' if self.bytes.get(at + 1) == Some(&b'\'') => at = self.ansi_c(at + 2, &mut word)?,
                 b'$' if self.bytes.get(at + 1) == Some(&b'"') => return Err("a translated text is not understood"),
                 b'$' | b'`' | b'<' | b'>' => match self.expansion(at)? {
-                    Some(stop) => {
+                    Some(&Expansion { end: stop, .. }) => {
                         word.dynamic = Some(Dynamic::Split);
                         word.text.push_str(self.slice(at, stop));
                         at = stop;
@@ -190,7 +199,11 @@ impl Reader<'_> {
                     at += 1 + next.len_utf8();
                 }
                 b'$' | b'`' => match self.expansion(at)? {
-                    Some(stop) => {
+                    Some(Expansion { end, text: Some(known) }) => {
+                        word.text.push_str(known);
+                        at = *end;
+                    }
+                    Some(&Expansion { end: stop, .. }) => {
                         // `"$@"` and `"${a[@]}"` become any number of words.
                         let many = self.slice(at, stop).contains('@');
                         let kind = if many { Dynamic::Split } else { Dynamic::Quoted };
@@ -213,10 +226,10 @@ impl Reader<'_> {
         Err("a double quote is not closed")
     }
 
-    /// The end of the expansion that starts here, if one does. A `$` that starts none is itself.
-    fn expansion(&self, at: usize) -> Result<Option<usize>, Misread> {
-        if let Some(stop) = self.expansions.get(&at) {
-            return Ok(Some(*stop));
+    /// The expansion that starts here, if one does. A `$` that starts none is itself.
+    fn expansion(&self, at: usize) -> Result<Option<&Expansion>, Misread> {
+        if let Some(expansion) = self.expansions.get(&at) {
+            return Ok(Some(expansion));
         }
         match (self.bytes[at], self.bytes.get(at + 1)) {
             (
