@@ -7,6 +7,7 @@ use super::{
     simple_command::Parts,
     syntax,
     walk::{MISREAD, Place, Step, Walk, is_redirection, is_word},
+    word::Dynamic,
 };
 use std::path::Path;
 use tree_sitter::Node;
@@ -134,6 +135,9 @@ impl<'t> Walk<'t> {
             return self.opaque(node, MISREAD);
         }
         let Some(word) = self.word(*destination, place, steps) else { return };
+        if operator == "<" && word.dynamic == Some(Dynamic::Pipe) {
+            return;
+        }
         let Some(path) = word.literal() else {
             return self.opaque(node, "the file that it redirects to is known only when it runs");
         };

@@ -172,7 +172,9 @@ impl<'t> Walk<'t> {
                 self.statements(node, inside, steps);
             }
             "process_substitution" => {
-                self.opaque(node, "another command runs beside it and is passed as a file");
+                if !self.slice(node).starts_with("<(") {
+                    self.opaque(node, "another command runs beside it and is passed as a file");
+                }
                 steps.push(Step::Restore(self.folders.clone()));
                 self.statements(node, Place { substituted: true, ..below }, steps);
             }

@@ -27,6 +27,8 @@ pub(super) enum Dynamic {
     Split,
     /// `{a,b}` or `{1..3}`.
     Braces,
+    /// `<(...)` and nothing else: the path of a pipe.
+    Pipe,
     /// The name of a file, or a line of the input, that `find`, `fd` or `xargs` puts into it.
     Found,
 }
@@ -95,6 +97,7 @@ impl Word {
 fn ends_here(bytes: &[u8], end: usize, word: &Word) -> Result<(), Misread> {
     match bytes.get(end) {
         None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'`') => Ok(()),
+        Some(b'<' | b'>') if bytes.get(end + 1) == Some(&b'(') => Err("a word goes on for bash"),
         Some(b'<' | b'>') => {
             let number = !word.quoted && !word.text.is_empty() && word.text.bytes().all(|b| b.is_ascii_digit());
             let variable = !word.quoted && word.text.starts_with('{') && word.text.ends_with('}');
@@ -148,7 +151,8 @@ impl Reader<'_> {
                 b'$' if self.bytes.get(at + 1) == Some(&b'"') => return Err("a translated text is not understood"),
                 b'$' | b'`' | b'<' | b'>' => match self.expansion(at)? {
                     Some(&Expansion { end: stop, .. }) => {
-                        word.dynamic = Some(Dynamic::Split);
+                        let whole = self.bytes[at] == b'<' && (at, stop) == (start, self.end);
+                        word.dynamic = Some(if whole { Dynamic::Pipe } else { Dynamic::Split });
                         word.text.push_str(self.slice(at, stop));
                         at = stop;
                     }
