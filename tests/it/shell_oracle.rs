@@ -27,7 +27,7 @@ use script::{EDIT, Random, STUBS, script};
 
 /// Programs that start others or change files; the real ones.
 const REAL: &[&str] =
-    &["bash", "cp", "env", "find", "mkdir", "mv", "nice", "nohup", "sh", "sort", "timeout", "touch", "xargs"];
+    &["bash", "cat", "cp", "env", "find", "mkdir", "mv", "nice", "nohup", "sh", "sort", "timeout", "touch", "xargs"];
 
 /// Files that are there before, for patterns that become options.
 const OPTION_FILES: &[&str] = &["--output=made", "--target-directory=sub"];

@@ -28,3 +28,5 @@ pub(crate) mod writable;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts confined programs")]
 #[expect(unsafe_code, reason = "namespaces, filters and the end of privileges are system calls without a safe form")]
 mod zygote;
+
+pub(crate) use zygote::{is_device, is_shown_to_all};

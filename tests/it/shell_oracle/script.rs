@@ -181,7 +181,12 @@ impl Writer<'_> {
             }
             12 => {
                 let body = self.inline(depth);
-                match self.random.below(5) {
+                match self.random.below(10) {
+                    5 => format!("foo -m \"$(cat <<'EOF'\na \"$({body})\" 'b)\nEOF\n)\" && {body}"),
+                    6 => format!("good && foo x - <<'EOF' && {body}\nbody\nEOF\n"),
+                    7 => format!("foo -zap<<EOF\nbody\nEOF\n{body}"),
+                    8 => format!("foo > out <<< x y; {body}"),
+                    9 => format!("cat <({body}) < <({body})"),
                     0 => format!("foo x <<EOF\nbody $v\nEOF\n{body}"),
                     1 => format!("foo x <<'EOF'\nbody $({body})\nEOF\n"),
                     2 => "foo x <<EOF | zap\nbody\nEOF\n".to_owned(),

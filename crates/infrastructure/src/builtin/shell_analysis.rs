@@ -26,7 +26,7 @@ mod wrappers;
 use self::{folders::Folders, limits::Limits, walk::Walk};
 use crate::{
     builtin::world::{World, on_blocking_thread},
-    sandbox::workspace::Workspace,
+    sandbox::{is_device, is_shown_to_all, workspace::Workspace},
 };
 use std::{
     collections::HashSet,
@@ -67,7 +67,10 @@ pub struct Touch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TouchOrigin {
     /// A redirection: the shell itself opens it.
-    Redirection,
+    Redirection {
+        /// The place of the command that it stands at, or of one that comes next.
+        command: usize,
+    },
     /// An operand of `mkdir`, `touch`, `rm`, `rmdir`, `mv` or `cp`: a command that is judged as well changes it, or runs
     /// one that does.
     Operand {
@@ -155,8 +158,8 @@ fn shown(text: &str) -> &str {
 
 /// What a call that runs this text in that folder (absolute, without links) would touch. Looks at links; blocks.
 ///
-/// Redirections are accesses of their own. The files that `rm`, `cp` and their like name belong to the command that names
-/// them.
+/// Redirections are accesses of their own, unless they reach nothing but what every run may reach. Those, and the files
+/// that `rm`, `cp` and their like name, belong to the command that names them.
 pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access> {
     let Analysis { mut commands, touches } = analyse(text, folder);
     let whole: Arc<str> = text.into();
@@ -165,14 +168,16 @@ pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access>
     let mut nowhere = Vec::new();
     for touch in touches {
         match judged_path(workspace, &touch.path) {
-            Some(path) if touch.origin == TouchOrigin::Redirection && is_private(workspace, &path) => {}
             Some(path) => {
+                let is_free = is_private(workspace, &path) || is_of_the_system(workspace, &path, touch.writes);
                 let path = if touch.tree { path.whole_tree() } else { path };
                 let access = if touch.writes { Access::WritePath(path) } else { Access::ReadPath(path) };
                 match touch.origin {
-                    TouchOrigin::Redirection => opened.push(access),
-                    TouchOrigin::Operand { command } => {
-                        if let Some(own) = operands.get_mut(command) {
+                    TouchOrigin::Redirection { .. } if !is_free => opened.push(access),
+                    TouchOrigin::Redirection { command } | TouchOrigin::Operand { command } => {
+                        // Without any command it comes to nothing.
+                        let last = operands.len().saturating_sub(1);
+                        if let Some(own) = operands.get_mut(command.min(last)) {
                             own.push(access);
                         }
                     }
@@ -193,12 +198,21 @@ pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access>
     accesses.filter(|access| known.insert(access.clone())).collect()
 }
 
+/// The names of the folder for temporary files that commands have to themselves.
+const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
 /// Whether this is in the `/tmp` that commands have to themselves, and in no folder of it that leads to a root.
 fn is_private(workspace: &Workspace, path: &PathAccess) -> bool {
     path.forms().all(|form| {
-        let first = form.strip_prefix("/tmp").ok().and_then(|rest| rest.components().next());
-        first.is_some_and(|first| !workspace.meets(&Path::new("/tmp").join(first)))
+        let first = PRIVATE.iter().find_map(|folder| form.strip_prefix(folder).ok()?.iter().next());
+        first.is_some_and(|first| !PRIVATE.iter().any(|folder| workspace.meets(&Path::new(folder).join(first))))
     })
+}
+
+/// Whether every run may do this with a file of the system, and it leads to none of a root.
+fn is_of_the_system(workspace: &Workspace, path: &PathAccess, writes: bool) -> bool {
+    let is_free = if writes { is_device } else { is_shown_to_all };
+    is_free(&path.lexical) && !path.forms().any(|form| workspace.meets(form))
 }
 
 /// As [`accesses`], without blocking.

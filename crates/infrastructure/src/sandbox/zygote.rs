@@ -32,6 +32,7 @@ use rustix::{
     net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair},
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
+pub(crate) use stage::{is_device, is_shown_to_all};
 use std::{
     env, fs, io,
     os::{

@@ -319,10 +319,15 @@ fn git(words: &[Word], result: &mut Understood) {
 
 /// Arguments whose value is known only when the command runs.
 fn unknown_arguments(words: &[Word], result: &mut Understood) {
-    let Some(unknown) = words[1..].iter().find(|word| word.dynamic.is_some()) else { return };
-    let reason = format!("the argument {} is known only when it runs", super::shown(&unknown.text));
     let name = words[0].text.as_str();
-    if programs::READ_WHATEVER_IS_NAMED.contains(&name) {
+    // What a program that reads is given as a file that another one writes is a file and no option.
+    let is_known = |word: &&Word| word.dynamic == Some(Dynamic::Pipe) && programs::READERS.contains(&name);
+    let Some(unknown) = words[1..].iter().filter(|word| word.dynamic.is_some()).find(|word| !is_known(word)) else {
+        return;
+    };
+    let reason = format!("the argument {} is known only when it runs", super::shown(&unknown.text));
+    // Where `cd` leads is not known then, and what comes later is judged so.
+    if name == "cd" || programs::READ_WHATEVER_IS_NAMED.contains(&name) {
         return;
     }
     if builtins::declares(name) {

@@ -50,6 +50,11 @@ impl Limits {
         Self { levels: self.levels.saturating_sub(1), left: self.left.clone() }
     }
 
+    /// Whether something else starts what is looked at.
+    pub(super) fn is_within(&self) -> bool {
+        self.levels <= MAX_LEVEL
+    }
+
     /// Whether it is too deep here.
     pub(super) fn exhausted(&self) -> bool {
         self.levels == 0

@@ -71,6 +71,9 @@ impl<'t> Walk<'t> {
                 }
             }
         }
+        if redirections.first().is_some_and(|redirect| syntax::loses_a_dash(self.text, node, *redirect)) {
+            parts.words.push(Word { text: "-".into(), ..Word::default() });
+        }
         for redirection in redirections {
             parts.redirections.push(*redirection);
             self.further_words(*redirection, &mut parts, place, steps);
@@ -145,7 +148,8 @@ impl<'t> Walk<'t> {
     /// Adds what is understood of a command, and the files that it names.
     pub(super) fn add(&mut self, mut understood: Understood, text: Arc<str>) {
         let folders = self.folders.clone();
-        let origin = TouchOrigin::Operand { command: self.result.commands.len() };
+        let command = self.result.commands.len();
+        let origin = TouchOrigin::Operand { command };
         let mut counted = true;
         for operand in std::mem::take(&mut understood.operands) {
             let path = (operand.path.as_str(), operand.writes, operand.tree);
@@ -156,7 +160,10 @@ impl<'t> Walk<'t> {
             }
         }
         for touch in understood.inner.iter().flat_map(|inner| &inner.touches) {
-            let origin = if touch.origin == TouchOrigin::Redirection { touch.origin } else { origin };
+            let origin = match touch.origin {
+                TouchOrigin::Redirection { .. } => TouchOrigin::Redirection { command },
+                TouchOrigin::Operand { .. } => origin,
+            };
             counted &= self.add_touch(Touch { origin, ..touch.clone() });
         }
         if !counted {

@@ -48,8 +48,23 @@ const HOLD_STATEMENTS: &[&str] = &[
 const CLOSERS: &[&str] =
     &["}", ")", "))", "`", "fi", "done", "esac", "then", "do", "else", "elif", "in", ";;", ";&", ";;&", "{"];
 
+/// Whether operators and descriptors hold nothing else: the tree takes `-delete<<` for an operator, and `-2` for a
+/// descriptor.
+pub(super) fn operators_are_whole(text: &str, children: &[Node<'_>]) -> bool {
+    children.iter().all(|child| {
+        let written = text.get(child.byte_range()).unwrap_or_default();
+        match child.kind() {
+            "file_descriptor" => written.bytes().all(|byte| byte.is_ascii_digit()),
+            kind => child.is_named() || written == kind,
+        }
+    })
+}
+
 /// Whether only blanks, comments and line ends that bash ignores as well lie between the parts of a node.
 pub(super) fn only_blanks_between(text: &str, node: Node<'_>, children: &[Node<'_>]) -> bool {
+    if !operators_are_whole(text, children) {
+        return false;
+    }
     let bytes = text.as_bytes();
     let mut end = node.start_byte();
     let mut previous: Option<Node<'_>> = None;
@@ -57,7 +72,8 @@ pub(super) fn only_blanks_between(text: &str, node: Node<'_>, children: &[Node<'
         let start = child.map_or(node.end_byte(), |child| child.start_byte());
         // The body of a here-document lies within its redirection, which ends far behind what follows in the line.
         let Some(gap) = bytes.get(end..start) else { return false };
-        if !blank(bytes, end, gap, || line_may_end(node, previous, child)) {
+        let is_dash = || previous.zip(child).is_some_and(|(command, redirect)| loses_a_dash(text, command, redirect));
+        if !blank(bytes, end, gap, || line_may_end(node, previous, child)) && !is_dash() {
             return false;
         }
         if let Some(child) = child {
@@ -69,6 +85,20 @@ pub(super) fn only_blanks_between(text: &str, node: Node<'_>, children: &[Node<'
         }
     }
     true
+}
+
+/// Whether the word `-` stands at the end of the command that ends a statement: in front of a here-document the tree
+/// leaves it out.
+pub(super) fn loses_a_dash(text: &str, statement: Node<'_>, redirect: Node<'_>) -> bool {
+    let gap = text.get(statement.end_byte()..redirect.start_byte()).unwrap_or_default();
+    if redirect.kind() != "heredoc_redirect" || !gap.starts_with([' ', '\t']) || gap.trim_matches([' ', '\t']) != "-" {
+        return false;
+    }
+    let mut last = Some(statement);
+    while let Some(node) = last.filter(|node| matches!(node.kind(), "list" | "pipeline")) {
+        last = children(node).pop();
+    }
+    last.is_some_and(|last| last.kind() == "command")
 }
 
 fn blank(bytes: &[u8], offset: usize, gap: &[u8], line_may_end: impl Fn() -> bool) -> bool {

@@ -67,6 +67,7 @@ fn a_deny_rule_catches_a_program_wherever_the_table_has_it_run() {
     const DATA: &[&str] = &[
         "git status \\\n  rm x",
         "cat <<'EOF'\n$(rm x)\nEOF",
+        "git commit -m \"$(cat <<'E'\na)\" && rm x\nE\n)\"",
         "echo #rm x",
         "git add -A && git commit -m \"message; with rm\"",
         "echo $'a\\'; rm x'",

@@ -4,8 +4,9 @@
 use super::{
     Analysis, Limits,
     folders::Folders,
+    redirections::literal_text,
     syntax,
-    word::{Expansions, Misread, Word},
+    word::{Expansion, Expansions, Misread, Word},
 };
 use std::sync::Arc;
 use toolstead_domain::access::CommandAccess;
@@ -71,7 +72,7 @@ impl<'t> Walk<'t> {
     }
 
     pub(super) fn run(mut self, root: Node<'t>) -> Analysis {
-        if root.has_error() {
+        if !self.is_well_formed(root) {
             self.opaque(root, "it is no bash that can be read without doubt");
         }
         let mut steps = vec![Step::Enter(root, Place { depth: 0, substituted: false, backticks: false })];
@@ -162,13 +163,18 @@ impl<'t> Walk<'t> {
                 if written.starts_with("$`") || written.starts_with('`') && written.contains('\\') {
                     self.opaque(node, "backslashes within backticks mean something else");
                 }
-                let inside =
-                    Place { substituted: true, backticks: place.backticks || written.starts_with('`'), ..below };
+                let inside = Place {
+                    substituted: place.substituted || literal_text(written).is_none(),
+                    backticks: place.backticks || written.starts_with('`'),
+                    ..below
+                };
                 steps.push(Step::Restore(self.folders.clone()));
                 self.statements(node, inside, steps);
             }
             "process_substitution" => {
-                self.opaque(node, "another command runs beside it and is passed as a file");
+                if !self.slice(node).starts_with("<(") {
+                    self.opaque(node, "another command runs beside it and is passed as a file");
+                }
                 steps.push(Step::Restore(self.folders.clone()));
                 self.statements(node, Place { substituted: true, ..below }, steps);
             }
@@ -191,6 +197,26 @@ impl<'t> Walk<'t> {
                 self.below(node, below, steps);
             }
         }
+    }
+
+    /// Whether the tree holds no errors, but for those that stand for the first half of `<<<`.
+    fn is_well_formed(&self, root: Node<'t>) -> bool {
+        let mut stack = vec![root];
+        while let Some(node) = stack.pop() {
+            if node.is_error() || node.is_missing() {
+                return false;
+            }
+            if node.has_error() {
+                let children = syntax::children(node);
+                stack.extend(children.iter().enumerate().filter_map(|(at, child)| {
+                    let is_half = node.kind() == "redirected_statement"
+                        && child.is_error()
+                        && children.get(at + 1).is_some_and(|next| self.is_here_string(*next));
+                    (!is_half).then_some(*child)
+                }));
+            }
+        }
+        true
     }
 
     /// Enters everything below a node whose own text was judged before.
@@ -331,7 +357,9 @@ impl<'t> Walk<'t> {
                 | "arithmetic_expansion"
                 | "command_substitution"
                 | "process_substitution" => {
-                    expansions.insert(node.start_byte(), node.end_byte());
+                    let text =
+                        Some(node).filter(|_| !place.substituted).and_then(|node| literal_text(self.slice(node)));
+                    expansions.insert(node.start_byte(), Expansion { end: node.end_byte(), text });
                     steps.push(Step::Enter(node, place));
                 }
                 "translated_string" => self.opaque(node, "a translated text is not understood"),

@@ -27,6 +27,8 @@ pub(super) enum Dynamic {
     Split,
     /// `{a,b}` or `{1..3}`.
     Braces,
+    /// `<(...)` and nothing else: the path of a pipe.
+    Pipe,
     /// The name of a file, or a line of the input, that `find`, `fd` or `xargs` puts into it.
     Found,
 }
@@ -34,8 +36,17 @@ pub(super) enum Dynamic {
 /// Why a word is not what the tree takes it for, as a person would say it.
 pub(super) type Misread = &'static str;
 
-/// Where expansions lie: their first byte to the byte behind their last.
-pub(super) type Expansions = BTreeMap<usize, usize>;
+/// Where expansions lie, by their first byte.
+pub(super) type Expansions = BTreeMap<usize, Expansion>;
+
+/// An expansion within a word.
+#[derive(Debug)]
+pub(super) struct Expansion {
+    /// The byte behind its last.
+    pub(super) end: usize,
+    /// What it becomes within double quotes, where that is known before it runs.
+    pub(super) text: Option<String>,
+}
 
 impl Word {
     /// The text, if it is known and nothing replaces it.
@@ -86,6 +97,7 @@ impl Word {
 fn ends_here(bytes: &[u8], end: usize, word: &Word) -> Result<(), Misread> {
     match bytes.get(end) {
         None | Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'`') => Ok(()),
+        Some(b'<' | b'>') if bytes.get(end + 1) == Some(&b'(') => Err("a word goes on for bash"),
         Some(b'<' | b'>') => {
             let number = !word.quoted && !word.text.is_empty() && word.text.bytes().all(|b| b.is_ascii_digit());
             let variable = !word.quoted && word.text.starts_with('{') && word.text.ends_with('}');
@@ -138,8 +150,9 @@ impl Reader<'_> {
                 b'$' if self.bytes.get(at + 1) == Some(&b'\'') => at = self.ansi_c(at + 2, &mut word)?,
                 b'$' if self.bytes.get(at + 1) == Some(&b'"') => return Err("a translated text is not understood"),
                 b'$' | b'`' | b'<' | b'>' => match self.expansion(at)? {
-                    Some(stop) => {
-                        word.dynamic = Some(Dynamic::Split);
+                    Some(&Expansion { end: stop, .. }) => {
+                        let whole = self.bytes[at] == b'<' && (at, stop) == (start, self.end);
+                        word.dynamic = Some(if whole { Dynamic::Pipe } else { Dynamic::Split });
                         word.text.push_str(self.slice(at, stop));
                         at = stop;
                     }
@@ -190,7 +203,11 @@ impl Reader<'_> {
                     at += 1 + next.len_utf8();
                 }
                 b'$' | b'`' => match self.expansion(at)? {
-                    Some(stop) => {
+                    Some(Expansion { end, text: Some(known) }) => {
+                        word.text.push_str(known);
+                        at = *end;
+                    }
+                    Some(&Expansion { end: stop, .. }) => {
                         // `"$@"` and `"${a[@]}"` become any number of words.
                         let many = self.slice(at, stop).contains('@');
                         let kind = if many { Dynamic::Split } else { Dynamic::Quoted };
@@ -213,10 +230,10 @@ impl Reader<'_> {
         Err("a double quote is not closed")
     }
 
-    /// The end of the expansion that starts here, if one does. A `$` that starts none is itself.
-    fn expansion(&self, at: usize) -> Result<Option<usize>, Misread> {
-        if let Some(stop) = self.expansions.get(&at) {
-            return Ok(Some(*stop));
+    /// The expansion that starts here, if one does. A `$` that starts none is itself.
+    fn expansion(&self, at: usize) -> Result<Option<&Expansion>, Misread> {
+        if let Some(expansion) = self.expansions.get(&at) {
+            return Ok(Some(expansion));
         }
         match (self.bytes[at], self.bytes.get(at + 1)) {
             (

@@ -81,6 +81,31 @@ const SETTINGS: [&str; 54] = [
     "timezone",
     "vulkan",
 ];
+/// What each run has of its own in `/etc`.
+const OWN_SETTINGS: [&str; 3] = ["group", "hostname", "passwd"];
+/// Files of `/proc` that say how the machine is, or the process that reads them, and lead nowhere.
+const FACTS: [&str; 20] = [
+    "cmdline",
+    "cpuinfo",
+    "devices",
+    "diskstats",
+    "filesystems",
+    "loadavg",
+    "meminfo",
+    "mounts",
+    "partitions",
+    "self/cgroup",
+    "self/limits",
+    "self/maps",
+    "self/mountinfo",
+    "self/mounts",
+    "self/stat",
+    "self/status",
+    "stat",
+    "uptime",
+    "version",
+    "vmstat",
+];
 /// Further ones that bear a version in their names.
 const VERSIONED_SETTINGS: [&str; 6] = ["java", "jvm", "perl", "php", "python", "dotnet"];
 
@@ -137,6 +162,20 @@ pub(super) fn is_setting(name: &OsStr) -> bool {
     let is_known =
         |name: &str| SETTINGS.contains(&name) || VERSIONED_SETTINGS.iter().any(|prefix| name.starts_with(prefix));
     name.to_str().is_some_and(is_known)
+}
+
+/// Whether every run may read this, whatever its roots are.
+pub(crate) fn is_shown_to_all(path: &Path) -> bool {
+    let first_of_etc = || path.strip_prefix("/etc").ok()?.iter().next();
+    SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
+        || first_of_etc().is_some_and(|name| is_setting(name) || OWN_SETTINGS.iter().any(|own| name == *own))
+        || path.strip_prefix("/proc").is_ok_and(|fact| FACTS.iter().any(|known| fact == Path::new(known)))
+        || is_device(path)
+}
+
+/// Whether this is one of the devices that every run has.
+pub(crate) fn is_device(path: &Path) -> bool {
+    path.strip_prefix("/dev").is_ok_and(|name| DEVICES.iter().any(|known| name == Path::new(known)))
 }
 
 /// Puts one file or folder of `/etc` on the stage.

@@ -28,9 +28,59 @@ fn touched(text: &str) -> Vec<String> {
 fn files_are_judged_by_both_forms_of_their_path() {
     assert_eq!(touched("ls > out 2>&1"), ["run ls > out 2>&1", "write HERE/out"]);
     assert_eq!(touched("ls > link/x"), ["run ls > link/x", "write HERE/link/x (which is THERE/x)"]);
-    assert_eq!(touched("ls > /tmp/out"), ["run ls > /tmp/out"], "the folder is the command's own");
     assert_eq!(touched("ls > /etc/out")[1], "write /etc/out");
     assert_eq!(touched("rm -r sub"), ["run rm -r sub", "naming: write HERE/sub and everything below"]);
+}
+
+#[test]
+fn what_every_run_reaches_belongs_to_the_command_that_names_it() {
+    for file in ["/tmp/x", "/tmp/a/b", "/var/tmp/x", "/dev/shm/x", "/dev/tty", "/dev/full"] {
+        assert_eq!(touched(&format!("ls > {file}"))[1..], [format!("naming: write {file}")], "{file}");
+    }
+    for file in ["/etc/hosts", "/etc/passwd", "/usr/include/x", "/proc/cpuinfo", "/dev/urandom", "/dev/tty", "/tmp/x"] {
+        assert_eq!(touched(&format!("cat < {file}"))[1..].len(), 1, "{file}");
+        assert!(touched(&format!("cat < {file}"))[1].starts_with(&format!("naming: read {file}")), "{file}");
+    }
+    for stream in ["> /dev/null", "> /dev/fd/2", "2> /dev/stdout", "< /dev/stdin"] {
+        assert_eq!(touched(&format!("ls {stream}")), [format!("run ls {stream}")]);
+    }
+    assert_eq!(touched("ls; sh -c 'ls > /tmp/x'")[2], "naming: write /tmp/x");
+    assert_eq!(touched("pwd; { ls; cat; } > /tmp/x")[2], "naming: write /tmp/x");
+    assert_eq!(touched("> /tmp/x"), [""; 0], "nothing comes of it");
+}
+
+#[test]
+fn what_only_looks_like_it_is_a_path_of_its_own() {
+    for file in [
+        "/etc/shadow",
+        "/etc/hostsx",
+        "/etc",
+        "/proc/kcore",
+        "/proc/self/cwd/x",
+        "/proc/self/root/x",
+        "/dev/sda",
+        "/tmp",
+    ] {
+        let touched = touched(&format!("cat < {file}"));
+        assert!(touched.iter().any(|line| line.starts_with(&format!("read {file}"))), "{touched:?}");
+    }
+    for file in ["/etc/hosts", "/usr/lib/x", "/proc/version", "/proc/self/fd/1", "/dev/sda", "/var/x", "/dev/shm"] {
+        let touched = touched(&format!("ls > {file}"));
+        assert!(touched.iter().any(|line| line.starts_with(&format!("write {file}"))), "{touched:?}");
+    }
+}
+
+#[test]
+fn folders_of_the_workspace_among_temporary_files_are_judged_by_each_of_their_names() {
+    let here = tempfile::tempdir_in("/tmp").unwrap();
+    let name = here.path().file_name().unwrap().to_str().unwrap();
+    let roots = WorkspaceRoots { write: vec![here.path().canonicalize().unwrap()], ..Default::default() };
+    let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+    for folder in PRIVATE {
+        let text = format!("ls > {folder}/{name}/x");
+        let found = accesses(&workspace, &text, here.path());
+        assert_eq!(found[1].to_string(), format!("write {folder}/{name}/x"));
+    }
 }
 
 #[test]
