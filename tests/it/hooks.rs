@@ -330,6 +330,18 @@ fn the_if_of_a_hook_is_checked_as_rules_are() {
             bench.check(&["call", "echo", r#"{"message":"hi"}"#], 2, &[told]);
         }
     }
+    // What meets one way to write a line leaves the others open.
+    let with = |rule: &str, more: &str| {
+        let lines = format!("[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\nif = \"{rule}\"\n{more}\n");
+        Bench::new(&lines, &[])
+    };
+    let told = "test.toml:6: the `if` of a hook: `Bash(cd x && rm *)` meets only lines that are written so";
+    with("Bash(cd x && rm *)", "gate = true").check(&["config", "check"], 2, &[told, "such as `Bash(rm *)`"]);
+    with("Bash(cd x && rm *)", "").check(&["config", "check"], 0, &["note: ", told]);
+    for rule in ["Bash(rm *)", "Bash(timeout 5 rm *)", "Bash(git log --format='%h;%s' *)", "Edit(a;b)"] {
+        let said = with(rule, "gate = true").check(&["config", "check"], 0, &[]);
+        assert!(!said.contains("note: "), "{rule}: {said}");
+    }
 }
 
 #[test]

@@ -237,6 +237,7 @@ impl Hooks {
             Origin::Environment(_) | Origin::Flag(_) | Origin::Default => &surroundings.folders.start,
         };
         let base = Base { folder, home: surroundings.folders.home.as_deref() }.patterns();
+        let filter_at = written.filter.as_ref().map(|(_, place)| place.clone());
         let filter = written.filter.map(|(rule, place)| HookFilter::parse(&rule, place.to_rule_origin(), &base));
         let filter = filter.transpose().map_err(|error| format!("`if`: {}", error.reason))?;
         if written.gate && event != HookEvent::PreToolUse {
@@ -265,7 +266,7 @@ impl Hooks {
                 is_gate: written.gate,
                 is_of_claude_code: written.is_of_claude_code,
             };
-            self.choices.add(chosen, filter.as_ref());
+            self.choices.add(chosen, filter.as_ref().zip(filter_at));
         }
         self.definitions.push(HookDefinition {
             name: written.name,

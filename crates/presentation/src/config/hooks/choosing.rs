@@ -3,13 +3,18 @@
 
 use crate::config::{
     Config,
+    command_lines::commands_of,
     mcp_server::McpNames,
     origin::Origin,
     policy::{check_parameters, check_tool_names},
     problem::{ConfigError, Problem},
 };
 use std::sync::Arc;
-use toolstead_domain::{permission::rule::PermissionRule, tool::Tool, tool_input_schema::nearest_name};
+use toolstead_domain::{
+    permission::rule::{PermissionRule, RuleSubject},
+    tool::Tool,
+    tool_input_schema::nearest_name,
+};
 use toolstead_infrastructure::hooks::{filter::HookFilter, matcher::Matcher};
 
 /// Claude Code's own tools that nothing here bears the name of: its hooks may speak of them.
@@ -50,6 +55,8 @@ const OF_CLAUDE_CODE: &[&str] = &[
 pub(super) struct Choices {
     matchers: Vec<WrittenMatcher>,
     filters: Vec<Arc<PermissionRule>>,
+    /// Filters that meet less than they look like.
+    narrow: Vec<Miss>,
 }
 
 #[derive(Debug, Clone)]
@@ -61,7 +68,8 @@ pub(super) struct WrittenMatcher {
     pub(super) is_of_claude_code: bool,
 }
 
-/// A part of a matcher that hits no tool.
+/// A part of a matcher that hits no tool, or a filter that lets pass what it seems to meet.
+#[derive(Debug, Clone)]
 struct Miss {
     problem: Problem,
     /// Whether a gate would stay open by it.
@@ -69,9 +77,14 @@ struct Miss {
 }
 
 impl Choices {
-    pub(super) fn add(&mut self, matcher: WrittenMatcher, filter: Option<&HookFilter>) {
+    pub(super) fn add(&mut self, matcher: WrittenMatcher, filter: Option<(&HookFilter, Origin)>) {
+        let narrow = filter.as_ref().and_then(|(filter, origin)| {
+            let problem = Problem::new(origin.clone(), of_one_line(filter.rule())?);
+            Some(Miss { problem, opens_gate: matcher.is_gate })
+        });
+        self.narrow.extend(narrow);
         let is_foreign = |name: &str| matcher.is_of_claude_code && OF_CLAUDE_CODE.contains(&name);
-        let filter = filter.map(HookFilter::rule).filter(|rule| !rule.named_tool().is_some_and(is_foreign));
+        let filter = filter.map(|(filter, _)| filter.rule()).filter(|rule| !rule.named_tool().is_some_and(is_foreign));
         self.filters.extend(filter.cloned().map(Arc::new));
         self.matchers.push(matcher);
     }
@@ -115,10 +128,28 @@ fn of_filters(config: &Config, check: impl FnOnce(&Config) -> Result<(), ConfigE
 }
 
 fn misses<'a>(config: &'a Config, known: &'a [&str]) -> impl Iterator<Item = Miss> + 'a {
-    config.hooks.choices.matchers.iter().flat_map(move |written| {
+    let Choices { matchers, narrow, .. } = &*config.hooks.choices;
+    let missed = matchers.iter().flat_map(move |written| {
         let parts = written.matcher.alternatives();
         parts.into_iter().filter_map(move |part| miss(config, known, written, &part))
-    })
+    });
+    missed.chain(narrow.iter().cloned())
+}
+
+/// What is to be said of a filter on several commands of one line: it is compared with whole lines as they were written,
+/// and meets the same commands in no other line.
+fn of_one_line(rule: &PermissionRule) -> Option<String> {
+    let (_, line) = rule.text.strip_suffix(')')?.split_once('(')?;
+    if rule.subject() != RuleSubject::Command || !line.contains(['&', '|', ';', '\n']) {
+        return None;
+    }
+    let commands = commands_of(line);
+    let last = commands.last().filter(|_| commands.len() > 1)?;
+    Some(format!(
+        "the `if` of a hook: `{}` meets only lines that are written so, and none of its commands elsewhere; name one \
+         command, such as `Bash({})`",
+        rule.text, last.text
+    ))
 }
 
 /// Why this part of a matcher hits nothing; `None` where it hits something, or may.
