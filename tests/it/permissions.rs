@@ -312,6 +312,34 @@ fn the_tool_git_reads_in_every_mode_unless_a_rule_is_against_it() {
 }
 
 #[test]
+fn an_imported_rule_that_should_stop_something_and_names_no_tool_by_a_slip_is_an_error() {
+    let home = Home::new();
+    let settings = |text: &str| {
+        let file = beside(&home, "settings.json", text);
+        user(&home, &format!("[permissions]\nimport = [{file:?}]\n"));
+    };
+    for (key, effect) in [("deny", "deny"), ("ask", "ask")] {
+        settings(&format!(r#"{{"permissions": {{"{key}": ["Bsh(ls)"]}}}}"#));
+        let expected = format!(
+            "settings.json:1: the {effect} rule `Bsh(ls)` cannot be used: no tool is called `Bsh`; did you mean `Bash`?"
+        );
+        check(&home, &["-q", "permissions", "list"], 2, &[&expected]);
+    }
+    settings(r#"{"permissions": {"allow": ["Bsh(ls)"], "deny": ["Task", "WebSearch", "Frobnicate9(x)"]}}"#);
+    check(
+        &home,
+        &["permissions", "list"],
+        0,
+        &[
+            "the allow rule `Bsh(ls)` is left out: no tool is called `Bsh`; did you mean `Bash`?",
+            "the deny rule `Task` is left out: no tool is called `Task` here",
+            "the deny rule `WebSearch` is left out",
+            "the deny rule `Frobnicate9(x)` is left out",
+        ],
+    );
+}
+
+#[test]
 fn settings_of_claude_code_count_with_their_own_lines() {
     let home = Home::new();
     let settings = beside(
@@ -336,10 +364,11 @@ fn settings_of_claude_code_count_with_their_own_lines() {
 }
 "#,
     );
-    let docs = beside(&home, "home/proj/docs/a", "");
+    // Relative folders begin at the project, not at `.claude`.
+    let docs = beside(&home, "home/docs/a", "");
     let docs = docs.trim_end_matches("/a");
     user(&home, &format!("[permissions]\nimport = [{settings:?}]\n"));
-    let project = docs.trim_end_matches("/docs");
+    let project = settings.trim_end_matches("/.claude/settings.json");
     let mut expected = vec![
         "deny Read(./.env) at settings.json:12".to_owned(),
         "deny mcp__git__delete at settings.json:12".into(),
@@ -437,6 +466,16 @@ fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
         0,
         &["kodelet.yaml:5: the command \"ls {a,b}\" is left out", "domains.txt:5: `exampl?.net` is left out"],
     );
+    let offered = |list: &str| {
+        beside(&home, "kodelet.yaml", &format!("allowed_tools: {list}\n"));
+        let tools = json_of(&home, &["tools", "--json"]);
+        let names = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(offered("[bash, file_read, subagent]"), ["bash", "read_file"]);
+    for none in ["[none]", "[]", "none"] {
+        assert_eq!(offered(none), [""; 0], "{none}");
+    }
     beside(&home, "kodelet.yaml", "allowed_domains_file: gone.txt\n");
     check(&home, &["tools"], 2, &["kodelet.yaml:1: `allowed_domains_file`", "gone.txt cannot be read"]);
 
