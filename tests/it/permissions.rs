@@ -163,10 +163,12 @@ fn what_a_refusal_suggests_is_written_down_and_works() {
     for (rule, message) in [
         ("Bash(git * && rm *)", "each command of a line"),
         ("mcp__*", "name the server"),
-        ("ecko", "no tool is called `ecko`"),
+        ("ecko", "`ecko` is no rule: no tool is called `ecko`; did you mean `echo`?"),
+        ("Bsh(x)", "no tool is called `Bsh`; did you mean `Bash`?"),
         ("Read(", "closing parenthesis"),
     ] {
         check(&home, &["permissions", "allow", rule], 2, &[message]);
+        assert!(!stderr(&home.run(&["permissions", "allow", rule])).contains("default: "), "an argument has no place");
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), written);
     let other = home.config("");
@@ -248,6 +250,96 @@ fn a_rule_that_can_never_match_is_an_error_and_a_wide_one_is_told() {
 }
 
 #[test]
+fn an_allow_rule_that_covers_nothing_is_told_where_rules_are_and_where_it_is_missed() {
+    let home = Home::new();
+    let rules = "[permissions]\nallow = [\n  \"Bash(npx *)\",\n  \"Bash(find * -delete)\",\n  \"Bash(npm *)\",\n  \
+                 \"Edit(//nowhere/at/all/**)\",\n]\n";
+    user(&home, rules);
+    let npx = "config.toml:3: the allow rule `Bash(npx *)` covers no command: npx starts another program";
+    let find = "config.toml:4: the allow rule `Bash(find * -delete)` covers no command: ";
+    let outside = "config.toml:6: the allow rule `Edit(//nowhere/at/all/**)` covers nothing here";
+    check(&home, &["config", "check"], 0, &[npx, find, outside, "such as `Bash(find x -delete)`"]);
+    check(&home, &["permissions", "list"], 0, &[npx, find, outside]);
+    check(&home, &["tools"], 0, &[npx, find]);
+    let printed = |arguments: &[&str]| stderr(&home.run(arguments)) + &stdout(&home.run(arguments));
+    assert!(!printed(&["config", "check"]).contains("npm *"), "it covers `npm test`");
+    assert!(!printed(&["tools"]).contains("nowhere"), "other projects have their own rules");
+    let why = "config.toml:3 does not cover it, because npx starts another program, and a wildcard never covers that";
+    let explain = ["permissions", "explain", "bash", r#"{"command":"npx tsc --noEmit"}"#];
+    check(&home, &explain, 1, &["the allow rule `Bash(npx *)` in ", why, "'Bash(npx tsc --noEmit)'"]);
+    check(&home, &["call", "bash", r#"{"command":"npx tsc"}"#], 3, &[why]);
+    let write = r#"{"path":"/nowhere/at/all/a","content":""}"#;
+    check(&home, &["permissions", "explain", "write_file", write], 3, &["config.toml:6 does not open it"]);
+}
+
+#[test]
+fn what_waits_for_trust_is_told_with_the_command_that_trusts_it() {
+    let home = Home::new();
+    project(&home, "[permissions]\nallow = [\"Bash(ls *)\", \"Write\"]\nmode = \"bypass\"\n");
+    let file = home.work().canonicalize().unwrap().join("toolstead.toml");
+    let file = file.to_str().unwrap();
+    let trust = format!("`toolstead config trust '{file}'`");
+    let told = format!("2 allow rules and 1 other setting of {file} wait for trust: {trust}");
+    let explain = ["permissions", "explain", "bash", r#"{"command":"ls -l"}"#];
+    let missed = format!("the allow rule `Bash(ls *)` in {file}:2 would cover it, but waits for trust: {trust}");
+    check(&home, &explain, 1, &[&told, &missed]);
+    check(&home, &["call", "bash", r#"{"command":"ls -l"}"#], 3, &[&missed]);
+    check(&home, &["permissions", "list"], 0, &[&told]);
+    check(&home, &["config", "check"], 0, &[&told]);
+    let doctor = stdout(&home.run(&["doctor"]));
+    assert!(doctor.contains(&told), "{doctor}");
+    check(&home, &["config", "trust", file], 0, &[]);
+    check(&home, &explain, 0, &[]);
+    let list = stdout(&home.run(&["permissions", "list"]));
+    assert!(!list.contains("for trust"), "{list}");
+}
+
+#[test]
+fn the_tool_git_reads_in_every_mode_unless_a_rule_is_against_it() {
+    let home = Home::new();
+    let git = ["permissions", "explain", "git", r#"{"operation":"log"}"#];
+    for mode in ["plan", "dont_ask", "default"] {
+        user(&home, &format!("[permissions]\nmode = {mode:?}\n"));
+        check(&home, &git, 0, &["programs that only read are allowed by default"]);
+        user(&home, &format!("[permissions]\nmode = {mode:?}\ndeny = [\"Bash(git log *)\"]\n"));
+        check(&home, &git, 3, &["the deny rule `Bash(git log *)`"]);
+    }
+    user(&home, "[permissions]\nmode = \"plan\"\nallow = [\"Bash\"]\n");
+    let bash = ["permissions", "explain", "bash", r#"{"command":"git log"}"#];
+    check(&home, &bash, 3, &["the mode `plan` allows reading only"]);
+    user(&home, "[permissions]\nmode = \"dont_ask\"\n");
+    check(&home, &bash, 3, &["commands are asked about by default", "; the mode `dont_ask` refuses what would be"]);
+}
+
+#[test]
+fn an_imported_rule_that_should_stop_something_and_names_no_tool_by_a_slip_is_an_error() {
+    let home = Home::new();
+    let settings = |text: &str| {
+        let file = beside(&home, "settings.json", text);
+        user(&home, &format!("[permissions]\nimport = [{file:?}]\n"));
+    };
+    for (key, effect) in [("deny", "deny"), ("ask", "ask")] {
+        settings(&format!(r#"{{"permissions": {{"{key}": ["Bsh(ls)"]}}}}"#));
+        let expected = format!(
+            "settings.json:1: the {effect} rule `Bsh(ls)` cannot be used: no tool is called `Bsh`; did you mean `Bash`?"
+        );
+        check(&home, &["-q", "permissions", "list"], 2, &[&expected]);
+    }
+    settings(r#"{"permissions": {"allow": ["Bsh(ls)"], "deny": ["Task", "WebSearch", "Frobnicate9(x)"]}}"#);
+    check(
+        &home,
+        &["permissions", "list"],
+        0,
+        &[
+            "the allow rule `Bsh(ls)` is left out: no tool is called `Bsh`; did you mean `Bash`?",
+            "the deny rule `Task` is left out: no tool is called `Task` here",
+            "the deny rule `WebSearch` is left out",
+            "the deny rule `Frobnicate9(x)` is left out",
+        ],
+    );
+}
+
+#[test]
 fn settings_of_claude_code_count_with_their_own_lines() {
     let home = Home::new();
     let settings = beside(
@@ -272,10 +364,11 @@ fn settings_of_claude_code_count_with_their_own_lines() {
 }
 "#,
     );
-    let docs = beside(&home, "home/proj/docs/a", "");
+    // Relative folders begin at the project, not at `.claude`.
+    let docs = beside(&home, "home/docs/a", "");
     let docs = docs.trim_end_matches("/a");
     user(&home, &format!("[permissions]\nimport = [{settings:?}]\n"));
-    let project = docs.trim_end_matches("/docs");
+    let project = settings.trim_end_matches("/.claude/settings.json");
     let mut expected = vec![
         "deny Read(./.env) at settings.json:12".to_owned(),
         "deny mcp__git__delete at settings.json:12".into(),
@@ -373,6 +466,16 @@ fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
         0,
         &["kodelet.yaml:5: the command \"ls {a,b}\" is left out", "domains.txt:5: `exampl?.net` is left out"],
     );
+    let offered = |list: &str| {
+        beside(&home, "kodelet.yaml", &format!("allowed_tools: {list}\n"));
+        let tools = json_of(&home, &["tools", "--json"]);
+        let names = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(offered("[bash, file_read, subagent]"), ["bash", "read_file"]);
+    for none in ["[none]", "[]", "none"] {
+        assert_eq!(offered(none), [""; 0], "{none}");
+    }
     beside(&home, "kodelet.yaml", "allowed_domains_file: gone.txt\n");
     check(&home, &["tools"], 2, &["kodelet.yaml:1: `allowed_domains_file`", "gone.txt cannot be read"]);
 

@@ -65,6 +65,16 @@ pub enum Clarity {
     Opaque(Arc<str>),
 }
 
+impl Clarity {
+    /// Why it is not plain; `None` where it is.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Plain => None,
+            Self::Exact(reason) | Self::Opaque(reason) => Some(reason),
+        }
+    }
+}
+
 /// A path that a call would touch. Rules judge both forms: a link must not lead past a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PathAccess {

@@ -84,6 +84,14 @@ fn row(part: &ApprovalPart, characters: usize) -> Row {
 fn reason(cause: &Cause) -> String {
     match cause {
         Cause::Default(words) | Cause::Mode(words) => (*words).to_owned(),
+        Cause::Rule(rule) => {
+            let (text, place) = (quoted(&rule.text, FACT_CHARACTERS), rule.origin.to_string());
+            format!("the {} rule {} in {}", rule.effect.as_str(), text.text, quoted(&place, FACT_CHARACTERS).text)
+        }
+        Cause::Hook { by, reason } => {
+            let (by, reason) = (quoted(by, FACT_CHARACTERS), quoted(reason, FACT_CHARACTERS));
+            format!("the hook {} wants somebody to be asked: {}", by.text, reason.text)
+        }
         other => quoted(&other.to_string(), 2 * FACT_CHARACTERS).text,
     }
 }

@@ -14,6 +14,7 @@ pub mod folders;
 mod foreign_servers;
 mod format;
 pub mod hooks;
+pub mod idle_rules;
 mod imports;
 pub mod layers;
 pub mod mcp_server;
@@ -57,6 +58,7 @@ use std::{
 use toolstead_application::execute_tool::{CallSettings, tool_timeouts::ToolTimeouts};
 use toolstead_domain::{
     permission::{
+        decision::in_shell,
         policy::{Mode, PermissionPolicy},
         rule::PermissionRule,
     },
@@ -276,6 +278,7 @@ impl Config {
         };
         policy::absent_servers(&config, &mut notes);
         policy::wide_rules(&config, &mut notes);
+        idle_rules::of_commands(&config, &mut notes);
         config.notes = notes;
         Ok(config)
     }
@@ -284,10 +287,40 @@ impl Config {
     pub fn policy(&self) -> PermissionPolicy {
         PermissionPolicy {
             rules: self.rules.clone(),
+            waiting: policy::waiting_rules(&self.folders, &self.resolved),
             mode: self.mode,
             roots: self.roots.clone(),
             selection: self.selection.clone(),
         }
+    }
+
+    /// What of each file's permissions waits for trust, and how to give it.
+    pub fn waiting_permissions(&self) -> Vec<String> {
+        let settings = self.resolved.all();
+        let in_permissions =
+            settings.iter().filter(|setting| setting.path.first().is_some_and(|one| one == "permissions"));
+        let mut files: BTreeMap<Arc<Path>, (usize, usize)> = BTreeMap::new();
+        for (setting, waiting) in
+            in_permissions.flat_map(|setting| setting.waiting.iter().map(move |one| (setting, one)))
+        {
+            let Origin::File(path, _) = &waiting.origin else { continue };
+            let (rules, others) = files.entry(path.clone()).or_default();
+            let counted = if setting.name() == "permissions.allow" { rules } else { others };
+            *counted += 1;
+        }
+        let told = |(path, (rules, others)): (Arc<Path>, (usize, usize))| {
+            let number = |count, what| match count {
+                0 => None,
+                1 => Some(format!("1 {what}")),
+                count => Some(format!("{count} {what}s")),
+            };
+            let what: Vec<String> =
+                [number(rules, "allow rule"), number(others, "other setting")].into_iter().flatten().collect();
+            let path = path.display().to_string();
+            let verb = if rules + others == 1 { "waits" } else { "wait" };
+            format!("{} of {path} {verb} for trust: `toolstead config trust {}`", what.join(" and "), in_shell(&path))
+        };
+        files.into_iter().map(told).collect()
     }
 
     /// Where rules are kept that a person approved.

@@ -103,7 +103,7 @@ impl Hooked {
     pub(super) fn judged(&self, decision: Decision, mode: Mode) -> Decision {
         let Some(cause) = self.ask.clone().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
         let verdict = if mode == Mode::DontAsk { Verdict::Deny } else { Verdict::Ask };
-        let finding = Finding { verdict, part: None, cause };
+        let finding = Finding::new(verdict, None, cause);
         let decisive = match decision.verdict {
             Verdict::Ask => decision.decisive,
             Verdict::Allow | Verdict::Deny => finding.clone(),

@@ -30,6 +30,18 @@ pub struct CommandPattern {
     is_line: bool,
 }
 
+/// The whole words of a pattern: each command that it covers is the head, anything, the tail, and where it is open
+/// anything again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
+    /// What stands in front of the first wildcard. Never empty.
+    pub head: Vec<String>,
+    /// What stands behind it.
+    pub tail: Vec<String>,
+    /// Whether more may follow.
+    pub is_open: bool,
+}
+
 #[derive(Debug, Clone)]
 enum Matcher {
     /// No wildcard: this and nothing else.
@@ -112,6 +124,39 @@ impl CommandPattern {
             (Matcher::Exact(_), Clarity::Exact(_)) => self.literal == command.text.trim(),
             (Matcher::Exact(_), Clarity::Opaque(_)) => false,
         }
+    }
+
+    /// Whether an allow rule with wildcards says this command and does not cover it all the same, because it is not plain.
+    pub fn misses(&self, command: &CommandAccess) -> bool {
+        self.has_wildcard()
+            && command.clarity != Clarity::Plain
+            && (self.fits_words(&command.words) || self.fits_text(&command.text))
+    }
+
+    /// What stands in every command that the pattern covers; `None` without wildcards, and where it leaves the program
+    /// open.
+    pub fn outline(&self) -> Option<Outline> {
+        let Matcher::Wildcard(forms) = &self.words else { return None };
+        let (first, rest) = forms.last()?.split_first()?;
+        let mut words: Vec<&str> = first.split(BETWEEN).collect();
+        // What stands right before a wildcard is only the beginning of a word.
+        let beginning = words.pop()?;
+        if words.is_empty() {
+            // A path stays one, however it goes on.
+            let outline = Outline { head: vec![beginning.into()], tail: Vec::new(), is_open: true };
+            return beginning.contains('/').then_some(outline);
+        }
+        let head = words.into_iter().map(str::to_owned).collect();
+        let (tail, is_open) = match (beginning, rest) {
+            ("", [end]) if end.starts_with(BETWEEN) => (&end[BETWEEN.len()..], false),
+            ("", [middle, _, ..]) if middle.starts_with(BETWEEN) => match middle.rsplit_once(BETWEEN) {
+                Some((whole, _)) => (whole.get(BETWEEN.len()..).unwrap_or_default(), true),
+                None => ("", true),
+            },
+            _ => ("", true),
+        };
+        let tail: Vec<String> = tail.split(BETWEEN).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        Some(Outline { head, is_open: is_open || tail.is_empty(), tail })
     }
 
     /// Whether a deny or ask rule catches this command, in whichever reading.

@@ -59,6 +59,19 @@ pub struct Finding {
     pub part: Option<Access>,
     /// Why.
     pub cause: Cause,
+    /// An allow rule that speaks of it and does not cover it all the same.
+    pub near_miss: Option<NearMiss>,
+}
+
+/// An allow rule that speaks of a part of a call in vain.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NearMiss {
+    /// A wildcard of it would have to cover what is not plain.
+    NotPlain(Arc<PermissionRule>),
+    /// The path is in no root.
+    Outside(Arc<PermissionRule>),
+    /// It stands in a file that nobody trusts yet.
+    Waiting(Arc<PermissionRule>),
 }
 
 /// What a finding rests on.
@@ -104,7 +117,15 @@ impl Cause {
 impl Decision {
     /// Why, as one sentence for the audit trail and for refusals: the rule with its place, and the part it met.
     pub fn reason(&self) -> String {
-        self.decisive.to_string()
+        let would_be_asked = match &self.decisive.cause {
+            Cause::Rule(rule) => rule.effect == Effect::Ask,
+            Cause::Default(_) | Cause::Hook { .. } => true,
+            _ => false,
+        };
+        match would_be_asked && self.verdict == Verdict::Deny {
+            true => format!("{}; the mode `dont_ask` refuses what would be asked about", self.decisive),
+            false => self.decisive.to_string(),
+        }
     }
 
     /// What else stands in the way, as sentences; empty where that is all.
@@ -199,19 +220,52 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
 }
 
 /// The text as one word of a shell.
-fn in_shell(text: &str) -> String {
+pub fn in_shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 impl Finding {
-    /// The finding as JSON: `verdict`, `part` (what it is about, null for the call as a whole), `cause` (in words), and
-    /// for a rule `rule` and `origin`.
+    /// A finding on this part of a call.
+    pub fn new(verdict: Verdict, part: Option<Access>, cause: Cause) -> Self {
+        Self { verdict, part, cause, near_miss: None }
+    }
+
+    /// Why the allow rule that speaks of it does not cover it, as a clause; `None` where there is no such rule.
+    pub fn missed(&self) -> Option<String> {
+        let named = |rule: &PermissionRule| format!("the allow rule `{}` in {}", rule.text, rule.origin);
+        Some(match self.near_miss.as_ref()? {
+            NearMiss::NotPlain(rule) => {
+                let why = match &self.part {
+                    Some(Access::RunCommand(command)) => command.clarity.reason(),
+                    _ => None,
+                };
+                let why = why.unwrap_or("it is not plain");
+                format!("{} does not cover it, because {why}, and a wildcard never covers that", named(rule))
+            }
+            NearMiss::Outside(rule) => {
+                format!("{} does not open it, because rules hold inside of the roots alone", named(rule))
+            }
+            NearMiss::Waiting(rule) => {
+                let file = match &rule.origin {
+                    RuleOrigin::File(path, _) => format!(" {}", in_shell(&path.to_string_lossy())),
+                    _ => String::new(),
+                };
+                format!("{} would cover it, but waits for trust: `toolstead config trust{file}`", named(rule))
+            }
+        })
+    }
+
+    /// The finding as JSON: `verdict`, `part` (what it is about, null for the call as a whole), `cause` (in words), for a
+    /// rule `rule` and `origin`, and `near_miss` where an allow rule speaks of it in vain.
     pub fn to_json(&self) -> Value {
         let part = self.part.as_ref().map(ToString::to_string);
         let mut finding = json!({"verdict": self.verdict.as_str(), "part": part, "cause": self.cause.to_string()});
         if let Cause::Rule(rule) = &self.cause {
             finding["rule"] = rule.text.as_str().into();
             finding["origin"] = rule.origin.to_string().into();
+        }
+        if let Some(missed) = self.missed() {
+            finding["near_miss"] = missed.into();
         }
         finding
     }
@@ -220,9 +274,10 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.part {
-            Some(part) => write!(f, "{}: to {part}", self.cause),
-            None => self.cause.fmt(f),
+            Some(part) => write!(f, "{}: to {part}", self.cause)?,
+            None => self.cause.fmt(f)?,
         }
+        self.missed().map_or(Ok(()), |missed| write!(f, "; {missed}"))
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct PathPattern {
     globs: GlobSet,
     anchor: Anchor,
-    /// The folder that everything which fits is in or below, as far as it stands in the pattern without wildcards.
+    /// What everything that fits is, or is below, as far as it stands in the pattern without wildcards.
     within: PathBuf,
 }
 
@@ -98,6 +98,14 @@ impl PathPattern {
         path.forms().any(|form| self.matches(form, path.tree, roots))
     }
 
+    /// Whether something in the root may fit.
+    pub(super) fn may_reach_into(&self, root: &Path) -> bool {
+        match self.anchor {
+            Anchor::Absolute => self.within.starts_with(root) || root.starts_with(&self.within),
+            Anchor::Roots => true,
+        }
+    }
+
     /// Whether something below the folder may fit in some form.
     pub(super) fn may_touch_below(&self, folder: &PathAccess, roots: &WorkspaceRoots) -> bool {
         let meet = |within: &Path, folder: &Path| within.starts_with(folder) || folder.starts_with(within);
@@ -120,13 +128,12 @@ impl PathPattern {
     }
 }
 
-/// The leading names of a pattern that stand for themselves, without the last one of all.
+/// The leading names of a pattern that stand for themselves.
 fn literal_beginning(pattern: &str) -> PathBuf {
     let is_literal = |name: &&str| !name.contains(['*', '?', '[', ']', '{', '}', '\\']);
     let mut within = PathBuf::from(if pattern.starts_with('/') { "/" } else { "" });
-    let names: Vec<&str> = pattern.split('/').collect();
     // Braces may hold a slash: behind the first name with a wildcard nothing is looked at.
-    within.extend(names.iter().take(names.len() - 1).take_while(|name| is_literal(name)));
+    within.extend(pattern.split('/').take_while(is_literal));
     within
 }
 

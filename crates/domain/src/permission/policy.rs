@@ -4,7 +4,7 @@ use crate::{
     access::{Access, AccessKind, Clarity, PathAccess},
     category::Category,
     permission::{
-        decision::{Cause, Decision, Finding, Verdict},
+        decision::{Cause, Decision, Finding, NearMiss, Verdict},
         rule::{Effect, PermissionRule, RuleSubject},
     },
     tool::{Tool, ToolSource},
@@ -56,6 +56,8 @@ impl Mode {
 pub struct PermissionPolicy {
     /// All rules, in the order of their sources.
     pub rules: Vec<Arc<PermissionRule>>,
+    /// Allow rules of files that nobody trusts yet: they decide nothing, and are named where they would have.
+    pub waiting: Vec<Arc<PermissionRule>>,
     /// The mode.
     pub mode: Mode,
     /// The folders of the workspace.
@@ -92,12 +94,31 @@ impl PermissionPolicy {
             let finding = self.caught(effect, tool, &Map::new(), one)?;
             Some(Finding { part: Some(access.clone()), ..finding })
         };
-        self.bounds(access)
+        let finding = self
+            .bounds(access)
             .or_else(|| caught(Effect::Deny))
             // Before the ask rules: nobody may say yes to what the mode forbids.
-            .or_else(|| self.forbidden_by_mode(access))
+            .or_else(|| self.forbidden_by_mode(tool, access))
             .or_else(|| caught(Effect::Ask))
-            .unwrap_or_else(|| self.leave(tool, access))
+            .unwrap_or_else(|| self.leave(tool, access));
+        Finding { near_miss: self.near_miss(tool, access, &finding), ..finding }
+    }
+
+    /// The allow rule that speaks of what is not allowed.
+    fn near_miss(&self, tool: &Tool, access: &Access, finding: &Finding) -> Option<NearMiss> {
+        let allows = |rule: &&Arc<PermissionRule>| rule.allows(tool, access, &self.roots);
+        match (finding.verdict, &finding.cause) {
+            (Verdict::Ask, Cause::Default(_)) => {
+                let not_plain = self.allow_rules().find(|rule| rule.misses(tool, access)).cloned();
+                let waiting = || self.waiting.iter().find(allows).cloned();
+                not_plain.map(NearMiss::NotPlain).or_else(|| waiting().map(NearMiss::Waiting))
+            }
+            (_, Cause::OutsideRoots) => {
+                let mut naming = self.allow_rules().filter(|rule| rule.names_paths());
+                naming.find(allows).cloned().map(NearMiss::Outside)
+            }
+            _ => None,
+        }
     }
 
     /// Whether an ask rule on paths catches it.
@@ -148,7 +169,7 @@ impl PermissionPolicy {
     /// What no rule can change: the roots, and Toolstead's own data.
     fn bounds(&self, access: &Access) -> Option<Finding> {
         let path = access.path()?;
-        let deny = |cause| Some(Finding { verdict: Verdict::Deny, part: Some(access.clone()), cause });
+        let deny = |cause| Some(Finding::new(Verdict::Deny, Some(access.clone()), cause));
         if path.forms().any(|form| self.roots.is_forbidden(form)) {
             return deny(Cause::Forbidden);
         }
@@ -173,10 +194,11 @@ impl PermissionPolicy {
             && command.operands.iter().all(|operand| self.bounds(operand).is_none())
     }
 
-    fn forbidden_by_mode(&self, access: &Access) -> Option<Finding> {
-        let forbidden = self.mode == Mode::Plan && access.kind() != AccessKind::Read;
+    fn forbidden_by_mode(&self, tool: &Tool, access: &Access) -> Option<Finding> {
+        let reads = access.kind() == AccessKind::Read || reads_by_a_program(tool, access);
+        let forbidden = self.mode == Mode::Plan && !reads;
         let cause = Cause::Mode("the mode `plan` allows reading only");
-        forbidden.then(|| Finding { verdict: Verdict::Deny, part: Some(access.clone()), cause })
+        forbidden.then(|| Finding::new(Verdict::Deny, Some(access.clone()), cause))
     }
 
     fn caught(
@@ -189,7 +211,7 @@ impl PermissionPolicy {
         let verdict = if effect == Effect::Deny { Verdict::Deny } else { Verdict::Ask };
         self.rules.iter().filter(|rule| rule.effect == effect).find_map(|rule| {
             let part = rule.catches(tool, arguments, accesses, &self.roots)?;
-            Some(Finding { verdict, part: part.cloned(), cause: Cause::Rule(rule.clone()) })
+            Some(Finding::new(verdict, part.cloned(), Cause::Rule(rule.clone())))
         })
     }
 
@@ -199,12 +221,12 @@ impl PermissionPolicy {
         let cause = allow.map_or(Cause::Default("calls that touch nothing are allowed by default"), |rule| {
             Cause::Rule(rule.clone())
         });
-        Finding { verdict: Verdict::Allow, part: None, cause }
+        Finding::new(Verdict::Allow, None, cause)
     }
 
     /// What is left when nothing denies or asks: the mode, the allow rules, the defaults.
     fn leave(&self, tool: &Tool, access: &Access) -> Finding {
-        let finding = |verdict, cause| Finding { verdict, part: Some(access.clone()), cause };
+        let finding = |verdict, cause| Finding::new(verdict, Some(access.clone()), cause);
         match (self.mode, access.kind()) {
             (Mode::Bypass, _) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `bypass` allows what nothing denies"));
@@ -217,8 +239,7 @@ impl PermissionPolicy {
             }
             _ => {}
         }
-        let mut allowing = self.rules.iter().filter(|rule| rule.effect == Effect::Allow);
-        if let Some(rule) = allowing.find(|rule| rule.allows(tool, access, &self.roots)) {
+        if let Some(rule) = self.allow_rules().find(|rule| rule.allows(tool, access, &self.roots)) {
             return finding(Verdict::Allow, Cause::Rule(rule.clone()));
         }
         match access.kind() {
@@ -226,6 +247,9 @@ impl PermissionPolicy {
                 finding(Verdict::Allow, Cause::Default("reading inside the roots is allowed by default"))
             }
             AccessKind::Write => finding(Verdict::Ask, Cause::Default("changes of files are asked about by default")),
+            AccessKind::Run if reads_by_a_program(tool, access) => {
+                finding(Verdict::Allow, Cause::Default("programs that only read are allowed by default"))
+            }
             AccessKind::Run => finding(Verdict::Ask, Cause::Default("commands are asked about by default")),
             AccessKind::Reach => {
                 finding(Verdict::Ask, Cause::Default("connections to hosts are asked about by default"))
@@ -237,15 +261,16 @@ impl PermissionPolicy {
         }
     }
 
+    fn allow_rules(&self) -> impl Iterator<Item = &Arc<PermissionRule>> {
+        self.rules.iter().filter(|rule| rule.effect == Effect::Allow)
+    }
+
     fn concluded(&self, trace: Vec<Finding>) -> Decision {
         // The strictest; of those what is hardest to change, and of those the first.
         let weight = |finding: &Finding| (finding.verdict, finding.cause.weight());
         let strictest = trace.iter().reduce(|a, b| if weight(b) > weight(a) { b } else { a });
-        let mut decisive = strictest.cloned().unwrap_or(Finding {
-            verdict: Verdict::Deny,
-            part: None,
-            cause: Cause::Default("nothing allows it"),
-        });
+        let nothing = || Finding::new(Verdict::Deny, None, Cause::Default("nothing allows it"));
+        let mut decisive = strictest.cloned().unwrap_or_else(nothing);
         if decisive.verdict == Verdict::Ask && self.mode == Mode::DontAsk {
             decisive.verdict = Verdict::Deny;
         }
@@ -282,8 +307,15 @@ impl ReadRules<'_> {
     }
 }
 
+/// Whether this is the program by which a built-in tool reads. What it reads is judged by itself.
+fn reads_by_a_program(tool: &Tool, access: &Access) -> bool {
+    access.kind() == AccessKind::Run
+        && tool.annotations().read_only_hint == Some(true)
+        && matches!(tool.source(), ToolSource::BuiltIn)
+}
+
 fn whole(verdict: Verdict, cause: Cause) -> Decision {
-    let decisive = Finding { verdict, part: None, cause };
+    let decisive = Finding::new(verdict, None, cause);
     Decision { verdict, trace: vec![decisive.clone()], decisive }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     access::{Access, AccessKind, PathAccess},
     category::Category,
     permission::{
-        command_pattern::CommandPattern,
+        command_pattern::{CommandPattern, Outline},
         host_pattern::host_matches,
         path_pattern::{PathPattern, PatternBase, Reach},
     },
@@ -220,6 +220,30 @@ impl PermissionRule {
             _ => false,
         };
         any && self.effect == Effect::Allow
+    }
+
+    /// Of an allow rule on commands with wildcards: what stands in all that it may cover.
+    pub fn outline(&self) -> Option<Outline> {
+        match &self.spec {
+            Spec::Command(pattern) if self.effect == Effect::Allow => pattern.outline(),
+            _ => None,
+        }
+    }
+
+    /// Whether this allow rule is about paths outside of every root alone, so that it covers nothing.
+    pub fn is_outside(&self, roots: &WorkspaceRoots) -> bool {
+        let Spec::Path(pattern) = &self.spec else { return false };
+        self.effect == Effect::Allow && !roots.all().any(|root| pattern.may_reach_into(root))
+    }
+
+    /// Whether this allow rule says the access, and a wildcard of it does not cover what is not plain.
+    pub(super) fn misses(&self, tool: &Tool, access: &Access) -> bool {
+        let head = match &self.head {
+            Head::Kind(kind) => access.kind() == *kind,
+            Head::Tool(pattern) => names(pattern, tool),
+        };
+        let Spec::Command(pattern) = &self.spec else { return false };
+        head && matches!(access, Access::RunCommand(command) if pattern.misses(command))
     }
 
     /// Whether the rule lets this one access of the tool happen. For allow rules.

@@ -109,7 +109,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
             },
             Row {
                 what: "call the tool at all",
-                why: "`the ask rule \\u{60}write_file\\u{60} in /etc/x.toml:3`",
+                why: "the ask rule `write_file` in `/etc/x.toml:3`",
                 covers: None,
                 scopes: [
                     Once,

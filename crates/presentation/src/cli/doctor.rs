@@ -110,6 +110,8 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
     let good = |what, said| Finding { verdict: Verdict::Good, what, said };
     let mut findings =
         vec![good("configuration", format!("{} files, {} rules", config.files.len(), config.rules.len()))];
+    let waiting = config.waiting_permissions().into_iter();
+    findings.extend(waiting.map(|said| Finding { verdict: Verdict::Worth, what: "trust", said }));
     findings.push(match config.roots.start() {
         Some(_) => {
             good("roots", config.roots.all().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", "))

@@ -9,7 +9,10 @@ use super::{
 };
 use crate::{
     composition_root::Composition,
-    config::{Config, decision_table, decision_table::ExpectedCall, rule_files::add_allow_rules},
+    config::{
+        Config, decision_table, decision_table::ExpectedCall, idle_rules::outside_of_roots, origin::Origin,
+        problem::Problem, rule_files::add_allow_rules,
+    },
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -62,8 +65,9 @@ impl Permissions {
                 let arguments = read_arguments(&arguments)?;
                 let composition = global.compose_for_call(&name).await?;
                 let explained = explain(&composition, &name, arguments).await;
+                let waiting = composition.config.waiting_permissions();
                 composition.close().await;
-                show(&explained.map_err(Failed::Call)?, global.json, output)
+                show(&explained.map_err(Failed::Call)?, &waiting, global.json, output)
             }
             Command::Test { file } => {
                 let calls = decision_table::read(&file).map_err(|error| Failed::Usage(error.to_string()))?;
@@ -85,7 +89,7 @@ async fn explain(composition: &Composition, name: &str, arguments: Value) -> Res
     composition.app.execute_tool.explain(ExplainCallQuery::local(name, arguments)).await
 }
 
-fn show(explained: &ExplainedCall, as_json: bool, output: &mut Output) -> Outcome {
+fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &mut Output) -> Outcome {
     let ExplainedCall { tool, arguments, decision } = explained;
     let rule_name = tool.rule_name().as_str();
     let exit = match decision.verdict {
@@ -107,7 +111,10 @@ fn show(explained: &ExplainedCall, as_json: bool, output: &mut Output) -> Outcom
     for finding in &decision.trace {
         let part = finding.part.as_ref().map_or("the call as a whole".to_owned(), ToString::to_string);
         output.line(&visible(&format!("{:<5}  {}", finding.verdict.as_str(), one_line(&part))))?;
-        output.line(&visible(&format!("       {}", one_line(&finding.cause.to_string()))))?;
+        let why = std::iter::once(finding.cause.to_string()).chain(finding.missed());
+        for line in why {
+            output.line(&visible(&format!("       {}", one_line(&line))))?;
+        }
     }
     let verdict = decision.verdict.as_str();
     output.line(&visible(&format!("{verdict}: {}", one_line(&decision.reason()))))?;
@@ -115,6 +122,9 @@ fn show(explained: &ExplainedCall, as_json: bool, output: &mut Output) -> Outcom
         && let Some(remedy) = decision.remedy(rule_name)
     {
         note(&remedy);
+    }
+    if decision.verdict != Verdict::Allow {
+        waiting.iter().for_each(|waiting| note(&format!("note: {waiting}")));
     }
     Ok(exit)
 }
@@ -160,7 +170,12 @@ async fn test(composition: &Composition, calls: &[ExpectedCall], as_json: bool, 
 
 fn allow(global: &Global, rules: &[String]) -> Outcome {
     let config = global.load()?;
-    let written = add_allow_rules(&config, rules).map_err(|problem| Failed::Usage(problem.to_string()))?;
+    let wrong = |problem: Problem| match problem.origin {
+        // What is wrong stands in the arguments, which have no place.
+        Origin::Default => Failed::Usage(problem.message),
+        _ => Failed::Usage(problem.to_string()),
+    };
+    let written = add_allow_rules(&config, rules).map_err(wrong)?;
     for (rule, written) in rules.iter().zip(written) {
         let path = written.path.display();
         match written.is_new {
@@ -201,6 +216,10 @@ fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
     }
     for (key, value, origin) in waiting {
         output.line(&visible(&one_line(&format!("# waits for trust: {key} = {value}, {origin}"))))?;
+    }
+    let told = config.waiting_permissions().into_iter();
+    for told in told.chain(outside_of_roots(config).iter().map(ToString::to_string)) {
+        output.line(&visible(&one_line(&format!("# {told}"))))?;
     }
     Ok(Exit::Done)
 }

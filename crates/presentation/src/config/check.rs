@@ -20,6 +20,10 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
     workspace_roots::lexical,
 };
+use toolstead_infrastructure::sandbox::egress::{
+    address,
+    host::{Host, parse_authority},
+};
 
 /// One value of a layer.
 #[derive(Debug, Clone, PartialEq)]
@@ -261,6 +265,12 @@ impl Checker<'_> {
             Kind::Hosts if !is_host_pattern(text) => {
                 Err(format!("{text:?} is no host pattern such as `example.com` or `*.example.com`"))
             }
+            Kind::Hosts => match never_reached(text) {
+                Some(reason) => {
+                    Err(format!("{text:?} could never be reached: {reason}, and commands reach public hosts alone"))
+                }
+                None => Ok(text.to_owned()),
+            },
             Kind::Words(words) if !words.contains(&text) => {
                 Err(format!("`{text}` is not known here; known: {}", words.join(", ")))
             }
@@ -386,4 +396,13 @@ fn is_host_pattern(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 253
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '*' | ':' | '[' | ']' | '_'))
+}
+
+/// Why commands do not reach the host even where it is listed.
+fn never_reached(pattern: &str) -> Option<String> {
+    match parse_authority(pattern, Some(443)).ok()?.0 {
+        Host::Address(address) => address::judge(address).err().map(|error| error.to_string()),
+        Host::Name(name) => (&*name == "localhost" || name.ends_with(".localhost"))
+            .then(|| format!("{name} is no public host but this machine itself")),
+    }
 }

@@ -5,7 +5,7 @@ use crate::config::{
     check::Base,
     examples,
     folders::Folders,
-    layers::Resolved,
+    layers::{Resolved, Waiting},
     mcp_server::{self, McpNames},
     origin::Origin,
     problem::{ConfigError, Problem},
@@ -13,7 +13,7 @@ use crate::config::{
 };
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_domain::{
-    permission::rule::{Effect, PermissionRule, RuleOrigin, SHELL_TOOLS},
+    permission::rule::{Effect, InvalidRule, PermissionRule, RuleOrigin, SHELL_TOOLS},
     tool::Tool,
     tool_input_schema::nearest_name,
     workspace_roots::WorkspaceRoots,
@@ -31,12 +31,7 @@ pub(super) fn rules(
     for effect in [Effect::Deny, Effect::Ask, Effect::Allow] {
         let setting = resolved.setting(&format!("permissions.{}", effect.as_str()));
         for item in setting.iter().filter_map(|setting| setting.value.as_ref()).flat_map(|value| value.items()) {
-            let folder = match &item.origin {
-                Origin::File(path, _) => path.parent().unwrap_or(Path::new("/")),
-                Origin::Environment(_) | Origin::Flag(_) | Origin::Default => &folders.start,
-            };
-            let base = Base { folder, home: folders.home.as_deref() }.patterns();
-            match PermissionRule::parse(effect, &item.text, item.origin.to_rule_origin(), &base) {
+            match parsed(effect, &item.text, &item.origin, folders) {
                 Ok(rule) => {
                     examples::check(&rule, &item.examples, roots, problems);
                     rules.push(Arc::new(rule));
@@ -51,6 +46,23 @@ pub(super) fn rules(
     rules
 }
 
+/// Allow rules of files that wait for trust.
+pub(super) fn waiting_rules(folders: &Folders, resolved: &Resolved) -> Vec<Arc<PermissionRule>> {
+    let setting = resolved.setting("permissions.allow");
+    let waiting = setting.iter().flat_map(|setting| &setting.waiting);
+    let rule = |one: &Waiting| parsed(Effect::Allow, one.value.as_text()?, &one.origin, folders).ok();
+    waiting.filter_map(rule).map(Arc::new).collect()
+}
+
+fn parsed(effect: Effect, text: &str, origin: &Origin, folders: &Folders) -> Result<PermissionRule, InvalidRule> {
+    let folder = match origin {
+        Origin::File(path, _) => path.parent().unwrap_or(Path::new("/")),
+        Origin::Environment(_) | Origin::Flag(_) | Origin::Default => &folders.start,
+    };
+    let base = Base { folder, home: folders.home.as_deref() }.patterns();
+    PermissionRule::parse(effect, text, origin.to_rule_origin(), &base)
+}
+
 /// Checks that every tool that rules, tool tables and `--tools` name is one of `known`: the names and aliases of all
 /// built-in tools. Names of MCP tools are not checked, since their servers may be down.
 ///
@@ -60,10 +72,7 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
     let mut problems = Vec::new();
     let mut check = |name: &str, origin: Origin, what: String| {
         if !known.contains(&name) && !SHELL_TOOLS.contains(&name) {
-            let near = nearest_name(name, known.iter().copied());
-            let advice =
-                near.map_or("`toolstead tools --all` lists them".into(), |near| format!("did you mean `{near}`?"));
-            problems.push(Problem::new(origin, format!("{what}: no tool is called `{name}`; {advice}")));
+            problems.push(Problem::new(origin, format!("{what}: {}", no_such_tool(name, known))));
         }
     };
     for rule in config.rules.iter() {
@@ -87,6 +96,13 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
     let mut seen = BTreeSet::new();
     problems.retain(|problem| seen.insert(problem.to_string()));
     ConfigError::unless_none(problems)
+}
+
+/// That no tool bears the name, and which one is meant.
+pub(super) fn no_such_tool(name: &str, known: &[&str]) -> String {
+    let near = nearest_name(name, known.iter().copied());
+    let advice = near.map_or("`toolstead tools --all` lists them".into(), |near| format!("did you mean `{near}`?"));
+    format!("no tool is called `{name}`; {advice}")
 }
 
 /// Checks that every parameter that rules on `tools` name is one: a rule on another could never match.
@@ -129,7 +145,7 @@ fn is_of_mcp(name: &str) -> bool {
     name.starts_with("mcp_") || name.contains("__")
 }
 
-fn origin_of(origin: &RuleOrigin) -> Origin {
+pub(super) fn origin_of(origin: &RuleOrigin) -> Origin {
     match origin {
         RuleOrigin::File(path, line) => Origin::File(path.as_path().into(), *line),
         RuleOrigin::CommandLine => Origin::Flag("--allow"),

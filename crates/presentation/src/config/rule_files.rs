@@ -9,7 +9,7 @@ use crate::config::{
     layers::LayerKind,
     node::{Format, Node},
     origin::Origin,
-    policy::is_known_tool,
+    policy::{is_known_tool, no_such_tool},
     problem::Problem,
     source_file::{LOCAL_STEM, project_folders, read_bounded},
     trust::{self, TrustedFiles},
@@ -29,6 +29,7 @@ use toolstead_domain::{
         rule_store::{RuleNotKept, RuleStore},
     },
 };
+use toolstead_infrastructure::builtin::spellings;
 
 /// What became of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<Written>
         let parsed = PermissionRule::parse(Effect::Allow, rule, RuleOrigin::CommandLine, &base.patterns())
             .map_err(|error| wrong(&error.reason))?;
         if let Some(tool) = parsed.named_tool().filter(|tool| !is_known_tool(tool)) {
-            return Err(wrong(&format!("no tool is called `{tool}`; `toolstead tools --all` lists them")));
+            return Err(wrong(&no_such_tool(tool, &spellings())));
         }
     }
     let rules: Vec<&str> = rules.iter().map(|rule| rule.trim()).collect();

@@ -74,6 +74,31 @@ fn quotes_and_backslashes_keep_what_they_hold_together() {
 }
 
 #[test]
+fn the_outline_of_a_pattern_is_what_all_that_it_covers_has_in_common() {
+    for (pattern, expected) in [
+        ("npx *", Some("npx | | …")),
+        ("npx tsc:*", Some("npx tsc | | …")),
+        ("npx tsc --p*", Some("npx tsc | | …")),
+        ("find * -delete", Some("find | -delete")),
+        ("find * -exec * x", Some("find | -exec | …")),
+        ("find *.rs -delete", Some("find | | …")),
+        ("find . -name * a*", Some("find . -name | | …")),
+        ("git commit -m 'a b' *", Some("git commit -m a b | | …")),
+        ("./run*", Some("./run | | …")),
+        ("ru*", None),
+        ("* x", None),
+        ("npx tsc", None),
+    ] {
+        let outline = CommandPattern::parse(pattern, Effect::Allow).unwrap().outline();
+        let written = outline.map(|Outline { head, tail, is_open }| {
+            format!("{} | {}{}", head.join(" "), tail.join(" "), if is_open { " | …" } else { "" })
+                .replace("|  |", "| |")
+        });
+        assert_eq!(written.as_deref(), expected, "{pattern}");
+    }
+}
+
+#[test]
 fn two_words_are_never_one() {
     let one = CommandAccess::program(["rm", "a b"]);
     assert!(!allows("rm a b", &one) && !allows("rm a *", &one));

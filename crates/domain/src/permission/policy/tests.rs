@@ -296,6 +296,96 @@ fn a_refusal_names_the_rule_its_place_and_what_would_help() {
     assert_eq!(allowed.verdict, Allow, "the suggested rule works");
 }
 
+/// The reason for a call of `bash` that some rules speak of; `waiting` ones stand in a file that nobody trusts.
+fn reason(mode: Mode, rules: &[(Effect, &str)], waiting: &[&str], access: Access) -> String {
+    let parse = |text: &&str| {
+        let origin = RuleOrigin::File("/w/it's.toml".into(), 3);
+        Arc::new(PermissionRule::parse(A, text, origin, &PatternBase::default()).unwrap())
+    };
+    let policy = PermissionPolicy { waiting: waiting.iter().map(parse).collect(), ..policy(mode, rules) };
+    policy.decide(&tool("bash"), &Map::new(), &[access]).reason()
+}
+
+#[test]
+fn what_is_asked_about_names_the_allow_rule_that_speaks_of_it_in_vain() {
+    let exact = |line: &str| {
+        let clarity = Clarity::Exact("npx starts another program".into());
+        Access::RunCommand(CommandAccess { clarity, ..CommandAccess::program(line.split(' ')) })
+    };
+    let said = reason(Mode::Default, &[(A, "Bash(git *)"), (A, "Bash(npx *)")], &[], exact("npx tsc"));
+    let expected = "; the allow rule `Bash(npx *)` in the command line does not cover it, because npx starts another \
+                    program, and a wildcard never covers that";
+    assert!(said.ends_with(expected), "{said}");
+    let opaque = Access::RunCommand(CommandAccess::opaque("git $x", "it holds a variable"));
+    let said = reason(Mode::Default, &[(A, "Bash(git *)")], &[], opaque);
+    assert!(
+        said.ends_with("does not cover it, because it holds a variable, and a wildcard never covers that"),
+        "{said}"
+    );
+
+    let plain = || Access::RunCommand(CommandAccess::program(["ls", "-l"]));
+    let said = reason(Mode::Default, &[], &["Bash(ls *)"], plain());
+    let expected = "; the allow rule `Bash(ls *)` in /w/it's.toml:3 would cover it, but waits for trust: `toolstead \
+                    config trust '/w/it'\\''s.toml'`";
+    assert!(said.ends_with(expected), "{said}");
+
+    let outside = || Access::WritePath(PathAccess::plain("/o/a"));
+    let said = reason(Mode::Default, &[(A, "Write"), (A, "Edit(//o/**)")], &[], outside());
+    let expected = "; the allow rule `Edit(//o/**)` in the command line does not open it, because rules hold inside of \
+                    the roots alone";
+    assert!(said.ends_with(expected), "{said}");
+
+    for said in [
+        reason(Mode::Default, &[(A, "Bash(git *)")], &["Bash(git *)"], plain()),
+        reason(Mode::Default, &[(A, "Bash(npx tsc)")], &[], exact("npx tsc x")),
+        reason(Mode::Default, &[(A, "Bash(ls *)")], &["Bash(ls *)"], plain()),
+        reason(Mode::Default, &[(Q, "Bash(ls *)")], &["Bash(ls *)"], plain()),
+        reason(Mode::Default, &[(A, "Write")], &[], outside()),
+    ] {
+        assert!(!said.contains("; the allow rule"), "{said}");
+    }
+}
+
+#[test]
+fn a_waiting_rule_decides_nothing() {
+    let rule = PermissionRule::parse(A, "Bash", RuleOrigin::CommandLine, &PatternBase::default()).unwrap();
+    let policy = PermissionPolicy { waiting: vec![Arc::new(rule)], ..policy(Mode::Default, &[]) };
+    assert_eq!(policy.judge(&tool("bash"), &accesses("run ls")[0]).verdict, Ask);
+}
+
+#[test]
+fn what_nobody_is_asked_about_names_the_mode() {
+    let write = || Access::WritePath(PathAccess::plain("/w/a"));
+    let said = "; the mode `dont_ask` refuses what would be asked about";
+    for rules in [&[][..], &[(Q, "Write")]] {
+        assert!(reason(Mode::DontAsk, rules, &[], write()).ends_with(said), "{rules:?}");
+        assert!(!reason(Mode::Default, rules, &[], write()).contains("dont_ask"), "{rules:?}");
+    }
+    assert!(!reason(Mode::DontAsk, &[(D, "Write")], &[], write()).contains("dont_ask"));
+}
+
+#[test]
+fn the_program_of_a_built_in_tool_that_only_reads_is_reading() {
+    let mut definition = Map::new();
+    definition.insert("annotations".into(), json!({"readOnlyHint": true}));
+    let reading = |source| Tool::new(ToolName::parse("git").unwrap(), definition.clone(), Category::Shell, source);
+    let verdict = |mode, rules: &[(Effect, &str)], source, touches: &str| {
+        policy(mode, rules).decide(&reading(source), &Map::new(), &accesses(touches)).verdict
+    };
+    let run = "run git log, read /w";
+    for mode in Mode::ALL {
+        assert_eq!(verdict(*mode, &[], ToolSource::BuiltIn, run), Allow, "{mode:?}");
+        assert_eq!(verdict(*mode, &[(D, "Bash(git *)")], ToolSource::BuiltIn, run), Deny, "{mode:?}");
+    }
+    assert_eq!(verdict(Mode::Plan, &[(Q, "Bash(git *)")], ToolSource::BuiltIn, run), Ask);
+    assert_eq!(verdict(Mode::Plan, &[], ToolSource::BuiltIn, "run git log, write /w/a"), Deny);
+    assert_eq!(verdict(Mode::Plan, &[], ToolSource::BuiltIn, "run git log, host a.org"), Deny);
+    assert_eq!(verdict(Mode::Plan, &[], ToolSource::BuiltIn, "run git log, read /etc"), Deny);
+    let foreign = || ToolSource::McpServer { server: ServerName::parse("git").unwrap(), tool: "git".into() };
+    assert_eq!(verdict(Mode::Default, &[], foreign(), run), Ask, "its server says so, and nobody else");
+    check_mode(Mode::Plan, &[(A, "Bash")], "bash", "run ls", Deny);
+}
+
 fn any_access() -> impl Strategy<Value = Access> {
     let name =
         || "[a-z*?{},!\\[\\] '\"().\\\\-]{1,6}".prop_filter("a name", |name| !matches!(name.trim(), "." | ".." | ""));

@@ -67,3 +67,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_allow_rule_that_reaches_into_no_root_is_outside() {
+    let roots =
+        WorkspaceRoots { write: vec!["/w".into()], read_only: vec!["/ro/x".into()], ..WorkspaceRoots::default() };
+    for (text, expected) in [
+        ("Edit(//outside/**)", true),
+        ("Edit(//outside)", true),
+        ("Write(//wx/a)", true),
+        ("Read(//w)", false),
+        ("Read(//w/a/b.rs)", false),
+        ("Read(//**/b.rs)", false),
+        ("Read(//{w,x}/b.rs)", false),
+        ("Read(//ro/**)", false),
+        ("Read(//ro/y)", true),
+        ("Read(src/**)", false),
+        ("Read", false),
+        ("Bash(ls *)", false),
+    ] {
+        let rule = PermissionRule::parse(Effect::Allow, text, RuleOrigin::CommandLine, &PatternBase::default());
+        assert_eq!(rule.unwrap().is_outside(&roots), expected, "{text}");
+    }
+}

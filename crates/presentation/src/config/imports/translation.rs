@@ -5,7 +5,7 @@ use crate::config::{
     check::Base,
     node::{Content, Member, Node},
     origin::Origin,
-    policy::is_known_tool,
+    policy::{is_known_tool, no_such_tool},
     problem::Problem,
 };
 use std::path::{Path, PathBuf};
@@ -14,11 +14,48 @@ use toolstead_domain::{
         path_pattern,
         rule::{Effect, PermissionRule, SHELL_TOOLS},
     },
+    tool_input_schema::nearest_name,
     workspace_roots::lexical,
 };
+use toolstead_infrastructure::builtin::spellings;
 
 /// What kodelet never runs, whatever its lists say.
 const KODELET_BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
+/// Tools of other programs that there are none of here: a rule on one of them has nothing to stop. Any other name near to
+/// that of a tool is a slip.
+const OTHER_TOOLS: &[&str] = &[
+    "Agent",
+    "AskUserQuestion",
+    "BashOutput",
+    "Config",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "KillBash",
+    "KillShell",
+    "LSP",
+    "ListMcpResourcesTool",
+    "Monitor",
+    "NotebookRead",
+    "PowerShell",
+    "ReadMcpResourceTool",
+    "SendMessage",
+    "Skill",
+    "SlashCommand",
+    "StructuredOutput",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebSearch",
+];
 /// The keys of a block of tools, as in our own files.
 const BLOCK_KEYS: &[&str] = &["allowed_commands", "denied_commands", "allowed_paths", "denied_paths", "timeout"];
 
@@ -28,6 +65,17 @@ pub(super) struct Surroundings<'a> {
     pub(super) base: Base<'a>,
     /// The folder that is the root when nobody names one; `None` when somebody does.
     pub(super) default_root: Option<&'a Path>,
+}
+
+impl Surroundings<'_> {
+    /// The folder that the file is about: around `.claude`, else its own.
+    fn project(&self) -> &Path {
+        let folder = self.base.folder;
+        match folder.file_name() {
+            Some(name) if name == ".claude" => folder.parent().unwrap_or(folder),
+            _ => folder,
+        }
+    }
 }
 
 /// A file under our own keys.
@@ -97,7 +145,8 @@ impl Made<'_> {
             ("additionalDirectories", content) => self.folders(&name, content, &node.origin),
             ("permissionMode", content) => self.mode(content, &node.origin),
             ("tools", Content::Table(tools)) => tools.into_iter().for_each(|tool| self.block(tool)),
-            ("tools", Content::List(nodes)) => self.selection(nodes, &origin),
+            ("tools" | "allowed_tools", Content::List(nodes)) => self.selection(&name, nodes, &origin),
+            ("allowed_tools", Content::Text(none)) if none == "none" => self.selection(&name, Vec::new(), &origin),
             ("use_tools" | "use-tools", Content::Boolean(false)) => {
                 self.put("tools", "select", &origin, Content::Text(String::new()));
             }
@@ -112,9 +161,10 @@ impl Made<'_> {
                 self.note(&origin, "hosts that are not in the file are asked about here, not refused");
             }
             ("cmd-ban" | "cmd_ban" | "cmdBan", content) => self.banned(&name, content, &node.origin),
-            ("permissions" | "allowed_domains_file" | "tools" | "use_tools" | "use-tools", content) => {
-                self.problems.push(Problem::new(node.origin, format!("`{name}` cannot be read: got {content}")))
-            }
+            (
+                "permissions" | "allowed_domains_file" | "allowed_tools" | "tools" | "use_tools" | "use-tools",
+                content,
+            ) => self.problems.push(Problem::new(node.origin, format!("`{name}` cannot be read: got {content}"))),
             _ => ignored.push(format!("`{name}`")),
         }
     }
@@ -165,6 +215,10 @@ impl Made<'_> {
         let unusable = match PermissionRule::parse(effect, &text, origin.to_rule_origin(), &base) {
             Ok(rule) => match rule.named_tool() {
                 Some(tool) if !is_known_tool(tool) => {
+                    let is_typo = !OTHER_TOOLS.contains(&tool) && nearest_name(tool, spellings()).is_some();
+                    if is_typo {
+                        return self.unusable(effect, &text, &no_such_tool(tool, &spellings()), origin);
+                    }
                     return self.note(
                         origin,
                         format!("the {} rule `{text}` is left out: no tool is called `{tool}` here", effect.as_str()),
@@ -195,11 +249,10 @@ impl Made<'_> {
     /// `/x` of a settings file means below its project, which is the folder around `.claude`; of a command it is the path
     /// of a program.
     fn anchored(&self, text: &str) -> Result<String, String> {
-        let folder = self.surroundings.base.folder;
-        let project = match folder.file_name() {
-            Some(name) if name == ".claude" => folder.parent().unwrap_or(folder),
-            _ => return Ok(text.to_owned()),
-        };
+        let project = self.surroundings.project();
+        if project == self.surroundings.base.folder {
+            return Ok(text.to_owned());
+        }
         let parts = text.trim().split_once('(').map(|(head, spec)| (head.trim(), spec.trim_start()));
         match parts {
             Some((head, spec)) if !SHELL_TOOLS.contains(&head) && spec.starts_with('/') && !spec.starts_with("//") => {
@@ -232,7 +285,7 @@ impl Made<'_> {
         for (text, origin) in self.texts(name, content, origin) {
             let path = match (text.strip_prefix("~/"), base.home) {
                 (Some(rest), Some(home)) => lexical(home, Path::new(rest)),
-                _ => lexical(base.folder, Path::new(&text)),
+                _ => lexical(self.surroundings.project(), Path::new(&text)),
             };
             match path.to_str() {
                 Some(path) if Path::new(path).is_dir() => roots.push(at(&origin, Content::Text(path.into()))),
@@ -266,11 +319,12 @@ impl Made<'_> {
         self.put("tools", &name, &origin, Content::Table(known));
     }
 
-    /// clai's list of tools. An empty one is no tools, not all.
-    fn selection(&mut self, nodes: Vec<Node>, origin: &Origin) {
+    /// The list of tools of clai and of kodelet, where `none` stands for none. An empty one is no tools, not all.
+    fn selection(&mut self, name: &str, nodes: Vec<Node>, origin: &Origin) {
         let mut chosen = Vec::new();
-        for (text, origin) in self.texts("tools", Content::List(nodes), origin) {
+        for (text, origin) in self.texts(name, Content::List(nodes), origin) {
             match text.contains('*') || text.starts_with("mcp_") || is_known_tool(&text) {
+                _ if text == "none" => {}
                 true => chosen.push(at(&origin, Content::Text(text))),
                 false => self.note(&origin, format!("no tool is called `{text}` here: it is not chosen")),
             }

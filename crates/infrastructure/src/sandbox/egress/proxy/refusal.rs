@@ -1,6 +1,7 @@
 //! Why a client was not connected, as the client, the log and the caller of the command read it.
 
 use crate::sandbox::egress::{
+    address::{self, Range},
     connector::ConnectError,
     host::{Host, InvalidHost},
 };
@@ -53,8 +54,13 @@ impl Refusal {
         }
     }
 
-    /// What would allow it.
+    /// What would allow it, or why nothing does.
     fn remedy(&self) -> Option<String> {
+        if let Self::NotListed((host, _)) | Self::Port((host, _)) = self
+            && let Some(range) = not_public(host)
+        {
+            return Some(format!("it is no public host but {}, and commands reach public hosts alone", range.as_str()));
+        }
         Some(match self {
             Self::NotListed((host, 80 | 443)) => format!("add `{host}` to `sandbox.network` in the configuration"),
             Self::NotListed((host, port)) | Self::Port((host, port)) => {
@@ -85,5 +91,40 @@ impl Refusal {
             Self::Request(_) | Self::Answer { .. } => return None,
         };
         (self.class() == Class::Forbidden).then(|| (host, self.reason()))
+    }
+}
+
+/// What the host is, where listing it would not help.
+fn not_public(host: &Host) -> Option<Range> {
+    match host {
+        Host::Address(address) => address::judge(*address).err().map(|error| error.range),
+        Host::Name(name) => (&**name == "localhost" || name.ends_with(".localhost")).then_some(Range::Loopback),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::egress::host::parse_authority;
+
+    #[track_caller]
+    fn check(target: &str, advised: &str) {
+        let reason = |refusal: fn(Target) -> Refusal| refusal(parse_authority(target, None).unwrap()).reason();
+        for reason in [reason(Refusal::NotListed), reason(Refusal::Port)] {
+            assert!(reason.contains(advised), "{reason}");
+            assert_eq!(reason.contains("add `"), advised.starts_with("add `"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_only_advised_to_be_listed_where_that_helps() {
+        check("example.com:8443", "add `example.com:8443` to `sandbox.network`");
+        check("93.184.215.14:22", "add `93.184.215.14:22` to");
+        check("127.0.0.1:18999", "no public host but this machine itself");
+        check("localhost:443", "no public host but this machine itself");
+        check("x.localhost:80", "no public host but this machine itself");
+        check("10.1.2.3:80", "no public host but one of a private network");
+        check("[::ffff:192.168.0.1]:80", "no public host but one of a private network");
+        check("169.254.169.254:80", "no public host but one of the local link");
     }
 }
