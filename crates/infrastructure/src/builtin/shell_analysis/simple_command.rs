@@ -71,16 +71,18 @@ impl<'t> Walk<'t> {
                 }
             }
         }
-        if redirections.first().is_some_and(|redirect| syntax::loses_a_dash(self.text, node, *redirect)) {
+        let mut end = node.end_byte();
+        if let Some(redirect) = redirections.first().filter(|next| syntax::loses_a_dash(self.text, node, **next)) {
             parts.words.push(Word { text: "-".into(), ..Word::default() });
+            end = redirect.start_byte();
         }
         for redirection in redirections {
             parts.redirections.push(*redirection);
             self.further_words(*redirection, &mut parts, place, steps);
         }
         // The text of the command with its redirections, as far as they stand in its line.
-        let end = redirections.iter().filter(|node| node.kind() != "heredoc_redirect").map(Node::end_byte).max();
-        let range = node.start_byte()..end.unwrap_or(0).max(node.end_byte());
+        let ends = redirections.iter().filter(|node| node.kind() != "heredoc_redirect").map(Node::end_byte);
+        let range = node.start_byte()..ends.max().unwrap_or(0).max(end);
         let folders = self.folders.clone();
         for redirection in std::mem::take(&mut parts.redirections) {
             self.redirection(redirection, &folders, place, steps);

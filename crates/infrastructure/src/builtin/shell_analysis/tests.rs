@@ -109,6 +109,7 @@ fn a_command_is_shown_as_it_was_written() {
     let analysis = analyse("A=1 timeout 5 'git'  push > out && ls", Path::new("/w"));
     let texts: Vec<&str> = analysis.commands.iter().map(|command| &*command.text).collect();
     assert_eq!(texts, ["A=1 timeout 5 'git'  push > out", "ls"]);
+    assert_eq!(&*analyse("git apply - <<E\nx\nE", Path::new("/w")).commands[0].text, "git apply -");
     assert!(analysis.commands.iter().all(|command| &*command.whole == "A=1 timeout 5 'git'  push > out && ls"));
 }
 
