@@ -12,6 +12,7 @@ mod examples;
 mod expansion;
 pub mod folders;
 mod foreign_servers;
+mod foreign_tools;
 mod format;
 pub mod hooks;
 pub mod idle_rules;

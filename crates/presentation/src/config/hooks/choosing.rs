@@ -4,6 +4,7 @@
 use crate::config::{
     Config,
     command_lines::commands_of,
+    foreign_tools::FOREIGN_TOOLS,
     mcp_server::McpNames,
     origin::Origin,
     policy::{check_parameters, check_tool_names},
@@ -16,39 +17,6 @@ use toolstead_domain::{
     tool_input_schema::nearest_name,
 };
 use toolstead_infrastructure::hooks::{filter::HookFilter, matcher::Matcher};
-
-/// Claude Code's own tools that nothing here bears the name of: its hooks may speak of them.
-const OF_CLAUDE_CODE: &[&str] = &[
-    "Agent",
-    "AskUserQuestion",
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "EnterPlanMode",
-    "EnterWorktree",
-    "ExitPlanMode",
-    "ExitWorktree",
-    "KillBash",
-    "LSP",
-    "ListMcpResourcesTool",
-    "Monitor",
-    "NotebookRead",
-    "PowerShell",
-    "ReadMcpResourceTool",
-    "SendMessage",
-    "Skill",
-    "SlashCommand",
-    "Task",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskUpdate",
-    "TodoRead",
-    "TodoWrite",
-    "ToolSearch",
-    "WebFetch",
-    "WebSearch",
-];
 
 /// The matchers and filters of hooks about tools, as far as they are to be checked.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +51,7 @@ impl Choices {
             Some(Miss { problem, opens_gate: matcher.is_gate })
         });
         self.narrow.extend(narrow);
-        let is_foreign = |name: &str| matcher.is_of_claude_code && OF_CLAUDE_CODE.contains(&name);
+        let is_foreign = |name: &str| matcher.is_of_claude_code && FOREIGN_TOOLS.contains(&name);
         let filter = filter.map(|(filter, _)| filter.rule()).filter(|rule| !rule.named_tool().is_some_and(is_foreign));
         self.filters.extend(filter.cloned().map(Arc::new));
         self.matchers.push(matcher);
@@ -154,7 +122,7 @@ fn of_one_line(rule: &PermissionRule) -> Option<String> {
 
 /// Why this part of a matcher hits nothing; `None` where it hits something, or may.
 fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matcher) -> Option<Miss> {
-    let foreign = if written.is_of_claude_code { OF_CLAUDE_CODE } else { &[] };
+    let foreign = if written.is_of_claude_code { FOREIGN_TOOLS } else { &[] };
     if part.chooses(known.iter().chain(foreign).copied()) {
         return None;
     }

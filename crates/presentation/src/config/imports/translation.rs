@@ -3,6 +3,7 @@
 use super::at;
 use crate::config::{
     check::Base,
+    foreign_tools::FOREIGN_TOOLS,
     node::{Content, Member, Node},
     origin::Origin,
     policy::{is_known_tool, no_such_tool},
@@ -21,41 +22,6 @@ use toolstead_infrastructure::builtin::spellings;
 
 /// What kodelet never runs, whatever its lists say.
 const KODELET_BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
-/// Tools of other programs that there are none of here: a rule on one of them has nothing to stop. Any other name near to
-/// that of a tool is a slip.
-const OTHER_TOOLS: &[&str] = &[
-    "Agent",
-    "AskUserQuestion",
-    "BashOutput",
-    "Config",
-    "EnterPlanMode",
-    "EnterWorktree",
-    "ExitPlanMode",
-    "ExitWorktree",
-    "KillBash",
-    "KillShell",
-    "LSP",
-    "ListMcpResourcesTool",
-    "Monitor",
-    "NotebookRead",
-    "PowerShell",
-    "ReadMcpResourceTool",
-    "SendMessage",
-    "Skill",
-    "SlashCommand",
-    "StructuredOutput",
-    "Task",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
-    "TaskOutput",
-    "TaskStop",
-    "TaskUpdate",
-    "TodoRead",
-    "TodoWrite",
-    "ToolSearch",
-    "WebSearch",
-];
 /// The keys of a block of tools, as in our own files.
 const BLOCK_KEYS: &[&str] = &["allowed_commands", "denied_commands", "allowed_paths", "denied_paths", "timeout"];
 
@@ -215,7 +181,7 @@ impl Made<'_> {
         let unusable = match PermissionRule::parse(effect, &text, origin.to_rule_origin(), &base) {
             Ok(rule) => match rule.named_tool() {
                 Some(tool) if !is_known_tool(tool) => {
-                    let is_typo = !OTHER_TOOLS.contains(&tool) && nearest_name(tool, spellings()).is_some();
+                    let is_typo = !FOREIGN_TOOLS.contains(&tool) && nearest_name(tool, spellings()).is_some();
                     if is_typo {
                         return self.unusable(effect, &text, &no_such_tool(tool, &spellings()), origin);
                     }
