@@ -38,6 +38,9 @@ use std::{
 /// clone(2); in the C library's headers it does not fit its own type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// However fast a run starts and ends processes, the runtime is heard after so many.
+const REAPED_AT_ONCE: usize = 64;
 /// So long a run goes on after its payload, while something is left of it.
 const TIME_FOR_LEFTOVERS: Duration = Duration::from_millis(500);
 /// So long where it can print nothing: a process that ends closes its files before it is gone.
@@ -332,7 +335,7 @@ impl Waiting {
         let step = || "start a process".to_owned();
         let Self { begin, told, .. } = self;
         // It may have taken long to come here, and nobody wait any more.
-        if heard.listen(None, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_none() {
+        if heard.listen(None, Some(&AT_ONCE)).is_none() {
             return Ok(false);
         }
         // Where it has failed already, it says so.
@@ -463,15 +466,18 @@ impl Ears<'_> {
 /// Reaps, and passes signals on, until the payload has ended, or the runtime has let go of the run.
 fn attend(heard: &Ears<'_>) -> Option<WaitStatus> {
     loop {
-        loop {
+        let mut longest = Some(&AT_ONCE);
+        for _ in 0..REAPED_AT_ONCE {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == heard.payload => return Some(status),
-                Ok(Some(_)) => {}
-                Err(Errno::INTR) => {}
-                Ok(None) | Err(_) => break,
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) | Err(_) => {
+                    longest = None;
+                    break;
+                }
             }
         }
-        heard.listen(None, None)?;
+        heard.listen(None, longest)?;
     }
 }
 
@@ -487,16 +493,16 @@ fn is_asked_to_end(read: &[u8]) -> bool {
 fn is_alone_in_time(heard: &Ears<'_>) -> bool {
     let (mut end, mut was_read) = (Instant::now() + TIME_FOR_LEFTOVERS, false);
     loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) | Err(Errno::INTR) => continue,
-            Ok(None) => {}
+        let is_reaped = match wait(WaitOptions::NOHANG) {
+            Err(Errno::INTR) => continue,
             Err(_) => return true,
-        }
+            Ok(reaped) => reaped.is_some(),
+        };
         if !was_read && heard.is_read.get() {
             (end, was_read) = (end.min(Instant::now() + TIME_TO_BE_GONE), true);
         }
         let Ok(left) = Timespec::try_from(end.saturating_duration_since(Instant::now())) else { return false };
-        if left == Timespec::default() || heard.listen(None, Some(&left)).is_none() {
+        if left == AT_ONCE || heard.listen(None, Some(if is_reaped { &AT_ONCE } else { &left })).is_none() {
             return false;
         }
     }

@@ -377,7 +377,8 @@ fn new_network() -> io::Result<OwnedFd> {
         let handed = unshare(libc::CLONE_NEWNET)
             .and_then(|()| loopback_up())
             .and_then(|()| File::open("/proc/self/ns/net"))
-            .and_then(|network| send(&theirs, b"n", &[network.as_fd()]));
+            .and_then(|network| send(&theirs, b"n", &[network.as_fd()]))
+            .or_else(|error| send(&theirs, error.to_string().as_bytes(), &[]));
         // SAFETY: the call touches no memory.
         unsafe { libc::_exit(i32::from(handed.is_err())) }
     }
@@ -385,8 +386,9 @@ fn new_network() -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     drop(theirs);
-    let (_, descriptors) = receive(&ours, 1)?;
-    descriptors.into_iter().next().ok_or_else(|| io::Error::other("no network namespace can be made"))
+    let (said, descriptors) = receive(&ours, 256)?;
+    let failed = || io::Error::other(format!("no network namespace can be made: {}", String::from_utf8_lossy(&said)));
+    descriptors.into_iter().next().ok_or_else(failed)
 }
 
 /// Starts an init in namespaces of its own, without these descriptors; the init never returns from here.

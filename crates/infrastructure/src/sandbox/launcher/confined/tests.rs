@@ -163,19 +163,21 @@ fn again(module: &str, test: &str, prepare: impl FnOnce(&mut Command)) {
 fn streams_can_be_opened_by_their_names() {
     as_both("streams_can_be_opened_by_their_names", async || {
         let world = World::new();
-        for (input, expected) in
-            [(Input::Pipe, "a\n"), (Input::Nothing, "a\n"), (Input::Terminal { rows: 9, columns: 9 }, "a\r\nb\r\n")]
-        {
-            let mut spec =
-                world.spec("echo a > /dev/stdout; echo b | tee /dev/stderr > /dev/null; head -c 0 /dev/stdin");
+        const SCRIPT: &str =
+            "set -eo pipefail; echo a > /dev/stdout; echo b | tee /dev/stderr > /dev/null; head -c 0 /dev/stdin";
+        let terminal = Input::Terminal { rows: 9, columns: 9 };
+        for (input, expected) in [(Input::Pipe, "a\n"), (Input::Nothing, "a\n"), (terminal, "a\r\nb\r\n")] {
+            let mut spec = world.spec(SCRIPT);
             spec.input = input;
             let mut child = world.launcher.launch(spec).await.unwrap();
             let held = child.stdin.take().filter(|_| input != Input::Pipe);
-            let mut printed = Vec::new();
+            let (mut printed, mut complaint) = (Vec::new(), String::new());
             // A terminal whose program is gone says so by an error.
             let _ = child.stdout.take().unwrap().read_to_end(&mut printed).await;
+            child.stderr.take().unwrap().read_to_string(&mut complaint).await.unwrap();
             let exit = child.exited().await;
             assert_eq!((exit, String::from_utf8(printed).unwrap().as_str()), (Exit::Code(0), expected), "{input:?}");
+            assert_eq!(complaint, if input == terminal { "" } else { "b\n" });
             drop(held);
         }
     });

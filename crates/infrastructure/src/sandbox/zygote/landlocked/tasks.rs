@@ -36,8 +36,8 @@ impl Tasks {
     }
 }
 
-/// The least number, `most` at the highest, that does. Zero does not, and what is above one that does, does. Those near
-/// `guess` are tried first.
+/// The least number, `most` at the highest, that does; an error where none does. Zero does not, and what is above one that
+/// does, does. Those near `guess` are tried first.
 fn least(guess: u64, most: u64, mut does: impl FnMut(u64) -> io::Result<bool>) -> io::Result<u64> {
     let (mut low, mut high) = (0, most);
     let (mut at, mut step) = (guess.saturating_add(1), 1_u64);
@@ -55,7 +55,8 @@ fn least(guess: u64, most: u64, mut does: impl FnMut(u64) -> io::Result<bool>) -
         }
         step = step.saturating_mul(2);
     }
-    Ok(high)
+    // Something else may be used up, such as the processes of a control group.
+    if high < most || does(most)? { Ok(high) } else { Err(io::ErrorKind::WouldBlock.into()) }
 }
 
 /// Whether the limits let this process have one child more.
@@ -88,7 +89,7 @@ mod tests {
                 let mut tries = 0;
                 let found = least(guess, 100_000, |limit| {
                     tries += 1;
-                    assert!((1..100_000).contains(&limit), "{limit} was tried");
+                    assert!((1..=100_000).contains(&limit), "{limit} was tried");
                     Ok(limit >= sought)
                 });
                 assert_eq!(found.unwrap(), sought, "from {guess}");
@@ -98,5 +99,6 @@ mod tests {
                 );
             }
         }
+        assert!(least(64, 100_000, |_| Ok(false)).is_err());
     }
 }
