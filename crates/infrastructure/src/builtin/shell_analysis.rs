@@ -165,21 +165,22 @@ pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access>
     let whole: Arc<str> = text.into();
     let mut opened = Vec::new();
     let mut operands: Vec<Vec<Access>> = vec![Vec::new(); commands.len()];
-    let mut nowhere = Vec::new();
+    let (mut nowhere, mut of_no_command) = (Vec::new(), Vec::new());
     for touch in touches {
         match judged_path(workspace, &touch.path) {
             Some(path) => {
-                let is_free = is_private(workspace, &path) || is_of_the_system(workspace, &path, touch.writes);
-                let path = if touch.tree { path.whole_tree() } else { path };
-                let access = if touch.writes { Access::WritePath(path) } else { Access::ReadPath(path) };
+                let private = names_of_private(workspace, &path);
+                let is_free = !private.is_empty() || is_of_the_system(workspace, &path, touch.writes);
+                let access = |path: PathAccess| {
+                    let path = if touch.tree { path.whole_tree() } else { path };
+                    if touch.writes { Access::WritePath(path) } else { Access::ReadPath(path) }
+                };
+                let named = [access(path)].into_iter().chain(private.into_iter().map(access));
                 match touch.origin {
-                    TouchOrigin::Redirection { .. } if !is_free => opened.push(access),
+                    TouchOrigin::Redirection { .. } if !is_free => opened.extend(named),
                     TouchOrigin::Redirection { command } | TouchOrigin::Operand { command } => {
-                        // Without any command it comes to nothing.
                         let last = operands.len().saturating_sub(1);
-                        if let Some(own) = operands.get_mut(command.min(last)) {
-                            own.push(access);
-                        }
+                        operands.get_mut(command.min(last)).unwrap_or(&mut of_no_command).extend(named);
                     }
                 }
             }
@@ -188,6 +189,12 @@ pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access>
                 ..CommandAccess::opaque(whole.clone(), "where this path leads cannot be told")
             }),
         }
+    }
+    if !of_no_command.is_empty() {
+        // It opens files and runs nothing.
+        let nothing = CommandAccess::program::<&str>([]);
+        commands.push(CommandAccess { whole: whole.clone(), text: whole.clone(), ..nothing });
+        operands.push(of_no_command);
     }
     for (command, operands) in commands.iter_mut().zip(operands) {
         let mut known = HashSet::new();
@@ -201,12 +208,16 @@ pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access>
 /// The names of the folder for temporary files that commands have to themselves.
 const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// Whether this is in the `/tmp` that commands have to themselves, and in no folder of it that leads to a root.
-fn is_private(workspace: &Workspace, path: &PathAccess) -> bool {
-    path.forms().all(|form| {
+/// All names of what is in the `/tmp` that commands have to themselves, so that a rule on one of them holds for each; none
+/// where it is not there, or in a folder of it that leads to a root.
+fn names_of_private(workspace: &Workspace, path: &PathAccess) -> Vec<PathAccess> {
+    let is_private = path.forms().all(|form| {
         let first = PRIVATE.iter().find_map(|folder| form.strip_prefix(folder).ok()?.iter().next());
         first.is_some_and(|first| !PRIVATE.iter().any(|folder| workspace.meets(&Path::new(folder).join(first))))
-    })
+    });
+    let rest = PRIVATE.iter().find_map(|folder| path.lexical.strip_prefix(folder).ok()).filter(|_| is_private);
+    rest.map(|rest| PRIVATE.iter().map(|folder| PathAccess::plain(Path::new(folder).join(rest))).collect())
+        .unwrap_or_default()
 }
 
 /// Whether every run may do this with a file of the system, and it leads to none of a root.

@@ -106,7 +106,7 @@ const FACTS: [&str; 20] = [
     "version",
     "vmstat",
 ];
-/// Further ones that bear a version in their names.
+/// Further ones of the settings, which bear a version in their names.
 const VERSIONED_SETTINGS: [&str; 6] = ["java", "jvm", "perl", "php", "python", "dotnet"];
 
 /// A path on the stage.
