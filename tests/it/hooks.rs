@@ -316,10 +316,7 @@ fn a_matcher_that_hits_nothing_is_an_error_for_a_gate_and_told_of_any_hook() {
 #[test]
 fn the_if_of_a_hook_is_checked_as_rules_are() {
     for (rule, told) in [
-        (
-            "Bsh(rm *)",
-            "test.toml:6: the `if` of a hook: the ask rule `Bsh(rm *)`: no tool is called `Bsh`; did you mean `Bash`?",
-        ),
+        ("Bsh(rm *)", "test.toml:6: the `if` of a hook: `Bsh(rm *)`: no tool is called `Bsh`; did you mean `Bash`?"),
         ("Grep(patern:x)", "`grep` has no parameter `patern`; did you mean `pattern`?"),
         ("Bash()", "the parentheses are empty and would never match"),
     ] {
@@ -369,6 +366,14 @@ fn hooks_of_claude_code_may_name_its_own_tools_but_no_gate_a_tool_that_nobody_ha
         2,
         &["settings.json:2: the `if` of a hook: "],
     );
+    // Its tools come and go; what no tool here is near to is no slip, and stops nothing but a gate.
+    let (foreign, told) = (", \"if\": \"PlanTheDay(x)\"", "the `if` of a hook: `PlanTheDay(x)`: no tool is called");
+    settings("Task", foreign).check(&["config", "check"], 0, &["note: ", told]);
+    settings("Task", &format!("{foreign}, \"gate\": true")).check(&["config", "check"], 2, &[told]);
+    for known in ["TeamCreate(x)", "RemoteTrigger", "Workflow(x)"] {
+        let said = settings("Task", &format!(", \"if\": \"{known}\"")).check(&["config", "check"], 0, &[]);
+        assert!(!said.contains("note: "), "{said}");
+    }
 }
 
 #[test]
