@@ -316,10 +316,7 @@ fn a_matcher_that_hits_nothing_is_an_error_for_a_gate_and_told_of_any_hook() {
 #[test]
 fn the_if_of_a_hook_is_checked_as_rules_are() {
     for (rule, told) in [
-        (
-            "Bsh(rm *)",
-            "test.toml:6: the `if` of a hook: the ask rule `Bsh(rm *)`: no tool is called `Bsh`; did you mean `Bash`?",
-        ),
+        ("Bsh(rm *)", "test.toml:6: the `if` of a hook: `Bsh(rm *)`: no tool is called `Bsh`; did you mean `Bash`?"),
         ("Grep(patern:x)", "`grep` has no parameter `patern`; did you mean `pattern`?"),
         ("Bash()", "the parentheses are empty and would never match"),
     ] {
@@ -369,6 +366,14 @@ fn hooks_of_claude_code_may_name_its_own_tools_but_no_gate_a_tool_that_nobody_ha
         2,
         &["settings.json:2: the `if` of a hook: "],
     );
+    // Its tools come and go; what no tool here is near to is no slip, and stops nothing but a gate.
+    let (foreign, told) = (", \"if\": \"PlanTheDay(x)\"", "the `if` of a hook: `PlanTheDay(x)`: no tool is called");
+    settings("Task", foreign).check(&["config", "check"], 0, &["note: ", told]);
+    settings("Task", &format!("{foreign}, \"gate\": true")).check(&["config", "check"], 2, &[told]);
+    for known in ["TeamCreate(x)", "RemoteTrigger", "Workflow(x)"] {
+        let said = settings("Task", &format!(", \"if\": \"{known}\"")).check(&["config", "check"], 0, &[]);
+        assert!(!said.contains("note: "), "{said}");
+    }
 }
 
 #[test]
@@ -577,4 +582,54 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_changes() {
     assert_eq!(home.run(&echo).status.code(), Some(3));
     std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n# changed\n")).unwrap();
     assert_eq!(home.run(&echo).status.code(), Some(2));
+}
+
+#[test]
+fn a_gate_of_a_trusted_project_stays_shut_when_its_file_is_gone() {
+    let home = Home::new();
+    let file = home.work().join("toolstead.toml");
+    let gate = "[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\ngate = true\n";
+    let echo = ["call", "echo", r#"{"message":"hi"}"#];
+    let trust_gate = || {
+        std::fs::write(&file, gate).unwrap();
+        assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
+        assert_eq!(home.run(&echo).status.code(), Some(3));
+    };
+    let check_stopped = || {
+        for command in [&echo[..], &["config", "check"]] {
+            let stopped = home.run(command);
+            assert_eq!(stopped.status.code(), Some(2), "{}", stderr(&stopped));
+            let said = format!("{}{}", stdout(&stopped), stderr(&stopped));
+            assert!(said.contains("toolstead.toml: held a gate when it was trusted and is gone"), "{said}");
+        }
+    };
+    trust_gate();
+    std::fs::remove_file(&file).unwrap();
+    check_stopped();
+    // Neither another ending nor a link stands for what was trusted.
+    let other = file.with_extension("yaml");
+    std::fs::write(&other, "").unwrap();
+    check_stopped();
+    std::fs::rename(&other, other.with_file_name("other.toml")).unwrap();
+    std::os::unix::fs::symlink("other.toml", &file).unwrap();
+    check_stopped();
+    let remove = ["config", "trust", "--remove", file.to_str().unwrap()];
+    assert_eq!(home.run(&remove).status.code(), Some(0));
+    assert_eq!(home.run(&echo).status.code(), Some(0));
+    std::fs::remove_file(&file).unwrap();
+    assert_ne!(home.run(&remove).status.code(), Some(0), "nobody trusts it any more");
+
+    trust_gate();
+    std::fs::remove_file(&file).unwrap();
+    check_stopped();
+    std::fs::write(&file, gate).unwrap();
+    assert_eq!(home.run(&echo).status.code(), Some(3), "as it was, it is trusted");
+    std::fs::remove_file(&file).unwrap();
+    // What another project lost stops nothing here.
+    let elsewhere = home.work().join("../elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let there = home.toolstead(&echo).current_dir(&elsewhere).output().unwrap();
+    assert_eq!(there.status.code(), Some(0), "{}", stderr(&there));
+    assert_eq!(home.run(&["config", "trust", "--remove", "toolstead.toml"]).status.code(), Some(0));
+    assert_eq!(home.run(&echo).status.code(), Some(0));
 }

@@ -208,7 +208,7 @@ impl Config {
         let (mut hooks, imported) = hooks::hooks(&resolved, &surroundings, &mut problems, &mut notes);
         rules.extend(hooks.guarding_rules(&roots));
         files.extend(imported);
-        hooks.look_for_waiting_gates(&files, trusted);
+        hooks.look_for_waiting_gates(&files, trusted, &folders);
         let project = source_file::project_folders(&folders).pop().unwrap_or_else(|| folders.start.clone());
         let mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
         let found_servers = mcp_server::found(&resolved);
@@ -369,6 +369,20 @@ impl Config {
             true => trust::set_with_gates(&self.folders, &file.path, &file.text, self.hooks.hold_gate(&file.path)),
             false => trust::set(&self.folders, &file.path, None),
         }
+    }
+
+    /// No longer trusts the file that was trusted at this path, be it there or gone. Says whether one was.
+    ///
+    /// # Errors
+    /// A [`Problem`] when it cannot be kept.
+    pub fn forget_trust(&self, path: &Path) -> Result<bool, Problem> {
+        // What lies there now may be a link to another file.
+        let folder = path.parent().map(folders::real).unwrap_or_default();
+        let path = folder.join(path.file_name().unwrap_or_default());
+        if !TrustedFiles::load(&self.folders).0.knows(&path) {
+            return Ok(false);
+        }
+        trust::set(&self.folders, &path, None).map(|()| true)
     }
 }
 

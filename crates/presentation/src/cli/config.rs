@@ -8,7 +8,9 @@ use super::{
 };
 use crate::{
     composition_root::{StartupError, check_rules},
-    config::{Config, ConfigFile, Trust, idle_rules::outside_of_roots, layers::LayerKind, origin::Origin},
+    config::{
+        Config, ConfigFile, Trust, idle_rules::outside_of_roots, layers::LayerKind, origin::Origin, problem::Problem,
+    },
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -107,13 +109,11 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
 
 /// Trusts one file, after showing what of it comes into force by that.
 fn trust(config: &Config, file: Option<&Path>, remove: bool) -> Outcome {
+    if remove {
+        return take_back(config, file);
+    }
     let file = chosen(config, file)?;
     let path = file.path.display();
-    if remove {
-        config.set_trust(file, false).map_err(|problem| Failed::Usage(problem.to_string()))?;
-        note(&format!("{path} is no longer trusted: it may only tighten"));
-        return Ok(Exit::Done);
-    }
     for setting in config.resolved.all() {
         for waiting in setting
             .shown_waiting()
@@ -135,6 +135,22 @@ fn trust(config: &Config, file: Option<&Path>, remove: bool) -> Outcome {
     }
     config.set_trust(file, true).map_err(|problem| Failed::Usage(problem.to_string()))?;
     note(&format!("{path} is trusted as it is now; a change takes the trust back"));
+    Ok(Exit::Done)
+}
+
+/// No longer trusts a file, which may be gone.
+fn take_back(config: &Config, file: Option<&Path>) -> Outcome {
+    let failed = |problem: Problem| Failed::Usage(problem.to_string());
+    let gone = file.map(std::path::absolute).transpose()?;
+    let path = match gone.filter(|path| !path.is_file() || path.is_symlink()) {
+        Some(path) if config.forget_trust(&path).map_err(failed)? => path,
+        _ => {
+            let file = chosen(config, file)?;
+            config.set_trust(file, false).map_err(failed)?;
+            file.path.to_path_buf()
+        }
+    };
+    note(&format!("{} is no longer trusted: it may only tighten", path.display()));
     Ok(Exit::Done)
 }
 

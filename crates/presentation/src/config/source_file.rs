@@ -9,6 +9,8 @@ use std::{
     sync::Arc,
 };
 
+/// The name of a project's file, without its ending.
+const STEM: &str = "toolstead";
 /// The name of a person's own file in a project, without its ending.
 pub(super) const LOCAL_STEM: &str = "toolstead.local";
 /// No configuration is larger.
@@ -91,9 +93,15 @@ pub(super) fn discover(folders: &Folders) -> (Vec<SourceFile>, Vec<Problem>) {
         look(LayerKind::User, config, "config");
     }
     // The nearest one counts.
-    project_folders(folders).iter().any(|folder| look(LayerKind::Project, folder, "toolstead"));
+    project_folders(folders).iter().any(|folder| look(LayerKind::Project, folder, STEM));
     project_folders(folders).iter().any(|folder| look(LayerKind::Local, folder, LOCAL_STEM));
     (files, problems)
+}
+
+/// Whether a file of the project would be looked for at this path, links resolved.
+pub(super) fn is_looked_for(folders: &Folders, path: &Path) -> bool {
+    let is_named = path.file_stem().is_some_and(|stem| stem == STEM || stem == LOCAL_STEM);
+    is_named && project_folders(folders).iter().any(|folder| path.parent() == Some(folder))
 }
 
 /// Where files of a project may lie: from the start folder up to the root of its version control, else up to the home

@@ -46,9 +46,19 @@ impl TrustedFiles {
         self.files.get(path).is_some_and(|digest| *digest == digest_of(text))
     }
 
+    /// Whether a person said yes to some content at this path.
+    pub(super) fn knows(&self, path: &Path) -> bool {
+        self.files.contains_key(path)
+    }
+
     /// Whether the content that a person said yes to at this path, now there or not, held a gate.
     pub(super) fn held_gate(&self, path: &Path) -> bool {
         self.gates.contains(path)
+    }
+
+    /// The files that held a gate when a person said yes to them.
+    pub(super) fn gates(&self) -> impl Iterator<Item = &Path> {
+        self.gates.iter().map(PathBuf::as_path)
     }
 }
 

@@ -22,7 +22,7 @@ use toolstead_infrastructure::hooks::{filter::HookFilter, matcher::Matcher};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Choices {
     matchers: Vec<WrittenMatcher>,
-    filters: Vec<Arc<PermissionRule>>,
+    filters: Vec<WrittenFilter>,
     /// Filters that meet less than they look like.
     narrow: Vec<Miss>,
 }
@@ -34,6 +34,21 @@ pub(super) struct WrittenMatcher {
     pub(super) is_gate: bool,
     /// Whether it stands in a file of Claude Code, and may name its tools.
     pub(super) is_of_claude_code: bool,
+}
+
+#[derive(Debug, Clone)]
+struct WrittenFilter {
+    rule: Arc<PermissionRule>,
+    /// Whether it may name a tool that nothing here is near to: a tool of Claude Code, and no gate waits for it.
+    may_be_foreign: bool,
+}
+
+impl WrittenFilter {
+    /// Whether it names a tool that nothing is near to, and may.
+    fn is_foreign(&self, known: &[&str]) -> bool {
+        let is_strange = |name| !known.contains(&name) && nearest_name(name, known.iter().copied()).is_none();
+        self.may_be_foreign && self.rule.named_tool().is_some_and(is_strange)
+    }
 }
 
 /// A part of a matcher that hits no tool, or a filter that lets pass what it seems to meet.
@@ -53,7 +68,8 @@ impl Choices {
         self.narrow.extend(narrow);
         let is_foreign = |name: &str| matcher.is_of_claude_code && FOREIGN_TOOLS.contains(&name);
         let filter = filter.map(|(filter, _)| filter.rule()).filter(|rule| !rule.named_tool().is_some_and(is_foreign));
-        self.filters.extend(filter.cloned().map(Arc::new));
+        let may_be_foreign = matcher.is_of_claude_code && !matcher.is_gate;
+        self.filters.extend(filter.map(|rule| WrittenFilter { rule: Arc::new(rule.clone()), may_be_foreign }));
         self.matchers.push(matcher);
     }
 }
@@ -64,7 +80,7 @@ impl Choices {
 /// # Errors
 /// Each name that nothing bears, with the nearest one that something does.
 pub fn check_choices(config: &Config, known: &[&str]) -> Result<(), ConfigError> {
-    let mut problems = of_filters(config, |rules| check_tool_names(rules, known));
+    let mut problems = of_filters(config, |one| !one.is_foreign(known), |rules| check_tool_names(rules, known));
     problems.extend(misses(config, known).filter(|miss| miss.opens_gate).map(|miss| miss.problem));
     ConfigError::unless_none(problems)
 }
@@ -75,23 +91,33 @@ pub fn check_choices(config: &Config, known: &[&str]) -> Result<(), ConfigError>
 /// # Errors
 /// Each that is none, with the nearest one that is.
 pub fn check_filter_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
-    ConfigError::unless_none(of_filters(config, |rules| check_parameters(rules, tools)))
+    ConfigError::unless_none(of_filters(config, |_| true, |rules| check_parameters(rules, tools)))
 }
 
-/// What is worth telling of matchers that hit nothing and are no error.
+/// What is worth telling of matchers and filters that hit nothing and are no error.
 pub fn notes(config: &Config, known: &[&str]) -> Vec<Problem> {
-    misses(config, known).filter(|miss| !miss.opens_gate).map(|miss| miss.problem).collect()
+    let mut notes = of_filters(config, |one| one.is_foreign(known), |rules| check_tool_names(rules, known));
+    notes.extend(misses(config, known).filter(|miss| !miss.opens_gate).map(|miss| miss.problem));
+    notes
 }
 
-/// What a check of rules finds where the `if`s of hooks, which are ask rules, stand in the place of the rules.
-fn of_filters(config: &Config, check: impl FnOnce(&Config) -> Result<(), ConfigError>) -> Vec<Problem> {
-    let filters = &config.hooks.choices.filters;
-    if filters.is_empty() {
+/// What a check of rules finds where these `if`s of hooks, which are read as ask rules, stand in the place of the rules.
+fn of_filters(
+    config: &Config,
+    is_checked: impl Fn(&WrittenFilter) -> bool,
+    check: impl FnOnce(&Config) -> Result<(), ConfigError>,
+) -> Vec<Problem> {
+    let filters = config.hooks.choices.filters.iter().filter(|one| is_checked(one));
+    let rules: Vec<_> = filters.map(|one| one.rule.clone()).collect();
+    if rules.is_empty() {
         return Vec::new();
     }
-    let rules = Config { rules: filters.clone(), ..config.clone() };
+    let rules = Config { rules, ..config.clone() };
     let problems = check(&rules).err().map(|error| error.problems).unwrap_or_default();
-    let told = |problem: Problem| Problem::new(problem.origin, format!("the `if` of a hook: {}", problem.message));
+    let told = |problem: Problem| {
+        let message = problem.message.strip_prefix("the ask rule ").unwrap_or(&problem.message);
+        Problem::new(problem.origin, format!("the `if` of a hook: {message}"))
+    };
     problems.into_iter().map(told).collect()
 }
 

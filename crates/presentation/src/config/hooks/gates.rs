@@ -3,9 +3,11 @@
 use super::Hooks;
 use crate::config::{
     Config, ConfigFile, Trust,
-    layers::Resolved,
+    folders::Folders,
+    layers::{LayerKind, Resolved},
     origin::Origin,
     problem::{ConfigError, Problem},
+    source_file,
     trust::TrustedFiles,
     value::Value,
 };
@@ -55,8 +57,13 @@ impl Hooks {
     }
 
     /// Looks for gates that do not run although somebody relies on them: those of files that a trusted layer takes hooks
-    /// from, and those that were in a file as it was trusted.
-    pub(in crate::config) fn look_for_waiting_gates(&mut self, files: &[ConfigFile], trusted: &TrustedFiles) {
+    /// from, and those that were in a file as it was trusted, there still or not.
+    pub(in crate::config) fn look_for_waiting_gates(
+        &mut self,
+        files: &[ConfigFile],
+        trusted: &TrustedFiles,
+        folders: &Folders,
+    ) {
         let is_relied_on = |path: &Path| self.gates.imported.contains(path) || trusted.held_gate(path);
         let waiting = files.iter().filter(|file| file.trust == Trust::Waiting && is_relied_on(&file.path));
         let paths: BTreeSet<&Path> = waiting.map(|file| &*file.path).collect();
@@ -68,7 +75,25 @@ impl Hooks {
             Problem::new(Origin::file(path), message)
         };
         self.gates.waiting = paths.into_iter().map(problem).collect();
+        // With `--config` no file of a project is looked for.
+        if files.iter().all(|file| file.kind != LayerKind::Chosen) {
+            self.gates.waiting.extend(trusted.gates().filter(|path| is_gone(path, folders)).map(gone));
+        }
     }
+}
+
+/// Whether a file of this project, and not one of another, is no longer at its path. A link there leads to another file.
+fn is_gone(path: &Path, folders: &Folders) -> bool {
+    source_file::is_looked_for(folders, path) && path.canonicalize().ok().as_deref() != Some(path)
+}
+
+fn gone(path: &Path) -> Problem {
+    let message = format!(
+        "held a gate when it was trusted and is gone, so no call is made: restore it, or say `toolstead config trust \
+         --remove {}`",
+        path.display()
+    );
+    Problem::new(Origin::file(path), message)
 }
 
 /// Checks that no gate waits for trust that somebody relies on: no call goes on without it.
