@@ -68,6 +68,11 @@ pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
     outside.map(|rule| told(rule)).collect()
 }
 
+/// Each command that begins with these words.
+fn beginning(head: &[String]) -> Outline {
+    Outline { head: head.to_vec(), tail: Vec::new(), is_open: true }
+}
+
 /// Why a pattern covers nothing.
 struct Idle {
     /// What stands in the way of a command that it says.
@@ -83,6 +88,13 @@ impl Idle {
         // Of a test the end is part of what makes it one.
         if outline.head[0].starts_with('[') || FILLERS.iter().find_map(covers).is_some() {
             return None;
+        }
+        // In front of the tail may stand a subcommand that no filler is, where the program needs one.
+        if !outline.tail.is_empty() {
+            let beginning = beginning(&outline.head);
+            if tried(&beginning, FILLERS[0]).is_err() && Self::of(&beginning).is_none() {
+                return None;
+            }
         }
         let command = tried(outline, FILLERS[0]).err()?;
         Some(Self { command, question: QUESTIONS.iter().find_map(covers) })
