@@ -260,10 +260,19 @@ fn an_allow_rule_that_covers_nothing_is_told_where_rules_are_and_where_it_is_mis
     let outside = "config.toml:6: the allow rule `Edit(//nowhere/at/all/**)` covers nothing here";
     check(&home, &["config", "check"], 0, &[npx, find, outside, "such as `Bash(find x -delete)`"]);
     check(&home, &["permissions", "list"], 0, &[npx, find, outside]);
-    check(&home, &["tools"], 0, &[npx, find]);
+    check(&home, &["permissions", "explain", "bash", r#"{"command":"ls"}"#], 1, &[npx, find]);
+    let doctor = stdout(&home.run(&["doctor"]));
+    assert!(doctor.contains(npx) && doctor.contains(find), "{doctor}");
     let printed = |arguments: &[&str]| stderr(&home.run(arguments)) + &stdout(&home.run(arguments));
     assert!(!printed(&["config", "check"]).contains("npm *"), "it covers `npm test`");
-    assert!(!printed(&["tools"]).contains("nowhere"), "other projects have their own rules");
+    for elsewhere in [&["tools"][..], &["call", "echo", r#"{"message":"x"}"#]] {
+        let printed = printed(elsewhere);
+        assert!(!printed.contains("covers no"), "it has nothing to do with rules: {printed}");
+    }
+    let covered =
+        ["permissions", "explain", "bash", r#"{"command":"git checkout main"}"#, "--allow", "Bash(git * main)"];
+    check(&home, &covered, 0, &["allow: "]);
+    assert!(!printed(&covered).contains("`Bash(git * main)` covers no"), "it does");
     let why = "config.toml:3 does not cover it, because npx starts another program, and a wildcard never covers that";
     let explain = ["permissions", "explain", "bash", r#"{"command":"npx tsc --noEmit"}"#];
     check(&home, &explain, 1, &["the allow rule `Bash(npx *)` in ", why, "'Bash(npx tsc --noEmit)'"]);

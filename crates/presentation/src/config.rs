@@ -279,7 +279,6 @@ impl Config {
         };
         policy::absent_servers(&config, &mut notes);
         policy::wide_rules(&config, &mut notes);
-        idle_rules::of_commands(&config, &mut notes);
         config.notes = notes;
         Ok(config)
     }

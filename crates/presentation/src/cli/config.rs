@@ -8,9 +8,7 @@ use super::{
 };
 use crate::{
     composition_root::{StartupError, check_rules},
-    config::{
-        Config, ConfigFile, Trust, idle_rules::outside_of_roots, layers::LayerKind, origin::Origin, problem::Problem,
-    },
+    config::{Config, ConfigFile, Trust, idle_rules, layers::LayerKind, origin::Origin, problem::Problem},
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -88,7 +86,8 @@ fn show(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
 fn check(global: &Global, output: &mut Output) -> Outcome {
     match global.load().and_then(|config| Ok(check_rules(&config).map(|()| config)?)) {
         Ok(config) => {
-            outside_of_roots(&config).iter().for_each(|problem| note(&format!("note: {problem}")));
+            let idle = idle_rules::of_commands(&config).into_iter().chain(idle_rules::outside_of_roots(&config));
+            idle.for_each(|problem| note(&format!("note: {problem}")));
             config.waiting_permissions().iter().for_each(|waiting| note(&format!("note: {waiting}")));
             output.line(&format!(
                 "the configuration can be used ({} files, {} rules)",

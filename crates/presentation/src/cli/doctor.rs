@@ -6,7 +6,10 @@ use super::{
     global::Global,
     output::{Output, visible},
 };
-use crate::composition_root::{Composition, Servers};
+use crate::{
+    composition_root::{Composition, Servers},
+    config::idle_rules,
+};
 use clap::Args;
 use serde_json::json;
 use toolstead_domain::ports::{execution_log::ExecutionFilter, tool_provider::ProviderState};
@@ -112,6 +115,8 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
         vec![good("configuration", format!("{} files, {} rules", config.files.len(), config.rules.len()))];
     let waiting = config.waiting_permissions().into_iter();
     findings.extend(waiting.map(|said| Finding { verdict: Verdict::Worth, what: "trust", said }));
+    let idle = idle_rules::of_commands(config).into_iter().map(|problem| problem.to_string());
+    findings.extend(idle.map(|said| Finding { verdict: Verdict::Worth, what: "rules", said }));
     findings.push(match config.roots.start() {
         Some(_) => {
             good("roots", config.roots.all().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", "))

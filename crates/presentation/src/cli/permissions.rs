@@ -10,8 +10,8 @@ use super::{
 use crate::{
     composition_root::Composition,
     config::{
-        Config, decision_table, decision_table::ExpectedCall, idle_rules::outside_of_roots, origin::Origin,
-        problem::Problem, rule_files::add_allow_rules,
+        Config, decision_table, decision_table::ExpectedCall, idle_rules, origin::Origin, problem::Problem,
+        rule_files::add_allow_rules,
     },
 };
 use clap::{Args, Subcommand};
@@ -66,7 +66,11 @@ impl Permissions {
                 let composition = global.compose_for_call(&name).await?;
                 let explained = explain(&composition, &name, arguments).await;
                 let waiting = composition.config.waiting_permissions();
+                let idle = idle_rules::of_commands(&composition.config);
                 composition.close().await;
+                if !global.json {
+                    idle.iter().for_each(|problem| note(&format!("note: {problem}")));
+                }
                 show(&explained.map_err(Failed::Call)?, &waiting, global.json, output)
             }
             Command::Test { file } => {
@@ -217,8 +221,8 @@ fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
     for (key, value, origin) in waiting {
         output.line(&visible(&one_line(&format!("# waits for trust: {key} = {value}, {origin}"))))?;
     }
-    let told = config.waiting_permissions().into_iter();
-    for told in told.chain(outside_of_roots(config).iter().map(ToString::to_string)) {
+    let idle = idle_rules::of_commands(config).into_iter().chain(idle_rules::outside_of_roots(config));
+    for told in config.waiting_permissions().into_iter().chain(idle.map(|problem| problem.to_string())) {
         output.line(&visible(&one_line(&format!("# {told}"))))?;
     }
     Ok(Exit::Done)

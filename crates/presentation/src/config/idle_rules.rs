@@ -1,6 +1,7 @@
 //! Allow rules that cover nothing: legal, since other programs read them otherwise, and told.
 
 use crate::config::{Config, command_lines::commands_of, policy::origin_of, problem::Problem};
+use std::collections::HashMap;
 use toolstead_domain::{
     access::{Access, Clarity, CommandAccess},
     permission::{command_pattern::Outline, decision::narrowest_rule, rule::PermissionRule},
@@ -43,18 +44,18 @@ const FILLERS: &[&[&str]] = &[
 /// The same, for a program that only says something about itself.
 const QUESTIONS: &[&[&str]] = &[&["--version"], &["--help"], &["-h"], &["-v"], &["-V"], &["-?"]];
 
-/// Allow rules on commands whose wildcards cover no command whatever, because what they say is never plain.
-pub(super) fn of_commands(config: &Config, notes: &mut Vec<Problem>) {
-    for rule in &config.rules {
-        let Some(outline) = rule.outline() else { continue };
-        if let Some(idle) = Idle::of(&outline) {
-            notes.push(Problem::new(origin_of(&rule.origin), idle.told(rule)));
-        }
-    }
+/// Allow rules on commands whose wildcards cover no command whatever, because what they say is never plain. Told where
+/// somebody looks at rules, and not at each start: other programs may read them otherwise.
+pub fn of_commands(config: &Config) -> Vec<Problem> {
+    let mut beginnings = Beginnings::default();
+    let mut told = |rule: &PermissionRule| {
+        let idle = beginnings.idle(&rule.outline()?)?;
+        Some(Problem::new(origin_of(&rule.origin), idle.told(rule)))
+    };
+    config.rules.iter().filter_map(|rule| told(rule)).collect()
 }
 
-/// Allow rules on paths that lie outside of every root. Told where somebody looks at rules, and not at each start: a
-/// person's rules may be about other projects.
+/// Allow rules on paths that lie outside of every root. Told as above: a person's rules may be about other projects.
 pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
     let outside = config.rules.iter().filter(|rule| config.roots.start().is_some() && rule.is_outside(&config.roots));
     let told = |rule: &PermissionRule| {
@@ -66,6 +67,37 @@ pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
         Problem::new(origin_of(&rule.origin), message)
     };
     outside.map(|rule| told(rule)).collect()
+}
+
+/// The beginnings of commands that were tried, each once, and whether no command that begins so is ever covered: many
+/// rules begin alike.
+#[derive(Default)]
+struct Beginnings(HashMap<Vec<String>, bool>);
+
+impl Beginnings {
+    /// Why the pattern covers nothing; `None` where it may cover something.
+    fn idle(&mut self, outline: &Outline) -> Option<Idle> {
+        let longest = outline.head.len().min(2);
+        if (1..=longest).any(|count| self.is_idle(&outline.head[..count])) {
+            let command = tried(outline, FILLERS[0]).err()?;
+            return Some(Idle { command, question: None });
+        }
+        Idle::of(outline)
+    }
+
+    fn is_idle(&mut self, head: &[String]) -> bool {
+        if let Some(known) = self.0.get(head) {
+            return *known;
+        }
+        let is_idle = Idle::of(&beginning(head)).is_some_and(|idle| idle.question.is_none());
+        self.0.insert(head.to_vec(), is_idle);
+        is_idle
+    }
+}
+
+/// Each command that begins with these words.
+fn beginning(head: &[String]) -> Outline {
+    Outline { head: head.to_vec(), tail: Vec::new(), is_open: true }
 }
 
 /// Why a pattern covers nothing.
@@ -83,6 +115,13 @@ impl Idle {
         // Of a test the end is part of what makes it one.
         if outline.head[0].starts_with('[') || FILLERS.iter().find_map(covers).is_some() {
             return None;
+        }
+        // In front of the tail may stand a subcommand that no filler is, where the program needs one.
+        if !outline.tail.is_empty() {
+            let beginning = beginning(&outline.head);
+            if tried(&beginning, FILLERS[0]).is_err() && Self::of(&beginning).is_none() {
+                return None;
+            }
         }
         let command = tried(outline, FILLERS[0]).err()?;
         Some(Self { command, question: QUESTIONS.iter().find_map(covers) })
