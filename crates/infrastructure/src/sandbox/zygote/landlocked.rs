@@ -132,6 +132,9 @@ impl Births for Zygote {
     fn launch(&mut self, mut request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure> {
         places::check(&request)?;
         places::check_beside(&request, &self.temporary)?;
+        // The kernel counts all processes of a user, and not those of a run.
+        let others = self.tasks.count().step(|| "count this user's processes".into())?;
+        request.processes = request.processes.saturating_add(others);
         let session = request.session.clone().map(|key| self.session(key, &request)).transpose()?;
         let own = match session {
             Some(_) => None,
@@ -141,9 +144,6 @@ impl Births for Zygote {
         if let Some(scratch) = own.as_ref().or(shared) {
             scratch.show_to(&mut request);
         }
-        // The kernel counts all processes of a user, and not those of a run.
-        let others = self.tasks.count().step(|| "count this user's processes".into())?;
-        request.processes = request.processes.saturating_add(others);
         let birth = Birth {
             request,
             socket: socket.try_clone().step(|| "start a process".into())?,

@@ -82,7 +82,7 @@ const SETTINGS: [&str; 54] = [
     "vulkan",
 ];
 /// What each run has of its own in `/etc`.
-const OWN_SETTINGS: [&str; 3] = ["group", "hostname", "passwd"];
+pub(super) const OWN_SETTINGS: [&str; 3] = ["group", "hostname", "passwd"];
 /// Files of `/proc` that say how the machine is, or the process that reads them, and lead nowhere.
 const FACTS: [&str; 20] = [
     "cmdline",

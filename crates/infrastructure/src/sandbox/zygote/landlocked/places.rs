@@ -9,7 +9,7 @@ use crate::sandbox::zygote::{
     payload::Place,
     protected::{MARKS, SETTINGS, START_FILES, is_home},
     request::{Failure, Folder, Network, Request, Step},
-    stage::{DEVICES, SYSTEM_FOLDERS, is_setting},
+    stage::{DEVICES, OWN_SETTINGS, SYSTEM_FOLDERS, is_setting},
 };
 use landlock::{ABI, Access, AccessFs, BitFlags};
 use rustix::fs::{FileType, OFlags, fstat};
@@ -26,8 +26,6 @@ use std::{
 const MAX_ENTRIES: usize = 10_000;
 /// What `.git` and its kin hold is a path.
 const MAX_LEAD_BYTES: u64 = 8 << 10;
-/// What of `/etc` a run sees beside the settings of programs: its own `passwd` and `group` it has not.
-const OWN_SETTINGS: [&str; 3] = ["passwd", "group", "hostname"];
 /// What git acts on in a repository; a link there would lead it to what can be changed.
 const OF_GIT: [&str; 9] = [
     ".git/hooks",
@@ -98,6 +96,7 @@ pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<Place>, Failure> {
     for path in SYSTEM_FOLDERS {
         places.add_if_there(Path::new(path), read)?;
     }
+    // Of the settings that a run with namespaces has of its own it sees the machine's.
     for entry in fs::read_dir("/etc").step(|| "look at `/etc`".into())?.flatten() {
         if is_setting(&entry.file_name()) || OWN_SETTINGS.iter().any(|name| entry.file_name() == *name) {
             places.add_if_there(&entry.path(), look)?;
