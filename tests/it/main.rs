@@ -46,6 +46,8 @@ mod cli;
 mod clients;
 /// The official conformance suite, against us and through us.
 mod conformance;
+/// What the list of tools costs a model.
+mod context_cost;
 /// What must be refused is, what must be held is, and ordinary work passes.
 mod corpus;
 /// `kill -9` under load loses nothing that was answered.

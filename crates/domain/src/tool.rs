@@ -13,6 +13,7 @@ pub struct Tool {
     name: ToolName,
     rule_name: ToolName,
     definition: Arc<Map<String, Value>>,
+    advertised: Option<Arc<Map<String, Value>>>,
     /// What the tool is for.
     pub category: Category,
     /// Free words to filter by, sorted.
@@ -76,6 +77,7 @@ impl Tool {
             name,
             rule_name,
             definition: Arc::new(definition),
+            advertised: None,
             category,
             tags: Vec::new(),
             enabled: true,
@@ -90,9 +92,23 @@ impl Tool {
         &self.name
     }
 
-    /// MCP's definition, ready for the wire.
+    /// The same tool, advertised to models by a shorter definition than the one that calls are validated against: every
+    /// token of a list is paid for in each conversation.
+    #[must_use]
+    pub fn advertised_as(mut self, mut definition: Map<String, Value>) -> Self {
+        definition.insert("name".into(), self.name.as_str().into());
+        self.advertised = Some(Arc::new(definition));
+        self
+    }
+
+    /// MCP's definition, whole.
     pub fn definition(&self) -> &Map<String, Value> {
         &self.definition
+    }
+
+    /// The definition that a list for models carries: the whole one, unless a shorter one was written.
+    pub fn advertised(&self) -> &Map<String, Value> {
+        self.advertised.as_ref().unwrap_or(&self.definition)
     }
 
     /// The title for people: `title`, else `annotations.title`.
@@ -167,6 +183,20 @@ impl ToolAnnotations {
         idempotent_hint: Some(false),
         open_world_hint: Some(false),
     };
+
+    /// The hints as JSON without those that say what MCP takes for granted of a tool that says nothing, and without
+    /// those that mean nothing of a tool that only reads.
+    pub fn beside_defaults(self) -> Value {
+        let reads = self.read_only_hint == Some(true);
+        let beside = |hint: Option<bool>, usual: bool| hint.filter(|hint| *hint != usual);
+        Self {
+            read_only_hint: beside(self.read_only_hint, false),
+            destructive_hint: beside(self.destructive_hint, true).filter(|_| !reads),
+            idempotent_hint: beside(self.idempotent_hint, false).filter(|_| !reads),
+            open_world_hint: beside(self.open_world_hint, true),
+        }
+        .to_json()
+    }
 
     /// The members that are set, with MCP's names.
     pub fn to_json(self) -> Value {

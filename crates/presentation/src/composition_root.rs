@@ -295,7 +295,10 @@ impl AppBuilder {
         );
         world.programs = Arc::new(Programs::new(command_settings(&config, &self.environment)));
         let tools = builtin::all().into_iter().chain(self.tools).collect();
-        let built_in = BuiltInTools::new(tools, world)?;
+        let mut built_in = BuiltInTools::new(tools, world)?;
+        if config.server.output_schemas {
+            built_in = built_in.with_output_schemas();
+        }
         let known = known_names(built_in.definitions());
         check_tool_names(&config, &known)?;
         // Providers that a program added may offer anything.

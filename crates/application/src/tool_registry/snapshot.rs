@@ -110,7 +110,7 @@ impl Snapshot {
         let old = &self.tools[*self.by_name.get(tool.name().as_str())?];
         let same = Arc::ptr_eq(&old.provider, provider) && old.tool.enabled == enabled && {
             let Tool { category, tags, aliases, availability, .. } = tool;
-            old.tool.definition() == tool.definition()
+            (old.tool.definition(), old.tool.advertised()) == (tool.definition(), tool.advertised())
                 && (&old.tool.category, &old.tool.tags, old.tool.source()) == (category, tags, tool.source())
                 && (&old.tool.aliases, &old.tool.availability) == (aliases, availability)
         };
@@ -191,10 +191,10 @@ impl RegisteredTool {
         self.output.get_or_init(compile).as_ref()
     }
 
-    /// MCP's definition as JSON text, written once.
+    /// The definition that is advertised, as JSON text, written once.
     pub fn wire(&self) -> &RawValue {
         self.wire.get_or_init(|| {
-            serde_json::value::to_raw_value(self.tool.definition()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+            serde_json::value::to_raw_value(self.tool.advertised()).unwrap_or_else(|_| RawValue::NULL.to_owned())
         })
     }
 }

@@ -35,14 +35,18 @@ pub(super) struct AppendFile;
 pub(super) struct Input {
     /// Path of the file: absolute, or relative to the working directory.
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// The text to add, exactly as given, in the encoding of the file. No line ending is put before or behind it.
+    #[schemars(extend("x-advertised" = ""))]
     content: String,
     /// Whether to make the file, and its folders, if it is missing.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = "Make the file if it is missing."))]
     create: bool,
     /// Change nothing; answer what would be done.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
 }
 
@@ -74,6 +78,7 @@ impl BuiltInTool for AppendFile {
     const TITLE: &str = "Append to file";
     const DESCRIPTION: &str = "Adds text to the end of a file, exactly as given: begin it with a line break if the file's last line has \
          none. The file must exist, unless `create` is set.";
+    const BRIEF: &str = "Adds text to the end of a file, exactly as given.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { destructive_hint: Some(false), ..ToolAnnotations::WRITING };

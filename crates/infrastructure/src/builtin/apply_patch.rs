@@ -42,9 +42,11 @@ pub(super) struct Input {
     /// hunks: a line `@@`, or `@@ ` and a line that stands above the place, then lines that begin with a space (kept),
     /// `-` (removed) or `+` (added). A unified diff is taken, too.
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = "`*** Begin Patch`, then `*** Add File: path` (lines after `+`), `*** Delete File: path` or `*** Update File: path` (`*** Move to: path`) with hunks: `@@`, then lines after a blank (kept), `-` or `+`; `*** End Patch`. Or a unified diff."))]
     patch: String,
     /// Change nothing, and show what would change.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
 }
 
@@ -93,6 +95,7 @@ impl BuiltInTool for ApplyPatch {
     const DESCRIPTION: &str = "Changes, adds, moves and deletes several files by one patch, all of it or nothing. Give \
          three lines around each change as they stand in the file; lines that are not added or removed keep every byte. \
          A hunk that stands in several places needs more lines or an `@@` line.";
+    const BRIEF: &str = "Changes, adds, moves and deletes several files by one patch, all or nothing.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "patch", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;

@@ -63,36 +63,48 @@ pub(super) struct Bash;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The command line, for bash. Each call has a shell of its own: a `cd` and variables do not last.
+    #[schemars(extend("x-advertised" = ""))]
     command: String,
     /// The folder that it starts in; the start folder without it.
+    #[schemars(extend("x-advertised" = ""))]
     working_dir: Option<String>,
     /// Milliseconds until it is ended, with everything that it started. 120000 without it; in the background no limit.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = "120000 without it."))]
     timeout_ms: Option<u64>,
     /// What it is for, in a few words, for people.
+    #[schemars(extend("x-advertised" = false))]
     description: Option<String>,
     /// Its standard input, which is empty without it. In the background it stays open for `task_input`.
+    #[schemars(extend("x-advertised" = ""))]
     stdin: Option<String>,
     /// Environment variables beside those that every command gets.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     env: BTreeMap<String, String>,
     /// Let it run in the background as a task, and return at once. It ends with the session.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = "Return at once; it goes on as a task."))]
     background: bool,
     /// Return after so many milliseconds with what there is; if it still runs then, it goes on as a task.
     #[schemars(range(max = 600_000))]
+    #[schemars(extend("x-advertised" = "Return after so long; it goes on as a task."))]
     yield_ms: Option<u64>,
     /// Run it as a task, and return as soon as a line of its output fits this regular expression, as when a server is
     /// up; at the latest after `yield_ms` (30000).
+    #[schemars(extend("x-advertised" = "As a task: return when a line of output fits this regular expression, as of a server."))]
     ready_when: Option<String>,
     /// The task outlives its session, as long as Toolstead runs.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     detach: bool,
     /// Show its standard error among its standard output, in the order in which they came; otherwise behind it.
     #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
     merge_stderr: bool,
     /// Give it a terminal of 24 lines with 80 characters, on which `stdin` is typed. It prints on one stream then.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     tty: bool,
 }
 
@@ -107,6 +119,7 @@ impl BuiltInTool for Bash {
     const DESCRIPTION: &str = "Runs a command line in a fresh bash and returns its output and exit code. Use it for \
                                builds, tests and programs; for files prefer the tools for files. Start servers with \
                                `background` and `ready_when`. A long output is kept whole under a handle.";
+    const BRIEF: &str = "Runs a command line in a fresh bash (`cd` and variables do not last); answers output and exit code, a long output under a handle. For files prefer the tools for files.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["command", "process"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {

@@ -1,6 +1,10 @@
 //! The contract of a tool that is written in Rust.
 
-use crate::builtin::{run::Run, schema::input_schema, world::World};
+use crate::builtin::{
+    run::Run,
+    schema::{advertised_schema, input_schema},
+    world::World,
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -64,13 +68,16 @@ pub trait BuiltInTool: Send + Sync + 'static {
     const TITLE: &'static str;
     /// What it does, when to use it and how, for a model. The first sentence stands alone in lists.
     const DESCRIPTION: &'static str;
+    /// The same in a sentence or two, for the list that models carry along in every conversation; the tool `help` tells
+    /// the rest.
+    const BRIEF: &'static str = Self::DESCRIPTION;
     /// What it is for.
     const CATEGORY: Category;
     /// Free words to filter by, sorted.
     const TAGS: &'static [&'static str] = &[];
     /// MCP's hints.
     const ANNOTATIONS: ToolAnnotations;
-    /// Arguments of a typical call, as JSON text, for the documentation.
+    /// Arguments of a typical call, as JSON text, for the documentation and the tool `help`.
     const EXAMPLE: &'static str;
     /// The arguments. Doc comments on its fields are what a model reads of them.
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
@@ -175,12 +182,16 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         definition.insert("name".into(), name.as_str().into());
         definition.insert("title".into(), T::TITLE.into());
         definition.insert("description".into(), T::DESCRIPTION.into());
-        definition.insert("inputSchema".into(), input_schema::<T::Input>());
+        let mut schema = input_schema::<T::Input>();
+        if let Ok(example) = serde_json::from_str::<Value>(T::EXAMPLE) {
+            schema["examples"] = Value::Array(vec![example]);
+        }
+        definition.insert("inputSchema".into(), schema);
         if let Some(schema) = self.output_schema() {
             definition.insert("outputSchema".into(), schema);
         }
         definition.insert("annotations".into(), T::ANNOTATIONS.to_json());
-        let mut tool = Tool::new(name, definition, T::CATEGORY, source);
+        let mut tool = Tool::new(name, definition, T::CATEGORY, source).advertised_as(brief::<T>());
         tool.tags = T::TAGS.iter().map(ToString::to_string).collect();
         tool.availability = self.availability(world);
         tool
@@ -197,6 +208,17 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
     async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         BuiltInTool::run(self, parsed(arguments)?, run).await
     }
+}
+
+/// The definition for models, without the schema of the result: what a tool answers, its answers show.
+fn brief<T: BuiltInTool>() -> Map<String, Value> {
+    let mut brief = Map::new();
+    brief.insert("name".into(), T::NAME.into());
+    brief.insert("title".into(), T::TITLE.into());
+    brief.insert("description".into(), T::BRIEF.into());
+    brief.insert("inputSchema".into(), advertised_schema::<T::Input>());
+    brief.insert("annotations".into(), T::ANNOTATIONS.beside_defaults());
+    brief
 }
 
 fn parsed<I: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<I, ToolFailure> {

@@ -26,12 +26,15 @@ pub(super) struct CurrentTime;
 pub(super) struct Input {
     /// The time zone: a name like "Europe/Berlin", "UTC", an offset like "+02:00", or "local", the default.
     #[schemars(length(min = 1, max = 64))]
+    #[schemars(extend("x-advertised" = "Like \"Europe/Berlin\"."))]
     zone: Option<String>,
     /// How to write it: "rfc3339", "unix" seconds, or "text" for people.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     style: Style,
     /// A strftime format that is used instead of the style, like "%Y-%m-%d %H:%M".
     #[schemars(length(min = 1, max = 200))]
+    #[schemars(extend("x-advertised" = false))]
     format: Option<String>,
 }
 
@@ -64,6 +67,7 @@ impl BuiltInTool for CurrentTime {
     const TITLE: &str = "Current time";
     const DESCRIPTION: &str = "Tells the current date and time, in any time zone. Use it instead of guessing what day \
                                it is.";
+    const BRIEF: &str = "Tells the date and time.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["time"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -28,9 +28,11 @@ pub(super) struct DeleteFile;
 pub(super) struct Input {
     /// Path of the file: absolute, or relative to the working directory. Folders and links are not deleted.
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// Change nothing; answer what would be done.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
 }
 
@@ -53,6 +55,7 @@ impl BuiltInTool for DeleteFile {
     const TITLE: &str = "Delete file";
     const DESCRIPTION: &str = "Deletes one file; not a folder, and not a symbolic link. Where changes are kept, `undo` brings it back; the \
          answer says so.";
+    const BRIEF: &str = "Deletes one file, no folder.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["delete", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };

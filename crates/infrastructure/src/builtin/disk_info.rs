@@ -32,6 +32,7 @@ pub(super) struct DiskInfo;
 pub(super) struct Input {
     /// Also tell file systems that are no disks: in memory, of the kernel, images.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     all: bool,
 }
 
@@ -69,6 +70,7 @@ impl BuiltInTool for DiskInfo {
     const TITLE: &str = "Disk information";
     const DESCRIPTION: &str = "Tells the disks of the machine with their format, size, free space and use. Use it when \
                                space may be short, or before large files are written.";
+    const BRIEF: &str = "Tells the disks with their size and free space.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["disk", "host"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -14,6 +14,7 @@ pub(super) struct Echo;
 pub(super) struct Input {
     /// The text to give back.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     message: String,
 }
 
@@ -22,6 +23,7 @@ impl BuiltInTool for Echo {
     const NAME: &str = "echo";
     const TITLE: &str = "Echo";
     const DESCRIPTION: &str = "Gives a message back, unchanged. Use it to test that tools can be called.";
+    const BRIEF: &str = "Gives a message back.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["test"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

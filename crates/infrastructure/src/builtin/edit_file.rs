@@ -34,35 +34,46 @@ pub(super) struct EditFile;
 pub(super) struct Input {
     /// Path of the file: absolute, or relative to the working directory.
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// The text to replace, exactly as it stands in the file, without line numbers. Empty only to create a new file.
+    #[schemars(extend("x-advertised" = "As it stands in the file, without line numbers."))]
     old_text: String,
     /// The text to put in its place, whole: nothing in it may stand for text that is left out.
+    #[schemars(extend("x-advertised" = ""))]
     new_text: String,
     /// Replace every place where it stands. Otherwise it must stand exactly once.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     replace_all: bool,
     /// Replace the first so many places.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = false))]
     count: Option<usize>,
     /// Replace every place if there are exactly so many; otherwise change nothing and list their lines.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = "Replace all if there are exactly so many."))]
     expected_count: Option<usize>,
     /// Take `old_text` for a regular expression that matches within single lines; `new_text` may then refer to groups
     /// as $1 or ${name}, and $$ is a dollar sign.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = "`old_text` is a regular expression; in `new_text` $1 and ${name} are groups, $$ a dollar."))]
     regex: bool,
     /// With `regex`: it may match across lines, and ^ and $ match at each line.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     multiline: bool,
     /// Look only from this line on, counted from 1.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = false))]
     start_line: Option<usize>,
     /// Look only up to this line, which is included.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = false))]
     end_line: Option<usize>,
     /// Change nothing; answer what the edit would do.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
 }
 
@@ -101,6 +112,7 @@ impl BuiltInTool for EditFile {
     const DESCRIPTION: &str = "Replaces text in a file; everything else in it stays as it is. Read the file first. `old_text` must stand in \
          the file exactly once: give enough of the lines around it, or set `replace_all`. With an empty `old_text` a \
          new file is created.";
+    const BRIEF: &str = "Replaces text in a file. `old_text` must stand there exactly once: give more of the lines around it, or set `replace_all`. An empty `old_text` creates a file.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;

@@ -41,11 +41,14 @@ pub(super) struct FileInfo;
 pub(super) struct Input {
     /// Path of the file or folder: absolute, or relative to the working directory. Or the handle of a stored output.
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// Whether to count the lines of a text. In a huge file this takes a moment, and later reads are quick.
     #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
     count_lines: bool,
     /// Answer with this alone: the number of lines, or the media type.
+    #[schemars(extend("x-advertised" = false))]
     only: Option<Only>,
 }
 
@@ -120,6 +123,7 @@ impl BuiltInTool for FileInfo {
     const TITLE: &str = "File info";
     const DESCRIPTION: &str = "Says what a file is without showing it: size, time, permissions, media type, encoding, line endings, number of \
          lines. Takes a path, or the handle of a stored output. Use it before reading a file of unknown size or kind.";
+    const BRIEF: &str = "Tells size, time, permissions, type, encoding and lines of a file.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["read"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

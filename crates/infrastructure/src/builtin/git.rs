@@ -61,18 +61,24 @@ pub(super) struct Git;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// What to show.
+    #[schemars(extend("x-advertised" = ""))]
     operation: Operation,
     /// Only what concerns this file or folder; for `blame` the file.
+    #[schemars(extend("x-advertised" = ""))]
     file: Option<String>,
     /// A commit, branch or tag; for `show` also a file's content there, as `HEAD:src/a.rs`.
+    #[schemars(extend("x-advertised" = ""))]
     commit: Option<String>,
     /// Two commits with `..` or `...` between them; for `blame` the first and the last line, such as `10,20`.
+    #[schemars(extend("x-advertised" = "Like `main..HEAD`; of `blame` lines, like `10,20`."))]
     range: Option<String>,
     /// How many commits `log` shows.
     #[serde(default = "twenty")]
     #[schemars(range(min = 1, max = 200))]
+    #[schemars(extend("x-advertised" = ""))]
     n: u32,
     /// A folder in the repository; the start folder without it.
+    #[schemars(extend("x-advertised" = false))]
     dir: Option<String>,
 }
 
@@ -97,6 +103,7 @@ impl BuiltInTool for Git {
     const DESCRIPTION: &str = "Shows the log, differences, a commit, the status or the origin of lines of a git \
                                repository. It changes nothing and runs nothing that the repository brings; for other git \
                                commands use bash.";
+    const BRIEF: &str = "Shows log, differences, a commit, status or blame of a git repository; changes nothing.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["repository", "version"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

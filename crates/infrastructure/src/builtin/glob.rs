@@ -52,30 +52,38 @@ pub(super) struct Glob;
 pub(super) struct Input {
     /// What to find, like "*.toml" or "src/**/*.{rs,md}". `*` stays within one folder, `**` goes through any number.
     #[schemars(length(min = 1, max = 1000))]
+    #[schemars(extend("x-advertised" = ""))]
     pattern: String,
     /// The folder to search: absolute, or relative to the working directory.
     #[serde(default = "here")]
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// What to find: "file", "directory" or "any".
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     r#type: Wanted,
     /// How many levels to go down; 1 is the folder itself.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = false))]
     max_depth: Option<usize>,
     /// Leave out what .gitignore and .ignore files say.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     respect_gitignore: bool,
     /// Whether to find what begins with a dot, too.
     #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
     show_hidden: bool,
     /// How many to show.
     #[serde(default = "usual_limit")]
     #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(extend("x-advertised" = ""))]
     limit: usize,
     /// When to stop searching, in milliseconds.
     #[serde(default = "usual_time")]
     #[schemars(range(min = 1, max = 600_000))]
+    #[schemars(extend("x-advertised" = false))]
     timeout_ms: u64,
 }
 
@@ -130,6 +138,8 @@ impl BuiltInTool for Glob {
     const TITLE: &str = "Find files";
     const DESCRIPTION: &str = "Finds files by a pattern of their path, the last changed first. A pattern without `**/` looks only into the \
          folder itself: use \"**/*.rs\" for all below. Use `grep` to find text in files.";
+    const BRIEF: &str =
+        "Finds files by name, the last changed first. `*.rs` looks in the folder itself, `**/*.rs` in all below.";
     const CATEGORY: Category = Category::Search;
     const TAGS: &[&str] = &["find"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -22,6 +22,7 @@ pub(super) struct Help;
 pub(super) struct Input {
     /// A topic or the name of a tool. Without it: the list of tools and topics.
     #[schemars(length(max = 128))]
+    #[schemars(extend("x-advertised" = ""))]
     topic: Option<String>,
 }
 
@@ -81,6 +82,7 @@ impl BuiltInTool for Help {
     const TITLE: &str = "Help";
     const DESCRIPTION: &str = "Explains the built-in tools: the list of all, or one tool or topic in full. Call it when you are unsure which \
          tool to use, or why a call was refused.";
+    const BRIEF: &str = "Explains a tool with all its parameters (lists name the usual ones) and an example, or a topic: `paths`, `permissions`, `finding`, `outputs`, `editing`.";
     const CATEGORY: Category = Category::Utility;
     const TAGS: &[&str] = &["documentation"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
@@ -152,6 +154,9 @@ fn explained(tool: &Tool) -> String {
         .peekable();
     text.push_str(if lines.peek().is_some() { "\nParameters:\n" } else { "\nNo parameters.\n" });
     text.extend(lines);
+    for example in schema.get("examples").and_then(Value::as_array).into_iter().flatten() {
+        text.push_str(&format!("\nExample: {example}\n"));
+    }
     let mut aliases: Vec<&str> = tool.aliases.iter().map(|alias| alias.name).collect();
     aliases.retain(|name| *name != tool.name().as_str());
     if !aliases.is_empty() {

@@ -48,28 +48,36 @@ pub(super) struct Input {
     /// Path of the folder: absolute, or relative to the working directory.
     #[serde(default = "here")]
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// How many levels to show; 0 means all.
     #[serde(default = "one")]
+    #[schemars(extend("x-advertised" = "Levels; 0: all."))]
     depth: usize,
     /// Glob patterns of entries to leave out, like "node_modules" or "*.log".
     #[serde(default)]
     #[schemars(length(max = 100), inner(length(min = 1, max = 1000)))]
+    #[schemars(extend("x-advertised" = "Globs to leave out."))]
     ignore: Vec<String>,
     /// Whether to show entries whose names begin with a dot.
     #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
     show_hidden: bool,
     /// Leave out what .gitignore and .ignore files say.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     respect_gitignore: bool,
     /// Show permissions, size and time of change.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = "With permissions, sizes and times."))]
     long: bool,
     /// The order of each folder's entries: "name", "size" (the largest first) or "modified" (the last changed first).
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     sort: Sort,
     /// How many entries to show. Without it, up to 1000, as long as the tree stays short.
     #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(extend("x-advertised" = false))]
     limit: Option<usize>,
 }
 
@@ -133,6 +141,7 @@ impl BuiltInTool for ListDirectory {
     const TITLE: &str = "List directory";
     const DESCRIPTION: &str = "Shows what a folder holds, as a tree; folders end in a slash. Use `depth` to look deeper: folders that do not \
          fit are summed up. Use `glob` to find files by name, and `grep` to find text in them.";
+    const BRIEF: &str = "Shows what a folder holds, as a tree.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["list"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -39,12 +39,15 @@ pub(super) struct MultiEdit;
 pub(super) struct Input {
     /// Path of the file for all edits that name none: absolute, or relative to the working directory.
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = "Of the edits that name none."))]
     path: Option<String>,
     /// The edits, in order: each works on what the ones before it made of its file.
     #[schemars(length(min = 1, max = 500))]
+    #[schemars(extend("x-advertised" = ""))]
     edits: Vec<Edit>,
     /// Change nothing; answer what the edits would do.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
 }
 
@@ -54,25 +57,33 @@ pub(super) struct Input {
 struct Edit {
     /// Path of its file, if it is another one.
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = "Of the edits that name none."))]
     path: Option<String>,
     /// The text to replace, exactly as it stands in the file by then. Empty only to create a new file.
+    #[schemars(extend("x-advertised" = ""))]
     old_text: String,
     /// The text to put in its place, whole.
+    #[schemars(extend("x-advertised" = ""))]
     new_text: String,
     /// Replace every place where it stands. Otherwise it must stand exactly once.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     replace_all: bool,
     /// Replace the first so many places.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = false))]
     count: Option<usize>,
     /// Replace every place if there are exactly so many; otherwise make no edit at all.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = false))]
     expected_count: Option<usize>,
     /// Take `old_text` for a regular expression that matches within single lines.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     regex: bool,
     /// With `regex`: it may match across lines.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     multiline: bool,
 }
 
@@ -119,6 +130,7 @@ impl BuiltInTool for MultiEdit {
     const TITLE: &str = "Edit several places";
     const DESCRIPTION: &str = "Makes several edits in one or several files: all of them, or none if one fails. They are made in order, each \
          on what the ones before it made of its file, and each by the rules of `edit_file`.";
+    const BRIEF: &str = "Makes several edits by the rules of `edit_file`, in order, all or none.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;

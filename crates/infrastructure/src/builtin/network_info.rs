@@ -25,6 +25,7 @@ pub(super) struct NetworkInfo;
 pub(super) struct Input {
     /// Also tell the interface that leads to the machine itself.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     include_loopback: bool,
 }
 
@@ -57,6 +58,7 @@ impl BuiltInTool for NetworkInfo {
     const TITLE: &str = "Network information";
     const DESCRIPTION: &str =
         "Tells the network interfaces that are up, with their type, speed and addresses. It connects to nothing.";
+    const BRIEF: &str = "Tells the network interfaces with their addresses.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["host", "network"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -41,23 +41,31 @@ pub(super) struct NotebookEdit;
 pub(super) struct Input {
     /// Path of the notebook, an `.ipynb` file: absolute, or relative to the working directory.
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// The id of the cell, or `cell-0` for the first one. A new cell comes after it, and without it at the top.
+    #[schemars(extend("x-advertised" = "A new cell comes after it."))]
     cell_id: Option<String>,
     /// The place of the cell instead of its id, counted from 0.
+    #[schemars(extend("x-advertised" = false))]
     cell_index: Option<usize>,
     /// The text that the cell is to hold.
+    #[schemars(extend("x-advertised" = ""))]
     new_source: Option<String>,
     /// The type of the cell; a new one must have it.
+    #[schemars(extend("x-advertised" = ""))]
     cell_type: Option<CellType>,
     /// What to do: replace the text of the cell, insert a new cell, or delete the cell.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     edit_mode: EditMode,
     /// Keep what running the cell left. Otherwise a code cell whose text is replaced loses its outputs.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     keep_outputs: bool,
     /// Change nothing, and show what would change.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
 }
 
@@ -118,6 +126,7 @@ impl BuiltInTool for NotebookEdit {
     const DESCRIPTION: &str = "Replaces, inserts or deletes one cell of a Jupyter notebook (.ipynb); all other cells stay \
          as they are, byte for byte. Read the notebook first, for the ids of its cells. Replacing the text of a code \
          cell clears its outputs.";
+    const BRIEF: &str = "Replaces, inserts or deletes one cell of a Jupyter notebook.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["edit", "jupyter", "notebook", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;

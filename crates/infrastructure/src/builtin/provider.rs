@@ -99,6 +99,19 @@ impl BuiltInTools {
         self
     }
 
+    /// Advertises also the schemas of the tools' results.
+    #[must_use]
+    pub fn with_output_schemas(mut self) -> Self {
+        for tool in &mut self.definitions {
+            if let Some(schema) = tool.output_schema().cloned() {
+                let mut advertised = tool.advertised().clone();
+                advertised.insert("outputSchema".into(), schema);
+                *tool = tool.clone().advertised_as(advertised);
+            }
+        }
+        self
+    }
+
     /// The tools' definitions, in the order of the list.
     pub fn definitions(&self) -> &[Tool] {
         &self.definitions

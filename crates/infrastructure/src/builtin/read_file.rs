@@ -55,38 +55,50 @@ pub(super) struct ReadFile;
 pub(super) struct Input {
     /// Path of the file: absolute, or relative to the working directory. Or the handle of a stored output, like "o17".
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// The first line to read, from 1. A negative number counts from the end: -20 reads the last 20 lines.
     #[serde(default = "first_line")]
+    #[schemars(extend("x-advertised" = "First line, from 1; negative: from the end."))]
     offset: i64,
     /// How many lines to read.
     #[serde(default = "usual_limit")]
     #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(extend("x-advertised" = ""))]
     limit: u64,
     /// Read this line, from 1, with those before and after it. Instead of `offset`.
     #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = "Instead of `offset`: this line and those around it."))]
     around: Option<u64>,
     /// Whether to put its number before each line.
     #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
     line_numbers: bool,
     /// What stands between number and line: a tab, with the number in six columns, or a colon and a space.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     number_style: NumberStyle,
     /// The file's encoding, if it is not found out by itself: "utf-8", "latin-1", "utf-16", "shift_jis" and so on.
+    #[schemars(extend("x-advertised" = ""))]
     encoding: Option<String>,
     /// Mark the end of each line with $, and carriage returns with ^M.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     show_ends: bool,
     /// Show only one of several blank lines in a row.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     squeeze_blank: bool,
     /// Of a document: the pages of a PDF, sheets, slides or notebook cells to read, like "3", "1-5" or "2,4-6". A PDF is
     /// read 10 pages at a time without it, and 20 at most.
     #[schemars(length(min = 1, max = 100))]
+    #[schemars(extend("x-advertised" = "Of a document, like \"1-5\"."))]
     pages: Option<String>,
     /// The part of an image to look at, in its own pixels, to see small things in full.
+    #[schemars(extend("x-advertised" = false))]
     crop: Option<Crop>,
     /// Show bytes from this place on, from 0, as a hex dump; a negative number counts from the end. For any file.
+    #[schemars(extend("x-advertised" = "Hex dump from this byte on."))]
     byte_offset: Option<i64>,
 }
 
@@ -204,6 +216,7 @@ impl BuiltInTool for ReadFile {
     const DESCRIPTION: &str = "Reads a text file with line numbers, the text of a PDF, docx, xlsx, pptx or notebook, an image, a folder, or a \
          stored output by its handle (`o17`; a file of that name is `./o17`). Up to 2000 lines at a time; `offset` \
          (negative: from the end), `around` or `pages` give another part. Use `grep` to find the lines that matter.";
+    const BRIEF: &str = "Reads a text file with line numbers; also PDF, docx, xlsx, pptx, notebooks, images, folders, and a stored output by its handle (`o17`). Use `grep` to find the lines that matter.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["read"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -28,6 +28,7 @@ impl BuiltInTool for Redo {
     const DESCRIPTION: &str = "Does again what `undo` took back: what was undone last in this session, or the call that is named (its own id, \
          or that of the undo). Files that were changed since are left alone, and then nothing is done. `dry_run` \
          shows what would change.";
+    const BRIEF: &str = "Does again what `undo` took back.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["redo", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;

@@ -58,9 +58,11 @@ pub(super) enum Direction {
 pub(super) struct Input {
     /// The id of the call, as its result tells it, or the beginning or the end of the id (8 digits or more). Without it
     /// the last one of this session is meant.
+    #[schemars(extend("x-advertised" = "Its id."))]
     call: Option<String>,
     /// Change nothing, and show what would change.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
 }
 

@@ -3,8 +3,26 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
+/// Says how a parameter is advertised: `#[schemars(extend("x-advertised" = …))]` with `false` for one that is rare and
+/// left to the tool `help`, or with a text that stands instead of its description (empty where its name says enough).
+const ADVERTISED: &str = "x-advertised";
+
 /// The schema of a tool's arguments: an object that takes no unknown members (JSON Schema 2020-12, everything inline).
 pub fn input_schema<T: JsonSchema>() -> Value {
+    let mut schema = marked_schema::<T>();
+    unmark(&mut schema);
+    schema
+}
+
+/// The same schema as models read it: without rare parameters, with short descriptions, and without the bounds, which a
+/// call that breaks them is told of.
+pub fn advertised_schema<T: JsonSchema>() -> Value {
+    let mut schema = marked_schema::<T>();
+    shorten(&mut schema);
+    schema
+}
+
+fn marked_schema<T: JsonSchema>() -> Value {
     let mut schema = plain_schema(SchemaSettings::draft2020_12().for_deserialize().into_root::<T>());
     if let Value::Object(members) = &mut schema {
         members.entry("properties").or_insert_with(|| json!({}));
@@ -41,6 +59,58 @@ fn plain_schema(mut schema: Value) -> Value {
     }
     make_plain(&mut schema);
     schema
+}
+
+fn unmark(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.shift_remove(ADVERTISED);
+            members.values_mut().for_each(unmark);
+        }
+        Value::Array(items) => items.iter_mut().for_each(unmark),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Shortens the schema of one value, and those of its members and items.
+fn shorten(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    match members.shift_remove(ADVERTISED) {
+        Some(Value::String(text)) if text.is_empty() => {
+            members.shift_remove("description");
+        }
+        Some(text) => {
+            members.insert("description".into(), text);
+        }
+        None => {}
+    }
+    for bound in ["minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "pattern"] {
+        members.shift_remove(bound);
+    }
+    if members.get("additionalProperties") == Some(&Value::Bool(false)) {
+        members.shift_remove("additionalProperties");
+    }
+    if members.get("default").is_some_and(says_nothing) {
+        members.shift_remove("default");
+    }
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        properties.retain(|_, property| property.get(ADVERTISED) != Some(&Value::Bool(false)));
+        properties.values_mut().for_each(shorten);
+    }
+    if let Some(items) = members.get_mut("items") {
+        shorten(items);
+    }
+}
+
+/// The default that everybody expects who reads none.
+fn says_nothing(default: &Value) -> bool {
+    match default {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(true) | Value::Number(_) => false,
+    }
 }
 
 /// Takes out what only Rust means: "or null" of an `Option`, the widths of numbers, defaults that say nothing.
@@ -103,9 +173,11 @@ mod tests {
     #[expect(dead_code, reason = "only its schema is looked at")]
     struct Input {
         /// Path of the file.
+        #[schemars(extend("x-advertised" = ""))]
         path: String,
         /// First line.
         #[schemars(range(min = 1))]
+        #[schemars(extend("x-advertised" = "From 1."))]
         offset: Option<u32>,
         /// What to
         /// show.
@@ -113,6 +185,16 @@ mod tests {
         mode: Option<Mode>,
         #[serde(default)]
         all: bool,
+        /// Seldom used.
+        #[schemars(extend("x-advertised" = false))]
+        rare: Option<Rare>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Rare {
+        #[schemars(extend("x-advertised" = ""))]
+        x: u8,
     }
 
     #[derive(Deserialize, JsonSchema)]
@@ -134,11 +216,32 @@ mod tests {
                 "offset": {"description": "First line.", "type": "integer", "minimum": 1},
                 "mode": {"description": "What to show.", "type": "string", "enum": ["text", "hex_dump"]},
                 "all": {"type": "boolean", "default": false},
+                "rare": {
+                    "description": "Seldom used.",
+                    "type": "object",
+                    "properties": {"x": {"type": "integer", "minimum": 0, "maximum": 255}},
+                    "required": ["x"],
+                },
             },
             "additionalProperties": false,
             "required": ["path"],
         });
         assert_eq!(input_schema::<Input>(), expected);
+    }
+
+    #[test]
+    fn what_models_read_is_short() {
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "offset": {"description": "From 1.", "type": "integer"},
+                "mode": {"description": "What to show.", "type": "string", "enum": ["text", "hex_dump"]},
+                "all": {"type": "boolean"},
+            },
+            "required": ["path"],
+        });
+        assert_eq!(advertised_schema::<Input>(), expected);
     }
 
     #[test]

@@ -62,6 +62,7 @@ impl BuiltInTool for SystemInfo {
     const TITLE: &str = "System information";
     const DESCRIPTION: &str = "Tells what machine the tools run on: operating system, machine name, user, processors, memory and uptime. \
          Use it before you give advice or commands that depend on the system.";
+    const BRIEF: &str = "Tells operating system, processors, memory and uptime.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["host"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

@@ -30,11 +30,14 @@ pub(super) struct TaskInput;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The task, such as `task_1`. It must have been started with `stdin`, which may be empty.
+    #[schemars(extend("x-advertised" = ""))]
     task_id: String,
     /// What to write; a line ends with a line break of its own.
+    #[schemars(extend("x-advertised" = ""))]
     text: Option<String>,
     /// Close its input afterwards.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     close: bool,
 }
 
@@ -52,6 +55,7 @@ impl BuiltInTool for TaskInput {
     const TITLE: &str = "Write to a task";
     const DESCRIPTION: &str = "Writes a text to the standard input of a task, closes it, or both. What the task answers is \
                                shown by `task_output`.";
+    const BRIEF: &str = "Writes to the standard input of a task, or closes it.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {

@@ -21,10 +21,13 @@ pub(super) struct TaskList;
 pub(super) struct Input {
     /// Only these tasks; where none is named, all of this session.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     task_ids: Vec<String>,
     /// Only tasks of this kind.
+    #[schemars(extend("x-advertised" = false))]
     kind: Option<Kind>,
     /// Only tasks that are in this state.
+    #[schemars(extend("x-advertised" = false))]
     status: Option<Status>,
 }
 
@@ -48,6 +51,7 @@ impl BuiltInTool for TaskList {
     const TITLE: &str = "List tasks";
     const DESCRIPTION: &str = "Lists the commands that this session runs in the background, and those that have ended, \
                                with state, exit code, process id and command.";
+    const BRIEF: &str = "Lists background tasks and how they are.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

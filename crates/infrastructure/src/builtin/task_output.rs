@@ -30,20 +30,26 @@ pub(super) struct TaskOutput;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The task, such as `task_1`.
+    #[schemars(extend("x-advertised" = ""))]
     task_id: String,
     /// Show what came after this cursor; 0 is the beginning. Without it: what came after the last look that named none.
     /// Looking takes nothing away.
+    #[schemars(extend("x-advertised" = "Cursor of an earlier look; 0: from the beginning."))]
     since: Option<u64>,
     /// Show only what it wrote to its standard output or its standard error.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     stream: Streams,
     /// Show only lines that fit this regular expression.
+    #[schemars(extend("x-advertised" = "Only lines that fit a regular expression."))]
     filter: Option<String>,
     /// Show only so many of the last lines.
+    #[schemars(extend("x-advertised" = ""))]
     tail_lines: Option<usize>,
     /// Wait so many milliseconds for something new, or the end.
     #[serde(default)]
     #[schemars(range(max = 600_000))]
+    #[schemars(extend("x-advertised" = "Wait for something new."))]
     wait_ms: u64,
 }
 
@@ -96,6 +102,7 @@ impl BuiltInTool for TaskOutput {
     const TITLE: &str = "Show a task's output";
     const DESCRIPTION: &str = "Shows what a task has printed since the last look, or since a cursor, and how the task is. \
                                It can wait for something new, and nothing is lost by looking.";
+    const BRIEF: &str = "Shows what a task printed since the last look, and how it is.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

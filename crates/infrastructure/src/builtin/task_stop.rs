@@ -29,11 +29,14 @@ pub(super) struct TaskStop;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The task, such as `task_1`.
+    #[schemars(extend("x-advertised" = ""))]
     task_id: String,
     /// Send this signal and nothing else; without it the task is asked to end (`TERM`), and is killed after 2 seconds.
+    #[schemars(extend("x-advertised" = false))]
     signal: Option<StopSignal>,
     /// Kill it at once.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     force: bool,
 }
 
@@ -67,6 +70,7 @@ impl BuiltInTool for TaskStop {
     const TITLE: &str = "Stop a task";
     const DESCRIPTION: &str = "Ends a task with everything that it started, or sends it a signal. A task that has ended \
                                already is no error.";
+    const BRIEF: &str = "Ends a task with all that it started.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {

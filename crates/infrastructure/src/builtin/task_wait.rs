@@ -25,13 +25,16 @@ pub(super) struct TaskWait;
 pub(super) struct Input {
     /// The tasks; where none is named, all of this session.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     task_ids: Vec<String>,
     /// Wait until all of them have ended, or any one.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     mode: Mode,
     /// Wait for so many milliseconds at most. The tasks go on.
     #[serde(default = "a_minute")]
     #[schemars(range(max = 600_000))]
+    #[schemars(extend("x-advertised" = ""))]
     timeout_ms: u64,
 }
 
@@ -60,6 +63,7 @@ impl BuiltInTool for TaskWait {
     const TITLE: &str = "Wait for tasks";
     const DESCRIPTION: &str = "Waits until tasks have ended, all of them or any one, and tells how they ended. When the \
                                time is over first, the tasks go on.";
+    const BRIEF: &str = "Waits until tasks have ended.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["background", "process", "task"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

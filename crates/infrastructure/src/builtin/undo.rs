@@ -29,6 +29,7 @@ impl BuiltInTool for Undo {
          Files that were changed since are left alone, and then nothing is done. `dry_run` shows what would change; \
          `redo` takes the undo back. Only changes by file tools are known, not those by commands; \
          owner, ACL and attributes are not restored.";
+    const BRIEF: &str = "Takes back what the last call of this session changed in files, or the call that is named; not what commands changed.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["undo", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;

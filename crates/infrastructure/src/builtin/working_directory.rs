@@ -37,6 +37,7 @@ impl BuiltInTool for WorkingDirectory {
     const TITLE: &str = "Working directory";
     const DESCRIPTION: &str = "Tells the folder where relative paths start, and the roots that file tools may use. Nothing outside of them \
          can be read or written.";
+    const BRIEF: &str = "Tells where relative paths start, and the roots.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["path"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;

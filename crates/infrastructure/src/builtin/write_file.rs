@@ -37,30 +37,39 @@ pub(super) struct WriteFile;
 pub(super) struct Input {
     /// Path of the file: absolute, or relative to the working directory.
     #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
     path: String,
     /// The whole content, which may be empty. It is written as UTF-8, exactly as given.
+    #[schemars(extend("x-advertised" = ""))]
     content: String,
     /// Whether to make the folders that are missing.
     #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
     create_dirs: bool,
     /// What to do when the file exists.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
     if_exists: IfExists,
     /// Write only if the file still is what this etag stands for; "absent": only if it does not exist; "read": only if
     /// this session has read it as it is, or it does not exist.
     #[schemars(regex(pattern = r"^(absent|read|[0-9a-f]{16,64})$"))]
+    #[schemars(extend("x-advertised" = false))]
     if_match: Option<String>,
     /// Keep the encoding, the byte order mark and the line endings of the file that is there.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     keep_format: bool,
     /// Add the content to the end of the file, which is made if it is missing, as `append_file` does.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     append: bool,
     /// Permission bits in octal, like "755". Without them a file keeps its own.
     #[schemars(regex(pattern = r"^0?[0-7]{3}$"))]
+    #[schemars(extend("x-advertised" = false))]
     mode: Option<String>,
     /// Change nothing; answer what would be done.
     #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
     dry_run: bool,
 }
 
@@ -104,6 +113,8 @@ impl BuiltInTool for WriteFile {
     const TITLE: &str = "Write file";
     const DESCRIPTION: &str = "Writes a whole file: creates it, or replaces all that it held. Missing folders are made. Use `edit_file` to \
          change a part of a file that exists; read a file before you replace it.";
+    const BRIEF: &str =
+        "Creates a file, or replaces all that it holds: read it first. To change a part use `edit_file`.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };

@@ -215,6 +215,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["server", "listen"], Kind::Address, Highest, Waits, Some("\"127.0.0.1:7332\""), "Where `toolstead-server` listens; port 0 picks one."),
     key(&["server", "allowed_hosts"], Kind::Texts, Sum, Waits, Some("[]"), "Names under which clients may reach the server, besides those of loopback."),
     key(&["server", "allowed_origins"], Kind::Texts, Sum, Waits, Some("[]"), "Origins of web pages that may call the server. None may by default."),
+    key(&["server", "output_schemas"], Kind::Boolean, Highest, Waits, Some("false"), "Whether lists of tools over MCP carry the schemas of the results of built-in tools. Those of MCP servers come as they are."),
     key(&["server", "token_file"], Kind::Path, Highest, Waits, None, "The file that holds the token. Default: `TOOLSTEAD_SERVER_TOKEN`, else one made once in the data folder."),
 ];
 

@@ -77,6 +77,8 @@ pub struct ServerSettings {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may call it.
     pub allowed_origins: Vec<String>,
+    /// Whether lists of tools carry the schemas of built-in tools' results.
+    pub output_schemas: bool,
     /// The file that holds the token.
     pub token_file: Option<PathBuf>,
 }
