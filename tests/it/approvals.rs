@@ -1,7 +1,9 @@
 //! Calls that somebody is asked about: by MCP clients of both generations, over pipes and over HTTP, and at a terminal.
 
 use crate::{
-    binaries::{Home, Server, TOKEN as SERVER_TOKEN, node_path, node_program, peer, python_program, stderr, stdout},
+    binaries::{
+        Home, Pipe, Server, TOKEN as SERVER_TOKEN, node_path, node_program, peer, python_program, stderr, stdout,
+    },
     support::{
         Events, HttpFront, StdioClient, TestApp, call, echo, initialize, legacy, messages, modern, only, soon, text_of,
     },
@@ -538,4 +540,40 @@ fn the_command_line_asks_on_its_terminal_and_never_on_standard_input() {
         "what was approved for the project runs where nobody is: {}",
         stderr(&output)
     );
+}
+
+/// One call of `edit_file` in a folder that holds `a` with `one`: what the person was asked, and what came of it.
+fn edited(arguments: &Value) -> (Option<String>, Value) {
+    let home = Home::new();
+    std::fs::write(home.work().join("a"), "one\ntwo\n").unwrap();
+    let mut client = Pipe::start(home.toolstead(&["mcp"]));
+    client.send(opening().to_string());
+    client.answer(opening()["id"].clone());
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    client.send(legacy(1, "tools/call", call("edit_file", arguments.clone())).to_string());
+    let mut asked = None;
+    loop {
+        let message = client.receive();
+        match message["method"].as_str() {
+            Some("elicitation/create") => {
+                asked = message["params"]["message"].as_str().map(str::to_owned);
+                let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {"action": "decline"}});
+                client.send(answer.to_string());
+            }
+            Some(_) => {}
+            None => return (asked, message),
+        }
+    }
+}
+
+#[test]
+fn who_is_asked_about_an_edit_sees_the_change_and_is_not_asked_about_one_that_cannot_work() {
+    let (asked, answer) = edited(&json!({"path": "a", "old_text": "two", "new_text": "2"}));
+    let asked = asked.expect("somebody is asked");
+    assert!(asked.contains("The change:\n  | --- a/a\n") && asked.contains("  | -two\n  | +2"), "{asked}");
+    assert!(answer["result"]["isError"] == true && text_of(&answer).contains("refused by"), "{answer}");
+
+    let (asked, answer) = edited(&json!({"path": "a", "old_text": "three", "new_text": "3"}));
+    assert_eq!(asked, None);
+    assert_eq!(answer["result"]["_meta"]["toolstead/errorKind"], "no_match", "{answer}");
 }

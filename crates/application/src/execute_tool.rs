@@ -10,6 +10,7 @@ mod hooks;
 mod open_questions;
 mod outliving;
 mod output;
+mod preview;
 mod record;
 mod references;
 mod resolution;
@@ -30,6 +31,7 @@ use hooks::Hooked;
 use open_questions::OpenQuestions;
 use outliving::Outliving;
 use output::keeper::Keeper;
+use preview::Previews;
 use record::Record;
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -46,7 +48,7 @@ use toolstead_domain::{
         execution_log::ExecutionLog,
         output_store::OutputStore,
         tool_hook::ToolHook,
-        tool_provider::CallOutcome,
+        tool_provider::{CallOutcome, ToolProvider},
         tool_repository::StoreError,
     },
     principal::Principal,
@@ -287,7 +289,9 @@ impl ExecuteToolHandler {
         let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.mode);
         record.decided(&accesses, &decision);
         events::permission_requested(&self.ports.events, &call, &accesses, &decision);
-        let obtained = self.asking(&policy).obtain(command, &call, &references, accesses, &decision, record).await;
+        let provider = registered.provider.as_ref();
+        let obtained =
+            self.asking(&policy, provider).obtain(command, &call, &references, accesses, &decision, record).await;
         // A question that travels to the client is still open.
         if !matches!(obtained, Ok(Obtained::AskedClient(_))) {
             events::permission_resolved(&self.ports.events, &call, &decision, &obtained);
@@ -307,7 +311,6 @@ impl ExecuteToolHandler {
         events::started(&self.ports.events, &call, || record.started());
         let answers = approved.answers.clone();
         let grant = Grant::new(policy, call.tool.clone(), approved.by_person);
-        let provider = registered.provider.as_ref();
         let outcome =
             running::run(provider, &call, command, answers.as_ref(), &grant, &self.ports, &self.settings).await;
         let budget = max_output.unwrap_or(usize::MAX).min(self.settings.output_characters);
@@ -315,8 +318,9 @@ impl ExecuteToolHandler {
         output::bound(outcome, &registered, budget, keeper).await
     }
 
-    fn asking<'a>(&'a self, policy: &'a PermissionPolicy) -> Asking<'a> {
+    fn asking<'a>(&'a self, policy: &'a Arc<PermissionPolicy>, provider: &'a dyn ToolProvider) -> Asking<'a> {
         Asking {
+            previews: Previews { provider, ports: &self.ports, settings: &self.settings, policy },
             approver: self.ports.approver.as_ref(),
             book: &self.permissions,
             questions: &self.questions,

@@ -15,6 +15,9 @@ const ROW_CHARACTERS: usize = 12_000;
 const FACT_CHARACTERS: usize = 200;
 /// Arguments, and accesses that need no yes, that are shown.
 const MAX_FACTS: usize = 12;
+/// Lines of a change that are shown, and characters of each.
+const CHANGE_LINES: usize = 60;
+const LINE_CHARACTERS: usize = 160;
 /// A row of blanks as long as this could move text to where a line of ours might stand.
 const BLANKS: usize = 3;
 
@@ -27,6 +30,8 @@ pub(crate) struct ApprovalQuestion {
     pub(crate) rows: Vec<Row>,
     /// What else is worth knowing, a line each.
     pub(crate) facts: Vec<String>,
+    /// What the call would change, a line each: texts from outside behind a mark of ours.
+    pub(crate) change: Vec<String>,
 }
 
 /// One part, to be answered for itself.
@@ -55,6 +60,7 @@ impl ApprovalQuestion {
             heading: format!("May the tool {tool} run?"),
             rows: parts.iter().map(|part| row(part, characters)).collect(),
             facts: facts(request),
+            change: request.preview.map(change).unwrap_or_default(),
         })
     }
 }
@@ -100,7 +106,9 @@ fn facts(request: &ApprovalRequest<'_>) -> Vec<String> {
     let arguments = &request.call.arguments;
     let said = arguments.get("description").and_then(|said| said.as_str());
     let said = said.map(|said| format!("The model says: {}", quoted(said, FACT_CHARACTERS).text));
-    let with = arguments.iter().map(|(name, value)| {
+    // A change that is shown says all that its arguments do.
+    let told = arguments.iter().filter(|_| request.preview.is_none());
+    let with = told.map(|(name, value)| {
         let name = quoted(name, FACT_CHARACTERS).text;
         format!("With {name}: {}", quoted(&value.to_string(), FACT_CHARACTERS).text)
     });
@@ -113,6 +121,34 @@ fn facts(request: &ApprovalRequest<'_>) -> Vec<String> {
     facts.extend(few(referred.collect(), "stored outputs"));
     facts.extend(few(allowed.collect(), "accesses that are allowed already"));
     facts
+}
+
+/// The lines of a diff. What stands for nothing is shown as an escape, and a tab as an arrow.
+fn change(diff: &str) -> Vec<String> {
+    let shown = |line: &str| {
+        let mut shown = String::from("  | ");
+        for c in line.chars().take(LINE_CHARACTERS) {
+            match c {
+                ' ' => shown.push(c),
+                '\t' => shown.push_str("\u{2192}   "),
+                c if hides(c) => shown.extend(c.escape_unicode()),
+                c => shown.push(c),
+            }
+        }
+        match line.chars().count().saturating_sub(LINE_CHARACTERS) {
+            0 => shown,
+            more => format!("{shown} (cut: {more} more characters)"),
+        }
+    };
+    // Not `lines()`: a carriage return at an end is a change that has to be seen.
+    let lines: Vec<&str> = diff.strip_suffix('\n').unwrap_or(diff).split('\n').collect();
+    let mut change: Vec<String> = std::iter::once("The change:".to_owned())
+        .chain(lines.iter().take(CHANGE_LINES).map(|line| shown(line)))
+        .collect();
+    if let Some(more) = lines.len().checked_sub(CHANGE_LINES).filter(|more| *more > 0) {
+        change.push(format!("(cut: {more} more lines)"));
+    }
+    change
 }
 
 fn few(mut facts: Vec<String>, of: &str) -> Vec<String> {

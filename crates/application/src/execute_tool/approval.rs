@@ -3,6 +3,7 @@
 use super::{
     ExecuteToolCommand, ExecuteToolError,
     open_questions::{Brought, OpenQuestions},
+    preview::Previews,
     record::{Record, digest},
 };
 use crate::permission_book::{CallIdentity, PermissionBook, rule_to_remember};
@@ -33,6 +34,7 @@ pub(super) struct Asking<'a> {
     /// How long a question that travels to the client stays open.
     pub(super) patience: Duration,
     pub(super) policy: &'a PermissionPolicy,
+    pub(super) previews: Previews<'a>,
 }
 
 /// What came of it.
@@ -103,10 +105,12 @@ impl Asking<'_> {
         if is_open && answer.is_none() {
             return Ok(Obtained::Approved(Approved { accesses, answers, by_person }));
         }
+        let preview = if is_open { None } else { self.previews.of(command, call, &accesses).await? };
         let request = ApprovalRequest {
             call,
             references,
             principal,
+            preview: preview.as_deref(),
             accesses: &accesses,
             decision,
             parts: &parts,

@@ -14,7 +14,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     permission::grant::Grant,
     ports::{
-        caller::InputResponses,
+        caller::{Caller, InputResponses, SilentCaller},
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
     tool::Tool,
@@ -47,18 +47,7 @@ pub(super) async fn run(
 ) -> Result<CallOutcome, ExecuteToolError> {
     let time = settings.time_for(&call.tool, command.timeout.or_else(|| provider.time_wanted(call)));
     let caller = Watched { caller: command.caller.as_ref(), bus: &ports.events, call };
-    let context = CallContext {
-        id: call.id,
-        principal: &command.principal,
-        session: &command.session,
-        deadline: Instant::now() + time,
-        grant,
-        client: &command.client,
-        answers,
-        caller: &caller,
-        outputs: ports.outputs.as_ref(),
-        output_characters: settings.output_characters,
-    };
+    let context = CallContext { answers, ..context(command, call, grant, &caller, ports, settings, time) };
     let work = provider.call(call, &context);
     match bounded(&call.tool, work, &command.cancel, time + settings.grace).await? {
         Ok(outcome) => Ok(outcome),
@@ -68,6 +57,44 @@ pub(super) async fn run(
             }
             Err(ExecuteToolError::Failed(failure))
         }
+    }
+}
+
+/// What the call would change. Its caller hears nothing meanwhile.
+pub(super) async fn preview(
+    provider: &dyn ToolProvider,
+    call: &ToolCall,
+    command: &ExecuteToolCommand,
+    grant: &Grant,
+    ports: &ExecuteToolPorts,
+    settings: &CallSettings,
+    at_most: Duration,
+) -> Result<Option<String>, ExecuteToolError> {
+    let context = context(command, call, grant, &SilentCaller, ports, settings, at_most);
+    let work = provider.preview(call, &context);
+    bounded(&call.tool, work, &command.cancel, at_most).await?.map_err(ExecuteToolError::Failed)
+}
+
+fn context<'a>(
+    command: &'a ExecuteToolCommand,
+    call: &ToolCall,
+    grant: &'a Grant,
+    caller: &'a dyn Caller,
+    ports: &'a ExecuteToolPorts,
+    settings: &CallSettings,
+    time: Duration,
+) -> CallContext<'a> {
+    CallContext {
+        id: call.id,
+        principal: &command.principal,
+        session: &command.session,
+        deadline: Instant::now() + time,
+        grant,
+        client: &command.client,
+        answers: None,
+        caller,
+        outputs: ports.outputs.as_ref(),
+        output_characters: settings.output_characters,
     }
 }
 

@@ -19,6 +19,8 @@ pub struct ApprovalRequest<'a> {
     pub references: &'a [String],
     /// Who asks for it.
     pub principal: &'a Principal,
+    /// What it would change, as a unified diff.
+    pub preview: Option<&'a str>,
     /// What it would touch.
     pub accesses: &'a [Access],
     /// The decision that led here, with its rule.

@@ -68,6 +68,16 @@ pub trait ToolProvider: Send + Sync {
         None
     }
 
+    /// What the call would change, as a unified diff for the person who is asked about it; `None` where that is not
+    /// known before. Changes nothing, and reads nothing but the files that the call would write.
+    ///
+    /// # Errors
+    /// The failure that the call would end in, so that nobody is asked about what cannot work.
+    async fn preview(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<Option<String>, ToolFailure> {
+        let _ = (call, context);
+        Ok(None)
+    }
+
     /// Runs the call.
     ///
     /// # Errors

@@ -141,6 +141,7 @@ mod tests {
         let (principal, client) = (Principal::local(), ClientProfile::without_protocol("test"));
         let ask = || {
             let request = ApprovalRequest {
+                preview: None,
                 call: &call,
                 references: &[],
                 principal: &principal,
@@ -165,6 +166,7 @@ mod tests {
         let (principal, client) = (Principal::local(), ClientProfile::without_protocol("test"));
         {
             let request = ApprovalRequest {
+                preview: None,
                 call: &call,
                 references: &[],
                 principal: &principal,

@@ -100,6 +100,7 @@ impl BuiltInTool for ApplyPatch {
     const TAGS: &[&str] = &["edit", "patch", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"patch": "*** Begin Patch\n*** Update File: src/main.rs\n@@ fn main() {\n-    let x = 1;\n+    let x = 2;\n*** End Patch"}"#;
+    const TELLS_CHANGE: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {

@@ -82,6 +82,10 @@ pub trait BuiltInTool: Send + Sync + 'static {
     /// The arguments. Doc comments on its fields are what a model reads of them.
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
 
+    /// Whether a call with `dry_run` changes nothing, fails as the call itself would, and answers with a unified diff in
+    /// members `diff` of its structured content: then whoever is asked about the call sees the change.
+    const TELLS_CHANGE: bool = false;
+
     /// The schema of the structured content, if every success has one
     /// ([`output_schema`](crate::builtin::schema::output_schema)).
     fn output_schema(&self) -> Option<Value> {
@@ -142,6 +146,9 @@ pub trait AnyBuiltInTool: Send + Sync {
     /// Arguments of a typical call, as JSON text.
     fn example(&self) -> &'static str;
 
+    /// See [`BuiltInTool::TELLS_CHANGE`].
+    fn tells_change(&self) -> bool;
+
     /// Its definition under a name, from a source.
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool;
 
@@ -175,6 +182,10 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
 
     fn example(&self) -> &'static str {
         T::EXAMPLE
+    }
+
+    fn tells_change(&self) -> bool {
+        T::TELLS_CHANGE
     }
 
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool {

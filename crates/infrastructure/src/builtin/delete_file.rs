@@ -60,6 +60,7 @@ impl BuiltInTool for DeleteFile {
     const TAGS: &[&str] = &["delete", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/old.md"}"#;
+    const TELLS_CHANGE: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {

@@ -117,6 +117,7 @@ impl BuiltInTool for EditFile {
     const TAGS: &[&str] = &["edit", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "old_text": "let x = 1;", "new_text": "let x = 2;"}"#;
+    const TELLS_CHANGE: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {

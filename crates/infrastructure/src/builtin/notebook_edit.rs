@@ -131,6 +131,7 @@ impl BuiltInTool for NotebookEdit {
     const TAGS: &[&str] = &["edit", "jupyter", "notebook", "write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"path": "study.ipynb", "cell_id": "8f2c11ab", "new_source": "print(sum(values))"}"#;
+    const TELLS_CHANGE: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {

@@ -9,6 +9,7 @@ use crate::builtin::{
     world::World,
 };
 use async_trait::async_trait;
+use serde_json::Value;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use toolstead_domain::{
     access::Access,
@@ -29,6 +30,8 @@ use toolstead_domain::{
 /// The name under which the built-in tools are registered.
 pub const BUILT_IN: &str = "built-in";
 
+/// The parameter of a call that changes nothing.
+const DRY_RUN: &str = "dry_run";
 /// Characters that are kept free for what is told of tasks that have ended.
 const ROOM_FOR_NEWS: usize = 1_000;
 
@@ -149,6 +152,21 @@ impl ToolProvider for BuiltInTools {
         self.tool(call).ok()?.time_wanted(&call.arguments)
     }
 
+    async fn preview(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<Option<String>, ToolFailure> {
+        let tool = self.tool(call)?;
+        if !tool.tells_change() || call.arguments.get(DRY_RUN) == Some(&Value::Bool(true)) {
+            return Ok(None);
+        }
+        let mut arguments = call.arguments.clone();
+        arguments.insert(DRY_RUN.into(), Value::Bool(true));
+        let trial = ToolCall { arguments, ..call.clone() };
+        let run = Run { world: &self.world, tools: &self.definitions, call: &trial, context };
+        let result = tool.run(&trial.arguments, &run).await?;
+        let mut diffs = Vec::new();
+        result.as_object().get("structuredContent").into_iter().for_each(|content| diffs_in(content, &mut diffs));
+        Ok(Some(diffs.concat()).filter(|diff| !diff.is_empty()))
+    }
+
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         let (tasks, viewer) = (&self.world.tasks, viewer_of(context));
         // A page that fills the budget would be cut for the lines that follow.
@@ -168,6 +186,18 @@ impl ToolProvider for BuiltInTools {
 
     async fn close(&self) {
         self.world.tasks.close().await;
+    }
+}
+
+/// The diffs in a structured content, in their order.
+fn diffs_in<'a>(content: &'a Value, diffs: &mut Vec<&'a str>) {
+    match content {
+        Value::Object(members) => members.iter().for_each(|(name, value)| match value {
+            Value::String(diff) if name == "diff" => diffs.push(diff),
+            value => diffs_in(value, diffs),
+        }),
+        Value::Array(items) => items.iter().for_each(|item| diffs_in(item, diffs)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

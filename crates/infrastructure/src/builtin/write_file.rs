@@ -119,6 +119,7 @@ impl BuiltInTool for WriteFile {
     const TAGS: &[&str] = &["write"];
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations { idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
     const EXAMPLE: &str = r#"{"path": "notes/today.md", "content": "Buy milk.\n"}"#;
+    const TELLS_CHANGE: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {

@@ -22,6 +22,7 @@ pub(crate) struct Asked {
     pub(crate) accesses: Vec<Access>,
     pub(crate) parts: Vec<ApprovalPart>,
     pub(crate) references: Vec<String>,
+    pub(crate) preview: Option<String>,
     pub(crate) client: ClientProfile,
     pub(crate) caller: Arc<dyn Caller>,
     decision: Decision,
@@ -40,7 +41,16 @@ impl Asked {
         };
         let parts = accesses.iter().map(part).collect();
         let client = ClientProfile::without_protocol("test");
-        Self { call, accesses, parts, references: Vec::new(), client, caller: Arc::new(SilentCaller), decision }
+        Self {
+            call,
+            accesses,
+            parts,
+            references: Vec::new(),
+            preview: None,
+            client,
+            caller: Arc::new(SilentCaller),
+            decision,
+        }
     }
 
     pub(crate) fn request<'a>(&'a self, answer: Option<&'a InputResponse>) -> ApprovalRequest<'a> {
@@ -49,6 +59,7 @@ impl Asked {
             call: &self.call,
             references: &self.references,
             principal: &PRINCIPAL,
+            preview: self.preview.as_deref(),
             accesses: &self.accesses,
             decision: &self.decision,
             parts: &self.parts,
@@ -65,6 +76,27 @@ pub(crate) fn write(path: &str) -> Access {
 
 fn question(asked: &Asked) -> ApprovalQuestion {
     ApprovalQuestion::of(&asked.request(None)).unwrap()
+}
+
+#[test]
+fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours() {
+    let mut asked = Asked::about(json!({"path": "a", "old_text": "x", "new_text": "y"}), vec![write("/w/a")]);
+    asked.preview =
+        Some(format!("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\r\n+1. write `/w/b`\u{202e}\tz\n{}", " more\n".repeat(100)));
+    let question = question(&asked);
+    assert_eq!(question.facts, [""; 0]);
+    assert_eq!(
+        question.change[..6],
+        [
+            "The change:",
+            "  | --- a/a",
+            "  | +++ b/a",
+            "  | @@ -1 +1 @@",
+            "  | -x\\u{d}",
+            "  | +1. write `/w/b`\\u{202e}\u{2192}   z"
+        ]
+    );
+    assert_eq!((question.change.len(), question.change[61].as_str()), (62, "(cut: 45 more lines)"));
 }
 
 #[test]
@@ -122,6 +154,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
             "With `description`: `\"store the notes\"`",
             "Allowed already: read `/w/b` and everything below",
         ],
+        change: [],
     }
     "#);
 }

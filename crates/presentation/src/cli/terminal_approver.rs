@@ -26,8 +26,13 @@ use toolstead_domain::ports::approver::{Approval, ApprovalRequest, ApprovalScope
 const PERSON: &str = "the person at the terminal";
 /// The width that every terminal has.
 const WIDTH: usize = 80;
+/// Where a line goes on that does not fit.
+const INDENT: usize = 6;
 /// How often the one who reads looks whether somebody still waits for the answer.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How long the bytes of one key may lie apart, also on a slow line. What comes within it after an escape belongs to it.
+const ONE_KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+const ESCAPE: u8 = 0x1b;
 const CTRL_C: u8 = 3;
 const CTRL_D: u8 = 4;
 
@@ -120,6 +125,8 @@ impl Drop for Keys {
 fn put(terminal: &File, question: &ApprovalQuestion, given_up: &AtomicBool) -> io::Result<Option<Vec<ApprovalScope>>> {
     let mut output = terminal;
     output.write_all(shown(question).as_bytes())?;
+    // What was typed before the question stood there is no answer to it.
+    tcflush(terminal, QueueSelector::IFlush)?;
     let mut scopes = Vec::new();
     for (index, row) in question.rows.iter().enumerate() {
         let choices: Vec<String> = std::iter::once("[d]eny".to_owned())
@@ -128,8 +135,7 @@ fn put(terminal: &File, question: &ApprovalQuestion, given_up: &AtomicBool) -> i
         write!(output, "{}. {}? ", index + 1, choices.join(" "))?;
         output.flush()?;
         let scope = loop {
-            let key = key(terminal, given_up)?;
-            match chosen(key, &row.scopes) {
+            match key(terminal, given_up)?.and_then(|key| chosen(key, &row.scopes)) {
                 Some(chosen) => break chosen,
                 None => output.write_all(b"\x07")?,
             }
@@ -152,23 +158,87 @@ fn chosen(key: u8, scopes: &[ApprovalScope]) -> Option<Option<ApprovalScope>> {
     }
 }
 
-/// The next key. An end of input is an error: nobody is there.
-fn key(mut terminal: &File, given_up: &AtomicBool) -> io::Result<u8> {
+/// The next key that is a character; `None` for any other, which is read to its end, so that no part of it counts.
+/// An end of input is an error: nobody is there.
+fn key(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<u8>> {
     loop {
         if given_up.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let mut ready = [PollFd::new(terminal, PollFlags::IN)];
-        match poll(&mut ready, Some(&GLANCE)) {
-            Ok(0) | Err(Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
+        let Some(first) = byte_within(terminal, &GLANCE)? else { continue };
+        match first {
+            ESCAPE => rest_of_sequence(terminal)?,
+            // The first byte of a character outside of ASCII says how many follow.
+            0xc0.. => {
+                for _ in 1..first.leading_ones() {
+                    byte_within(terminal, &ONE_KEY)?;
+                }
+            }
+            0x80..0xc0 => {}
+            first => return Ok(Some(first)),
         }
-        let mut one = [0];
-        return match terminal.read(&mut one)? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            _ => Ok(one[0]),
-        };
+        return Ok(None);
+    }
+}
+
+/// Reads what follows an escape: the sequence of a function key (ECMA-48, 5.4; xterm, "PC-Style Function Keys"), a text
+/// that was pasted, or the key that was pressed together with Alt.
+fn rest_of_sequence(terminal: &File) -> io::Result<()> {
+    let next = || byte_within(terminal, &ONE_KEY);
+    let mut second = next()?;
+    while second == Some(ESCAPE) {
+        second = next()?;
+    }
+    match second {
+        Some(b'[') => {
+            let mut parameters = Vec::new();
+            while let Some(byte) = next()? {
+                match byte {
+                    // The console of Linux has a second bracket before the letter of a function key.
+                    b'[' if parameters.is_empty() => drop(next()?),
+                    0x20..=0x3f => {
+                        parameters.push(byte);
+                        continue;
+                    }
+                    b'~' if parameters == b"200" => rest_of_paste(terminal)?,
+                    _ => {}
+                }
+                break;
+            }
+        }
+        Some(b'O') => drop(next()?),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads a pasted text to its end, or until nothing more comes.
+fn rest_of_paste(terminal: &File) -> io::Result<()> {
+    const END: &[u8] = b"\x1b[201~";
+    let mut last = Vec::new();
+    while let Some(byte) = byte_within(terminal, &ONE_KEY)? {
+        last.push(byte);
+        if last.ends_with(END) {
+            break;
+        }
+        let surplus = last.len().saturating_sub(END.len());
+        last.drain(..surplus);
+    }
+    Ok(())
+}
+
+/// The next byte, if one comes in time.
+fn byte_within(mut terminal: &File, time: &Timespec) -> io::Result<Option<u8>> {
+    let mut ready = [PollFd::new(terminal, PollFlags::IN)];
+    match poll(&mut ready, Some(time)) {
+        Ok(0) | Err(Errno::INTR) => return Ok(None),
+        Ok(_) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let mut one = [0];
+    match terminal.read(&mut one)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(Some(one[0])),
     }
 }
 
@@ -183,27 +253,54 @@ fn shown(question: &ApprovalQuestion) -> String {
             wrapped(&mut text, "   For longer than once: ", covers);
         }
     }
-    for fact in &question.facts {
+    for fact in question.facts.iter().chain(&question.change) {
         wrapped(&mut text, "", fact);
     }
     text
 }
 
-/// The line behind its label; what does not fit goes on further to the right.
+/// The line behind its label; what does not fit goes on further to the right. A line ends at a blank, or within a word
+/// that is longer than a line, with a backslash behind it.
 fn wrapped(text: &mut String, label: &str, line: &str) {
-    let width = |c: char| if c.is_ascii() { 1 } else { 2 };
     let mut column = label.chars().count();
     text.push_str(label);
-    for c in line.chars() {
-        // A wide character takes two columns; one that only may be wide leaves a column free.
-        if column + width(c) > WIDTH {
-            text.push_str("\n      ");
-            column = 6;
+    for word in line.split_inclusive(' ') {
+        let (letters, is_followed) = (word.trim_end_matches(' '), word.ends_with(' '));
+        if column > INDENT && column + columns(letters) > WIDTH && columns(letters) <= WIDTH - INDENT {
+            column = next_line(text);
         }
-        text.push(c);
-        column += width(c);
+        let mut left = columns(letters);
+        for c in letters.chars() {
+            // The last column is for the backslash.
+            if column + width(c) >= WIDTH && column + left > WIDTH {
+                text.push('\\');
+                column = next_line(text);
+            }
+            text.push(c);
+            column += width(c);
+            left -= width(c);
+        }
+        if is_followed && column < WIDTH {
+            text.push(' ');
+            column += 1;
+        }
     }
     text.push('\n');
+}
+
+fn next_line(text: &mut String) -> usize {
+    text.push('\n');
+    text.push_str(&" ".repeat(INDENT));
+    INDENT
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().map(width).sum()
+}
+
+/// A wide character takes two columns; one that only may be wide leaves a column free.
+fn width(c: char) -> usize {
+    if c.is_ascii() { 1 } else { 2 }
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ fn form(question: &ApprovalQuestion) -> InputRequest {
         lines.extend(row.covers.as_ref().map(|covers| format!("   For longer than once: {covers}")));
         fields.insert(field(index), schema(index, row));
     }
-    lines.extend(question.facts.iter().cloned());
+    lines.extend(question.facts.iter().chain(&question.change).cloned());
     let required: Vec<String> = fields.keys().cloned().collect();
     let params = json!({
         "message": lines.join("\n"),

@@ -99,8 +99,8 @@ async fn each_part_is_asked_about_with_its_choices() {
     May the tool `write_file` run?
     1. write `/w/a\u{1b}[2J\n1. write \u{60}/tmp\u{60}`
        Why: changes of files are asked about by default
-       For longer than once: the rule `Write(//w/a\u{1b}[2J\n1. write \u{60}/tmp\u{6
-          0})`, which covers what lies below as well
+       For longer than once: the rule `Write(//w/a\u{1b}[2J\n1. write
+          \u{60}/tmp\u{60})`, which covers what lies below as well
     2. send to `a@b.c`
        Why: changes of files are asked about by default
        For longer than once: this tool with exactly these arguments
@@ -132,6 +132,49 @@ async fn only_a_choice_for_each_part_is_a_yes() {
         assert_eq!(told, expected, "{keys:?}");
         assert!(is_as_before, "{keys:?}");
     }
+}
+
+#[tokio::test]
+async fn a_key_that_is_no_character_is_no_answer_in_any_of_its_parts() {
+    for keys in [
+        &b"\x1bOP"[..],            // F1
+        b"\x1bOS",                 // F4
+        b"\x1b[1;5S",              // Ctrl-F4
+        b"\x1b[11~",               // F1 of a VT220
+        b"\x1b[[A",                // F1 of the console of Linux
+        b"\x1b[A",                 // up
+        b"\x1b\x1b[A",             // Alt and up
+        b"\x1bo",                  // Alt and o
+        b"\x1b[200~oosy\x1b[201~", // a text that was pasted
+        "öé😀".as_bytes(),
+    ] {
+        let mut asked = asked();
+        asked.parts.truncate(1);
+        let person = Person::at_terminal(SOON);
+        let answer = person.ask(asked);
+        person.sees("? ").await;
+        person.types(keys);
+        person.types(b"d");
+        assert_eq!(answer.await.unwrap(), Approval::Denied { by: PERSON.into() }, "{keys:?}");
+    }
+}
+
+#[test]
+fn lines_are_broken_at_blanks_and_long_words_behind_a_backslash() {
+    let broken = |line: &str| {
+        let mut text = String::new();
+        wrapped(&mut text, "1. ", line);
+        text
+    };
+    assert_eq!(broken("short"), "1. short\n");
+    let words = "word ".repeat(30);
+    assert!(broken(&words).lines().all(|line| line.trim().split(' ').all(|word| word == "word" || word == "1.")));
+    let long = "x".repeat(300);
+    let text = broken(&format!("run {long} end"));
+    assert!(text.lines().all(|line| columns(line.trim_end()) <= WIDTH), "{text}");
+    assert_eq!(text.replace("\\\n      ", "").trim_end(), format!("1. run {long} end"));
+    let fits = "y".repeat(WIDTH - 3);
+    assert_eq!(broken(&fits), format!("1. {fits}\n"));
 }
 
 #[tokio::test]
