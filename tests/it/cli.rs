@@ -201,6 +201,74 @@ fn servers_and_doctor_say_how_things_are() {
 }
 
 #[test]
+fn with_json_every_failure_is_an_object_with_its_kind() {
+    let home = Home::new();
+    std::fs::write(home.work().join("bad.toml"), "[permisions]\nallow = []\n").unwrap();
+    let check = |arguments: &[&str], code: i32, kind: &str, text: &str| {
+        let output = home.run(&[arguments, &["--json"]].concat());
+        let printed: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}{}", stdout(&output), stderr(&output)));
+        assert_eq!((output.status.code(), printed["error"]["kind"].as_str()), (Some(code), Some(kind)), "{printed}");
+        assert!(printed["error"]["message"].as_str().unwrap().contains(text), "{printed}");
+        printed
+    };
+    let refused =
+        check(&["call", "write_file", r#"{"path":"b","content":""}"#], 3, "permission_denied", "Nobody can be asked");
+    assert_eq!(refused["error"]["data"]["decision"][0]["verdict"], "ask", "{refused}");
+    check(&["call", "echo", r#"{"message":7}"#], 2, "invalid_input", "/message");
+    check(&["call", "echo", "{"], 2, "invalid_input", "not JSON");
+    check(&["call", "ecko"], 4, "not_found", "Unknown tool");
+    check(&["tools", "ecko"], 4, "not_found", "ecko");
+    check(&["tools", "--category", "nonsense"], 2, "invalid_input", "nonsense");
+    check(&["permissions", "allow", "Nonsense("], 2, "invalid_input", "no rule");
+    check(&["permissions", "explain", "ecko"], 4, "not_found", "ecko");
+    check(&["config", "trust", "missing.toml"], 2, "invalid_input", "missing.toml");
+    let checked = check(&["config", "check", "--config", "bad.toml"], 2, "invalid_input", "permisions");
+    assert!(checked["error"]["problems"][0]["origin"].as_str().unwrap().contains("bad.toml"), "{checked}");
+    check(&["hooks", "test", "Nonsense"], 2, "invalid_input", "Nonsense");
+    check(&["executions", "show", "01a1fab5-59da-773a-85ab-31997d167df0"], 4, "not_found", "no call");
+    check(&["nonsense"], 2, "invalid_input", "unrecognized");
+    check(&["call"], 2, "invalid_input", "required");
+    let late = r#"{"command":"echo part; sleep 60","timeout_ms":3000}"#;
+    let late = check(&["--allow", "Bash", "call", "bash", late], 5, "timeout", "ran out of time");
+    assert!(late["error"]["partial"]["content"][0]["text"].as_str().unwrap().contains("part"), "{late}");
+
+    let server =
+        home.command(env!("CARGO_BIN_EXE_toolstead-server"), &["--listen", "nowhere", "--json"]).output().unwrap();
+    let printed: Value = serde_json::from_slice(&server.stdout).unwrap();
+    assert_eq!((server.status.code(), &printed["error"]["kind"]), (Some(2), &json!("invalid_input")), "{printed}");
+}
+
+#[test]
+fn what_a_failing_command_printed_is_a_result() {
+    let home = Home::new();
+    let output = home.run(&["--allow", "Bash", "call", "bash", r#"{"command":"echo out; exit 3"}"#]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).starts_with("out\n") && stdout(&output).contains("exit code 3"), "{output:?}");
+}
+
+#[test]
+fn ctrl_c_prints_what_the_command_had_printed() {
+    let home = Home::new();
+    let command = format!("echo part; echo > {}; sleep 300", home.work().join("begun").display());
+    let mut child = home
+        .toolstead(&["--allow", "Bash", "call", "bash", &json!({"command": command}).to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !home.work().join("begun").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::yield_now();
+    }
+    kill(child.id(), Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    assert!(stdout(&output).starts_with("part\n"), "{output:?}");
+}
+
+#[test]
 fn completions_are_made_for_each_shell() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish"] {

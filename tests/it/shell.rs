@@ -296,7 +296,7 @@ fn a_command_is_asked_about_and_where_nobody_can_answer_it_does_not_run() {
     assert_eq!(refused.status.code(), Some(3));
     assert!(!home.work().join("made").exists());
     let late =
-        home.run(&["--allow", "Bash", "call", "bash", r#"{"command": "echo part; sleep 60", "timeout_ms": 200}"#]);
+        home.run(&["--allow", "Bash", "call", "bash", r#"{"command": "echo part; sleep 60", "timeout_ms": 3000}"#]);
     assert_eq!(late.status.code(), Some(5), "{late:?}");
     assert!(format!("{late:?}").contains("part"), "{late:?}");
 }

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 /// The tool runtime and gateway for AI agents: every tool behind one registry, one policy and one audit trail.
 #[derive(Debug, Parser)]
-#[command(name = "toolstead", version, max_term_width = 120)]
+#[command(name = "toolstead", version, max_term_width = 120, after_help = exit::EXIT_CODES)]
 pub struct Cli {
     #[command(flatten)]
     global: Global,
@@ -73,7 +73,7 @@ impl Cli {
             Command::Doctor(command) => command.run(global, &mut output).await,
             Command::Completions(command) => command.run(&mut output),
         };
-        exit::conclude(outcome)
+        exit::conclude(outcome, global.json)
     }
 
     /// How much is logged.

@@ -99,6 +99,10 @@ impl Caller for Watched<'_> {
         self.caller.wants_progress() || self.bus.is_watched()
     }
 
+    async fn hurried(&self) {
+        self.caller.hurried().await;
+    }
+
     fn progress(&self, progress: Progress) {
         if self.bus.is_watched() {
             let Progress { progress, total, message } = progress.clone();

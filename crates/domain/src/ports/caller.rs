@@ -68,6 +68,12 @@ pub trait Caller: Send + Sync {
         true
     }
 
+    /// Returns when the client wants what there is by now, and nothing more: a tool that can ends its work and answers
+    /// with it at once, before the call is taken back. Never, by default.
+    async fn hurried(&self) {
+        std::future::pending().await
+    }
+
     /// Reports progress. Does nothing if the client did not ask for it.
     fn progress(&self, progress: Progress);
 

@@ -51,6 +51,8 @@ pub(super) const SLACK: Duration = Duration::from_secs(5);
 /// Output is told on the way at most so often, and so much of it at once.
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
 const PROGRESS_BYTES: usize = 4 << 10;
+/// How long a command has to end by itself when its caller wants no more of it.
+const TIME_TO_HEED: Duration = Duration::from_millis(200);
 /// Less than this is not told as a difference between the time that was asked for and the time that was given.
 const MOMENT: Duration = Duration::from_millis(100);
 /// The terminal that a command may have.
@@ -148,10 +150,8 @@ impl BuiltInTool for Bash {
     }
 
     fn time_wanted(&self, input: &Input) -> Option<Duration> {
-        match input.waits() {
-            Some(wait) => Some(wait + SLACK),
-            None => input.timeout_ms.map(Duration::from_millis),
-        }
+        // The command's own time begins when it does: until then its call prepares it.
+        Some(input.waits().or(input.timeout_ms.map(Duration::from_millis))? + SLACK)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
@@ -163,19 +163,10 @@ impl BuiltInTool for Bash {
             run.world().tasks.check_room(&owner)?;
         }
         let folder = permitted_folder(input.folder(), run).await?;
-        let started = Instant::now();
-        let wanted = input.timeout_ms.map(|time| started + Duration::from_millis(time));
-        let deadline = match wait {
-            Some(_) => wanted,
-            None => Some(wanted.unwrap_or(run.context().deadline).min(run.context().deadline)),
-        };
-        // The path of the call began to count a moment before.
-        let is_reduced =
-            wait.is_none() && deadline.is_some_and(|got| wanted.is_some_and(|wanted| wanted > got + MOMENT));
-        let command = start(&input, folder.clone(), deadline, wait.is_some(), run).await?;
+        let (command, is_reduced) = start(&input, folder.clone(), wait.is_some(), run).await?;
         let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
-            let end = told_on_the_way(&command, command.ended(), run.context().caller).await;
+            let end = ended_in_time(&command, run).await;
             return report.ended(&command, end).await;
         };
         // Until it is a task, it ends with the call.
@@ -272,13 +263,13 @@ pub(super) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
     })
 }
 
+/// Starts it, and says whether it gets less time than it asks for.
 async fn start(
     input: &Input,
     folder: PathBuf,
-    deadline: Option<Instant>,
     is_task: bool,
     run: &Run<'_>,
-) -> Result<Arc<Command>, ToolFailure> {
+) -> Result<(Arc<Command>, bool), ToolFailure> {
     let programs = &run.world().programs;
     let program = Program {
         name: "bash",
@@ -290,9 +281,17 @@ async fn start(
     let settings = programs.settings();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
     let excess = if is_task { Excess::DropsOldest } else { Excess::Ends };
+    let at_most = run.context().deadline;
+    if !is_task && at_most <= Instant::now() {
+        let message = "the command did not begin: all the time of the call went by before it was prepared";
+        return Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again, or allow more time."));
+    }
     let started = programs.start(program, run).await?;
+    let wanted = input.timeout_ms.map(|time| Instant::now() + Duration::from_millis(time));
+    let deadline = if is_task { wanted } else { Some(wanted.map_or(at_most, |wanted| wanted.min(at_most))) };
+    let is_reduced = !is_task && wanted.is_some_and(|wanted| wanted > at_most + MOMENT);
     let text = input.stdin.clone().map(String::into_bytes);
-    Ok(Arc::new(Command::of(started, capture, deadline, excess, text, is_task)))
+    Ok((Arc::new(Command::of(started, capture, deadline, excess, text, is_task)), is_reduced))
 }
 
 /// What the command reads: nothing, unless something is given.
@@ -307,7 +306,7 @@ fn standard_input(input: &Input) -> StandardInput {
 /// Stays with a command until it has ended, is ready, or the time is over.
 async fn seen(command: &Command, ready: Option<&Regex>, wait: Duration, run: &Run<'_>) -> Result<Seen, ToolFailure> {
     tokio::select! {
-        end = told_on_the_way(command, command.ended(), run.context().caller) => Ok(Seen::Ended(end)),
+        end = ended_in_time(command, run) => Ok(Seen::Ended(end)),
         line = ready_line(command, ready) => line.map(Seen::Ready),
         () = sleep(wait) => Ok(Seen::Running),
     }
@@ -322,6 +321,22 @@ async fn ready_line(command: &Command, pattern: Option<&Regex>) -> Result<String
         },
         None => std::future::pending().await,
     }
+}
+
+/// Waits for the end, which comes soon once the caller wants no more than what there is.
+pub(super) async fn ended_in_time(command: &Command, run: &Run<'_>) -> End {
+    let caller = run.context().caller;
+    let end = told_on_the_way(command, command.ended(), caller);
+    tokio::pin!(end);
+    tokio::select! {
+        end = &mut end => return end,
+        () = caller.hurried() => command.stop(),
+    }
+    tokio::select! {
+        end = &mut end => return end,
+        () = sleep(TIME_TO_HEED) => command.kill(),
+    }
+    end.await
 }
 
 /// Waits, and tells the client meanwhile what the command prints.

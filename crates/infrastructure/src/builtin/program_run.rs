@@ -1,7 +1,7 @@
 //! Tools that are one program: it is started without a shell, and its output is the answer.
 
 use crate::builtin::{
-    bash::told_on_the_way,
+    bash::ended_in_time,
     capture::Capture,
     command::{Cause, Command, Excess},
     command_output::{Part, remarks, shown},
@@ -51,7 +51,7 @@ pub(super) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<C
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
     let started = programs.start(program, run).await?;
     let command = Arc::new(Command::of(started, capture, Some(run.context().deadline), Excess::Ends, None, false));
-    let end = told_on_the_way(&command, command.ended(), run.context().caller).await;
+    let end = ended_in_time(&command, run).await;
     let output = ProgramOutput { command: words, exit_code: end.code, truncated: false, output: None };
     if end.cause == Cause::TimedOut {
         let partial = answer(&command, output, run).await?;

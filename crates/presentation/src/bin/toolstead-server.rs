@@ -1,10 +1,13 @@
 //! The server of Toolstead.
 
-use clap::Parser;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
 use toolstead_infrastructure::helper::enter_if_helper;
-use toolstead_presentation::{cli::serve::Serve, config::environment::Environment, runtime, telemetry};
+use toolstead_presentation::{
+    cli::{exit::parsed, serve::Serve},
+    config::environment::Environment,
+    runtime, telemetry,
+};
 
 /// The system's allocator takes a lock when a thread frees what another one allocated, as happens to most of a call.
 #[global_allocator]
@@ -12,7 +15,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     enter_if_helper();
-    let serve = Serve::parse();
+    let serve: Serve = parsed();
     telemetry::start(serve.verbosity(), &Environment::of_process());
     runtime::run(serve.run())
 }

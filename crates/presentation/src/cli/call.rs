@@ -34,6 +34,9 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers};
 
+/// How long a tool has to answer with what it has when its call is taken back.
+const LAST_WORDS: Duration = Duration::from_millis(600);
+
 /// Calls a tool and prints its result.
 #[derive(Debug, Args)]
 pub struct Call {
@@ -56,9 +59,10 @@ impl Call {
         composition.close().await;
         if let Err(ExecuteToolError::Failed(failure)) = &outcome
             && let Some(partial) = &failure.partial
+            && !global.json
         {
-            // What there was before it failed; why it did is told as any other failure.
-            print(partial, global.json, output)?;
+            // What there was before it failed; why it did is told as any other failure, which as JSON holds both.
+            print(partial, false, output)?;
         }
         match outcome.map_err(Failed::Call)? {
             CallOutcome::Done(result) => print(&result, global.json, output),
@@ -79,7 +83,7 @@ impl Call {
         if composition.app.registry.snapshot().resolve(&self.name).is_err() {
             composition.settled().await;
         }
-        let cancel = CancelSignal::new();
+        let (cancel, hurry) = (CancelSignal::new(), CancelSignal::new());
         let command = ExecuteToolCommand {
             tool: self.name.clone(),
             arguments,
@@ -91,7 +95,7 @@ impl Call {
                 log_level: Some(LogLevel::Info),
                 ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
             }),
-            caller: Arc::new(Terminal),
+            caller: Arc::new(Terminal { hurry: hurry.clone() }),
             answers: None,
             request_state: None,
             timeout: self.timeout.map(Duration::from_secs),
@@ -102,7 +106,13 @@ impl Call {
         tokio::select! {
             outcome = &mut call => outcome,
             () = shutdown.requested() => {
-                cancel.cancel(CancelReason::Client);
+                // What there is by now is printed; what does not come at once is given up.
+                hurry.cancel(CancelReason::Client);
+                tokio::select! {
+                    outcome = &mut call => return outcome,
+                    () = tokio::time::sleep(LAST_WORDS) => cancel.cancel(CancelReason::Client),
+                    () = shutdown.requested() => cancel.cancel(CancelReason::Client),
+                }
                 tokio::select! {
                     outcome = &mut call => outcome,
                     // Asked twice: the row may be lost, the person's patience is.
@@ -155,10 +165,7 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
     for block in result.content() {
         let text = shown(block);
         let text = if std::io::stdout().is_terminal() { visible(&text) } else { text };
-        match exit {
-            Exit::ToolError => note(&text),
-            Exit::Done | Exit::Problems | Exit::Unmet | Exit::Denied => output.line(text.trim_end_matches('\n'))?,
-        }
+        output.line(text.trim_end_matches('\n'))?;
     }
     Ok(exit)
 }
@@ -184,10 +191,16 @@ fn shown(block: &Value) -> String {
 }
 
 /// The person at the terminal, who sees progress and messages.
-struct Terminal;
+struct Terminal {
+    hurry: CancelSignal,
+}
 
 #[async_trait]
 impl Caller for Terminal {
+    async fn hurried(&self) {
+        self.hurry.cancelled().await;
+    }
+
     fn progress(&self, progress: Progress) {
         if std::io::stderr().is_terminal() {
             let of = progress.total.map_or(String::new(), |total| format!(" of {total}"));

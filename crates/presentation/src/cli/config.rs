@@ -42,7 +42,13 @@ impl ConfigCommand {
         match self.command {
             Command::Show => show(&global.load()?, global.json, output),
             Command::Check => check(global, output),
-            Command::Trust { file, remove } => trust(&global.load()?, file.as_deref(), remove),
+            Command::Trust { file, remove } => {
+                let changed = trust(&global.load()?, file.as_deref(), remove)?;
+                if global.json {
+                    output.json(&json!({"file": changed, "trusted": !remove}))?;
+                }
+                Ok(Exit::Done)
+            }
         }
     }
 }
@@ -89,6 +95,10 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
             let idle = idle_rules::of_commands(&config).into_iter().chain(idle_rules::outside_of_roots(&config));
             idle.for_each(|problem| note(&format!("note: {problem}")));
             config.waiting_permissions().iter().for_each(|waiting| note(&format!("note: {waiting}")));
+            if global.json {
+                output.json(&json!({"files": config.files.len(), "rules": config.rules.len(), "problems": []}))?;
+                return Ok(Exit::Done);
+            }
             output.line(&format!(
                 "the configuration can be used ({} files, {} rules)",
                 config.files.len(),
@@ -96,7 +106,7 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
             ))?;
             Ok(Exit::Done)
         }
-        Err(Failed::Startup(StartupError::Config(error))) => {
+        Err(Failed::Startup(StartupError::Config(error))) if !global.json => {
             for problem in &error.problems {
                 output.line(&visible(&problem.to_string()))?;
             }
@@ -106,8 +116,8 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
     }
 }
 
-/// Trusts one file, after showing what of it comes into force by that.
-fn trust(config: &Config, file: Option<&Path>, remove: bool) -> Outcome {
+/// Trusts one file, after showing what of it comes into force by that, and returns its path.
+fn trust(config: &Config, file: Option<&Path>, remove: bool) -> Result<PathBuf, Failed> {
     if remove {
         return take_back(config, file);
     }
@@ -134,11 +144,11 @@ fn trust(config: &Config, file: Option<&Path>, remove: bool) -> Outcome {
     }
     config.set_trust(file, true).map_err(|problem| Failed::Usage(problem.to_string()))?;
     note(&format!("{path} is trusted as it is now; a change takes the trust back"));
-    Ok(Exit::Done)
+    Ok(file.path.to_path_buf())
 }
 
 /// No longer trusts a file, which may be gone.
-fn take_back(config: &Config, file: Option<&Path>) -> Outcome {
+fn take_back(config: &Config, file: Option<&Path>) -> Result<PathBuf, Failed> {
     let failed = |problem: Problem| Failed::Usage(problem.to_string());
     let gone = file.map(std::path::absolute).transpose()?;
     let path = match gone.filter(|path| !path.is_file() || path.is_symlink()) {
@@ -150,7 +160,7 @@ fn take_back(config: &Config, file: Option<&Path>) -> Outcome {
         }
     };
     note(&format!("{} is no longer trusted: it may only tighten", path.display()));
-    Ok(Exit::Done)
+    Ok(path)
 }
 
 /// The file that is meant: the named one, or the project's own.

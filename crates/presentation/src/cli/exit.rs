@@ -1,6 +1,8 @@
-//! How a command ends: the exit codes, in one table.
+//! How a command ends: the exit codes, in one table, and the error object of `--json`.
 
-use crate::composition_root::StartupError;
+use super::output::Output;
+use crate::{composition_root::StartupError, config::problem::Problem};
+use serde_json::{Value, json};
 use std::{error::Error, io, process::ExitCode};
 use toolstead_application::execute_tool::ExecuteToolError;
 use toolstead_domain::{error_kind::ErrorKind, ports::tool_repository::StoreError};
@@ -43,8 +45,15 @@ pub enum Failed {
     Io(#[from] io::Error),
 }
 
-/// Tells a failure on standard error and turns the outcome into the exit code.
-pub(super) fn conclude(outcome: super::Outcome) -> ExitCode {
+/// The exit codes as `--help` tells them.
+pub const EXIT_CODES: &str = "Exit codes: 0 done; 1 the tool answered with an error, or what was asked for is not so; \
+    2 wrong usage, configuration or arguments; 3 refused by permission; 4 unknown or unavailable; 5 timed out or \
+    cancelled; 6 a budget is used up; 70 a fault of Toolstead or its store. With --json a failure is an object \
+    {\"error\": {\"kind\", \"message\"}} on standard output.";
+
+/// Tells a failure on standard error, and with `--json` as an object on standard output, and turns the outcome into the
+/// exit code.
+pub(super) fn conclude(outcome: super::Outcome, as_json: bool) -> ExitCode {
     let failed = match outcome {
         Ok(exit) => return ExitCode::from(exit.code()),
         Err(failed) => failed,
@@ -54,7 +63,29 @@ pub(super) fn conclude(outcome: super::Outcome) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     super::output::note(&format!("error: {}", chain(&failed)));
+    if as_json {
+        // Nobody is left to hear that nobody reads.
+        let _ = Output::new().json(&failed.to_json());
+    }
     ExitCode::from(failed.code())
+}
+
+/// The words of the command line; ends the program where they are wrong, or only ask for help.
+pub fn parsed<C: clap::Parser>() -> C {
+    C::try_parse().unwrap_or_else(|error| {
+        // It could not be read out of the words: they are wrong.
+        let as_json = error.use_stderr() && std::env::args_os().any(|word| word == "--json");
+        if as_json {
+            let message = error.render().to_string();
+            let _ = Output::new().json(&error_object(ErrorKind::InvalidInput, message.trim_end()));
+        }
+        error.exit()
+    })
+}
+
+/// What `--json` prints of a failure.
+fn error_object(kind: ErrorKind, message: &str) -> Value {
+    json!({"error": {"kind": kind.as_str(), "message": message}})
 }
 
 /// The error with all its causes, on one line each.
@@ -90,6 +121,42 @@ impl Exit {
 }
 
 impl Failed {
+    /// The object that `--json` prints: kind and message, what the failure tells machines (`data`), each problem of a
+    /// configuration with its place (`problems`), and what there was before it failed (`partial`, a tool's result).
+    fn to_json(&self) -> Value {
+        let mut object = error_object(self.kind(), &chain(self));
+        match self {
+            Self::Call(
+                ExecuteToolError::NotCallable(failure)
+                | ExecuteToolError::Refused(failure)
+                | ExecuteToolError::Failed(failure),
+            ) => {
+                if !failure.data.is_null() {
+                    object["error"]["data"] = failure.data.clone();
+                }
+                if let Some(partial) = &failure.partial {
+                    object["error"]["partial"] = Value::Object(partial.as_object().clone());
+                }
+            }
+            Self::Startup(StartupError::Config(error)) => {
+                object["error"]["problems"] = error.problems.iter().map(problem_object).collect();
+            }
+            _ => {}
+        }
+        object
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Usage(_) => ErrorKind::InvalidInput,
+            Self::NotFound(_) => ErrorKind::NotFound,
+            Self::Startup(error) if error.is_users() => ErrorKind::InvalidInput,
+            Self::Call(error) => error.kind(),
+            Self::Startup(_) | Self::Store(_) => ErrorKind::Internal,
+            Self::Io(_) => ErrorKind::Io,
+        }
+    }
+
     fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
@@ -107,12 +174,18 @@ impl Failed {
     }
 }
 
+/// A problem of the configuration with its place.
+pub(super) fn problem_object(problem: &Problem) -> Value {
+    json!({"origin": problem.origin.to_string(), "message": problem.message})
+}
+
 fn kind_code(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::InvalidInput => 2,
         ErrorKind::PermissionDenied | ErrorKind::ApprovalTimeout => 3,
         ErrorKind::NotFound | ErrorKind::Disabled | ErrorKind::Unavailable => 4,
         ErrorKind::Timeout | ErrorKind::Cancelled => 5,
+        ErrorKind::BudgetExhausted => 6,
         ErrorKind::Internal => 70,
         ErrorKind::ExecutionFailed
         | ErrorKind::Io
@@ -126,7 +199,6 @@ fn kind_code(kind: ErrorKind) -> u8 {
         | ErrorKind::AuthRequired
         | ErrorKind::UpstreamHttp
         | ErrorKind::UpstreamProtocol
-        | ErrorKind::BudgetExhausted
         | ErrorKind::SessionNotReady
         | ErrorKind::AlreadyInitialized
         | ErrorKind::UnsupportedVersion

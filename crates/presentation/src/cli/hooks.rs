@@ -124,7 +124,10 @@ async fn test(
     output: &mut Output,
 ) -> Outcome {
     let Some(hooks) = &composition.hooks else {
-        output.line("no hooks run here")?;
+        match as_json {
+            true => output.json(&json!({"event": event.as_str(), "hooks": [], "together": "nothing"}))?,
+            false => output.line("no hooks run here")?,
+        }
         return Ok(Exit::Done);
     };
     let (call, accesses) = made_up(composition, tool, arguments).await?;

@@ -80,7 +80,7 @@ impl Permissions {
                 composition.close().await;
                 tested
             }
-            Command::Allow { rules } => allow(global, &rules),
+            Command::Allow { rules } => allow(global, &rules, output),
             Command::List => list(&global.load()?, global.json, output),
         }
     }
@@ -172,7 +172,7 @@ async fn test(composition: &Composition, calls: &[ExpectedCall], as_json: bool, 
     Ok(if failures.is_empty() { Exit::Done } else { Exit::Unmet })
 }
 
-fn allow(global: &Global, rules: &[String]) -> Outcome {
+fn allow(global: &Global, rules: &[String], output: &mut Output) -> Outcome {
     let config = global.load()?;
     let wrong = |problem: Problem| match problem.origin {
         // What is wrong stands in the arguments, which have no place.
@@ -180,6 +180,11 @@ fn allow(global: &Global, rules: &[String]) -> Outcome {
         _ => Failed::Usage(problem.to_string()),
     };
     let written = add_allow_rules(&config, rules).map_err(wrong)?;
+    if global.json {
+        let one = |(rule, written): (&String, &crate::config::rule_files::Written)| json!({"rule": rule, "path": written.path, "new": written.is_new});
+        output.json(&json!({"written": rules.iter().zip(&written).map(one).collect::<Vec<_>>()}))?;
+        return Ok(Exit::Done);
+    }
     for (rule, written) in rules.iter().zip(written) {
         let path = written.path.display();
         match written.is_new {

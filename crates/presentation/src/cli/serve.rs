@@ -29,7 +29,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// Serves every tool behind one registry, one policy and one audit trail over MCP (streamable HTTP).
 #[derive(Debug, Parser)]
-#[command(name = "toolstead-server", version, max_term_width = 120)]
+#[command(name = "toolstead-server", version, max_term_width = 120, after_help = exit::EXIT_CODES)]
 pub struct Serve {
     #[command(flatten)]
     global: Global,
@@ -46,7 +46,8 @@ impl Serve {
 
     /// Serves until it is asked to end.
     pub async fn run(self) -> ExitCode {
-        exit::conclude(self.serve().await)
+        let as_json = self.global.json;
+        exit::conclude(self.serve().await, as_json)
     }
 
     async fn serve(self) -> Outcome {
@@ -61,7 +62,7 @@ impl Serve {
         let composition = self.global.watched(crate::app::App::builder(config).build().await?).await?;
         let settings = settings(&composition, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
-        announce(server.address(), &token, &mut Output::new())?;
+        announce(server.address(), &token, self.global.json, &mut Output::new())?;
         shutdown.requested().await;
         note("ending: running calls are waited for");
         tokio::select! {
@@ -89,8 +90,12 @@ fn settings(composition: &Composition, token: &ServerToken) -> HttpSettings {
 }
 
 /// The address, where the token is, and what to paste into a client.
-fn announce(address: SocketAddr, token: &ServerToken, output: &mut Output) -> std::io::Result<()> {
+fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mut Output) -> std::io::Result<()> {
     let url = format!("http://{address}/mcp");
+    if as_json {
+        let new = token.is_new.then(|| token.token.expose());
+        return output.json(&json!({"url": url, "token_origin": token.origin.to_string(), "new_token": new}));
+    }
     output.line(&format!("Toolstead serves MCP at {url}"))?;
     let shown = if token.is_new {
         output.line(&format!("token (made just now, kept in {}): {}", token.origin, token.token.expose()))?;
