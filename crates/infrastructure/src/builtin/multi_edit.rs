@@ -6,6 +6,7 @@ use crate::{
         built_in_tool::BuiltInTool,
         change_set::{ChangeSet, Changed, recording::Recording},
         etag::digest_of,
+        line_ending::in_lines,
         run::Run,
         schema::output_schema,
         snippet::surroundings,
@@ -272,7 +273,8 @@ fn told(
         for note in notes(one) {
             text.push_str(&format!(" {note}"));
         }
-        let view = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(text_of).map(|text| text.replace("\r\n", "\n"));
+        let plain = |text: String| in_lines(&text).replace("\r\n", "\n");
+        let view = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(text_of).map(plain);
         let texts = view(&one.old).zip(view(&one.new));
         if let Some((old, new)) = &texts {
             let lines: Vec<&str> = new.lines().collect();

@@ -7,6 +7,7 @@ use crate::{
         built_in_tool::BuiltInTool,
         change_set::{ChangeSet, Changed, recording::Recording},
         etag::etag,
+        line_ending::in_lines,
         run::Run,
         schema::output_schema,
         text_edit::{DecodedFile, lacking},
@@ -138,7 +139,7 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Resul
     if options.overwrite || input.if_match.is_some() {
         check_freshness(&set, input.if_match.as_deref(), recording)?;
     }
-    let lines = input.content.lines().count();
+    let lines = in_lines(&input.content).lines().count();
     if input.append {
         let appended = append_file::appended(&set, &input.content, recording.limit())?;
         set.put(0, appended.content, options);
