@@ -138,7 +138,7 @@ fn append(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
         created,
         etag: etag_of(&changed),
         dry_run,
-        call: recording.undo_id(dry_run),
+        call: recording.undo_id(!dry_run && changed.is_change()),
         diff,
         path,
     };

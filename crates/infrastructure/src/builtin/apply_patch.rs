@@ -158,7 +158,7 @@ fn told(patched: Vec<PatchedFile>, dry_run: bool, recording: &Recording) -> Resu
         shown += file.lines.len().min(room);
         hidden += file.lines.len().saturating_sub(room);
     }
-    if let Some(how) = recording.how_to_undo().filter(|_| !dry_run) {
+    if let Some(how) = recording.how_to_undo(!dry_run) {
         text.push_str(&format!("\n{how}"));
     }
     text.push_str(&places);

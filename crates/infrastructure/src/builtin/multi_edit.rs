@@ -209,8 +209,9 @@ fn edit_all(
         })?;
     }
     let Editing { set, tallies, notes, .. } = editing;
-    let call = recording.undo_id(input.dry_run);
-    told(set.commit(recording, input.dry_run)?, &tallies, &notes, input, call)
+    let changed = set.commit(recording, input.dry_run)?;
+    let call = recording.undo_id(!input.dry_run && changed.iter().any(Changed::is_change));
+    told(changed, &tallies, &notes, input, call)
 }
 
 impl Editing<'_> {
