@@ -5,6 +5,7 @@ use crate::{
         answer::{answer, counted},
         built_in_tool::BuiltInTool,
         change_set::{ChangeSet, recording::Recording},
+        line_ending::in_lines,
         run::Run,
         schema::output_schema,
         snippet::surroundings,
@@ -129,6 +130,7 @@ fn append(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
     }
     let texts = changed.old.as_deref().and_then(text_of).zip(changed.new.as_deref().and_then(text_of));
     if let Some((before, after)) = &texts {
+        let (before, after) = (in_lines(before), in_lines(after));
         let lines: Vec<&str> = after.lines().collect();
         let first = before.lines().count().saturating_sub(usize::from(!before.ends_with('\n')));
         text.push('\n');
@@ -142,7 +144,7 @@ fn append(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
         created,
         etag: etag_of(&changed),
         dry_run,
-        call: recording.undo_id(dry_run),
+        call: recording.undo_id(!dry_run && changed.is_change()),
         diff,
         path,
     };

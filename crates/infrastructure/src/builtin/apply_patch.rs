@@ -124,8 +124,8 @@ impl BuiltInTool for ApplyPatch {
         run.on_files(move |files| {
             let patch = parse(&input.patch).map_err(|error| no_patch(&error))?;
             let patching = Patching { files, limits: &limits };
-            let patched = patching.apply(&patch, &recording, input.dry_run)?;
-            told(patched, input.dry_run, &recording)
+            let (patched, is_change) = patching.apply(&patch, &recording, input.dry_run)?;
+            told(patched, input.dry_run, recording.how_to_undo(is_change && !input.dry_run))
         })
         .await
     }
@@ -149,7 +149,7 @@ fn no_patch(error: &PatchError) -> ToolFailure {
     )
 }
 
-fn told(patched: Vec<PatchedFile>, dry_run: bool, recording: &Recording) -> Result<ToolResult, ToolFailure> {
+fn told(patched: Vec<PatchedFile>, dry_run: bool, how_to_undo: Option<String>) -> Result<ToolResult, ToolFailure> {
     let done = if dry_run { "Would change" } else { "Changed" };
     let mut text = format!("{done} {}:", counted(patched.len(), "file"));
     let (mut diff, mut places) = (String::new(), String::new());
@@ -162,7 +162,7 @@ fn told(patched: Vec<PatchedFile>, dry_run: bool, recording: &Recording) -> Resu
         shown += file.lines.len().min(room);
         hidden += file.lines.len().saturating_sub(room);
     }
-    if let Some(how) = recording.how_to_undo().filter(|_| !dry_run) {
+    if let Some(how) = how_to_undo {
         text.push_str(&format!("\n{how}"));
     }
     text.push_str(&places);

@@ -262,10 +262,13 @@ impl<'a> ChangeSet<'a> {
     /// The first thing that failed. Nothing is changed then, unless the message says otherwise.
     pub(super) fn commit(self, recording: &Recording, dry_run: bool) -> Result<Vec<Changed>, ToolFailure> {
         let _seats = self.seats;
-        let mut steps = Vec::new();
+        let (mut steps, mut unmade) = (Vec::new(), Vec::new());
         for Place { target, shown, plan } in self.places {
-            if let Some(plan) = plan {
-                steps.push(Step::of(self.files, target, shown, plan, recording.limit())?);
+            match plan {
+                Some(plan) => steps.push(Step::of(self.files, target, shown, plan, recording.limit())?),
+                // What the set made and deleted again.
+                None if !target.exists() => unmade.push((target.path().real.clone(), None)),
+                None => {}
             }
         }
         let total = |bytes: fn(&Step<'_>) -> usize| steps.iter().map(|step| bytes(step) as u64).sum::<u64>();
@@ -280,9 +283,20 @@ impl<'a> ChangeSet<'a> {
             }
         }
         if !dry_run {
+            if !steps.iter().any(Step::is_change) {
+                let left = steps.iter().map(|step| (step.target.path().real.clone(), step.before));
+                recording.record_that_nothing_changed(left.chain(unmade))?;
+            }
             perform(&mut steps, recording)?;
         }
         Ok(steps.into_iter().map(Step::changed).collect())
+    }
+}
+
+impl Changed {
+    /// Whether it is not as it was.
+    pub(super) fn is_change(&self) -> bool {
+        self.before != self.after
     }
 }
 

@@ -92,7 +92,7 @@ fn delete(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
     for note in notes(&changed) {
         text.push_str(&format!(" {note}"));
     }
-    answer(text, &Output { path, bytes, dry_run: input.dry_run, call: recording.undo_id(input.dry_run) })
+    answer(text, &Output { path, bytes, dry_run: input.dry_run, call: recording.undo_id(!input.dry_run) })
 }
 
 #[cfg(test)]

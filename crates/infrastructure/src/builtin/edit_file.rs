@@ -190,7 +190,7 @@ fn edit(
         changed_elsewhere: is_stale,
         created,
         dry_run,
-        call: recording.undo_id(dry_run),
+        call: recording.undo_id(!dry_run && changed.is_change()),
         path,
     };
     answer(text.trim_end_matches('\n'), &output)

@@ -196,8 +196,12 @@ fn look_inside(
     output: &mut Output,
     notes: &mut Vec<String>,
 ) -> Result<(), ToolFailure> {
-    let (mut content, Sampled { sample, digest, kind, media_type, .. }) =
-        opened(source, files, world.limits.text_bytes)?;
+    let (mut content, sampled) = opened(source, files, world.limits.text_bytes)?;
+    let in_returns = match &sampled.kind {
+        FileKindByContent::Text(encoding) => sampled.text_in_returns(*encoding),
+        _ => None,
+    };
+    let Sampled { sample, digest, kind, media_type, .. } = sampled;
     output.size = content.bytes;
     output.mime = Some(media_type.to_owned());
     output.is_binary =
@@ -218,6 +222,11 @@ fn look_inside(
         FileKindByContent::Document(kind) => output.description = Some(kind.describe().into()),
         FileKindByContent::Image(_) => output.description = Some("an image".into()),
         FileKindByContent::Binary(what) => output.description = Some(what.to_string()),
+    }
+    if let Some(text) = in_returns {
+        output.line_ending = Some(LineEnding::Cr);
+        output.lines = input.count_lines.then(|| text.lines().count() as u64);
+        return Ok(());
     }
     let Some((start, unit)) = lines_in.filter(|_| input.count_lines && output.is_binary == Some(false)) else {
         return Ok(());

@@ -75,7 +75,7 @@ pub(super) struct Input {
     #[serde(default = "yes")]
     #[schemars(extend("x-advertised" = false))]
     show_hidden: bool,
-    /// How many to show.
+    /// How many to show; where there are more, all are kept under a handle.
     #[serde(default = "usual_limit")]
     #[schemars(range(min = 1, max = 10_000))]
     #[schemars(extend("x-advertised" = ""))]
@@ -120,6 +120,9 @@ struct Output {
     truncated: bool,
     /// How many were found in all.
     total_seen: usize,
+    /// The handle under which the paths of all that were found are kept, each on a line; absent where all are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -157,7 +160,16 @@ impl BuiltInTool for Glob {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let entries = run.world().limits.list_entries;
-        run.on_files(move |files| find(files, &input, entries)).await
+        let found = run.on_files(move |files| find(files, input, entries)).await?;
+        let handle = match found.rest() {
+            Some(paths) => {
+                let context = run.context();
+                let kept = context.outputs.store(context.principal, context.id, "text/plain", paths.as_bytes()).await;
+                kept.ok().map(|kept| kept.handle.to_string())
+            }
+            None => None,
+        };
+        found.answered(handle)
     }
 }
 
@@ -242,30 +254,31 @@ fn alternatives(pattern: &str) -> usize {
     product
 }
 
-fn find(files: &GrantedWorkspace, input: &Input, entries: usize) -> Result<ToolResult, ToolFailure> {
-    let plan = Plan::of(input)?;
+fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findings, ToolFailure> {
+    let plan = Plan::of(&input)?;
     let files = files.with_stop(files.stop().within(Duration::from_millis(input.timeout_ms)));
     let found = match files.find(&plan.start) {
         Ok(found) => found,
         // A folder in the pattern that does not exist holds no match; one that was named as such is a mistake.
         Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
-            let told = ToolFailure::from(error).text();
-            return answered(input, Newest::new(input.limit), Walked::default(), &format!("{told}\n"));
+            let told = format!("{}\n", ToolFailure::from(error).text());
+            return Ok(Findings { hits: Vec::new(), walked: Walked::default(), told, limit: input.limit });
         }
         Err(error) => return Err(error.into()),
     };
     let shown = files.workspace().shown(&found.path().lexical);
     let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
-    let search = Search { files: &files, plan: &plan, filter, shown: ShownBelow::of(&shown), limit: input.limit };
+    let search = Search { files: &files, plan: &plan, filter, shown: ShownBelow::of(&shown) };
     let limits = WalkLimits { entries, depth: plan.depth, order: WalkOrder::AnyOrder };
     let (walked, parts) = files.walk(&found, limits, filter.above(&files, &found), &search)?;
-    let hits = parts.into_iter().reduce(Newest::and).unwrap_or_else(|| search.worker());
+    let mut hits: Vec<Hit> = parts.into_iter().flatten().collect();
+    hits.sort_unstable_by(Hit::by_age);
     let mut told = String::new();
-    if hits.seen == 0 {
+    if hits.is_empty() {
         told = format!("Nothing matches `{}` in `{shown}`.\n", input.pattern);
-        told.push_str(&hint(&files, &found, input, &plan));
+        told.push_str(&hint(&files, &found, &input, &plan));
     }
-    answered(input, hits, walked, &told)
+    Ok(Findings { hits, walked, told, limit: input.limit })
 }
 
 /// What may have been meant, for a caller who found nothing.
@@ -315,62 +328,12 @@ struct Search<'a> {
     plan: &'a Plan,
     filter: FileFilter,
     shown: ShownBelow,
-    limit: usize,
 }
 
 struct Hit {
     modified: Timestamp,
     path: String,
     bytes: u64,
-}
-
-/// The last changed of what was found: of the others only their number is kept.
-struct Newest {
-    limit: usize,
-    /// At most twice as many as wanted.
-    hits: Vec<Hit>,
-    seen: usize,
-    /// Enough is known that was changed then or later.
-    since: Option<Timestamp>,
-}
-
-impl Newest {
-    fn new(limit: usize) -> Self {
-        Self { limit, hits: Vec::new(), seen: 0, since: None }
-    }
-
-    fn offer(&mut self, modified: Timestamp, hit: impl FnOnce() -> Hit) {
-        self.seen += 1;
-        if self.since.is_some_and(|since| modified < since) {
-            return;
-        }
-        self.hits.push(hit());
-        if self.hits.len() >= 2 * self.limit {
-            self.cut();
-        }
-    }
-
-    fn cut(&mut self) {
-        if self.hits.len() > self.limit {
-            self.hits.select_nth_unstable_by(self.limit, Hit::by_age);
-            self.hits.truncate(self.limit);
-            self.since = self.hits.iter().map(|hit| hit.modified).min();
-        }
-    }
-
-    /// What both found.
-    fn and(mut self, other: Self) -> Self {
-        self.hits.extend(other.hits);
-        self.seen += other.seen;
-        self
-    }
-
-    /// The last changed first.
-    fn into_hits(mut self) -> Vec<Hit> {
-        self.cut();
-        self.hits.sort_unstable_by(Hit::by_age);
-        self.hits
-    }
 }
 
 impl Hit {
@@ -403,64 +366,88 @@ impl Search<'_> {
 
 impl Visitor for Search<'_> {
     type Context = Ignoring;
-    type Worker = Newest;
+    type Worker = Vec<Hit>;
 
-    fn worker(&self) -> Newest {
-        Newest::new(self.limit)
+    fn worker(&self) -> Vec<Hit> {
+        Vec::new()
     }
 
     fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
         self.filter.enter(folder, above)
     }
 
-    fn meet(&self, hits: &mut Newest, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
+    fn meet(&self, hits: &mut Vec<Hit>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
         if self.filter.passes_over(entry, ignoring).is_some() {
             return Visit::Skip;
         }
         if self.plan.globs.as_ref().is_none_or(|globs| globs.is_match(entry.below()))
             && let Some(FileFacts { modified, bytes, .. }) = self.wanted(entry)
         {
-            hits.offer(modified, || Hit { modified, path: self.shown.path(entry.below()), bytes });
+            hits.push(Hit { modified, path: self.shown.path(entry.below()), bytes });
         }
         Visit::Continue
     }
 }
 
-/// `told` is what to say where nothing was found.
-fn answered(input: &Input, found: Newest, walked: Walked, told: &str) -> Result<ToolResult, ToolFailure> {
-    let total_seen = found.seen;
-    let truncated = total_seen > input.limit || walked.ended.is_some();
-    let hits = found.into_hits();
-    let mut text = String::new();
-    for hit in &hits {
-        text.push_str(&on_one_line(&hit.path));
-        text.push('\n');
+/// What a search came to.
+struct Findings {
+    /// The last changed first.
+    hits: Vec<Hit>,
+    walked: Walked,
+    /// What to say where nothing was found.
+    told: String,
+    /// As many are shown.
+    limit: usize,
+}
+
+impl Findings {
+    /// The paths of all that were found, each on a line, where not all are shown.
+    fn rest(&self) -> Option<String> {
+        (self.hits.len() > self.limit).then(|| lines(&self.hits))
     }
-    text.push_str(told);
-    let mut notes = Vec::new();
-    if total_seen > input.limit {
-        notes.push(format!("{} of {total_seen} are shown; narrow the pattern, or raise `limit`", input.limit));
-    }
-    match walked.ended {
-        Some(WalkEnd::Time) => notes.push(format!(
-            "the time was over after {}: there may be more",
-            if walked.entries == 1 { "1 entry".into() } else { format!("{} entries", walked.entries) }
-        )),
-        Some(WalkEnd::Entries) => {
-            notes.push(format!("only {} entries were looked at: there may be more; give a `path`", walked.entries));
+
+    /// `all` is the handle under which the paths are kept that are not all shown.
+    fn answered(mut self, all: Option<String>) -> Result<ToolResult, ToolFailure> {
+        let Walked { entries, refused, unreadable, ended } = self.walked;
+        let total_seen = self.hits.len();
+        self.hits.truncate(self.limit);
+        let mut text = lines(&self.hits);
+        text.push_str(&self.told);
+        let mut notes = Vec::new();
+        if total_seen > self.limit {
+            let rest = all.as_ref().map_or_else(
+                || "narrow the pattern, or raise `limit`".to_owned(),
+                |handle| format!("all are kept as `{handle}`, for `read_file` and `grep`"),
+            );
+            notes.push(format!("{} of {total_seen} are shown; {rest}", self.limit));
         }
-        Some(WalkEnd::Visitor) | None => {}
+        match ended {
+            Some(WalkEnd::Time) => notes.push(format!(
+                "the time was over after {}: there may be more",
+                if entries == 1 { "1 entry".into() } else { format!("{entries} entries") }
+            )),
+            Some(WalkEnd::Entries) => {
+                notes.push(format!("only {entries} entries were looked at: there may be more; give a `path`"));
+            }
+            Some(WalkEnd::Visitor) | None => {}
+        }
+        notes.extend(passed_over(refused, "looked at"));
+        if unreadable > 0 {
+            notes.push(format!("{} could not be opened", counted(unreadable, "folder")));
+        }
+        for note in notes {
+            text.push_str(&format!("[{note}]\n"));
+        }
+        let item = |hit: Hit| Item { path: hit.path, size: hit.bytes, mtime: rfc3339(hit.modified) };
+        let truncated = total_seen > self.limit || ended.is_some();
+        let output = Output { files: self.hits.into_iter().map(item).collect(), truncated, total_seen, all };
+        answer(text.trim_end_matches('\n'), &output)
     }
-    notes.extend(passed_over(walked.refused, "looked at"));
-    if walked.unreadable > 0 {
-        notes.push(format!("{} could not be opened", counted(walked.unreadable, "folder")));
-    }
-    for note in notes {
-        text.push_str(&format!("[{note}]\n"));
-    }
-    let item = |hit: Hit| Item { path: hit.path, size: hit.bytes, mtime: rfc3339(hit.modified) };
-    let output = Output { files: hits.into_iter().map(item).collect(), truncated, total_seen };
-    answer(text.trim_end_matches('\n'), &output)
+}
+
+/// The paths, each on a line.
+fn lines(hits: &[Hit]) -> String {
+    hits.iter().map(|hit| format!("{}\n", on_one_line(&hit.path))).collect()
 }
 
 #[cfg(test)]

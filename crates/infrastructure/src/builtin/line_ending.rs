@@ -2,6 +2,21 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::borrow::Cow;
+
+/// The largest text in which lone carriage returns may end lines, in bytes of UTF-8. In every encoding so much of a file
+/// is looked at as a whole by whoever counts its lines, so that all come to the same number.
+const MAX_BYTES_IN_RETURNS: usize = 250_000;
+
+/// Whether lone carriage returns end the lines of a whole text: nothing else does, and it is no larger than that.
+pub(super) fn ends_in_returns(text: &str) -> bool {
+    text.len() <= MAX_BYTES_IN_RETURNS && text.contains('\r') && !text.contains('\n')
+}
+
+/// A whole text whose lines are those between line feeds, wherever its own ends are. Each character stays at its place.
+pub(super) fn in_lines(text: &str) -> Cow<'_, str> {
+    if ends_in_returns(text) { Cow::Owned(text.replace('\r', "\n")) } else { Cow::Borrowed(text) }
+}
 
 /// The line ending of a whole text, or of its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -38,11 +53,12 @@ impl LineEnding {
     }
 
     /// In words; `None` for what is usual.
-    pub(super) fn note(self) -> Option<&'static str> {
+    pub(super) fn note(self, ends_in_returns: bool) -> Option<&'static str> {
         match self {
             Self::Lf => None,
             Self::CrLf => Some("line endings: CRLF"),
-            Self::Cr => Some("line endings: CR alone, which do not count as line breaks here"),
+            Self::Cr if ends_in_returns => Some("line endings: CR alone"),
+            Self::Cr => Some("line endings: CR alone, which do not count as line breaks in so large a file"),
             Self::Mixed => Some("line endings: mixed; `show_ends` marks each"),
         }
     }

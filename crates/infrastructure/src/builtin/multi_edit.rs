@@ -6,6 +6,7 @@ use crate::{
         built_in_tool::BuiltInTool,
         change_set::{ChangeSet, Changed, recording::Recording},
         etag::digest_of,
+        line_ending::in_lines,
         run::Run,
         schema::output_schema,
         snippet::surroundings,
@@ -221,8 +222,9 @@ fn edit_all(
         })?;
     }
     let Editing { set, tallies, notes, .. } = editing;
-    let call = recording.undo_id(input.dry_run);
-    told(set.commit(recording, input.dry_run)?, &tallies, &notes, input, call)
+    let changed = set.commit(recording, input.dry_run)?;
+    let call = recording.undo_id(!input.dry_run && changed.iter().any(Changed::is_change));
+    told(changed, &tallies, &notes, input, call)
 }
 
 impl Editing<'_> {
@@ -285,7 +287,8 @@ fn told(
         for note in notes(one) {
             text.push_str(&format!(" {note}"));
         }
-        let view = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(text_of).map(|text| text.replace("\r\n", "\n"));
+        let plain = |text: String| in_lines(&text).replace("\r\n", "\n");
+        let view = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(text_of).map(plain);
         let texts = view(&one.old).zip(view(&one.new));
         if let Some((old, new)) = &texts {
             let lines: Vec<&str> = new.lines().collect();

@@ -187,7 +187,8 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
     let mut edited = edited;
     edited.notes.extend(notes(&changed));
 
-    let text = told(&edited, &path, input, recording);
+    let how_to_undo = recording.how_to_undo(!input.dry_run && changed.is_change());
+    let text = told(&edited, &path, input, how_to_undo);
     let output = Output {
         diff: unified_diff(&path, &ended(edited.source_before), &ended(edited.source_after)),
         path,
@@ -203,7 +204,7 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
 }
 
 /// What a model reads: which cell it was, and how it reads now.
-fn told(edited: &EditedNotebook, path: &str, input: &Input, recording: &Recording) -> String {
+fn told(edited: &EditedNotebook, path: &str, input: &Input, how_to_undo: Option<String>) -> String {
     let verb = match (input.edit_mode, input.dry_run) {
         (EditMode::Replace, false) => "Replaced",
         (EditMode::Replace, true) => "Would replace",
@@ -219,7 +220,7 @@ fn told(edited: &EditedNotebook, path: &str, input: &Input, recording: &Recordin
     for note in &edited.notes {
         text.push_str(&format!(" {note}"));
     }
-    if let Some(how) = recording.how_to_undo().filter(|_| !input.dry_run) {
+    if let Some(how) = how_to_undo {
         text.push_str(&format!(" {how}"));
     }
     let lines: Vec<&str> = edited.source_after.lines().collect();

@@ -13,7 +13,7 @@ use crate::{
         change_set::{Changed, recording::Recording},
         reverting::{
             history::{CallName, History, is_note},
-            restoring::{Restored, Restoring, files_of, path_text, restore},
+            restoring::{Restored, Restoring, files_of, path_text, restore, untouched},
         },
         run::Run,
         text_encoding::{Detected, detect},
@@ -160,8 +160,12 @@ pub(super) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> R
         }
     }
     let (recording, limit) = (Recording::of(run).reverting(entry.call), world.limits.result_bytes);
-    let (restored, dry_run) = (files.clone(), input.dry_run);
-    let work = move |granted: &GrantedWorkspace| restore(granted, restored, &recording, limit, dry_run);
+    let (restored, dry_run, changed_nothing) = (files.clone(), input.dry_run, is_note(&entry));
+    let work = move |granted: &GrantedWorkspace| match changed_nothing {
+        // Whatever became of the files since has nothing to do with it.
+        true => Ok(untouched(granted, &restored)),
+        false => restore(granted, restored, &recording, limit, dry_run),
+    };
     match run.on_files(work).await? {
         Restoring::Done(done) => {
             if !dry_run && done.iter().all(|(_, changed)| changed.is_none()) {
@@ -199,7 +203,7 @@ async fn chosen(
         world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     // What a call that began later has changed is not what was meant. Ids sort as the calls began. That a change did not
     // come about may be noted at any time.
-    entries.retain(|entry| entry.call.0 < call.id.0 || is_note(entry));
+    entries.retain(|entry| entry.call.0 < call.id.0 || (entry.reverts.is_some() && is_note(entry)));
     let mut history = History { entries, others: Vec::new() };
     let entry = match (&input.call, direction) {
         (None, Direction::Undo) => history.last_change().cloned().ok_or_else(|| nothing(direction, &history))?,
@@ -308,7 +312,8 @@ fn described(entry: &JournalEntry) -> String {
         .take(3)
         .collect();
     let more = if entry.changes.len() > names.len() { ", …" } else { "" };
-    format!("{} {} ({}{more})", entry.call, entry.tool, names.join(", "))
+    let nothing = if is_note(entry) { ", changed nothing" } else { "" };
+    format!("{} {} ({}{more}{nothing})", entry.call, entry.tool, names.join(", "))
 }
 
 /// Notes an undo that had nothing to do, so that the next one goes on with the change before.
@@ -342,6 +347,13 @@ fn told(
 ) -> Result<ToolResult, ToolFailure> {
     let changes = done.iter().filter(|(_, changed)| changed.is_some()).count();
     let mut text = match changes {
+        0 if is_note(entry) => {
+            let next = match direction == Direction::Undo && !dry_run {
+                true => " Another `undo` without an id takes back the change before it.",
+                false => "",
+            };
+            format!("Nothing to {}: the call {} changed nothing.{next}", direction.verb(), entry.call)
+        }
         0 => format!(
             "Nothing to {}: the files are as they were before the call {} already.",
             direction.verb(),

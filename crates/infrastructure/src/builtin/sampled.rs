@@ -4,8 +4,10 @@ use crate::{
     builtin::{
         content::Content,
         etag::digest_of,
+        line_ending::{ends_in_returns, in_lines},
         sniff::{FileKindByContent, media_type, sniff},
         source::Source,
+        text_encoding::TextEncoding,
     },
     sandbox::workspace::granted::GrantedWorkspace,
 };
@@ -23,6 +25,16 @@ pub(super) struct Sampled {
     pub(super) digest: Option<ContentDigest>,
     pub(super) kind: FileKindByContent,
     pub(super) media_type: &'static str,
+}
+
+impl Sampled {
+    /// The text with a line feed for each carriage return, if it is all there and these alone end its lines.
+    pub(super) fn text_in_returns(&self, encoding: TextEncoding) -> Option<String> {
+        let body = self.sample.get(encoding.mark_bytes()..).filter(|_| self.is_whole)?;
+        let may_be = body.contains(&b'\r') && encoding.line_unit().is_none_or(|unit| unit.count(body) == 0);
+        let text = may_be.then(|| encoding.decode(body).0)?;
+        ends_in_returns(&text).then(|| in_lines(&text).into_owned())
+    }
 }
 
 /// Opens a content and looks at its beginning. It is taken in whole for its digest, if it has no more than so many

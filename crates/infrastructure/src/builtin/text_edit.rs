@@ -11,10 +11,12 @@ mod ladder;
 mod line_view;
 mod nearest;
 mod places;
+mod replacement;
 
 pub(super) use crate::builtin::text_edit::{folded::plain, ladder::Help};
 use crate::builtin::{
     answer::counted,
+    line_ending::in_lines,
     snippet::surroundings,
     text_edit::{
         hunks::{Applied, Hunk},
@@ -122,8 +124,7 @@ impl<'a> TextEdit<'a> {
     /// `invalid_input` where the edit does not fit the file; `timeout`.
     pub(super) fn apply(&self, bytes: &[u8], path: &str, limit: u64, stop: &Stop) -> Result<Edited, ToolFailure> {
         let file = DecodedFile::of(bytes, path)?;
-        let view = LineView::of(&file.text);
-        let found = places::find(view.text(), path, self, limit, stop)?;
+        let (view, found) = self.found_in(&file.text, path, limit, stop)?;
         let mut last = None;
         let of_place = |place| {
             in_time(stop, path)?;
@@ -141,9 +142,37 @@ impl<'a> TextEdit<'a> {
         Ok(Edited { bytes, after, lines, help })
     }
 
+    /// Where the old text stands, in a view of the file. One with a carriage return that ends no line there is looked for
+    /// to the byte; what is found so is replaced to the byte, too.
+    fn found_in<'t>(
+        &self,
+        text: &'t str,
+        path: &str,
+        limit: u64,
+        stop: &Stop,
+    ) -> Result<(LineView<'t>, places::Found), ToolFailure> {
+        let view = LineView::of(text);
+        if self.has_lone_return() {
+            let region = places::region(view.text(), path, self)?;
+            if !view.text()[region.clone()].contains(&self.old.replace("\r\n", "\n"))
+                && let Some(found) = places::find_exactly(text, view.in_original(region), path, self)?
+            {
+                return Ok((LineView::exact(text), found));
+            }
+        }
+        let found = places::find(view.text(), path, self, limit, stop)?;
+        Ok((view, found))
+    }
+
+    /// Whether the old text has a carriage return that belongs to no `\r\n`.
+    fn has_lone_return(&self) -> bool {
+        self.mode == MatchMode::Literal && self.old.replace("\r\n", "").contains('\r')
+    }
+
     /// Whether the text stands in the file with other line endings than it was given with.
     fn line_endings_helped(&self, view: &LineView<'_>, found: &places::Found) -> Option<Help> {
-        let first = found.places.first().filter(|_| self.mode == MatchMode::Literal && self.old.contains('\n'))?;
+        let has_ends = self.mode == MatchMode::Literal && self.old.contains(['\n', '\r']);
+        let first = found.places.first().filter(|_| has_ends)?;
         (view.original()[view.in_original(first.range.clone())] != *self.old).then_some(Help::LineEndings)
     }
 }
@@ -163,8 +192,8 @@ pub(super) struct Edited {
 impl Edited {
     /// A file that held nothing before.
     pub(super) fn whole(text: &str) -> Self {
-        let lines = vec![(0, text.lines().count())];
-        Self { bytes: text.into(), after: text.into(), lines, help: None }
+        let after = in_lines(text).into_owned();
+        Self { bytes: text.into(), lines: vec![(0, after.lines().count())], after, help: None }
     }
 
     /// The replaced places as they read now.

@@ -7,6 +7,7 @@ use crate::{
         built_in_tool::BuiltInTool,
         change_set::{ChangeSet, Changed, recording::Recording},
         etag::etag,
+        line_ending::in_lines,
         run::Run,
         schema::output_schema,
         text_edit::{DecodedFile, lacking},
@@ -39,9 +40,9 @@ pub(super) struct Input {
     #[schemars(length(min = 1))]
     #[schemars(extend("x-advertised" = ""))]
     path: String,
-    /// The whole content, which may be empty. It is written as UTF-8, exactly as given.
+    /// The whole content, written as UTF-8, exactly as given. Without it an empty file is made where there is none.
     #[schemars(extend("x-advertised" = ""))]
-    content: String,
+    content: Option<String>,
     /// Whether to make the folders that are missing.
     #[serde(default = "yes")]
     #[schemars(extend("x-advertised" = false))]
@@ -146,20 +147,25 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Resul
     let options =
         WriteOptions { create_folders: input.create_dirs, overwrite: input.if_exists == IfExists::Overwrite, mode };
     let mut set = ChangeSet::take(files, &[&input.path])?;
+    let Some(content) = input.content.or_else(|| set.size(0).is_none().then(String::new)) else {
+        let message = format!("`{}` exists, and no `content` is given to replace what it holds", set.shown(0));
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
+            .next("Nothing was written; give `content`, which may be empty."));
+    };
     // What is to be kept is said to exist before it is said to be stale.
     if options.overwrite || input.if_match.is_some() {
         check_freshness(&set, input.if_match.as_deref(), recording)?;
     }
-    let lines = input.content.lines().count();
+    let lines = in_lines(&content).lines().count();
     if input.append {
-        let appended = append_file::appended(&set, &input.content, recording.limit())?;
+        let appended = append_file::appended(&set, &content, recording.limit())?;
         set.put(0, appended.content, options);
         let changed = only(set.commit(recording, input.dry_run)?)?;
         return told(changed, lines, input.dry_run, Some(&appended.notes), recording);
     }
     let content = match input.keep_format {
-        true => in_format_of(&set, input.content, recording.limit())?,
-        false => input.content.into_bytes(),
+        true => in_format_of(&set, content, recording.limit())?,
+        false => content.into_bytes(),
     };
     set.put(0, content, options);
     told(only(set.commit(recording, input.dry_run)?)?, lines, input.dry_run, None, recording)
@@ -254,7 +260,7 @@ fn told(
         lines,
         etag: etag_of(&changed),
         dry_run,
-        call: recording.undo_id(dry_run),
+        call: recording.undo_id(!dry_run && changed.is_change()),
         diff: diff_of(&changed),
         path: path.clone(),
     };
@@ -281,6 +287,24 @@ mod tests {
         assert_eq!(bench.get("a/b/c.txt"), b"x\ny\n");
         bench.call("write_file", json!({"path": "empty", "content": "", "mode": "750"})).unwrap();
         assert_eq!((bench.get("empty"), bench.mode("empty")), (vec![], 0o750));
+    }
+
+    #[test]
+    fn without_content_an_empty_file_is_made_and_none_is_emptied() {
+        let bench = Bench::new();
+        for more in [json!({}), json!({"append": true}), json!({"keep_format": true}), json!({"if_exists": "fail"})] {
+            let mut arguments = json!({"path": "d/p"});
+            arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let text = bench.text("write_file", arguments.clone());
+            assert_eq!((text.as_str(), bench.get("d/p")), ("Created `d/p`: 0 lines, 0 bytes.", vec![]));
+            bench.put("d/p", "held\n");
+            arguments["if_exists"] = "overwrite".into();
+            let failure = bench.call("write_file", arguments).unwrap_err();
+            let expected = "`d/p` exists, and no `content` is given to replace what it holds. Nothing was written; give \
+                            `content`, which may be empty.";
+            assert_eq!((failure.text().as_str(), bench.get("d/p")), (expected, b"held\n".to_vec()), "{more}");
+            bench.call("delete_file", json!({"path": "d/p"})).unwrap();
+        }
     }
 
     #[test]
@@ -437,7 +461,9 @@ mod tests {
         let told = bench.text("write_file", json!({"path": "g/h", "content": "x", "dry_run": true}));
         assert_eq!(told, "Would create `g/h`, and nothing was changed: 1 line, 1 byte.");
         assert_eq!((bench.get("f"), bench.names(".")), (b"same\n".to_vec(), vec!["f".to_owned()]));
-        assert!(bench.journal().entries().is_empty());
+        let entries = bench.journal().entries();
+        let [only] = &entries[..] else { panic!("the write of the same alone is known: {entries:?}") };
+        assert_eq!(only.changes[0].before, only.changes[0].after);
     }
 
     proptest! {

@@ -22,7 +22,9 @@ const MAX_COMPARED: usize = 4_000_000;
 /// In what lines may differ and be the same; each includes the ones before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Looseness {
-    /// In nothing.
+    /// In nothing, carriage returns included.
+    Carried,
+    /// In line endings.
     Exact,
     /// In white space at their ends.
     TrailingSpace,
@@ -33,12 +35,13 @@ pub(super) enum Looseness {
 }
 
 impl Looseness {
-    const ALL: [Self; 4] = [Self::Exact, Self::TrailingSpace, Self::Typography, Self::Indent];
+    /// Without carriage returns, which most patches do not carry.
+    const USUAL: [Self; 4] = [Self::Exact, Self::TrailingSpace, Self::Typography, Self::Indent];
 
     /// What was not looked at; `None` where there is nothing to say.
     pub(super) fn words(self) -> Option<&'static str> {
         match self {
-            Self::Exact => None,
+            Self::Carried | Self::Exact => None,
             Self::TrailingSpace => Some("white space at the ends of lines"),
             Self::Typography => Some("typographic quotes, dashes or spaces"),
             Self::Indent => Some("indentation"),
@@ -48,7 +51,8 @@ impl Looseness {
     /// What two lines that count as the same have in common.
     pub(super) fn key(self, line: &str) -> Cow<'_, str> {
         match self {
-            Self::Exact => Cow::Borrowed(line),
+            Self::Carried => Cow::Borrowed(line),
+            Self::Exact => Cow::Borrowed(line.strip_suffix('\r').unwrap_or(line)),
             Self::TrailingSpace => Cow::Borrowed(line.trim_end()),
             Self::Typography => plain_line(line.trim_end()),
             Self::Indent => plain_line(line.trim()),
@@ -108,7 +112,7 @@ pub(super) enum Misfit {
 pub(super) struct Lookup<'a> {
     lines: &'a [Line<'a>],
     stop: &'a Stop,
-    indices: [OnceCell<Index<'a>>; 4],
+    indices: [OnceCell<Index<'a>>; 5],
 }
 
 /// Numbers that stand for lines: equal lines have equal numbers.
@@ -131,7 +135,9 @@ impl<'a> Lookup<'a> {
             return self.place_of_insertion(hunk, from, behind);
         }
         let mut elsewhere = None;
-        for looseness in Looseness::ALL {
+        let carries_returns = hunk.old_lines().any(|line| line.ends_with('\r'));
+        let carried = carries_returns.then_some(Looseness::Carried);
+        for looseness in carried.into_iter().chain(Looseness::USUAL) {
             self.in_time()?;
             let found = self.find(&old, hunk, looseness)?;
             let fitting: Vec<&Place> = found.iter().filter(|place| place.first >= from).collect();
@@ -156,7 +162,7 @@ impl<'a> Lookup<'a> {
     /// The line where these stand, exactly and only there.
     pub(super) fn stands_once(&self, lines: &[&str]) -> Option<usize> {
         let index = self.index(Looseness::Exact);
-        let wanted: Option<Vec<u32>> = lines.iter().map(|line| index.by_line.get(*line).copied()).collect();
+        let wanted: Option<Vec<u32>> = lines.iter().map(|line| index.by_line.get(&Looseness::Exact.key(line)).copied()).collect();
         match occurrences(&index.numbers, &wanted.filter(|wanted| !wanted.is_empty())?)[..] {
             [only] => Some(only),
             _ => None,
@@ -224,7 +230,7 @@ impl<'a> Lookup<'a> {
 
     /// The lines that an anchor can mean: those that are it, else those that begin with it.
     fn anchor(&self, anchor: &str) -> Vec<usize> {
-        for looseness in Looseness::ALL {
+        for looseness in Looseness::USUAL {
             let index = self.index(looseness);
             if let Some(number) = index.by_line.get(&looseness.key(anchor)) {
                 return (0..index.numbers.len()).filter(|at| index.numbers[*at] == *number).collect();
@@ -273,7 +279,7 @@ impl<'a> Lookup<'a> {
             let mut by_line: HashMap<Cow<'a, str>, u32> = HashMap::new();
             let numbers = self.lines.iter().map(|line| {
                 let next = by_line.len() as u32;
-                *by_line.entry(looseness.key(line.text)).or_insert(next)
+                *by_line.entry(looseness.key(line.carried)).or_insert(next)
             });
             let numbers = numbers.collect();
             Index { numbers, by_line }

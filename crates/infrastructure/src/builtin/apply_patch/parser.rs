@@ -1,6 +1,7 @@
 //! The text of a patch: the envelope (`*** Begin Patch`), or a unified diff.
 
 mod envelope;
+mod quoted;
 mod unified;
 
 use crate::builtin::change_set::MAX_FILES;
@@ -48,12 +49,22 @@ pub(super) struct Hunk {
     pub(super) ends_in_break: Option<bool>,
 }
 
-/// A line of a hunk, without its sign and line break.
+/// A line of a hunk, without its sign and line feed. A carriage return before that is a part of it, where the patch tells
+/// line endings at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HunkLine {
     Kept(String),
     Removed(String),
     Added(String),
+}
+
+impl HunkLine {
+    /// What it says, whatever becomes of it.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Kept(text) | Self::Removed(text) | Self::Added(text) => text,
+        }
+    }
 }
 
 impl Hunk {
@@ -117,7 +128,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<FilePatch>, PatchError> {
     }
 }
 
-/// The lines of a patch with their numbers, without line breaks and without what models wrap patches in.
+/// The lines of a patch with their numbers, without line feeds and without what models wrap patches in. Where the first
+/// one ends in a carriage return, the patch itself was written so, and none of them says anything of the files.
 struct Lines<'a> {
     lines: Vec<&'a str>,
     /// How many lines stand before the first of them.
@@ -128,10 +140,13 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn of(text: &'a str) -> Self {
-        let all: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+        let mut all: Vec<&str> = text.split('\n').collect();
         // A line with a space is an empty line of a hunk; one without anything is nobody's.
-        let start = all.iter().position(|line| !line.is_empty()).unwrap_or(0);
-        let end = all.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+        let start = all.iter().position(|line| !is_empty(line)).unwrap_or(0);
+        let end = all.iter().rposition(|line| !is_empty(line)).map_or(0, |last| last + 1);
+        if all[start].ends_with('\r') {
+            all.iter_mut().for_each(|line| *line = bare(line));
+        }
         let mut lines = Self { lines: all[start..end].to_vec(), before: start, next: 0, hunks: 0 };
         if let [first, .., last] = &lines.lines[..]
             && is_wrapping(first, last)
@@ -153,11 +168,11 @@ impl<'a> Lines<'a> {
         Some(line)
     }
 
-    /// The next line if it begins so: what follows.
+    /// The next line if it begins so: what follows. It is a line of the patch's own, and none of a file.
     fn after(&mut self, beginning: &str) -> Option<&'a str> {
         let rest = self.peek()?.strip_prefix(beginning)?;
         self.next += 1;
-        Some(rest)
+        Some(bare(rest))
     }
 
     /// The number of the line that comes next, from 1.
@@ -180,10 +195,20 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// A line without a carriage return at its end.
+fn bare(line: &str) -> &str {
+    line.strip_suffix('\r').unwrap_or(line)
+}
+
+/// Whether a line holds nothing but its end.
+fn is_empty(line: &str) -> bool {
+    bare(line).is_empty()
+}
+
 /// Whether the first and the last line are a heredoc's or a code block's.
 fn is_wrapping(first: &str, last: &str) -> bool {
     if first.starts_with("```") {
-        return last == "```";
+        return bare(last) == "```";
     }
     let Some((_, word)) = first.split_once("<<") else { return false };
     let word = word.trim_start_matches('-').trim().trim_matches(['\'', '"']);

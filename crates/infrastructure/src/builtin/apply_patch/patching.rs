@@ -8,7 +8,7 @@ use crate::{
             matching::{Lookup, Looseness, Place},
             misfit,
             parser::{Action, FilePatch, Hunk},
-            text_lines::{lines_of, patched},
+            text_lines::{Line, lines_by_feeds, lines_of, patched},
         },
         change_set::{ChangeSet, Changed, recording::Recording},
         etag::{digest_of, etag},
@@ -65,7 +65,7 @@ struct Wrong {
 }
 
 impl Patching<'_> {
-    /// Applies all of it, or nothing.
+    /// Applies all of it, or nothing: what became of each file, and whether any is not as it was.
     ///
     /// # Errors
     /// Everything that does not fit, at once; `no_match` and `ambiguous_match` for hunks.
@@ -74,7 +74,7 @@ impl Patching<'_> {
         patch: &[FilePatch],
         recording: &Recording,
         dry_run: bool,
-    ) -> Result<Vec<PatchedFile>, ToolFailure> {
+    ) -> Result<(Vec<PatchedFile>, bool), ToolFailure> {
         let paths: Vec<&str> = patch.iter().flat_map(FilePatch::paths).collect();
         let mut set = ChangeSet::take(self.files, &paths)?;
         let (mut patched, mut wrong) = (Vec::new(), Vec::new());
@@ -99,7 +99,7 @@ impl Patching<'_> {
         for file in &mut patched {
             file.is_now(changed.get(&file.place));
         }
-        Ok(patched)
+        Ok((patched, changed.values().any(Changed::is_change)))
     }
 
     /// Plans what becomes of one file. Its path has this index in the set, and its new path the next.
@@ -126,7 +126,9 @@ impl Patching<'_> {
             && content.as_ref().is_some_and(|content| set.is_stale(index, digest_of(content), recording));
         match (&file.action, content) {
             (Action::Add(new), Some(old)) if old == new.as_bytes() && file.executable.is_none() => {
-                Ok(Ok(PatchedFile::new(path, place, FileAction::Unchanged, Some(&old))))
+                let unchanged = PatchedFile::new(path, place, FileAction::Unchanged, Some(&old));
+                set.put(index, old, WriteOptions { create_folders: false, overwrite: true, mode: None });
+                Ok(Ok(unchanged))
             }
             (Action::Add(_), Some(_)) => wrong(
                 ErrorKind::InvalidInput,
@@ -177,6 +179,9 @@ impl Patching<'_> {
                     });
                 }
                 updated.file.changed_elsewhere = is_stale;
+                if file.executable.is_some() {
+                    updated.file.action = FileAction::Updated;
+                }
                 let mode = set.mode(index);
                 let new_mode = file.executable.map(|executable| with_execution(mode.unwrap_or(0o644), executable));
                 updated.file.notes.extend(file.executable.map(|executable| match executable {
@@ -236,8 +241,42 @@ impl Patching<'_> {
             return Ok(Updated { bytes: bytes.to_vec(), file });
         }
         let file = DecodedFile::of(bytes, path).map_err(|failure| wrong(failure.kind, failure.text()))?;
-        let lines = lines_of(&file.text);
-        let lookup = Lookup::of(&lines, self.files.stop());
+        // Where lone carriage returns end lines, a program's patch takes the whole for one line, and a model's does not.
+        let by_feeds = lines_by_feeds(&file.text);
+        let is_by_feeds = hunks.iter().flat_map(|hunk| &hunk.lines).any(|line| line.text().contains('\r'));
+        let placed = is_by_feeds.then(|| self.placed(path, hunks, &by_feeds));
+        let (lines, placed) = match placed {
+            Some(Ok(places)) => (by_feeds, Ok(places)),
+            _ => {
+                let lines = lines_of(&file.text);
+                let placed = self.placed(path, hunks, &lines);
+                (lines, placed)
+            }
+        };
+        let places = placed?;
+        let new = patched(&lines, hunks, &places);
+        // The text that was there comes out as it went in: that was made sure when it was decoded.
+        let body = file
+            .encoded(&new.text)
+            .map_err(|failure| wrong(failure.kind, format!("`{path}` cannot hold that: {}", failure.text())))?;
+        let (old, bytes) = (bytes, [&bytes[..file.encoding.mark_bytes()], &body].concat());
+        let action = if bytes == old { FileAction::Unchanged } else { FileAction::Updated };
+        let file = PatchedFile {
+            added: new.added,
+            removed: new.removed,
+            looseness: places.iter().map(|place| place.looseness).collect(),
+            before: file.text.into_owned(),
+            after: new.text,
+            lines: new.lines,
+            notes: new.kept_endings.then(|| KEPT_ENDINGS.to_owned()).into_iter().collect(),
+            ..PatchedFile::new(path.to_owned(), place, action, Some(&bytes))
+        };
+        Ok(Updated { bytes, file })
+    }
+
+    /// Where all of the hunks stand, or all those that do not fit.
+    fn placed(self, path: &str, hunks: &[Hunk], lines: &[Line<'_>]) -> Result<Vec<Place>, Vec<Wrong>> {
+        let lookup = Lookup::of(lines, self.files.stop());
         let (mut places, mut misfits): (Vec<Place>, Vec<Wrong>) = (Vec::new(), Vec::new());
         let mut from = 0;
         for hunk in hunks {
@@ -249,7 +288,7 @@ impl Patching<'_> {
                 Err(misfit) => {
                     // Nobody reads more of them, and each takes a look at the whole file.
                     let text = match misfits.len() < DESCRIBED {
-                        true => misfit::described(&misfit, hunk, &lines, &lookup),
+                        true => misfit::described(&misfit, hunk, lines, &lookup),
                         false => String::new(),
                     };
                     let text = format!("line {}: the hunk does not fit `{path}`: {text}", hunk.line);
@@ -257,27 +296,12 @@ impl Patching<'_> {
                 }
             }
         }
-        if !misfits.is_empty() {
-            return Err(misfits);
-        }
-        let new = patched(&lines, hunks, &places);
-        // The text that was there comes out as it went in: that was made sure when it was decoded.
-        let body = file
-            .encoded(&new.text)
-            .map_err(|failure| wrong(failure.kind, format!("`{path}` cannot hold that: {}", failure.text())))?;
-        let bytes = [&bytes[..file.encoding.mark_bytes()], &body].concat();
-        let file = PatchedFile {
-            added: new.added,
-            removed: new.removed,
-            looseness: places.iter().map(|place| place.looseness).collect(),
-            before: file.text.into_owned(),
-            after: new.text,
-            lines: new.lines,
-            ..PatchedFile::new(path.to_owned(), place, FileAction::Updated, Some(&bytes))
-        };
-        Ok(Updated { bytes, file })
+        if misfits.is_empty() { Ok(places) } else { Err(misfits) }
     }
 }
+
+/// What to say of a patch that tells other line endings than the file has.
+const KEPT_ENDINGS: &str = "The patch tells other line endings than the file has there, whose own were taken.";
 
 const WRITE_NEW: WriteOptions = WriteOptions { create_folders: true, overwrite: false, mode: None };
 

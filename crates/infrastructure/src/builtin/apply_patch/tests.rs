@@ -97,6 +97,39 @@ fn the_end_of_the_file_stays_as_it_is() {
 }
 
 #[test]
+fn what_a_patch_carries_of_line_endings_is_written_and_what_it_cannot_say_follows_the_file() {
+    check("a\r\nb", "-b\n+c\n+d", "a\r\nc\r\nd");
+    check("a\nb\n", "-a\n+a\r", "a\r\nb\n");
+    check("a\nb\n", " a\n+x\r\n b", "a\nx\r\nb\n");
+    check("a\r\nb\r\n", "-a\r\n+a\n b\r", "a\nb\r\n");
+    check("a\r\nb\r\n", " a\r\n-b\r\n+x\n+y\r", "a\r\nx\ny\r\n");
+    check("a\r\nb\r\n", " a\n-b\n+x\r\n+y", "a\r\nx\r\ny\r\n");
+    check("a\r\nb\nc\r\n", " a\r\n-b\n+x\n c\r", "a\r\nx\nc\r\n");
+    check("a\nb", "-b\n+x\r", "a\nx");
+    check("a\rb\rc", "-b\n+x", "a\rx\rc");
+    // The patch was made for a file with other line endings.
+    check("a\nb\n", " a\r\n-b\r\n+x\r", "a\nx\n");
+    check("a\r\nb\n", " a\r\n-b\r\n+x\r", "a\r\nx\n");
+    let bench = Bench::new();
+    bench.put("f", "a\nb\n");
+    let text = bench.text("apply_patch", envelope("*** Update File: f\n a\r\n-b\r\n+x\r"));
+    let note = "updated `f` (+1 -1). The patch tells other line endings than the file has there, whose own were taken.\n";
+    assert!(text.contains(note), "{text}");
+    bench.text("apply_patch", envelope("*** Add File: a.bat\n+@echo off\r\n+exit\r"));
+    assert_eq!(bench.get("a.bat"), b"@echo off\r\nexit\r\n");
+}
+
+#[test]
+fn an_update_that_changes_nothing_is_told_as_that() {
+    let bench = Bench::new();
+    bench.put("f", "a\r\n");
+    let result = bench.call("apply_patch", envelope("*** Update File: f\n-a\r\n+a\r")).unwrap();
+    let text = result.joined_text();
+    assert!(text.starts_with("Changed 1 file:\n`f` holds that already\n"), "{text}");
+    assert_eq!(result.structured_content().unwrap()["files"][0]["action"], "unchanged");
+}
+
+#[test]
 fn a_unified_diff_is_applied() {
     let bench = Bench::new();
     bench.put("f", "x\nx\nx\n");
@@ -388,6 +421,64 @@ fn every_file_of_a_patch_is_judged() {
     assert_eq!(shown, expected.collect::<Vec<_>>());
     assert_eq!(bench.call("apply_patch", envelope(body)).unwrap_err().kind, ErrorKind::PermissionDenied);
     assert_eq!(bench.get("a"), b"x\n");
+}
+
+/// What git has to say of a change from these files to those, in a repository of its own in the folder `git`.
+fn gits_patch(bench: &Bench, old: &Tree, new: &Tree) -> String {
+    let script = |text: &str| {
+        #[expect(clippy::disallowed_methods, reason = "git is the reference, outside of the sandbox")]
+        let mut bash = std::process::Command::new("bash");
+        let bash = bash.args(["-c", text]).current_dir(bench.path("git")).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        let output = bash.env("GIT_CONFIG_SYSTEM", "/dev/null").env("HOME", bench.path("git")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let put = |tree: &Tree| tree.iter().for_each(|(name, content)| bench.put(&format!("git/{name}"), content));
+    bench.put("git/.keep", "");
+    script("git init -q .");
+    put(old);
+    script("git add -A . && git -c user.name=a -c user.email=a@b commit -qm old && git rm -qr --ignore-unmatch -- . && mkdir -p x");
+    bench.put("git/.keep", "");
+    put(new);
+    script("git add -A . && git diff --cached --find-renames")
+}
+
+type Tree = std::collections::BTreeMap<String, String>;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn what_git_writes_of_a_change_makes_it(
+        files in prop::collection::btree_map(
+            "[a é\"\\\\\t\n~*'\u{1}-]{1,4}",
+            (prop::option::of("([ab]{0,2}(\n|\r\n|\r)){0,8}[ab]{0,2}"), prop::option::of("([ab]{0,2}(\n|\r\n|\r)){0,8}[ab]{0,2}")),
+            1..4,
+        ),
+        renamed in prop::option::of("[b é\"\\\\ ]{1,3}x"),
+    ) {
+        let bench = Bench::new();
+        let kept = "kept: a line\nthat git\r\nknows again\n".repeat(3);
+        let tree = |which: fn(&(Option<String>, Option<String>)) -> &Option<String>| -> Tree {
+            let files = files.iter().filter_map(|(name, contents)| Some((name.clone(), which(contents).clone()?)));
+            files.collect()
+        };
+        let (mut old, mut new) = (tree(|contents| &contents.0), tree(|contents| &contents.1));
+        if let Some(name) = renamed {
+            old.insert("before é".into(), kept.clone());
+            new.insert(name, kept + "end\r\n");
+        }
+        let patch = gits_patch(&bench, &old, &new);
+        prop_assume!(!patch.is_empty());
+        let bench = Bench::new();
+        old.iter().for_each(|(name, content)| bench.put(name, content));
+        let applied = bench.call("apply_patch", json!({"patch": patch}));
+        prop_assert!(applied.is_ok(), "{}\n{:?}", applied.unwrap_err().text(), patch);
+        let there: Tree = bench.names(".").into_iter().map(|name| {
+            let content = String::from_utf8(bench.get(&name)).unwrap();
+            (name, content)
+        }).collect();
+        prop_assert_eq!(there, new, "{}", patch);
+    }
 }
 
 /// A diff in the form of the envelope.

@@ -5,7 +5,10 @@ use crate::builtin::{
     seen_files::{SeenFiles, Viewer},
     unified_diff::line_counts,
 };
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tokio::runtime::Handle;
 use toolstead_domain::{
     content_digest::ContentDigest,
@@ -58,9 +61,9 @@ impl Recording {
         self.limit
     }
 
-    /// The call's id, which `undo` takes; none for a dry run and where nothing is kept, of which it knows nothing.
-    pub(in crate::builtin) fn undo_id(&self, dry_run: bool) -> Option<String> {
-        (!dry_run && self.keeps()).then(|| self.call.to_string())
+    /// The id of a call that changed something, which `undo` takes; none where nothing changed, or nothing is kept.
+    pub(in crate::builtin) fn undo_id(&self, is_change: bool) -> Option<String> {
+        (is_change && self.keeps()).then(|| self.call.to_string())
     }
 
     /// The same for a change that takes back what that call did.
@@ -74,9 +77,10 @@ impl Recording {
         self.journal.keeps()
     }
 
-    /// What to say of a call that changed files, so that it can be taken back; `None` if it cannot.
-    pub(in crate::builtin) fn how_to_undo(&self) -> Option<String> {
-        self.keeps().then(|| format!("To take it back: `undo` with the call {}.", self.call))
+    /// What to say of a call that changed something, so that it can be taken back; `None` where there is nothing that
+    /// could be.
+    pub(in crate::builtin) fn how_to_undo(&self, is_change: bool) -> Option<String> {
+        self.undo_id(is_change).map(|call| format!("To take it back: `undo` with the call {call}."))
     }
 
     /// Records what will be.
@@ -90,6 +94,21 @@ impl Recording {
             let message = "nothing was changed, because the change could not be recorded for an undo";
             ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
         })
+    }
+
+    /// Records a call that leaves these files as they are. An undo that names no call would otherwise take back what an
+    /// earlier one did.
+    pub(in crate::builtin) fn record_that_nothing_changed(
+        &self,
+        files: impl Iterator<Item = (PathBuf, Option<FileState>)>,
+    ) -> Result<(), ToolFailure> {
+        let as_it_was = |(path, state)| FileChange { path, before: state, after: state, made_folders: 0 };
+        let changes: Vec<FileChange> = files.map(as_it_was).collect();
+        // What takes back a call notes it itself.
+        if self.reverts.is_some() || changes.is_empty() {
+            return Ok(());
+        }
+        self.record(changes, Vec::new())
     }
 
     /// Takes back what was recorded of a change that was not made after all, so that an undo passes over it. Otherwise

@@ -186,7 +186,7 @@ fn a_dry_run_answers_the_same_and_does_nothing() {
 }
 
 #[test]
-fn what_is_already_so_is_neither_written_nor_recorded() {
+fn what_is_already_so_is_not_written_and_recorded_as_that() {
     let bench = Bench::new();
     bench.put_at("a", "same", 5);
     with_set(&bench, &["a"], |mut set, recording| {
@@ -194,7 +194,10 @@ fn what_is_already_so_is_neither_written_nor_recorded() {
         set.commit(recording, false)
     })
     .unwrap();
-    assert!(bench.journal().entries().is_empty());
+    let entries = bench.journal().entries();
+    let [only] = &entries[..] else { panic!("{entries:?}") };
+    assert!(only.changes[0].before.is_some());
+    assert_eq!(only.changes[0].before, only.changes[0].after);
 }
 
 #[test]

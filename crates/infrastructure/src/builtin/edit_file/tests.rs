@@ -111,6 +111,51 @@ fn a_regular_expression_works_line_by_line() {
 }
 
 #[test]
+fn what_a_match_becomes_is_written_whole_or_refused() {
+    let edit = |old: &str, new: &str| json!({"old_text": old, "new_text": new, "regex": true});
+    check("a foo b", edit("(foo)", "$1_x"), "a foo_x b");
+    check("a foo b", edit("(foo)", "$$1 ${1}2 $HOME"), "a $1 foo2 $HOME b");
+    for new in ["$2", "cost $5", "${name}", "${", "$10"] {
+        refused("a foo b", edit("(foo)", new), ErrorKind::InvalidInput, "Nothing was changed; write `$$` for a dollar");
+    }
+    refused("a foo b", edit("(?<name>foo)", "$name"), ErrorKind::InvalidInput, "write `${name}` for the group");
+    let bench = Bench::new();
+    bench.put("f", "a foo b");
+    let edits = |new: &str| json!({"path": "f", "edits": [edit("(foo)", new)]});
+    let failure = bench.call("multi_edit", edits("cost $5")).unwrap_err();
+    assert!(failure.text().starts_with("edit 1 of 1: `new_text` speaks of the group `$5`"), "{}", failure.text());
+    bench.call("multi_edit", edits("$1_x")).unwrap();
+    assert_eq!(bench.get("f"), b"a foo_x b");
+}
+
+#[test]
+fn a_carriage_return_that_is_there_is_found_and_taken_to_the_byte() {
+    let edit = |old: &str, new: &str| json!({"old_text": old, "new_text": new});
+    let all = |old: &str, new: &str| json!({"old_text": old, "new_text": new, "replace_all": true});
+    check("a\rb\rc", edit("a\rb", "x\ry"), "x\ry\rc");
+    check("a\rb\rc", all("\r", "\n"), "a\nb\nc");
+    check("a\r\nb\r\n", all("\r", ""), "a\nb\n");
+    check("a\r\nb\r\n", edit("a\r", "a"), "a\nb\r\n");
+    check("a\r\nb\rc\n", edit("b\rc", "b\n\nc"), "a\r\nb\r\rc\n");
+    check("a\rb\na\rc\n", json!({"old_text": "a\r", "new_text": "", "start_line": 2}), "a\rb\nc\n");
+    // It ends no line of the file, so it stands for the one that does.
+    check("a\nb\n", edit("a\r", "x\r"), "x\nb\n");
+    check("a\r\nb\n", edit("b\r", "x\r"), "a\r\nx\n");
+    refused("a\r\nb\r\n", edit("\r", ""), ErrorKind::AmbiguousMatch, "`old_text` stands in 2 places of `f`: lines 1, 2");
+    let lines = |arguments: Value| {
+        let bench = Bench::new();
+        bench.put("f", "a\rb\rc\r");
+        let mut arguments = arguments;
+        arguments["path"] = "f".into();
+        let result = bench.call("edit_file", arguments).unwrap();
+        (result.structured_content().unwrap()["lines"].clone(), result.joined_text())
+    };
+    let expected = (json!([2]), "Replaced 1 place in `f`.\n     1\ta\n     2\tx\n     3\tc".to_owned());
+    assert_eq!(lines(edit("b\r", "x\r")), expected);
+    assert_eq!(lines(edit("b", "x")), expected);
+}
+
+#[test]
 fn a_new_file_is_created_with_an_empty_old_text() {
     let bench = Bench::new();
     let text = bench.text("edit_file", json!({"path": "d/new", "old_text": "", "new_text": "x\n"}));

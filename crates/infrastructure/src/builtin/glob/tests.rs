@@ -77,7 +77,7 @@ fn what_is_left_out_is_said() {
     let text = bench.text("glob", json!({"pattern": "**/*.rs", "limit": 2}));
     assert_eq!(
         text,
-        "src/new.rs\nsrc/deep/mid.rs\n[2 of 4 are shown; narrow the pattern, or raise `limit`]\n\
+        "src/new.rs\nsrc/deep/mid.rs\n[2 of 4 are shown; all are kept as `o1`, for `read_file` and `grep`]\n\
          [1 file or folder was not looked at: a rule denies reading it.]"
     );
     let text = bench.text("glob", json!({"pattern": "*.py"}));
@@ -118,33 +118,26 @@ fn a_pattern_that_cannot_match_is_refused() {
     assert!(bench.call("glob", json!({"pattern": "x", "path": "nowhere"})).is_err());
 }
 
-proptest! {
-    #[test]
-    fn the_newest_of_several_workers_are_the_newest_of_all(
-        parts in prop::collection::vec(prop::collection::vec(0_i64..9, 0..40), 1..4), limit in 1_usize..8,
-    ) {
-        let mut number = 0;
-        let mut all = Vec::new();
-        let mut workers = Vec::new();
-        for part in &parts {
-            let mut worker = Newest::new(limit);
-            for time in part {
-                number += 1;
-                let path = format!("{:03}", (number * 7919) % 1000);
-                all.push((Reverse(*time), path.clone()));
-                let modified = Timestamp(*time);
-                worker.offer(modified, || Hit { modified, path, bytes: 0 });
-                prop_assert!(worker.hits.len() < 2 * limit);
-            }
-            workers.push(worker);
-        }
-        let found = workers.into_iter().reduce(Newest::and).unwrap();
-        prop_assert_eq!(found.seen, all.len());
-        let found: Vec<_> = found.into_hits().into_iter().map(|hit| (Reverse(hit.modified.0), hit.path)).collect();
-        all.sort();
-        all.truncate(limit);
-        prop_assert_eq!(found, all);
+#[test]
+fn what_is_not_shown_is_kept_under_a_handle() {
+    let bench = Bench::new();
+    let names: Vec<String> = (0..250).map(|number| format!("d/f{number:03}")).collect();
+    for (age, name) in names.iter().enumerate() {
+        bench.put_at(name, "", 1000 - age as u64);
     }
+    for (arguments, shown) in [(json!({"pattern": "d/*"}), 100), (json!({"pattern": "**/f*", "limit": 7}), 7)] {
+        let result = bench.call("glob", arguments).unwrap();
+        let found = result.structured_content().unwrap();
+        let handle = found["all"].as_str().unwrap().to_owned();
+        let note = format!("[{shown} of 250 are shown; all are kept as `{handle}`, for `read_file` and `grep`]");
+        assert_eq!(result.joined_text(), format!("{}\n{note}", names[..shown].join("\n")));
+        assert_eq!(found["files"].as_array().unwrap().len(), shown);
+        let kept = bench.text("read_file", json!({"path": handle, "line_numbers": false}));
+        assert_eq!(kept.lines().collect::<Vec<_>>(), names);
+    }
+    let all = bench.call("glob", json!({"pattern": "d/*", "limit": 250})).unwrap();
+    assert_eq!(all.structured_content().unwrap().get("all"), None);
+    assert_eq!(all.joined_text(), names.join("\n"));
 }
 
 #[test]

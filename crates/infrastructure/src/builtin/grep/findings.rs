@@ -7,6 +7,7 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 use std::{
     cmp::Reverse,
     io::{self, Read},
+    ops::Range,
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -18,6 +19,11 @@ const LINES_PER_HIT: usize = 2;
 const MAX_LINE_CHARS: usize = 500;
 /// As many characters are kept before a match in a long line.
 const LEAD_CHARS: usize = 150;
+
+/// As many matches of a line are told apart.
+const MAX_PLACES: usize = 1000;
+/// As much of what follows a block is looked at to find its matches again, for what a pattern says of that (`\b`).
+const LOOK_AHEAD_BYTES: usize = 128;
 
 /// How much may still be found, for all threads together.
 #[derive(Debug)]
@@ -204,20 +210,79 @@ impl FileSink<'_> {
         true
     }
 
-    fn keep_matches(&mut self, number: u64, line: &[u8]) -> bool {
-        let mut places = Vec::new();
-        let one_line = without_break(line);
-        // The engine's errors are of a kind that cannot happen.
-        let _ = self.matcher.find_iter(one_line, |place| {
-            places.push((place.start(), place.end()));
-            self.only_matching && places.len() < 1000
+    /// Keeps the lines of a block, each with the matches in it; false when there is no more room. The matches are looked
+    /// for as the searcher did: across lines, and with what stands around the block.
+    fn keep_block(&mut self, found: &SinkMatch<'_>) -> bool {
+        let (matcher, range) = (self.matcher, found.bytes_range_in_buffer());
+        let end = range.end.saturating_add(LOOK_AHEAD_BYTES).min(found.buffer().len());
+        let buffer = &found.buffer()[..end];
+        let numbers = found.line_number().unwrap_or(0)..;
+        let lines = numbers.zip(found.lines()).scan(range.start, |end, (number, line)| {
+            let start = *end;
+            *end += line.len();
+            Some((number, start..*end))
         });
-        if !self.only_matching {
-            let place = places.first().copied().unwrap_or((0, one_line.len()));
-            return self.keep(number, one_line, Some(place));
+        let mut lines = lines.peekable();
+        let Some((first, mut line)) = lines.next() else { return true };
+        let (mut number, kept) = (first, self.lines.len());
+        let (mut places, mut is_through, mut has_room) = (Vec::new(), false, true);
+        // Keeps the lines that end before the place, and notes it for those that it lies in.
+        let mut meet = |place: Range<usize>| {
+            while !is_through {
+                if place.start < line.end {
+                    if places.len() < if self.only_matching { MAX_PLACES } else { 1 } {
+                        places.push(place.start.max(line.start)..place.end.min(line.end));
+                    }
+                    if place.end <= line.end {
+                        return self.only_matching || lines.peek().is_some();
+                    }
+                }
+                has_room = self.keep_line(number, buffer, &line, &places);
+                places.clear();
+                match lines.next().filter(|_| has_room) {
+                    Some(next) => (number, line) = next,
+                    None => is_through = true,
+                }
+            }
+            false
+        };
+        // The engine's errors are of a kind that cannot happen.
+        let _ = matcher.find_iter_at(buffer, range.start, |place| meet(place.start()..place.end()));
+        meet(usize::MAX..usize::MAX);
+        // Where no character matches, the place does.
+        if has_room && self.lines.len() == kept {
+            has_room = self.keep(first, b"", Some((0, 0)));
         }
-        places.retain(|(start, end)| end > start);
-        places.into_iter().all(|(start, end)| self.keep(number, &one_line[start..end], Some((0, end - start))))
+        has_room
+    }
+
+    /// Keeps a line that matches at these places, or each of them; false when there is no more room.
+    fn keep_line(&mut self, number: u64, buffer: &[u8], line: &Range<usize>, places: &[Range<usize>]) -> bool {
+        if !self.take_hit() {
+            return false;
+        }
+        let text = without_break(&buffer[line.clone()]);
+        // Of a match in the line break nothing is shown.
+        let shown = |place: &Range<usize>| {
+            let within = |at: usize| (at - line.start).min(text.len());
+            let shown = (within(place.start), within(place.end));
+            (place.is_empty() || shown.0 < shown.1).then_some(shown)
+        };
+        let mut shown = places.iter().filter_map(shown);
+        if !self.only_matching {
+            let place = shown.next().unwrap_or((0, text.len()));
+            return self.keep(number, text, Some(place));
+        }
+        let mut parts = shown.filter(|(start, end)| start < end);
+        parts.all(|(start, end)| self.keep(number, &text[start..end], Some((0, end - start))))
+    }
+
+    /// Takes one line, or file, of what may be found; false when there is no more room.
+    fn take_hit(&mut self) -> bool {
+        let is_taken = take(&self.bounds.hits);
+        self.matches += u64::from(is_taken);
+        self.is_full |= !is_taken;
+        is_taken
     }
 }
 
@@ -225,25 +290,21 @@ impl Sink for FileSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let first = found.line_number().unwrap_or(0);
-        for (number, line) in (first..).zip(found.lines()) {
-            let is_hit = self.mode == OutputMode::Content || self.matches == 0;
-            if is_hit && !take(&self.bounds.hits) {
-                self.is_full = true;
-                return Ok(false);
+        match self.mode {
+            OutputMode::Content => Ok(self.keep_block(found)),
+            OutputMode::FilesWithMatches => {
+                self.take_hit();
+                Ok(false)
             }
-            self.matches += 1;
-            match self.mode {
-                OutputMode::FilesWithMatches => return Ok(false),
-                OutputMode::Count => {}
-                OutputMode::Content => {
-                    if !self.keep_matches(number, line) {
-                        return Ok(false);
-                    }
+            // A file counts as one, however many lines of it match.
+            OutputMode::Count => {
+                let is_known = self.matches > 0;
+                if is_known || self.take_hit() {
+                    self.matches += found.lines().count() as u64 - u64::from(!is_known);
                 }
+                Ok(!self.is_full)
             }
         }
-        Ok(true)
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {

@@ -134,26 +134,39 @@ fn globs(input: &Input, start: &Path) -> Result<Override, ToolFailure> {
     builder.build().map_err(wrong)
 }
 
-/// The patterns in a list with commas or blanks; those in braces belong to their pattern.
-fn separated(list: &str) -> Vec<String> {
-    let mut patterns = vec![String::new()];
-    let mut depth = 0_usize;
+/// The patterns in a list with commas. What stands in braces or behind a backslash belongs to its pattern. A blank is a
+/// part of a name, and separates patterns only where each of them shows that it is one.
+pub(super) fn separated(list: &str) -> Vec<String> {
+    let by_commas = split(list, ',').into_iter().map(|pattern| pattern.trim().to_owned());
+    let by_blanks = by_commas.flat_map(|pattern| {
+        let words: Vec<String> = split(&pattern, ' ').into_iter().filter(|word| !word.is_empty()).collect();
+        let are_patterns = words.iter().all(|word| word.starts_with('!') || word.contains(['*', '?', '[', '{']));
+        if are_patterns { words } else { vec![pattern] }
+    });
+    by_blanks.filter(|pattern| !pattern.is_empty()).collect()
+}
+
+/// The parts between separators that stand neither in braces nor behind a backslash.
+fn split(list: &str, separator: char) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let (mut depth, mut is_escaped) = (0_usize, false);
     for c in list.chars() {
         match c {
+            _ if is_escaped => {}
             '{' => depth += 1,
             '}' => depth = depth.saturating_sub(1),
-            ',' | ' ' if depth == 0 => {
-                patterns.push(String::new());
+            c if c == separator && depth == 0 => {
+                parts.push(String::new());
                 continue;
             }
             _ => {}
         }
-        if let Some(pattern) = patterns.last_mut() {
-            pattern.push(c);
+        is_escaped = c == '\\' && !is_escaped;
+        if let Some(part) = parts.last_mut() {
+            part.push(c);
         }
     }
-    patterns.retain(|pattern| !pattern.is_empty());
-    patterns
+    parts
 }
 
 fn types(input: &Input) -> Result<Option<Types>, ToolFailure> {
@@ -174,5 +187,9 @@ mod tests {
         assert_eq!(separated("*.rs, *.{ts,tsx} !x"), ["*.rs", "*.{ts,tsx}", "!x"]);
         assert_eq!(separated(" ,"), Vec::<String>::new());
         assert_eq!(separated("}a,b{c,d"), ["}a", "b{c,d"]);
+        assert_eq!(separated("e f.txt"), ["e f.txt"]);
+        assert_eq!(separated("my *.txt, !a b.md"), ["my *.txt", "!a b.md"]);
+        assert_eq!(separated("*.{a b,c} *.d"), ["*.{a b,c}", "*.d"]);
+        assert_eq!(separated(r"a\,b*,c\ d* e*"), [r"a\,b*", r"c\ d*", "e*"]);
     }
 }

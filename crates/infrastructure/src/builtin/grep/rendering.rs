@@ -6,6 +6,7 @@ use crate::{
         grep::{
             Input, OutputMode,
             findings::{Ended, FileFindings, Findings, FoundLine},
+            plan::separated,
             search::{Aside, Searched},
         },
     },
@@ -73,6 +74,9 @@ pub(super) fn answered(
     if findings.files.is_empty() {
         text.push_str(&format!("Nothing matches `{}` in `{start}`.\n", input.pattern));
         text.push_str(&told_aside(input, &searched));
+        if input.glob.as_ref().is_some_and(|globs| separated(globs).iter().any(|glob| glob.contains(' '))) {
+            text.push_str("`glob` has a blank, which is a part of the name; separate several patterns by commas.\n");
+        }
     } else if input.offset > 0 && input.offset >= page.available {
         text.push_str(&format!("There are only {} to show; `offset` lies past them.\n", page.available));
     }

@@ -147,7 +147,9 @@ fn few(
     input: &Input,
     limits: &FileLimits,
 ) -> Option<Findings> {
-    if found.files.is_empty() || found.files.len() > FEW || found.ended.is_some() || input.offset > 0 {
+    // What the caller wants no more of than that is not shown in another form.
+    let few = FEW.min(input.head_limit.filter(|limit| *limit > 0).unwrap_or(FEW));
+    if found.files.is_empty() || found.files.len() > few || found.ended.is_some() || input.offset > 0 {
         return None;
     }
     let mut around = |context: usize| {
@@ -159,7 +161,7 @@ fn few(
             ..input.clone()
         };
         let plan = Plan::of_one(&input).ok()?;
-        let mut few = Findings::default();
+        let mut gathered = Findings::default();
         for file in &found.files {
             let mut opened;
             let content: &mut dyn Read = match &mut output {
@@ -173,12 +175,12 @@ fn few(
                     &mut opened
                 }
             };
-            few.absorb(in_one(files, file.place.clone(), content, file.modified, &plan, limits).findings);
-            if few.total_matches > FEW as u64 {
+            gathered.absorb(in_one(files, file.place.clone(), content, file.modified, &plan, limits).findings);
+            if gathered.total_matches > few as u64 {
                 return None;
             }
         }
-        Some(few).filter(|few| few.ended.is_none())
+        Some(gathered).filter(|gathered| gathered.ended.is_none())
     };
     let bare = around(0)?;
     let wide = if bare.total_matches == 1 { 20 } else { 7 };

@@ -71,6 +71,70 @@ fn lines_are_shown_with_numbers_and_surroundings() {
 }
 
 #[test]
+fn what_matches_is_shown_wherever_in_its_lines_it_lies() {
+    let check = |content: &str, arguments: Value, expected: &[(u64, &str)]| {
+        let bench = Bench::new();
+        bench.put("f", content);
+        let mut arguments = arguments;
+        arguments["output_mode"] = "content".into();
+        arguments["only_matching"] = true.into();
+        let result = bench.call("grep", arguments).unwrap();
+        let matches = result.structured_content().unwrap()["matches"].as_array().unwrap().clone();
+        let found: Vec<(u64, &str)> =
+            matches.iter().map(|found| (found["line"].as_u64().unwrap(), found["text"].as_str().unwrap())).collect();
+        assert_eq!(found, expected, "{content:?}");
+        let text: Vec<String> = expected.iter().map(|(line, text)| format!("f:{line}:{text}")).collect();
+        assert_eq!(result.joined_text(), text.join("\n"), "{content:?}");
+    };
+    let across = |pattern: &str| json!({"pattern": pattern, "multiline": true});
+    check("a\nbc\nd", across("a\nb"), &[(1, "a"), (2, "b")]);
+    check("xa\r\nbx\nxa\r\nbx\n", across("a\r\nb"), &[(1, "a"), (2, "b"), (3, "a"), (4, "b")]);
+    check("a\n\nb", across("a\n\nb"), &[(1, "a"), (3, "b")]);
+    check("a\n\n\nb", across("\n\n"), &[(1, "")]);
+    check("aa\naa\n", across("a"), &[(1, "a"), (1, "a"), (2, "a"), (2, "a")]);
+    check("x foo\r\nfoo\r\n", json!({"pattern": "foo\\W"}), &[(1, "foo"), (2, "foo")]);
+    check("a\n\nb\n", json!({"pattern": "^$"}), &[(2, "")]);
+    check("a\r\n\r\nb", json!({"pattern": "^$"}), &[(2, "")]);
+    check("ab\n", json!({"pattern": "x*"}), &[(1, "")]);
+    check("axxb\n", json!({"pattern": "x*"}), &[(1, "xx")]);
+    let many = "x\n".repeat(3000);
+    let bench = Bench::new();
+    bench.put("f", &many);
+    let all = json!({"pattern": "x", "multiline": true, "only_matching": true, "output_mode": "content", "head_limit": 0});
+    let found = bench.call("grep", all).unwrap();
+    assert_eq!(found.structured_content().unwrap()["matches"].as_array().unwrap().len(), 3000);
+}
+
+#[test]
+fn a_blank_in_a_glob_is_a_part_of_the_name() {
+    let bench = Bench::new();
+    for name in ["e", "f.txt", "e f.txt", "a,b"] {
+        bench.put(name, "hit");
+    }
+    let found = |glob: &str| bench.text("grep", json!({"pattern": "hit", "glob": glob, "output_mode": "files_with_matches"}));
+    assert_eq!(found("e f.txt"), "e f.txt");
+    assert_eq!(found("e f*"), "e f.txt");
+    assert_eq!(found("a\\,b"), "a,b");
+    assert_eq!(found("*.txt !e*"), "f.txt");
+    let told = "Nothing matches `hit` in `.`.\n`glob` has a blank, which is a part of the name; separate several patterns by commas.";
+    assert_eq!(found("*.rs Makefile"), told);
+}
+
+#[test]
+fn no_more_is_shown_than_is_asked_for() {
+    let bench = Bench::new();
+    bench.put_at("a", "hit\nhit\n", 2);
+    bench.put_at("b", "hit\n", 1);
+    let result = bench.call("grep", json!({"pattern": "hit", "head_limit": 1})).unwrap();
+    assert_eq!(result.joined_text(), "a\n[1 of 2 are shown; narrow the search, or go on with offset=1]");
+    assert_eq!(result.structured_content().unwrap()["truncated"], true);
+    assert_eq!(bench.text("grep", json!({"pattern": "hit", "path": "a", "head_limit": 1})), "a");
+    let few = bench.text("grep", json!({"pattern": "hit", "head_limit": 3}));
+    assert_eq!(few, "a:1:hit\na:2:hit\nb:1:hit");
+    assert_eq!(bench.text("grep", json!({"pattern": "hit", "head_limit": 0})), few);
+}
+
+#[test]
 fn counts_cover_everything_and_pages_say_where_they_end() {
     check(
         json!({"pattern": "one", "output_mode": "count", "glob": "*.rs"}),

@@ -3,6 +3,7 @@
 use crate::builtin::snippet::{MAX_LINE_CHARS, push_cut, push_numbered};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::borrow::Cow;
 
 /// The raw lines of a page have at most as many characters, even where the numbered text shows less of each.
 const MAX_CONTENT_CHARS: usize = 100_000;
@@ -20,7 +21,8 @@ pub(super) enum NumberStyle {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LineStyle {
     pub(super) numbers: Option<NumberStyle>,
-    pub(super) ends: bool,
+    /// What marks the end of a line; each carriage return in it is marked then, too.
+    pub(super) ends: Option<&'static str>,
     pub(super) squeeze_blank: bool,
 }
 
@@ -82,15 +84,11 @@ pub(super) fn page(content: &str, first: i64, focus: usize, style: LineStyle, ch
 fn rendered(whole: &str, number: i64, style: LineStyle, characters: usize) -> String {
     let is_ended = whole.ends_with('\n');
     let line = whole.strip_suffix('\n').unwrap_or(whole);
-    let has_return = line.ends_with('\r');
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    let ended;
-    let line = if style.ends {
-        ended = format!("{line}{}{}", if has_return { "^M" } else { "" }, if is_ended { "$" } else { "" });
-        &ended
-    } else {
-        line
+    let line: Cow<'_, str> = match style.ends {
+        None => line.strip_suffix('\r').unwrap_or(line).into(),
+        Some(end) => (line.replace('\r', "^M") + if is_ended { end } else { "" }).into(),
     };
+    let line = &*line;
     let mut text = String::with_capacity(line.len().min(4 * MAX_LINE_CHARS) + 8);
     let at_most = MAX_LINE_CHARS.min(characters);
     match style.numbers {
@@ -136,7 +134,7 @@ mod tests {
             focus in 0_usize..50,
             characters in 60_usize..400,
             numbers in prop::sample::select(vec![None, Some(NumberStyle::Tab), Some(NumberStyle::Colon)]),
-            ends: bool,
+            ends in prop::sample::select(vec![None, Some("$"), Some("^M")]),
             squeeze_blank: bool,
         ) {
             let page = page(&text, 1, focus, LineStyle { numbers, ends, squeeze_blank }, characters);

@@ -67,6 +67,86 @@ fn ends_and_blank_lines_are_shown_as_asked() {
 }
 
 #[test]
+fn every_carriage_return_is_marked_where_ends_are_shown() {
+    check(
+        b"a\rb\r\nc\r",
+        json!({"show_ends": true}),
+        "     1\ta^Mb^M$\n     2\tc^M\n[line endings: mixed; `show_ends` marks each]",
+        json!({"content": "a\rb\r\nc\r"}),
+    );
+}
+
+#[test]
+fn lines_that_end_in_carriage_returns_alone_are_lines() {
+    let told = |text: &str| format!("{text}\n[line endings: CR alone]");
+    check(
+        b"a\rb\rc",
+        json!({}),
+        &told("     1\ta\n     2\tb\n     3\tc"),
+        json!({"content": "a\rb\rc", "total_lines": 3, "line_ending": "cr", "truncated": false}),
+    );
+    check(
+        b"a\rb\rc\r",
+        json!({"offset": 2, "limit": 1, "show_ends": true}),
+        "     2\tb^M\n[lines 2 to 2 of 3; read on with offset=3]\n[line endings: CR alone]",
+        json!({"content": "b\r", "start_line": 2, "end_line": 2, "next_offset": 3}),
+    );
+    check(
+        b"\xff\xfea\0\r\0b\0",
+        json!({"offset": -1}),
+        "     2\tb\n[encoding: utf-16le with a byte order mark]\n[line endings: CR alone]",
+        json!({"content": "b", "total_lines": 2}),
+    );
+    let bench = Bench::new();
+    bench.put("f", "a\rb\rc");
+    assert_eq!(bench.text("file_info", json!({"path": "f", "only": "lines"})), "3");
+    assert!(bench.text("file_info", json!({"path": "f"})).contains("line endings: CR\nlines: 3\n"));
+    let large = "line\r".repeat(60_000);
+    bench.put("f", &large);
+    assert_eq!(bench.text("file_info", json!({"path": "f", "only": "lines"})), "1");
+    let note = "[line endings: CR alone, which do not count as line breaks in so large a file]";
+    assert!(bench.text("read_file", json!({"path": "f"})).ends_with(note));
+}
+
+#[test]
+fn a_blank_last_line_is_shown_without_numbers_too() {
+    check(b"a\n\n", json!({"line_numbers": false}), "a\n", json!({"content": "a\n\n", "total_lines": 2}));
+    check(b"a\n\n\n", json!({"line_numbers": false}), "a\n\n", json!({"total_lines": 3}));
+    check(b"a\n", json!({"line_numbers": false}), "a", json!({"total_lines": 1}));
+    check(
+        b"a\r\n\r\n",
+        json!({"line_numbers": false}),
+        "a\n\n[line endings: CRLF]",
+        json!({"content": "a\r\n\r\n"}),
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn all_tools_count_the_same_lines(text in "([ab]{0,2}(\n|\r|\r\n)){1,4}[ab]{1,2}", by_returns: bool) {
+        let text = if by_returns { text.replace(['\n', '\r'], "\r") } else { text };
+        let bench = Bench::new();
+        bench.put("f", &text);
+        let told = |tool: &str, arguments: Value| bench.call(tool, arguments).unwrap().structured_content().unwrap().clone();
+        let read = told("read_file", json!({"path": "f"}));
+        let total = read["total_lines"].clone();
+        prop_assert_eq!(&read["content"], &json!(text));
+        prop_assert_eq!(&told("file_info", json!({"path": "f"}))["lines"], &total);
+        prop_assert_eq!(&told("write_file", json!({"path": "g", "content": text}))["lines"], &total);
+        // The end of the text stands in its last line.
+        let last = text.chars().last().unwrap().to_string();
+        let edit = json!({"path": "f", "old_text": last, "new_text": "x", "replace_all": true, "start_line": total});
+        let lines = told("edit_file", edit)["lines"].as_array().unwrap().clone();
+        prop_assert_eq!(lines.last(), Some(&total));
+        let past = bench.call("edit_file", json!({"path": "f", "old_text": "x", "new_text": "y",
+            "start_line": total.as_u64().unwrap() + 1}));
+        let (told, expected) = (past.unwrap_err().text(), format!("`f` has {total} line"));
+        prop_assert!(told.contains(&expected), "{}", told);
+    }
+}
+
+#[test]
 fn long_lines_are_cut_with_a_count_and_stay_whole_in_the_content() {
     let line = "ä".repeat(2500);
     check(
@@ -307,8 +387,12 @@ proptest! {
 }
 
 /// Lines as anybody would number them.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(if text.contains('\n') { '\n' } else { '\r' })
+}
+
 fn naive(text: &str, first: usize, count: usize) -> String {
-    text.split_inclusive('\n').skip(first - 1).take(count).collect()
+    lines(text).skip(first - 1).take(count).collect()
 }
 
 proptest! {
@@ -335,7 +419,7 @@ proptest! {
             let result = bench.call("read_file", arguments).unwrap();
             result.structured_content().unwrap()["content"].as_str().unwrap().to_owned()
         };
-        let total = text.split_inclusive('\n').count();
+        let total = lines(&text).count();
         prop_assert_eq!(content(json!({"offset": at})), naive(&text, at, limit));
         prop_assert_eq!(content(json!({"offset": -(at as i64)})), naive(&text, total.saturating_sub(at) + 1, limit));
         let before = (limit - 1) / 2;

@@ -18,7 +18,10 @@ use crate::{
     },
     sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
 };
-use std::{borrow::Cow, io::Cursor};
+use std::{
+    borrow::Cow,
+    io::{self, Cursor},
+};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// As much of the beginning is looked at for the line ending.
@@ -43,17 +46,26 @@ impl Reading {
         files: &GrantedWorkspace,
         input: &Input,
     ) -> Result<Shown, ToolFailure> {
-        let line_ending = {
+        let in_returns = sampled.text_in_returns(encoding);
+        let line_ending = if in_returns.is_some() {
+            Some(LineEnding::Cr)
+        } else {
             let body = sampled.sample.get(encoding.mark_bytes()..).unwrap_or_default();
             LineEnding::of(&encoding.decode_beginning(&body[..body.len().min(TELLING_BYTES)]).0)
         };
         let digest = sampled.digest;
-        let window = self.window(content, sampled, encoding, files.stop(), input)?;
-        let (decoded, is_malformed) = decoded(&window, encoding);
+        let (window, is_decoded) = match &in_returns {
+            Some(text) => {
+                let mut text = in_memory(text.as_bytes(), 0, LineUnit::Byte, files.stop());
+                (text.window(wanted(input), input.limit).map_err(unreadable)?, true)
+            }
+            None => (self.window(content, sampled, encoding, files.stop(), input)?, encoding.line_unit().is_none()),
+        };
+        let (decoded, is_malformed) = decoded(&window, encoding, is_decoded);
         let characters = self.characters - NOTES_CHARS.min(self.characters / 4);
         let style = LineStyle {
             numbers: input.line_numbers.then_some(input.number_style),
-            ends: input.show_ends,
+            ends: input.show_ends.then_some(if in_returns.is_some() { "^M" } else { "$" }),
             squeeze_blank: input.squeeze_blank,
         };
         let page = page(&decoded, window.first, window.before as usize, style, characters);
@@ -69,7 +81,10 @@ impl Reading {
         let mut output = Output {
             path: content.name.clone(),
             kind: Kind::Text,
-            content: Some(page.content.to_owned()),
+            content: Some(match in_returns.is_some() {
+                true => page.content.replace('\n', "\r"),
+                false => page.content.to_owned(),
+            }),
             total_lines: window.total_lines,
             size_bytes: Some(content.bytes),
             encoding: Some(encoding.name()),
@@ -87,7 +102,8 @@ impl Reading {
             let note = "the last line shown is longer than a page, and its rest was left out; `grep` finds text in it";
             notes.push(note.into());
         }
-        notes.extend(form_notes(encoding, line_ending, is_malformed));
+        let ending = line_ending.and_then(|ending| ending.note(in_returns.is_some()));
+        notes.extend(form_notes(encoding, ending, is_malformed));
         if digest.is_some() && output.etag.is_none() {
             notes.push("the file was changed while it was read; read it again before you edit it".into());
         }
@@ -95,7 +111,8 @@ impl Reading {
         for note in notes {
             text.push_str(&format!("[{note}]\n"));
         }
-        answer(text.trim_end_matches('\n'), &output).map(Shown::Done)
+        // A blank line at the end is a line, too.
+        answer(text.strip_suffix('\n').unwrap_or(&text), &output).map(Shown::Done)
     }
 
     /// The lines that were asked for. They are still encoded, unless that hides line breaks: then they are UTF-8.
@@ -107,21 +124,17 @@ impl Reading {
         stop: &Stop,
         input: &Input,
     ) -> Result<TextWindow, ToolFailure> {
-        let wanted = match (input.around, input.offset) {
-            (Some(line), _) => Wanted::Around(line),
-            (None, offset) if offset < 0 => Wanted::Last(offset.unsigned_abs()),
-            (None, offset) => Wanted::From(offset.max(1).unsigned_abs()),
-        };
-        let start = encoding.mark_bytes();
-        let failed = |error| ToolFailure::new(ErrorKind::Io, format!("could not read on: {error}")).caused_by(error);
+        let (wanted, start) = (wanted(input), encoding.mark_bytes());
         let Some(unit) = encoding.line_unit() else {
             // What cannot be cut into lines before it is decoded is read whole and becomes UTF-8.
             let bytes = content.read_whole(self.limits.text_bytes, &format!("a text in {}", encoding.name()))?;
             let text = encoding.decode(bytes.get(start..).unwrap_or_default()).0.into_owned();
-            return in_memory(text.as_bytes(), 0, LineUnit::Byte, stop).window(wanted, input.limit, failed);
+            let mut text = in_memory(text.as_bytes(), 0, LineUnit::Byte, stop);
+            return text.window(wanted, input.limit).map_err(unreadable);
         };
         if sampled.is_whole {
-            return in_memory(&sampled.sample, start as u64, unit, stop).window(wanted, input.limit, failed);
+            let mut text = in_memory(&sampled.sample, start as u64, unit, stop);
+            return text.window(wanted, input.limit).map_err(unreadable);
         }
         let mut index = self.lines.get(content.id, start as u64, unit);
         let lined = LinedText { bytes: content.bytes, reader: &mut content.reader, index: &mut index, stop };
@@ -145,15 +158,29 @@ fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: LineUnit, stop: &'a Stop) ->
 }
 
 impl InMemory<'_> {
-    fn window<E>(mut self, wanted: Wanted, limit: u64, failed: impl Fn(std::io::Error) -> E) -> Result<TextWindow, E> {
+    fn window(&mut self, wanted: Wanted, limit: u64) -> io::Result<TextWindow> {
         let (bytes, mut reader) = (self.bytes.len() as u64, Cursor::new(self.bytes));
         let mut text = LinedText { reader: &mut reader, bytes, index: &mut self.index, stop: self.stop };
-        text.window(wanted, limit).map_err(failed)
+        text.window(wanted, limit)
     }
 }
 
-fn decoded(window: &TextWindow, encoding: TextEncoding) -> (Cow<'_, str>, bool) {
-    if encoding.line_unit().is_none() {
+/// The lines that the caller asks for.
+fn wanted(input: &Input) -> Wanted {
+    match (input.around, input.offset) {
+        (Some(line), _) => Wanted::Around(line),
+        (None, offset) if offset < 0 => Wanted::Last(offset.unsigned_abs()),
+        (None, offset) => Wanted::From(offset.max(1).unsigned_abs()),
+    }
+}
+
+fn unreadable(error: io::Error) -> ToolFailure {
+    ToolFailure::new(ErrorKind::Io, format!("could not read on: {error}")).caused_by(error)
+}
+
+/// The text of a window, and whether some bytes were none. `is_decoded`: it is UTF-8 already.
+fn decoded(window: &TextWindow, encoding: TextEncoding, is_decoded: bool) -> (Cow<'_, str>, bool) {
+    if is_decoded {
         let text = String::from_utf8_lossy(&window.bytes);
         let is_malformed = text.contains(char::REPLACEMENT_CHARACTER);
         (text, is_malformed)
@@ -200,13 +227,13 @@ fn place_notes(output: &Output, window: &TextWindow, page: &Page<'_>, input: &In
 }
 
 /// What is unusual about the text.
-fn form_notes(encoding: TextEncoding, line_ending: Option<LineEnding>, is_malformed: bool) -> Vec<String> {
+fn form_notes(encoding: TextEncoding, line_ending: Option<&str>, is_malformed: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if !encoding.is_plain() {
         let mark = if encoding.mark_bytes() > 0 { " with a byte order mark" } else { "" };
         notes.push(format!("encoding: {}{mark}", encoding.name()));
     }
-    notes.extend(line_ending.and_then(LineEnding::note).map(str::to_owned));
+    notes.extend(line_ending.map(str::to_owned));
     if is_malformed {
         notes.push(format!("some bytes are not valid in {} and are shown as \u{fffd}", encoding.name()));
     }

@@ -92,7 +92,8 @@ impl History {
     }
 }
 
-/// Whether an entry only notes that a change did not happen, or was gone already: there is nothing to do again.
+/// Whether an entry only notes that nothing changed: by a call that found all as it left it, or of a change that did not
+/// happen, or was gone already. There is nothing to take back, or to do again.
 pub(super) fn is_note(entry: &JournalEntry) -> bool {
     !entry.changes.is_empty() && entry.changes.iter().all(|change| change.before == change.after)
 }

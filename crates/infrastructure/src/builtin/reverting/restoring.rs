@@ -109,6 +109,11 @@ pub(super) fn restore(
     Ok(Restoring::Done(done.collect()))
 }
 
+/// The files of a call that left all as it was.
+pub(super) fn untouched(granted: &GrantedWorkspace, files: &[Restored]) -> Restoring {
+    Restoring::Done(files.iter().map(|file| (granted.workspace().shown(&file.path), None)).collect())
+}
+
 /// Plans what brings the file back; false if nothing does, because it is gone already as it is to be.
 fn plan(set: &mut ChangeSet<'_>, index: usize, file: Restored, now: Option<Vec<u8>>) -> Result<bool, ToolFailure> {
     let Some(before) = file.before else {

@@ -224,6 +224,47 @@ fn a_call_is_named_by_its_id_or_its_beginning() {
 }
 
 #[test]
+fn a_call_that_changed_nothing_is_known_as_that_and_no_older_one_is_taken_back_for_it() {
+    let patch = |body: &str| json!({"patch": format!("*** Begin Patch\n{body}\n*** End Patch")});
+    let back_and_forth = json!({"path": "a", "edits": [
+        {"old_text": "new", "new_text": "x"}, {"old_text": "x", "new_text": "new"},
+    ]});
+    for (tool, arguments) in [
+        ("write_file", json!({"path": "a", "content": "new\n"})),
+        ("append_file", json!({"path": "a", "content": ""})),
+        ("multi_edit", back_and_forth),
+        ("apply_patch", patch("*** Add File: a\n+new")),
+        ("apply_patch", patch("*** Update File: a\n-new\n+new")),
+        ("apply_patch", patch("*** Add File: b\n+x\n*** Delete File: b")),
+    ] {
+        let bench = Bench::new();
+        bench.put("a", "old\n");
+        write(&bench, "a", "new\n");
+        let result = bench.call(tool, arguments.clone()).unwrap();
+        assert_eq!(result.structured_content().unwrap().get("call"), None, "{arguments}");
+        assert!(!result.joined_text().contains("`undo`"), "{}", result.joined_text());
+        let id = bench.last_call().to_string();
+        // What becomes of the file afterwards has nothing to do with that call.
+        bench.put("a", "somebody else's\n");
+        let nothing = "Nothing to undo: the call #2 changed nothing.";
+        assert_eq!(text(&bench, "undo", json!({"dry_run": true})), nothing);
+        let goes_on = format!("{nothing} Another `undo` without an id takes back the change before it.");
+        assert_eq!(text(&bench, "undo", json!({"call": id})), goes_on, "{arguments}");
+        bench.put("a", "new\n");
+        let told = text(&bench, "undo", json!({}));
+        assert!(told.starts_with("Undid `write_file`, the call #1:"), "{told}");
+        assert_eq!(bench.get("a"), b"old\n");
+    }
+    let bench = Bench::new();
+    write(&bench, "a", "1");
+    write(&bench, "a", "1");
+    assert!(text(&bench, "undo", json!({})).starts_with("Nothing to undo: the call #2 changed nothing."));
+    assert_eq!(bench.get("a"), b"1");
+    let (_, told) = failed(&bench, "undo", json!({"call": "00000000"}));
+    assert!(told.contains("#2 write_file (a, changed nothing)\n#1 write_file (a)"), "{told}");
+}
+
+#[test]
 fn every_change_names_its_call_and_a_dry_run_names_none() {
     let bench = Bench::new();
     for (tool, mut arguments) in [

@@ -1,6 +1,9 @@
 //! What of a place really changes, line by line, so that the rest of it stays as it is to the byte.
 
-use crate::builtin::text_edit::{folded::plain, places::Place};
+use crate::builtin::{
+    line_ending::in_lines,
+    text_edit::{folded::plain, places::Place},
+};
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::{
     ops::Range,
@@ -18,7 +21,8 @@ pub(super) struct Hunk {
     pub(super) new: String,
 }
 
-/// The text after all hunks, and the lines of each place in it (from 0): the first, and the one behind the last.
+/// The text after all hunks, with line feeds only, and the lines of each place in it (from 0): the first, and the one
+/// behind the last.
 #[derive(Debug)]
 pub(super) struct Applied {
     pub(super) after: String,
@@ -126,26 +130,30 @@ fn push(hunks: &mut Vec<Hunk>, theirs: &str, old: &str, new: &str, start: usize)
 
 /// Applies the hunks of each place.
 pub(super) fn applied(text: &str, places: &[Place], hunks: &[Vec<Hunk>]) -> Applied {
-    let (mut after, mut lines) = (String::with_capacity(text.len()), Vec::with_capacity(places.len()));
-    let (mut done, mut line) = (0, 0);
-    let mut add = |piece: &str| {
-        after.push_str(piece);
-        line += piece.bytes().filter(|byte| *byte == b'\n').count();
-        line
-    };
+    let (mut after, mut ranges) = (String::with_capacity(text.len()), Vec::with_capacity(places.len()));
+    let mut done = 0;
     for (place, hunks) in places.iter().zip(hunks) {
-        let first = add(&text[done..place.range.start.max(done)]);
+        after.push_str(&text[done..place.range.start.max(done)]);
+        let first = after.len();
         done = place.range.start.max(done);
         for hunk in hunks {
-            add(&text[done..hunk.range.start]);
-            add(&hunk.new);
+            after.push_str(&text[done..hunk.range.start]);
+            after.push_str(&hunk.new);
             done = hunk.range.end;
         }
-        let last = add(&text[done..place.range.end]);
+        after.push_str(&text[done..place.range.end]);
         done = place.range.end;
-        lines.push((first, last + 1));
+        ranges.push(first..after.len());
     }
-    add(&text[done..]);
+    after.push_str(&text[done..]);
+    let after = in_lines(&after).into_owned();
+    let (mut done, mut line) = (0, 0);
+    let mut line_of = |at: usize| {
+        line += after.as_bytes()[done..at].iter().filter(|byte| **byte == b'\n').count();
+        done = at;
+        line
+    };
+    let lines = ranges.into_iter().map(|range| (line_of(range.start), line_of(range.end) + 1)).collect();
     Applied { after, lines }
 }
 

@@ -1,23 +1,25 @@
 //! A text as models write it, with line feeds only, and the way back to the text as it is.
 
+use crate::builtin::line_ending::{ends_in_returns, in_lines};
 use std::{borrow::Cow, ops::Range};
 
-/// A text with every `\r\n` as `\n`; a text without any `\n` has its `\r` as `\n`. Positions are counted in bytes.
+/// A text with every `\r\n` as `\n`; a text whose lines end in `\r` has these as `\n`. Positions are counted in bytes.
 #[derive(Debug)]
 pub(super) struct LineView<'a> {
     original: &'a str,
     text: Cow<'a, str>,
     /// Where in `text` the line feeds stand whose carriage returns are left out, ascending.
     without_return: Vec<usize>,
+    ends_in_returns: bool,
+    /// Whether it is the text as it is, and what is put into it, too.
+    is_exact: bool,
 }
 
 impl<'a> LineView<'a> {
     pub(super) fn of(original: &'a str) -> Self {
-        if !original.contains('\n') && original.contains('\r') {
-            return Self { original, text: Cow::Owned(original.replace('\r', "\n")), without_return: Vec::new() };
-        }
-        if !original.contains("\r\n") {
-            return Self { original, text: Cow::Borrowed(original), without_return: Vec::new() };
+        let ends_in_returns = ends_in_returns(original);
+        if ends_in_returns || !original.contains("\r\n") {
+            return Self { ends_in_returns, is_exact: false, text: in_lines(original), ..Self::exact(original) };
         }
         let mut text = String::with_capacity(original.len());
         let mut without_return = Vec::new();
@@ -28,7 +30,13 @@ impl<'a> LineView<'a> {
             text.push('\n');
             text.push_str(piece);
         }
-        Self { original, text: Cow::Owned(text), without_return }
+        Self { text: Cow::Owned(text), without_return, is_exact: false, ..Self::exact(original) }
+    }
+
+    /// The text to the byte, with its carriage returns.
+    pub(super) fn exact(original: &'a str) -> Self {
+        let text = Cow::Borrowed(original);
+        Self { original, text, without_return: Vec::new(), ends_in_returns: false, is_exact: true }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -48,7 +56,7 @@ impl<'a> LineView<'a> {
     /// A new text (with line feeds) for a range of the original, with the line endings of that place: those in the
     /// range, else the next, else the one before. Where there are none at all it stays as it is.
     pub(super) fn with_endings_of<'n>(&self, range: &Range<usize>, new: &'n str) -> Cow<'n, str> {
-        if !new.contains('\n') {
+        if self.is_exact || !new.contains('\n') {
             return Cow::Borrowed(new);
         }
         match self.ending_at(range) {
@@ -60,9 +68,12 @@ impl<'a> LineView<'a> {
     /// The new text for a range of the view, as the view will have it: a lone carriage return among line feeds shows.
     pub(super) fn as_it_will_be(&self, range: &Range<usize>, new: &str) -> String {
         let range = self.in_original(range.clone());
-        let ends_in_returns = !self.original.contains('\n') && self.original.contains('\r');
         let new = self.with_endings_of(&range, new);
-        if ends_in_returns { new.replace('\r', "\n") } else { new.replace("\r\n", "\n") }
+        match (self.is_exact, self.ends_in_returns) {
+            (true, _) => new.into_owned(),
+            (false, true) => new.replace('\r', "\n"),
+            (false, false) => new.replace("\r\n", "\n"),
+        }
     }
 
     fn ending_at(&self, range: &Range<usize>) -> Option<&'static str> {

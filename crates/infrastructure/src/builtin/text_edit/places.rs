@@ -5,7 +5,9 @@ use crate::builtin::{
     text_edit::{
         HowMany, MatchMode, TextEdit, in_time,
         ladder::{self, Help},
-        nearest, too_large,
+        nearest,
+        replacement::Replacement,
+        too_large,
     },
 };
 use crate::sandbox::workspace::stop::Stop;
@@ -43,20 +45,20 @@ pub(super) fn find(text: &str, path: &str, edit: &TextEdit<'_>, limit: u64, stop
             .next("Give the text to replace, or use `write_file` to replace the whole file."));
     }
     let region = region(text, path, edit)?;
-    let (old, new) = (edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n"));
+    let (mut old, mut new) = (edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n"));
+    if edit.has_lone_return() && !text[region.clone()].contains(&old) {
+        (old, new) = (old.replace('\r', "\n"), new.replace('\r', "\n"));
+    }
     let places = match edit.mode {
         MatchMode::Literal => literally(text, region.clone(), edit, &old, &new),
         MatchMode::RegexByLine | MatchMode::RegexAcrossLines => {
-            let search =
-                ByRegex { regex: regex(edit)?, new: &new, places: Vec::new(), new_bytes: 0, limit, stop, path };
+            let regex = regex(edit)?;
+            let new = Replacement::of(&new, &regex)?;
+            let search = ByRegex { regex, new, places: Vec::new(), new_bytes: 0, limit, stop, path };
             search.places_in(text, region.clone(), edit.mode)?
         }
     };
-    if places.len() > MAX_PLACES {
-        let message = format!("`old_text` stands in more than {MAX_PLACES} places of `{path}`");
-        return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Give more of the text around it."));
-    }
-    let mut found = Found { places, help: None };
+    let mut found = Found { places: not_too_many(places, path)?, help: None };
     if found.places.is_empty()
         && edit.mode == MatchMode::Literal
         && let Some(helped) = ladder::climb(text, region.clone(), &old, &new, &|| in_time(stop, path))?
@@ -80,8 +82,31 @@ pub(super) fn find(text: &str, path: &str, edit: &TextEdit<'_>, limit: u64, stop
     Ok(found)
 }
 
+/// Finds the places where the old text stands to the byte, carriage returns included; `None` if there are none.
+pub(super) fn find_exactly(
+    text: &str,
+    region: Range<usize>,
+    path: &str,
+    edit: &TextEdit<'_>,
+) -> Result<Option<Found>, ToolFailure> {
+    let mut places = not_too_many(literally(text, region, edit, edit.old, edit.new), path)?;
+    if places.is_empty() {
+        return Ok(None);
+    }
+    choose(&mut places, text, path, edit.how_many)?;
+    Ok(Some(Found { places, help: None }))
+}
+
+fn not_too_many(places: Vec<Place>, path: &str) -> Result<Vec<Place>, ToolFailure> {
+    if places.len() > MAX_PLACES {
+        let message = format!("`old_text` stands in more than {MAX_PLACES} places of `{path}`");
+        return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Give more of the text around it."));
+    }
+    Ok(places)
+}
+
 /// The part of the text that is looked at.
-fn region(text: &str, path: &str, edit: &TextEdit<'_>) -> Result<Range<usize>, ToolFailure> {
+pub(super) fn region(text: &str, path: &str, edit: &TextEdit<'_>) -> Result<Range<usize>, ToolFailure> {
     let (first, last) = (edit.start_line.unwrap_or(1), edit.end_line.unwrap_or(usize::MAX));
     let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
     if last < first {
@@ -124,7 +149,7 @@ fn regex(edit: &TextEdit<'_>) -> Result<Regex, ToolFailure> {
 
 struct ByRegex<'n> {
     regex: Regex,
-    new: &'n str,
+    new: Replacement<'n>,
     places: Vec<Place>,
     new_bytes: u64,
     limit: u64,
@@ -154,8 +179,7 @@ impl ByRegex<'_> {
         for captures in self.regex.captures_iter(text) {
             in_time(self.stop, self.path)?;
             let Some(place) = captures.get(0) else { continue };
-            let mut expanded = String::new();
-            captures.expand(self.new, &mut expanded);
+            let expanded = self.new.expanded(&captures);
             self.new_bytes += expanded.len() as u64;
             if self.new_bytes > self.limit {
                 return Err(too_large(self.limit));

@@ -1,6 +1,6 @@
 //! The envelope: files and hunks between `*** Begin Patch` and `*** End Patch`.
 
-use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, numbers, path};
+use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, is_empty, numbers, path};
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -73,7 +73,7 @@ fn updated(lines: &mut Lines<'_>, line: usize) -> Result<Action, PatchError> {
     let mut hunks = Vec::new();
     while let Some(first) = lines.peek().filter(|line| !line.starts_with("*** ")) {
         // An empty line before a header or the next file belongs to nobody.
-        if first.is_empty() && lines.lines.get(lines.next + 1).is_none_or(|next| next.starts_with(HEADERS)) {
+        if is_empty(first) && lines.lines.get(lines.next + 1).is_none_or(|next| next.starts_with(HEADERS)) {
             lines.next();
         } else {
             hunks.push(hunk(lines, hunks.is_empty())?);
@@ -127,7 +127,7 @@ fn hunk(lines: &mut Lines<'_>, is_first: bool) -> Result<Hunk, PatchError> {
             Some(("-", text)) => HunkLine::Removed(text.to_owned()),
             Some(("+", text)) => HunkLine::Added(text.to_owned()),
             // Editors take the space of an empty line away.
-            None if line.is_empty() => HunkLine::Kept(String::new()),
+            _ if is_empty(line) => HunkLine::Kept(line.to_owned()),
             _ => {
                 let what = format!(
                     "a line of a hunk begins with ` ` (kept), `-` (removed) or `+` (added), and this is `{}`",
@@ -140,7 +140,7 @@ fn hunk(lines: &mut Lines<'_>, is_first: bool) -> Result<Hunk, PatchError> {
     }
     // An empty line before the next file belongs to nobody.
     let is_last = lines.peek().is_none_or(|line| line.starts_with("*** "));
-    if is_last && lines.lines[lines.next - 1].is_empty() {
+    if is_last && is_empty(lines.lines[lines.next - 1]) {
         hunk.lines.pop();
     }
     if !hunk.changes_something() {

@@ -130,13 +130,66 @@ fn what_git_says_of_files_without_hunks_is_done() {
     );
     refused(
         "diff --git a/i b/i\nnew file mode 100644\nindex 0..1\nBinary files /dev/null and b/i differ\n",
-        "line 4 of the patch: `--- path` was expected, not `Binary files /dev/null and b/i differ`",
+        "line 4 of the patch: `--- path` was expected, not `Binary files /dev/null and b/i differ`. Binary files are not changed by patches",
     );
     refused(
         "diff --git a/x b/y\nnew file mode 100644\n",
         "line 1 of the patch: which file is meant does not show: `diff --git a/path b/path` was expected",
     );
     refused("diff --git a/x b/x\nindex 0..1\n", "line 1 of the patch: nothing is said of what changes in the file");
+}
+
+#[test]
+fn names_are_read_as_git_writes_them() {
+    let names = |text: &str| {
+        let file = parsed(text).remove(0);
+        let to = if let Action::Update { to, .. } = file.action { to } else { None };
+        (file.path, to)
+    };
+    let check = |text: &str, path: &str, to: Option<&str>| {
+        assert_eq!(names(text), (path.to_owned(), to.map(str::to_owned)), "{text}");
+    };
+    let hunk = "@@ -1 +1 @@\n-x\n+y\n";
+    check(&format!("--- \"a/\\303\\251.txt\"\n+++ \"b/\\303\\251.txt\"\n{hunk}"), "é.txt", None);
+    check(&format!("--- /dev/null\n+++ \"b/q\\\"\\\\\"\n@@ -0,0 +1 @@\n+y\n"), "q\"\\", None);
+    check(&format!("--- a/e f \t\n+++ b/e f \t\n{hunk}"), "e f ", None);
+    check(&format!("--- a/x  \n+++ b/x  \n{hunk}"), "x", None);
+    check(&format!("--- a/x\t2026-01-01 10:00\n+++ b/x\t2026-01-02\n{hunk}"), "x", None);
+    check(&format!("--- a/~/x\n+++ b/~/x\n{hunk}"), "./~/x", None);
+    check("diff --git a/~ b/~ \nrename from ~\nrename to ~ \n", "./~", Some("./~ "));
+    check("diff --git a/p \"b/q\\\"q\"\nrename from p\nrename to \"q\\\"q\"\n", "p", Some("q\"q"));
+    check("diff --git \"a/\\n\" \"b/\\n\"\nold mode 100644\nnew mode 100755\n", "\n", None);
+    check("diff --git a/e  b/e \nold mode 100644\nnew mode 100755\n", "e ", None);
+    check("diff --git \"\\t\" \"\\t\"\ndeleted file mode 100644\n", "\t", None);
+    refused(
+        "--- \"a/x\n+++ b/x\n",
+        "line 1 of the patch: the name `\"a/x` has no closing quote",
+    );
+    refused(
+        "diff --git \"a/\\377\" \"b/\\377\"\nnew file mode 100644\n",
+        "line 1 of the patch: the name `\"a/\\377\" \"b/\\377\"` is not in UTF-8, and files are named in UTF-8 here",
+    );
+    refused("diff --git a/p b/q\nrename from p\nrename to \n", "line 3 of the patch: the path is missing");
+    refused(
+        "diff --git a/p b/q\nsimilarity index 100%\ncopy from p\ncopy to q\n",
+        "line 3 of the patch: `--- path` was expected, not `copy from p`. Git's copies are not made: add the file with its whole content",
+    );
+}
+
+#[test]
+fn a_carriage_return_is_a_part_of_a_line_unless_the_patch_is_written_so() {
+    let lines = |text: &str| match parsed(text).remove(0).action {
+        Action::Add(content) => content,
+        Action::Update { hunks, .. } => hunks[0].lines.iter().map(HunkLine::text).collect::<Vec<_>>().join("|"),
+        Action::Delete { .. } => String::new(),
+    };
+    let patch = "*** Begin Patch\n*** Add File: a.bat\n+@echo off\r\n+x\n*** End Patch\n";
+    assert_eq!(lines(patch), "@echo off\r\nx\n");
+    assert_eq!(lines(&patch.replace("\r\n", "\n").replace('\n', "\r\n")), "@echo off\nx\n");
+    let patch = "\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\r\n\r\n-b\n+b\r\n";
+    assert_eq!(lines(patch), "a\r|\r|b|b\r");
+    assert_eq!(lines("*** Begin Patch\n*** Update File: x\n@@ f\r\n a\r\n\r\n+b\r\n\r\n*** End Patch\r\n"), "a\r|\r|b\r");
+    assert_eq!(lines(&patch.replace("\r\n", "\n").replace('\n', "\r\n")), "a||b|b");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A unified diff, as `diff -u` and `git diff` write it.
 
-use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, numbers, path};
+use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, is_empty, numbers, quoted::unquoted};
 
 const NOWHERE: &str = "/dev/null";
 
@@ -25,9 +25,9 @@ pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError>
 fn file(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
     let header = GitHeader::read(lines)?;
     let line = lines.number();
-    let names = match lines.after("--- ").map(name) {
-        Some(old) => match lines.after("+++ ").map(name) {
-            Some(new) => Some((old, new)),
+    let names = match lines.after("--- ") {
+        Some(old) => match lines.after("+++ ") {
+            Some(new) => Some((name(old, line)?, name(new, line + 1)?)),
             None => return Err(PatchError::new(lines.number(), "`+++ path` was expected after `--- path`")),
         },
         None => None,
@@ -37,11 +37,11 @@ fn file(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
             let hunks = if names.is_some() { hunks(lines)? } else { Vec::new() };
             FilePatch { path: from, line, executable: None, action: Action::Update { to: Some(to), hunks } }
         }
-        (None, Some((old, new))) => changed(lines, line, old, new)?,
+        (None, Some((old, new))) => changed(lines, line, &old, &new)?,
         (None, None) => {
             if let Some(other) = lines.peek().filter(|next| !next.starts_with("diff --git ") && !next.trim().is_empty())
             {
-                return Err(PatchError::new(line, format!("`--- path` was expected, not `{}`", cut(other))));
+                return Err(PatchError::new(line, unexpected(other)));
             }
             // Without hunks the file is empty, before and after; or only its mode changes.
             let action = match (header.is_new, header.is_deleted, header.executable) {
@@ -93,7 +93,7 @@ impl<'a> GitHeader<'a> {
             } else if let Some(from) = lines.after("rename from ") {
                 let to = lines.after("rename to ");
                 let to = to.ok_or_else(|| PatchError::new(lines.number(), "`rename to` is missing"))?;
-                header.rename = Some((line, path(from, line)?, path(to, line + 1)?));
+                header.rename = Some((line, whole_name(from, line)?, whole_name(to, line + 1)?));
             } else if lines.after("similarity index ").or_else(|| lines.after("dissimilarity index ")).is_none() {
                 return Ok(header);
             }
@@ -116,38 +116,84 @@ fn executable(mode: &str, line: usize) -> Result<bool, PatchError> {
     }
 }
 
-/// The name of a file that has only one, from the line in which git says it twice.
-fn git_name(names: Option<&str>, line: usize) -> Result<String, PatchError> {
-    let halves = names.map(str::trim_end).and_then(|names| {
-        let (old, new) = names.split_at_checked(names.len() / 2)?;
-        Some((old, new.strip_prefix(' ')?))
-    });
-    match halves {
-        Some((old, new)) if !old.starts_with('"') => match (old.strip_prefix("a/"), new.strip_prefix("b/")) {
-            (Some(old), Some(new)) if old == new => return path(old, line),
-            _ if old == new => return path(old, line),
-            _ => {}
-        },
-        _ => {}
-    }
-    Err(PatchError::new(line, "which file is meant does not show: `diff --git a/path b/path` was expected"))
+/// What to say of a line where a file was to begin.
+fn unexpected(line: &str) -> String {
+    let reason = match line {
+        _ if line.starts_with("copy from ") => ". Git's copies are not made: add the file with its whole content",
+        _ if line.starts_with("Binary files ") || line.starts_with("GIT binary patch") => {
+            ". Binary files are not changed by patches"
+        }
+        _ => "",
+    };
+    format!("`--- path` was expected, not `{}`{reason}", cut(line.trim_end()))
 }
 
-/// A file's name, without the time that `diff -u` writes after it.
-fn name(text: &str) -> &str {
-    text.split('\t').next().unwrap_or(text).trim()
+/// The name of a file that has only one, from the line in which git says it twice.
+fn git_name(names: Option<&str>, line: usize) -> Result<String, PatchError> {
+    let names = names.unwrap_or_default();
+    let both = match quoted(names, line)? {
+        Some((old, rest)) => {
+            let rest = rest.strip_prefix(' ').unwrap_or(rest);
+            Some((old, quoted(rest, line)?.map_or_else(|| rest.trim_end().to_owned(), |(new, _)| new)))
+        }
+        None => halves(names).or_else(|| halves(names.trim_end())).map(|(old, new)| (old.to_owned(), new.to_owned())),
+    };
+    let only = both.and_then(|(old, new)| match (old.strip_prefix("a/"), new.strip_prefix("b/")) {
+        (Some(old), Some(new)) if old == new => Some(old.to_owned()),
+        _ => (old == new).then_some(old),
+    });
+    let unclear = || PatchError::new(line, "which file is meant does not show: `diff --git a/path b/path` was expected");
+    some(below(&only.ok_or_else(unclear)?), line)
+}
+
+/// Two names of the same length with a blank between them.
+fn halves(names: &str) -> Option<(&str, &str)> {
+    let (old, new) = names.split_at_checked(names.len() / 2)?;
+    Some((old, new.strip_prefix(' ')?))
+}
+
+/// A file's name without what `diff -u` writes after it, the time behind a tab. Git puts a tab there where there are
+/// blanks in the name, so that all of them are the name's; where there is none, those at its ends are a slip.
+fn name(text: &str, line: usize) -> Result<String, PatchError> {
+    Ok(match (quoted(text, line)?, text.split_once('\t')) {
+        (Some((name, _)), _) => name,
+        (None, Some((name, _))) => name.to_owned(),
+        (None, None) => text.trim().to_owned(),
+    })
+}
+
+/// A name that goes to the end of its line.
+fn whole_name(text: &str, line: usize) -> Result<String, PatchError> {
+    let name = quoted(text, line)?.map_or_else(|| text.to_owned(), |(name, _)| name);
+    some(below(&name), line)
+}
+
+/// The quoted name that a text begins with, and what follows it.
+fn quoted(text: &str, line: usize) -> Result<Option<(String, &str)>, PatchError> {
+    let wrong = |what| PatchError::new(line, format!("the name `{}` {what}", cut(text)));
+    unquoted(text).transpose().map_err(wrong)
+}
+
+/// A name below the folder where a patch belongs, which is never the home folder.
+fn below(name: &str) -> String {
+    if name.starts_with('~') { format!("./{name}") } else { name.to_owned() }
+}
+
+/// A name that there has to be.
+fn some(name: String, line: usize) -> Result<String, PatchError> {
+    if name.is_empty() { Err(PatchError::new(line, "the path is missing")) } else { Ok(name) }
 }
 
 fn changed(lines: &mut Lines<'_>, line: usize, old: &str, new: &str) -> Result<FilePatch, PatchError> {
     let hunks = hunks(lines)?;
     // Git puts `a/` and `b/` before the names, and only both together are that.
     let (old, new) = match (old.strip_prefix("a/"), new.strip_prefix("b/")) {
-        (Some(old), Some(new)) => (old, new),
-        (Some(old), None) if new == NOWHERE => (old, new),
-        (None, Some(new)) if old == NOWHERE => (old, new),
+        (Some(old), Some(new)) => (&*below(old), &*below(new)),
+        (Some(old), None) if new == NOWHERE => (&*below(old), new),
+        (None, Some(new)) if old == NOWHERE => (old, &*below(new)),
         _ => (old, new),
     };
-    let file = |name: &str, action| Ok(FilePatch { path: path(name, line)?, line, executable: None, action });
+    let file = |name: &str, action| Ok(FilePatch { path: some(name.into(), line)?, line, executable: None, action });
     match (old, new) {
         (NOWHERE, new) => {
             let mut content = hunks.iter().flat_map(Hunk::new_lines).flat_map(|line| [line, "\n"]).collect::<String>();
@@ -177,7 +223,8 @@ fn hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
         while old > 0 || new > 0 || lines.peek().is_some_and(|line| line.starts_with('\\')) {
             let number = lines.number();
             let line = lines.next().unwrap_or("\n");
-            let (sign, text) = line.split_at_checked(1).unwrap_or((" ", ""));
+            // Editors take the space of an empty line away.
+            let (sign, text) = if is_empty(line) { (" ", line) } else { line.split_at_checked(1).unwrap_or((line, "")) };
             let wrong = |what: String| Err(PatchError::new(number, what));
             let counts = match sign {
                 " " => (1, 1),

@@ -1,0 +1,92 @@
+//! Names in quotes, as git and GNU diff write those that hold more than plain characters.
+
+/// Reads the quoted name that a text begins with, and what follows it; `None` where there are no quotes.
+///
+/// # Errors
+/// What is wrong with it, to go on after "the name".
+pub(super) fn unquoted(text: &str) -> Option<Result<(String, &str), &'static str>> {
+    text.strip_prefix('"').map(|inner| {
+        let (bytes, rest) = bytes_of(inner)?;
+        match String::from_utf8(bytes) {
+            Ok(name) if !name.contains('\0') => Ok((name, rest)),
+            Ok(_) => Err("holds a NUL character"),
+            Err(_) => Err("is not in UTF-8, and files are named in UTF-8 here"),
+        }
+    })
+}
+
+/// The bytes that the text stands for up to its closing quote, and what follows that.
+fn bytes_of(inner: &str) -> Result<(Vec<u8>, &str), &'static str> {
+    const UNKNOWN: &str = "has an escape that git does not write";
+    let mut bytes = Vec::with_capacity(inner.len());
+    let mut rest = inner;
+    loop {
+        let special = rest.find(['"', '\\']).ok_or("has no closing quote")?;
+        bytes.extend_from_slice(&rest.as_bytes()[..special]);
+        let is_end = rest.as_bytes()[special] == b'"';
+        rest = &rest[special + 1..];
+        if is_end {
+            return Ok((bytes, rest));
+        }
+        let length = match rest.as_bytes() {
+            [b'0'..=b'3', b'0'..=b'7', b'0'..=b'7', ..] => 3,
+            [_, ..] if rest.is_char_boundary(1) => 1,
+            _ => return Err(UNKNOWN),
+        };
+        bytes.push(match &rest[..length] {
+            "a" => 0x07,
+            "b" => 0x08,
+            "t" => b'\t',
+            "n" => b'\n',
+            "v" => 0x0b,
+            "f" => 0x0c,
+            "r" => b'\r',
+            "\"" => b'"',
+            "\\" => b'\\',
+            digits => u8::from_str_radix(digits, 8).ok().filter(|_| length == 3).ok_or(UNKNOWN)?,
+        });
+        rest = &rest[length..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_name_in_quotes_is_read_to_its_end() {
+        let check = |text: &str, expected: Option<Result<(&str, &str), &str>>| {
+            let found = unquoted(text);
+            let found = found.as_ref().map(|found| found.as_ref().map(|(name, rest)| (&**name, *rest)).map_err(|e| *e));
+            assert_eq!(found, expected, "{text}");
+        };
+        check(r#""b/\303\251.txt" x"#, Some(Ok(("b/é.txt", " x"))));
+        check(r#""q\"q\\\t\n\a\b\v\f\r""#, Some(Ok(("q\"q\\\t\n\u{7}\u{8}\u{b}\u{c}\r", ""))));
+        check(r#""é" "#, Some(Ok(("é", " "))));
+        check(r#""""#, Some(Ok(("", ""))));
+        check("plain\"", None);
+        check(r#""open"#, Some(Err("has no closing quote")));
+        check(r#""open\""#, Some(Err("has no closing quote")));
+        check(r#""\x""#, Some(Err("has an escape that git does not write")));
+        check(r#""\7""#, Some(Err("has an escape that git does not write")));
+        check(r#""\400""#, Some(Err("has an escape that git does not write")));
+        check("\"\\é\"", Some(Err("has an escape that git does not write")));
+        check(r#""\303""#, Some(Err("is not in UTF-8, and files are named in UTF-8 here")));
+        check(r#""a\000""#, Some(Err("holds a NUL character")));
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_comes_out_of_its_quotes(name in "[^\0]{0,12}", follows in ".{0,3}") {
+            let quoted: String = name.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+            let text = format!("\"{quoted}\"{follows}");
+            prop_assert_eq!(unquoted(&text), Some(Ok((name, &*follows))));
+        }
+
+        #[test]
+        fn no_text_in_quotes_makes_it_panic(text in "\"[\\\\\"0-7anté]{0,12}") {
+            let _ = unquoted(&text);
+        }
+    }
+}
