@@ -25,7 +25,7 @@ use toolstead_domain::{
     permission::policy::PermissionPolicy,
     ports::{
         approver::ApprovalScope, caller::InputRequest, clock::Timestamp, output_store::NoOutputs,
-        tool_provider::ToolProvider,
+        schema_validator::NoSchemaValidator, tool_provider::ToolProvider,
     },
     testing::{
         fixed_clock::FixedClock,
@@ -73,6 +73,7 @@ impl House {
             log: log.clone(),
             clock: Arc::new(FixedClock::at(Timestamp(0))),
             outputs: Arc::new(NoOutputs),
+            schemas: Arc::new(NoSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(Arc::new(FixedClock::at(Timestamp(0)))),
         };

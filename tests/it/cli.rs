@@ -36,7 +36,12 @@ fn each_kind_of_end_has_its_exit_code() {
     );
     check(&home, &["call", "echo", "{"], 2, &["the arguments are not JSON"]);
     check(&home, &["call", "echo", r#"{"message":7}"#], 2, &["/message: expected a string, got 7"]);
-    check(&home, &["call", "echo", r#"{"message":18446744073709551617}"#], 2, &["18446744073709551617 fits neither"]);
+    check(
+        &home,
+        &["call", "echo", r#"{"message":18446744073709551617}"#],
+        2,
+        &["18446744073709551617 is no 64-bit integer"],
+    );
     check(
         &home,
         &["call", "write_file", r#"{"path":"b","content":""}"#],

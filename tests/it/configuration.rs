@@ -310,7 +310,7 @@ fn everything_that_is_wrong_is_told_at_once() {
     .variables(&[("TOOLSTEAD_LIMITS__TIMEOUT", "5")]);
     machine.fails(
         "~/home/.config/toolstead/config.toml:2: `limits.processes` must be a whole number from 1 to 4194304, got true\n\
-         ~/home/.config/toolstead/config.toml:3: unknown key `limits.x`; known here: output_bytes, timeout_seconds, max_timeout_seconds, memory_bytes, processes, file_bytes, calls_in_flight, sessions, connections\n\
+         ~/home/.config/toolstead/config.toml:3: unknown key `limits.x`; known here: output_bytes, media_bytes, timeout_seconds, max_timeout_seconds, memory_bytes, processes, file_bytes, calls_in_flight, sessions, connections\n\
          ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `Bash()` is no rule: the parentheses are empty and would never match: leave them out to mean every call\n\
          ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `a b` is no rule: `a b` is no name of a tool: a rule is `Tool` or `Tool(spec)`\n\
          ~/home/project/toolstead.toml:1: unknown key `audits`; did you mean `audit`?\n\

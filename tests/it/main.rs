@@ -58,6 +58,7 @@ mod documents;
 mod events;
 /// Hooks of the user.
 mod hooks;
+mod hostile_schemas;
 /// Ordinary work goes on in the sandbox.
 mod ordinary_life;
 /// Real servers stand behind us, and one may die.

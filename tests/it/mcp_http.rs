@@ -282,6 +282,11 @@ async fn every_bad_request_gets_its_status_and_the_next_one_works() {
         ("", Value::Null, -32700),
         ("[]", Value::Null, -32600),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, json!(1), -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\ud800"}}"#, json!(1), -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1e400}}"#, json!(1), -32602),
+        // A client's own error does not come back to it.
+        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-31999,"message":"mine"}}"#, Value::Null, -32600),
+        (r#"{"jsonrpc":"2.0","id":1}"#, Value::Null, -32600),
         (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null, -32600),
         (r#"{"id":"x","method":"ping"}"#, json!("x"), -32600),
     ] {
@@ -289,6 +294,7 @@ async fn every_bad_request_gets_its_status_and_the_next_one_works() {
         assert_eq!(response.status(), 400, "{body}");
         let answer = only(messages(response).await);
         assert_eq!((&answer["id"], answer["error"]["code"].as_i64()), (&id, Some(code)), "{body}: {answer}");
+        assert_eq!(answer["error"]["data"]["kind"], "invalid_input", "{body}: {answer}");
     }
     for (body, code) in [
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, -32602),

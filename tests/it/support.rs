@@ -16,7 +16,7 @@ use toolstead_domain::{
     permission::policy::PermissionPolicy,
     ports::{
         approver::Unattended, clock::Timestamp, output_store::NoOutputs, rule_store::NoRuleStore,
-        tool_provider::ToolProvider,
+        schema_validator::NoSchemaValidator, tool_provider::ToolProvider,
     },
     testing::{
         fixed_clock::FixedClock,
@@ -86,6 +86,7 @@ impl TestApp {
             log: log.clone(),
             clock: clock.clone(),
             outputs: Arc::new(NoOutputs),
+            schemas: Arc::new(NoSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(clock),
         };

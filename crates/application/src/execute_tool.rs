@@ -16,6 +16,7 @@ mod references;
 mod resolution;
 mod running;
 pub mod tool_timeouts;
+mod validation;
 
 use crate::{
     cancel_signal::CancelSignal,
@@ -30,7 +31,7 @@ use futures::FutureExt;
 use hooks::Hooked;
 use open_questions::OpenQuestions;
 use outliving::Outliving;
-use output::keeper::Keeper;
+use output::{Budget, keeper::Keeper};
 use preview::Previews;
 use record::Record;
 use serde_json::{Map, Value};
@@ -47,6 +48,7 @@ use toolstead_domain::{
         clock::Clock,
         execution_log::ExecutionLog,
         output_store::OutputStore,
+        schema_validator::SchemaValidator,
         tool_hook::ToolHook,
         tool_provider::{CallOutcome, ToolProvider},
         tool_repository::StoreError,
@@ -57,6 +59,7 @@ use toolstead_domain::{
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
 };
+use validation::Validation;
 
 /// Calls a tool.
 pub struct ExecuteToolCommand {
@@ -111,6 +114,8 @@ pub struct CallSettings {
     pub grace: Duration,
     /// Characters of text that a model gets of one result.
     pub output_characters: usize,
+    /// Bytes of binary content that go on with one result, as they are sent: base64.
+    pub media_bytes: usize,
     /// Bytes that are kept of one output which is over that.
     pub stored_output_bytes: usize,
     /// What the audit trail keeps of arguments.
@@ -126,6 +131,7 @@ impl Default for CallSettings {
             approval_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(4),
             output_characters: 30_000,
+            media_bytes: 5 << 20,
             stored_output_bytes: 64 << 20,
             arguments: RecordedArguments::Redacted,
         }
@@ -133,6 +139,10 @@ impl Default for CallSettings {
 }
 
 impl CallSettings {
+    fn output_budget(&self) -> Budget {
+        Budget { characters: self.output_characters, media_bytes: self.media_bytes }
+    }
+
     /// The time of a call of the tool that asks for `wanted`.
     fn time_for(&self, tool: &Tool, wanted: Option<Duration>) -> Duration {
         wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout)
@@ -194,6 +204,8 @@ pub struct ExecuteToolPorts {
     pub clock: Arc<dyn Clock>,
     /// Where large outputs go.
     pub outputs: Arc<dyn OutputStore>,
+    /// Validates arguments where that could cost this process too much.
+    pub schemas: Arc<dyn SchemaValidator>,
     /// Run before and after each call, in this order.
     pub hooks: Vec<Arc<dyn ToolHook>>,
     /// Tells what happens to those who watch.
@@ -247,17 +259,20 @@ impl ExecuteToolHandler {
         outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
     }
 
-    async fn run_and_record(&self, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
+    async fn run_and_record(&self, mut command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
         let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
+        // Handed on and never copied: they may be large.
+        let arguments = std::mem::take(&mut command.arguments);
         // Open until the row is written: who waits for the end of all calls waits for their rows.
         let mut open = None;
         let mut hooked = Hooked::default();
-        let work = AssertUnwindSafe(self.run(&command, &mut record, &mut hooked, &mut open)).catch_unwind().await;
+        let work =
+            AssertUnwindSafe(self.run(&command, arguments, &mut record, &mut hooked, &mut open)).catch_unwind().await;
         let outcome = work
             .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
         let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
-        let budget = self.settings.output_characters;
+        let budget = self.settings.output_budget();
         let outcome = hooked.after(&self.ports.hooks, &command, &mut execution, outcome, budget).await;
         let (origin, end) = events::end(&self.ports.events, &command, &execution);
         self.ports.log.record(execution).await?;
@@ -269,6 +284,7 @@ impl ExecuteToolHandler {
     async fn run(
         &self,
         command: &ExecuteToolCommand,
+        arguments: Value,
         record: &mut Record,
         hooked: &mut Hooked,
         open: &mut Option<OpenCallGuard>,
@@ -276,12 +292,19 @@ impl ExecuteToolHandler {
         let registered = resolution::find(&self.registry, command).await?;
         record.resolved(&registered.tool);
         *open = Some(resolution::admit(&self.open_calls, record.id(), command)?);
+        // What no call may do costs nothing: neither its schema nor its arguments are looked at.
+        let policy = self.permissions.policy_of(&command.principal, &command.session);
+        if let Some(decision) = policy.refusal_of_every_call(&registered.tool) {
+            record.decided(&[], &decision);
+            return Err(approval::refused(&registered.tool, &decision));
+        }
         let time = self.settings.time_for(&registered.tool, command.timeout);
         let outputs = self.ports.outputs.as_ref();
+        let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time };
         let Prepared { arguments, references, max_output } =
-            arguments::prepare(&registered, command, outputs, record, time).await?;
+            arguments::prepare(&registered, command, arguments, outputs, record, validation).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
-        hooked.before(&self.ports.hooks, &registered, &mut call, record, command, time).await?;
+        hooked.before(&self.ports.hooks, &registered, &mut call, record, command, validation).await?;
 
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
         hooked.touches(&accesses);
@@ -313,9 +336,9 @@ impl ExecuteToolHandler {
         let grant = Grant::new(policy, call.tool.clone(), approved.by_person);
         let outcome =
             running::run(provider, &call, command, answers.as_ref(), &grant, &self.ports, &self.settings).await;
-        let budget = max_output.unwrap_or(usize::MAX).min(self.settings.output_characters);
+        let budget = self.settings.output_budget().up_to(max_output);
         let keeper = Keeper::new(outputs, &command.principal, call.id, self.settings.stored_output_bytes);
-        output::bound(outcome, &registered, budget, keeper).await
+        output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await
     }
 
     fn asking<'a>(&'a self, policy: &'a Arc<PermissionPolicy>, provider: &'a dyn ToolProvider) -> Asking<'a> {

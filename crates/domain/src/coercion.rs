@@ -2,11 +2,16 @@
 
 use serde_json::{Map, Value};
 
+/// A text of more bytes is not taken for JSON: what it holds could be many times larger.
+const MAX_JSON_BYTES: usize = 1 << 20;
+
 /// Changes arguments whose type the schema does not allow into what they plainly mean, without loss: `"10"` to `10`,
 /// `"true"` to `true`, `null` to absent, one value to a list of one, JSON text to the object or list that is wanted.
 /// Everything else is left for validation to report. Looks at the schema's own `properties` only, not behind `$ref`.
-pub fn coerce(schema: &Value, arguments: &mut Map<String, Value>) {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+/// Returns whether anything is another now.
+pub fn coerce(schema: &Value, arguments: &mut Map<String, Value>) -> bool {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return false };
+    let given = arguments.len();
     let required = |name: &str| {
         schema.get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|one| one == name))
     };
@@ -14,19 +19,22 @@ pub fn coerce(schema: &Value, arguments: &mut Map<String, Value>) {
         let Some(types) = properties.get(name).and_then(types) else { return true };
         !(value.is_null() && !types.contains(&"null") && !required(name))
     });
+    let mut is_changed = arguments.len() != given;
     for (name, value) in arguments.iter_mut() {
         if let Some(property) = properties.get(name) {
-            coerce_value(property, value);
+            is_changed |= coerce_value(property, value);
         }
     }
+    is_changed
 }
 
-fn coerce_value(schema: &Value, value: &mut Value) {
-    let Some(types) = types(schema) else { return };
+fn coerce_value(schema: &Value, value: &mut Value) -> bool {
+    let Some(types) = types(schema) else { return false };
     if types.iter().any(|name| is(value, name)) {
-        return;
+        return false;
     }
-    let parsed = value.as_str().and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
+    let text = value.as_str().filter(|text| text.len() <= MAX_JSON_BYTES);
+    let parsed = text.and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
     // A number that would become another one is left as the text that it is.
     let parsed = parsed.filter(|parsed| {
         !parsed.is_number()
@@ -38,12 +46,16 @@ fn coerce_value(schema: &Value, value: &mut Value) {
         && types.iter().any(|name| *name != "null" && is(&parsed, name))
     {
         *value = parsed;
+        true
     } else if types.contains(&"array") && !value.is_null() {
         let mut item = value.take();
         if let Some(items) = schema.get("items") {
             coerce_value(items, &mut item);
         }
         *value = Value::Array(vec![item]);
+        true
+    } else {
+        false
     }
 }
 
@@ -76,7 +88,9 @@ mod tests {
     #[track_caller]
     fn check(property: Value, given: Value, expected: Value) {
         let mut arguments = json!({"x": given}).as_object().unwrap().clone();
-        coerce(&json!({"properties": {"x": property}}), &mut arguments);
+        let before = arguments.clone();
+        let is_changed = coerce(&json!({"properties": {"x": property}}), &mut arguments);
+        assert_eq!(is_changed, arguments != before);
         assert_eq!(
             Value::Object(arguments),
             if expected == json!("absent") { json!({}) } else { json!({"x": expected}) }
@@ -103,5 +117,8 @@ mod tests {
         check(json!({"type": ["string", "integer"]}), json!("10"), json!("10"));
         check(json!({"type": ["integer", "null"]}), json!(null), json!(null));
         check(json!({}), json!("10"), json!("10"));
+        let large = json!(format!("[{}0]", "0,".repeat(1 << 20)));
+        check(json!({"type": ["array", "string", "null"]}), large.clone(), large.clone());
+        check(json!({"type": "object"}), large.clone(), large);
     }
 }

@@ -13,6 +13,7 @@ pub mod coercion;
 pub mod content_digest;
 pub mod error_kind;
 pub mod event;
+pub mod json_memory;
 pub mod permission;
 pub mod ports;
 pub mod principal;

@@ -1,5 +1,7 @@
 //! A tool's definition.
 
+mod hidden_text;
+
 use crate::{alias::Alias, category::Category, server_name::ServerName, tool_name::ToolName};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -66,8 +68,17 @@ pub struct ToolAnnotations {
 }
 
 impl Tool {
-    /// A tool of this definition. `definition.name` is set to `name`, in place where it is there already.
+    /// A tool of this definition. `definition.name` is set to `name`, in place where it is there already. A definition
+    /// with characters that hide or turn around what is read is kept as it is, and the tool is unavailable.
     pub fn new(name: ToolName, mut definition: Map<String, Value>, category: Category, source: ToolSource) -> Self {
+        let own_name = match &source {
+            ToolSource::McpServer { tool, .. } => hidden_text::find_in_text("name", tool),
+            ToolSource::BuiltIn | ToolSource::Embedded(_) => None,
+        };
+        let availability = match own_name.or_else(|| hidden_text::find(&definition)) {
+            Some(hidden) => Availability::Unavailable(hidden.to_string()),
+            None => Availability::Available,
+        };
         definition.insert("name".into(), name.as_str().into());
         let rule_name = match &source {
             ToolSource::McpServer { server, tool } => ToolName::for_upstream(server, tool),
@@ -83,7 +94,7 @@ impl Tool {
             enabled: true,
             source,
             aliases: Vec::new(),
-            availability: Availability::Available,
+            availability,
         }
     }
 
@@ -161,6 +172,13 @@ impl Tool {
         }
     }
 
+    /// Makes a tool unavailable that could be called otherwise.
+    pub fn set_availability(&mut self, availability: Availability) {
+        if self.availability == Availability::Available {
+            self.availability = availability;
+        }
+    }
+
     /// Whether the tool may be called at all: switched on and able to work.
     pub fn is_callable(&self) -> bool {
         self.enabled && self.availability == Availability::Available
@@ -229,6 +247,24 @@ impl ToolSource {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_definition_that_hides_text_is_kept_as_it_is_and_its_tool_unavailable() {
+        let server = ServerName::parse("s").unwrap();
+        let tool = |own: &str, description: &str| {
+            let raw = json!({"name": own, "description": description}).as_object().unwrap().clone();
+            let source = ToolSource::McpServer { server: server.clone(), tool: own.into() };
+            Tool::new(ToolName::for_upstream(&server, own), raw, Category::Mcp, source)
+        };
+        assert!(tool("a", "plain").is_callable());
+        let mut hiding = tool("a", "x\u{202e}y");
+        assert_eq!(hiding.description(), "x\u{202e}y");
+        let Availability::Unavailable(reason) = hiding.availability.clone() else { panic!("{hiding:?}") };
+        assert!(reason.contains("U+202E in `description`"), "{reason}");
+        hiding.set_availability(Availability::Available);
+        assert!(!hiding.is_callable(), "nothing else makes it available again");
+        assert!(!tool("a\u{1b}b", "plain").is_callable());
+    }
 
     #[test]
     fn a_definition_keeps_members_that_nobody_here_knows_and_their_order() {

@@ -1,24 +1,56 @@
 //! A tool's input schema, compiled, and what arguments do wrong against it.
+//!
+//! A schema comes from whoever wrote the tool, and a validator has no budget of steps. So what a schema can cost is
+//! counted before it is compiled ([`bounds`]), and what has no bound is left to a
+//! [`SchemaValidator`](crate::ports::schema_validator::SchemaValidator) beside this process.
 
+mod bounds;
+mod lengths;
+mod load;
+
+pub use bounds::Unbounded;
+
+use bounds::{NotHere, SchemaCost};
 use jsonschema::{
     Draft, PatternOptions, Retrieve, Uri, ValidationError, Validator, error::ValidationErrorKind as Kind,
 };
+use load::Load;
 use serde_json::{Map, Value};
-use std::fmt;
+use std::{fmt, io};
 
 /// The largest schema that is compiled, in bytes of compact JSON.
 pub const MAX_SCHEMA_BYTES: usize = 256 << 10;
 /// The deepest nesting of a schema that is compiled.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
-/// As many violations are told at once; a model mends no more than that in one go.
-const MAX_VIOLATIONS: usize = 50;
+/// As many violations are told at once; a model mends no more than that in one go. The others are counted.
+const MAX_VIOLATIONS: usize = 20;
+/// As many unknown properties are named in one violation.
+const NAMED_PROPERTIES: usize = 10;
+/// Characters of what is expected, and of what stands there.
+const EXPECTED_CHARACTERS: usize = 2_000;
+const GOT_CHARACTERS: usize = 60;
+/// Steps of a validation in this process.
+const MAX_STEPS: u64 = 2_000_000;
+/// Steps up to which all violations are collected; behind that only the first is looked for.
+const MAX_COLLECTING_STEPS: u64 = 100_000;
+/// Memory of one compiled pattern, and of its cache.
+const PATTERN_MEMORY: usize = 256 << 10;
 
 /// A compiled JSON Schema: 2020-12 unless `$schema` says draft 4, 6, 7 or 2019-09 (MCP 2025-11-25, basic, "JSON Schema
 /// Usage"). Nothing is ever fetched for it.
 #[derive(Debug)]
 pub struct ToolInputSchema {
     schema: Value,
-    validator: Validator,
+    formats: Formats,
+    engine: Engine,
+}
+
+#[derive(Debug)]
+enum Engine {
+    /// Compiled here; each place of an instance costs so much.
+    Here(Box<Validator>, SchemaCost),
+    /// Not to be compiled here.
+    Elsewhere(Unbounded),
 }
 
 /// Whether `format` is more than a remark.
@@ -39,33 +71,37 @@ impl Retrieve for NoRemote {
 }
 
 impl ToolInputSchema {
-    /// Compiles a schema.
+    /// Compiles a schema, if what it can cost has a bound. One without can still be had, and is validated elsewhere.
     ///
     /// # Errors
     /// [`InvalidSchema`] when it is too large or too deep, is no schema, or refers to something outside itself.
     pub fn compile(schema: &Value, formats: Formats) -> Result<Self, InvalidSchema> {
-        let fault = |reason: String| InvalidSchema { reason };
-        if !schema.is_object() {
-            return Err(fault("it is no JSON object".into()));
-        }
-        if depth_exceeds(schema, MAX_SCHEMA_DEPTH) {
-            return Err(fault(format!("it is nested deeper than {MAX_SCHEMA_DEPTH} levels")));
-        }
-        let bytes = schema.to_string().len();
-        if bytes > MAX_SCHEMA_BYTES {
-            return Err(fault(format!("it has {bytes} bytes, at most {MAX_SCHEMA_BYTES} are compiled")));
-        }
-        // Recursion is bounded by the depth of the instance, patterns by steps and size.
-        let patterns = PatternOptions::fancy_regex().backtrack_limit(10_000).size_limit(1 << 20);
-        let mut options = jsonschema::options()
-            .with_retriever(NoRemote)
-            .with_pattern_options(patterns)
-            .should_validate_formats(formats == Formats::Asserted);
-        if schema.get("$schema").is_none() {
-            options = options.with_draft(Draft::Draft202012);
-        }
-        let validator = options.build(schema).map_err(|error| fault(error.to_string()))?;
-        Ok(Self { schema: schema.clone(), validator })
+        check_size(schema)?;
+        let engine = match bounds::cost(schema) {
+            Ok(cost) => match validator(schema, formats, PATTERN_MEMORY) {
+                Ok(validator) => Engine::Here(Box::new(validator), cost),
+                // A pattern may be too large for us, or no pattern.
+                Err(_) if cost.patterns > 0 => Engine::Elsewhere(Unbounded::Patterns),
+                Err(invalid) => return Err(invalid),
+            },
+            Err(NotHere::Unbounded(unbounded)) => Engine::Elsewhere(unbounded),
+            Err(NotHere::Dangling(reference)) => {
+                let what = "which it does not hold, and references out of a schema are not followed";
+                return Err(InvalidSchema { reason: format!("the schema refers to {reference}, {what}") });
+            }
+        };
+        Ok(Self { schema: schema.clone(), formats, engine })
+    }
+
+    /// Compiles a schema whatever it costs: for a process that may be lost.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub fn compile_unbounded(schema: &Value, formats: Formats) -> Result<Self, InvalidSchema> {
+        check_size(schema)?;
+        let validator = validator(schema, formats, 1 << 20)?;
+        let free = SchemaCost { schemas: 1, patterns: 0, backtracks: false };
+        Ok(Self { schema: schema.clone(), formats, engine: Engine::Here(Box::new(validator), free) })
     }
 
     /// The schema as it was given.
@@ -73,18 +109,60 @@ impl ToolInputSchema {
         &self.schema
     }
 
+    /// Whether `format` is more than a remark here.
+    pub fn formats(&self) -> Formats {
+        self.formats
+    }
+
     /// Checks arguments.
     ///
     /// # Errors
-    /// [`InvalidArguments`] with every violation (50 at most), sorted by place.
-    pub fn validate(&self, arguments: &Value) -> Result<(), InvalidArguments> {
-        if self.validator.is_valid(arguments) {
+    /// [`NotValid`] with the first violations, sorted by place, and how many there are; or that nothing here can say.
+    pub fn validate(&self, arguments: &Value) -> Result<(), NotValid> {
+        // What is too long is not looked into.
+        let mut kept = lengths::too_long(&self.schema, arguments, MAX_VIOLATIONS);
+        let is_too_long = !kept.is_empty();
+        let only_too_long = |violations| Err(InvalidArguments { violations, more: More::Unknown }.into());
+        let (validator, cost) = match &self.engine {
+            Engine::Here(validator, cost) => (validator, *cost),
+            Engine::Elsewhere(_) if is_too_long => return only_too_long(kept),
+            Engine::Elsewhere(unbounded) => return Err(NotValid::Unbounded(*unbounded)),
+        };
+        let load = Load::of(arguments);
+        let collects = load.looked_at(cost) <= MAX_COLLECTING_STEPS;
+        let is_bounded = load.steps(cost) <= MAX_STEPS;
+        if is_too_long && !(collects && is_bounded) {
+            return only_too_long(kept);
+        }
+        if !is_bounded {
+            return Err(NotValid::Unbounded(Unbounded::Instance));
+        }
+        if !is_too_long && validator.is_valid(arguments) {
             return Ok(());
         }
-        let mut violations: Vec<Violation> =
-            self.validator.iter_errors(arguments).take(MAX_VIOLATIONS).map(|error| self.violation(&error)).collect();
-        violations.sort_by(|a, b| a.path.cmp(&b.path));
-        Err(InvalidArguments { violations })
+        let mut more = More::None;
+        if collects {
+            let long: Vec<String> = kept.iter().map(|one| one.path.clone()).collect();
+            let mut further = 0;
+            for error in validator.iter_errors(arguments) {
+                let path = error.instance_path().as_str();
+                if long.iter().any(|long| is_within(path, long)) {
+                    continue;
+                }
+                match kept.len() < MAX_VIOLATIONS {
+                    true => kept.push(self.violation(&error)),
+                    false => further += 1,
+                }
+            }
+            if further > 0 {
+                more = More::Exactly(further);
+            }
+        } else {
+            kept.extend(validator.validate(arguments).err().map(|error| self.violation(&error)));
+            more = More::Unknown;
+        }
+        kept.sort_by(|a, b| a.path.cmp(&b.path));
+        Err(InvalidArguments { violations: kept, more }.into())
     }
 
     fn violation(&self, error: &ValidationError<'_>) -> Violation {
@@ -94,9 +172,9 @@ impl ToolInputSchema {
         let limits = |words: &str, limit: &dyn fmt::Display| format!("{words} {limit}");
         let (expected, got) = match error.kind() {
             Kind::Required { property } => (format!("the property {property}"), "nothing".to_owned()),
-            Kind::Type { .. } => (keyword().map_or_else(|| error.to_string(), types), shown(instance)),
-            Kind::Enum { options } => (format!("one of {options}"), shown(instance)),
-            Kind::Constant { expected_value } => (expected_value.to_string(), shown(instance)),
+            Kind::Type { .. } => (keyword().map_or_else(|| error.masked().to_string(), types), shown(instance)),
+            Kind::Enum { options } => (format!("one of {}", written(options, EXPECTED_CHARACTERS)), shown(instance)),
+            Kind::Constant { expected_value } => (written(expected_value, EXPECTED_CHARACTERS), shown(instance)),
             Kind::Minimum { limit } => (limits("at least", limit), shown(instance)),
             Kind::Maximum { limit } => (limits("at most", limit), shown(instance)),
             Kind::ExclusiveMinimum { limit } => (limits("more than", limit), shown(instance)),
@@ -112,7 +190,7 @@ impl ToolInputSchema {
             }
             _ => (error.masked().to_string(), shown(instance)),
         };
-        Violation { path, expected, got }
+        Violation { path, expected: shortened(expected, EXPECTED_CHARACTERS), got }
     }
 
     /// "only known properties", with the nearest known name for each unknown one.
@@ -125,6 +203,7 @@ impl ToolInputSchema {
         }
         let nearest: Vec<String> = unexpected
             .iter()
+            .take(NAMED_PROPERTIES)
             .filter_map(|name| {
                 Some(format!("did you mean `{}` for `{name}`?", nearest_name(name, known.iter().copied())?))
             })
@@ -153,15 +232,87 @@ fn types(keyword: &Value) -> String {
 
 /// A value as a short text: what it is, and as much of it as helps.
 fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(60) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
+    written(value, GOT_CHARACTERS)
+}
+
+/// The beginning of a value as JSON. No more of it is written than that.
+fn written(value: &Value, characters: usize) -> String {
+    struct Beginning(Vec<u8>, usize);
+    impl io::Write for Beginning {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0.len() > self.1 {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            // A single text may be larger than all that is wanted.
+            self.0.extend_from_slice(&bytes[..bytes.len().min(self.1 + 1)]);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    // No character has more than four bytes.
+    let mut beginning = Beginning(Vec::new(), characters * 4);
+    // It fails where there is more than is wanted.
+    let _ = serde_json::to_writer(&mut beginning, value);
+    shortened(String::from_utf8_lossy(&beginning.0).into_owned(), characters)
+}
+
+fn shortened(mut text: String, characters: usize) -> String {
+    if let Some((at, _)) = text.char_indices().nth(characters) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
+}
+
+/// The first names, and how many more there are.
+fn quoted(names: &[String]) -> String {
+    let named: Vec<String> = names
+        .iter()
+        .take(NAMED_PROPERTIES)
+        .map(|name| format!("`{}`", shortened(name.clone(), GOT_CHARACTERS)))
+        .collect();
+    match names.len().saturating_sub(NAMED_PROPERTIES) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
     }
 }
 
-fn quoted(names: &[String]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+/// Whether a place is another one, or within it. Both are JSON pointers.
+fn is_within(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn check_size(schema: &Value) -> Result<(), InvalidSchema> {
+    let fault = |reason: String| Err(InvalidSchema { reason });
+    if !schema.is_object() {
+        return fault("it is no JSON object".into());
+    }
+    if depth_exceeds(schema, MAX_SCHEMA_DEPTH) {
+        return fault(format!("it is nested deeper than {MAX_SCHEMA_DEPTH} levels"));
+    }
+    match schema.to_string().len() {
+        bytes if bytes > MAX_SCHEMA_BYTES => {
+            fault(format!("it has {bytes} bytes, at most {MAX_SCHEMA_BYTES} are compiled"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn validator(schema: &Value, formats: Formats, pattern_memory: usize) -> Result<Validator, InvalidSchema> {
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(load::BACKTRACKS)
+        .size_limit(pattern_memory)
+        .dfa_size_limit(pattern_memory);
+    let mut options = jsonschema::options()
+        .with_retriever(NoRemote)
+        .with_pattern_options(patterns)
+        .should_validate_formats(formats == Formats::Asserted);
+    if schema.get("$schema").is_none() {
+        options = options.with_draft(Draft::Draft202012);
+    }
+    options.build(schema).map_err(|error| InvalidSchema { reason: shortened(error.to_string(), EXPECTED_CHARACTERS) })
 }
 
 /// Looks with an own stack, so that a hostile depth cannot exhaust ours.
@@ -223,12 +374,46 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Arguments that do not fit a schema. The text lists every violation on a line of its own.
+/// Arguments that do not fit a schema. The text lists violations on lines of their own, and says how many more there are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+#[error("{}{more}", violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct InvalidArguments {
-    /// All of them, sorted by path, never empty.
+    /// The first ones, sorted by path, never empty.
     pub violations: Vec<Violation>,
+    /// What there is beside them.
+    pub more: More,
+}
+
+/// Violations that are not told one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum More {
+    /// There are no others.
+    None,
+    /// So many.
+    Exactly(usize),
+    /// Nobody looked: there is too much of it.
+    Unknown,
+}
+
+impl fmt::Display for More {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::Exactly(count) => write!(f, "\n… and {count} more"),
+            Self::Unknown => f.write_str("\n… and maybe more: there is too much to look at all of it"),
+        }
+    }
+}
+
+/// Why arguments are not known to be valid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotValid {
+    /// They do not fit.
+    #[error(transparent)]
+    Invalid(#[from] InvalidArguments),
+    /// Nothing in this process may look: that could cost too much.
+    #[error("the schema is not validated here: {0}")]
+    Unbounded(Unbounded),
 }
 
 /// A schema that cannot be compiled.
@@ -236,6 +421,18 @@ pub struct InvalidArguments {
 #[error("the schema cannot be used: {reason}")]
 pub struct InvalidSchema {
     reason: String,
+}
+
+impl InvalidSchema {
+    /// A schema that somebody else could not compile.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+
+    /// Why, as a clause.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
 }
 
 #[cfg(test)]
@@ -321,5 +518,89 @@ mod tests {
     fn a_pattern_that_explodes_ends_soon_and_refuses() {
         let schema = compile(json!({"properties": {"x": {"pattern": "^(a+)+(?=b)$"}}}));
         assert!(schema.validate(&json!({"x": "a".repeat(40)})).is_err());
+    }
+
+    #[test]
+    fn a_schema_without_a_bound_is_not_compiled_here_and_can_be_elsewhere() {
+        let twice =
+            json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "additionalProperties": false});
+        let large = json!({"properties": {"a": {"pattern": "^(\\w{300}){300}$"}}});
+        for (schema, unbounded) in [(&twice, Unbounded::Ambiguous), (&large, Unbounded::Patterns)] {
+            let here = compile(schema.clone());
+            assert_eq!(here.validate(&json!({})), Err(NotValid::Unbounded(unbounded)));
+        }
+        let elsewhere = ToolInputSchema::compile_unbounded(&twice, Formats::Asserted).unwrap();
+        assert_eq!(elsewhere.validate(&json!({"a": {"a": {}}})), Ok(()));
+        assert!(matches!(elsewhere.validate(&json!({"a": {"b": {}}})), Err(NotValid::Invalid(_))));
+        let invalid = ToolInputSchema::compile_unbounded(&large, Formats::Asserted).unwrap_err();
+        assert!(invalid.to_string().starts_with("the schema cannot be used: "), "{invalid}");
+    }
+
+    #[test]
+    fn the_first_violations_are_told_and_the_others_counted() {
+        let told = |arguments: &Value| {
+            match compile(json!({
+            "properties": {"all": {"items": {"required": ["a", "b"]}}, "few": {"maxItems": 2, "items": {"type": "null"}}}
+        }))
+        .validate(arguments)
+        {
+            Err(NotValid::Invalid(invalid)) => (invalid.violations.len(), invalid.more),
+            other => panic!("{other:?}"),
+        }
+        };
+        assert_eq!(told(&json!({"all": vec![json!({}); 3]})), (6, More::None));
+        assert_eq!(told(&json!({"all": vec![json!({}); 100]})), (20, More::Exactly(180)));
+        assert_eq!(told(&json!({"all": vec![json!({}); 50_000]})), (1, More::Unknown));
+        // Too many values for so few steps.
+        let many = compile(json!({"items": {"type": "integer"}})).validate(&json!(vec![0; 1_100_000]));
+        assert_eq!(many, Err(NotValid::Unbounded(Unbounded::Instance)));
+    }
+
+    #[test]
+    fn what_is_too_long_is_told_and_not_looked_into() {
+        let schema = json!({
+            "properties": {"edits": {"$ref": "#/$defs/edits"}, "name": {"type": "string", "maxLength": 3, "pattern": "^a"}},
+            "$defs": {"edits": {"type": "array", "maxItems": 500, "items": {"type": "object", "required": ["old", "new"]}}},
+        });
+        let edits = |count: usize| vec![json!({}); count];
+        check(
+            schema.clone(),
+            json!({"edits": edits(501), "name": "bbbb"}),
+            "/edits: expected at most 500 items, got 501\n/name: expected at most 3 characters, got 4",
+        );
+        check(
+            schema.clone(),
+            json!({"edits": edits(600_000), "name": 7}),
+            "/edits: expected at most 500 items, got 600000\n… and maybe more: there is too much to look at all of it",
+        );
+        let told = compile(schema).validate(&json!({"edits": edits(500)})).unwrap_err().to_string();
+        assert!(told.ends_with("\n… and 980 more") && told.lines().count() == 21, "{told}");
+    }
+
+    #[test]
+    fn a_violation_is_short_however_large_its_value_is() {
+        let names: Map<String, Value> =
+            (0..5_000).map(|at| (format!("unknown{at}{}", "x".repeat(100)), json!(1))).collect();
+        let told = compile(json!({"additionalProperties": false, "properties": {"a": {}}, "required": ["a"]}))
+            .validate(&Value::Object(names))
+            .unwrap_err()
+            .to_string();
+        assert!(told.contains("and 4990 more") && told.len() < 2_000, "{told}");
+        let options: Vec<String> = (0..2_000).map(|at| format!("option-{at}")).collect();
+        let told =
+            compile(json!({"enum": options})).validate(&json!({"a": "ä".repeat(1 << 20)})).unwrap_err().to_string();
+        assert!(told.chars().count() < 2_200, "{told}");
+    }
+
+    #[test]
+    fn the_deepest_schema_and_instance_that_are_taken_here_need_no_more_than_half_of_a_workers_stack() {
+        let mut chain = json!({"properties": {"a": {"$ref": "#"}}, "required": ["b"]});
+        for at in 0..5 {
+            chain = if at % 2 == 0 { json!({"allOf": [chain]}) } else { json!({"anyOf": [chain]}) };
+        }
+        let instance = (0..120).fold(json!({}), |inner, _| json!({"a": inner}));
+        let work = move || matches!(compile(chain).validate(&instance), Err(NotValid::Invalid(_)));
+        let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap();
+        assert!(thread.join().unwrap());
     }
 }

@@ -149,6 +149,18 @@ impl ToolResult {
         self.object.shift_remove("structuredContent")
     }
 
+    /// The members beside content, structured content and `isError`, `_meta` among them.
+    pub fn rest(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.object.iter().filter(|(name, _)| !is_content(name))
+    }
+
+    /// Takes them out.
+    pub fn take_rest(&mut self) -> Map<String, Value> {
+        let (content, rest) = std::mem::take(&mut self.object).into_iter().partition(|(name, _)| is_content(name));
+        self.object = content;
+        rest
+    }
+
     /// Adds a member to the result's `_meta`, which is for programs. Where `_meta` is no object nothing happens.
     pub fn insert_meta(&mut self, name: &str, value: Value) {
         let meta = self.object.entry("_meta").or_insert_with(|| json!({}));
@@ -182,6 +194,10 @@ impl ToolResult {
     pub fn into_object(self) -> Map<String, Value> {
         self.object
     }
+}
+
+fn is_content(member: &str) -> bool {
+    matches!(member, "content" | "structuredContent" | "isError")
 }
 
 /// A text block.

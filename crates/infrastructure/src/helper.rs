@@ -1,6 +1,6 @@
 //! The door for child processes that are this same program.
 
-use crate::{builtin::documents, sandbox::helper};
+use crate::{builtin::documents, sandbox::helper, schema_validation};
 
 /// Must be the first line of `main` in every program that embeds Toolstead: some work, such as reading documents, is
 /// done in a child process, and that child is this same program, started again. In such a child this function does the
@@ -13,7 +13,7 @@ use crate::{builtin::documents, sandbox::helper};
 /// // … and now the program's own work.
 /// ```
 pub fn enter_if_helper() {
-    helper::enter(&[(documents::HELPER, documents::answer)]);
+    helper::enter(&[(documents::HELPER, documents::answer), (schema_validation::HELPER, schema_validation::answer)]);
 }
 
 /// Ends what this program started of itself, and everything that runs confined, and returns when it is gone. For the

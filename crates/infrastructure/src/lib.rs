@@ -8,5 +8,6 @@ pub mod helper;
 pub mod hooks;
 pub mod mcp;
 pub mod sandbox;
+pub mod schema_validation;
 pub mod sqlite;
 pub mod system_clock;

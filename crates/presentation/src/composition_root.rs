@@ -62,6 +62,7 @@ use toolstead_infrastructure::{
         helper::Helpers,
         workspace::{FolderNames, OpenWorkspaceError, Workspace},
     },
+    schema_validation::HelperSchemaValidator,
     sqlite::{
         database::Database,
         database_options::DatabaseOptions,
@@ -288,11 +289,12 @@ impl AppBuilder {
         world.limits = config.file_limits.clone();
         let events = EventBus::new(clock.clone());
         world.events = events.clone();
-        world.helpers = Arc::new(
+        let helpers = Arc::new(
             Helpers::default()
                 .requiring_landlock(config.sandbox.requires_landlock)
                 .allowing_tier_2(config.sandbox.allows_tier_2()),
         );
+        world.helpers = helpers.clone();
         world.programs = Arc::new(Programs::new(command_settings(&config, &self.environment)));
         let tools = builtin::all().into_iter().chain(self.tools).collect();
         let mut built_in = BuiltInTools::new(tools, world)?;
@@ -332,7 +334,8 @@ impl AppBuilder {
         let approver = hooks::before(approver, command_hooks.as_ref(), &config);
         let mut hooks = self.hooks;
         hooks.extend(command_hooks.clone().map(|hooks| hooks as Arc<dyn ToolHook>));
-        let ports = ExecuteToolPorts { approver, log, clock, outputs, hooks, events };
+        let schemas = Arc::new(HelperSchemaValidator::new(helpers));
+        let ports = ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events };
         let parts = AppParts {
             policy: config.policy(),
             rule_store: self.rule_store.unwrap_or_else(|| config.rule_store()),

@@ -337,6 +337,7 @@ impl Config {
             approval_timeout: self.approval_timeout,
             timeouts: ToolTimeouts { by_tool: self.tool_timeouts.clone(), by_server: servers.collect() },
             output_characters: self.limits.output_bytes,
+            media_bytes: self.limits.media_bytes,
             stored_output_bytes: self.outputs.max_bytes,
             arguments: self.audit.arguments(),
             ..CallSettings::default()

@@ -21,6 +21,7 @@ use toolstead_domain::{
         caller::InputResponses,
         tool_provider::InputRequired,
     },
+    tool::Tool,
     tool_call::ToolCall,
     tool_failure::ToolFailure,
 };
@@ -70,7 +71,7 @@ impl Asking<'_> {
         record: &mut Record,
     ) -> Result<Obtained, ExecuteToolError> {
         if decision.verdict == Verdict::Deny {
-            return Err(refusal(ErrorKind::PermissionDenied, call, decision, ""));
+            return Err(refused(&call.tool, decision));
         }
         let Brought { answer, answers } = self.questions.take(command, || identity(call))?;
         let is_allowed = decision.verdict == Verdict::Allow;
@@ -146,9 +147,11 @@ impl Asking<'_> {
                 Ok(Obtained::Approved(Approved { accesses, answers, by_person }))
             }
             Approval::Unattended => {
-                Err(refusal(ErrorKind::PermissionDenied, call, decision, " Nobody can be asked here."))
+                Err(refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
             }
-            Approval::TimedOut => Err(refusal(ErrorKind::ApprovalTimeout, call, decision, " Nobody answered in time.")),
+            Approval::TimedOut => {
+                Err(refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
+            }
             Approval::Pending(question) => {
                 let required = self.questions.open(principal, identity, parts, question, answers, self.patience)?;
                 Ok(Obtained::AskedClient(required))
@@ -188,11 +191,16 @@ fn identity(call: &ToolCall) -> CallIdentity {
     CallIdentity { tool: call.tool.rule_name().clone(), digest: digest(&arguments).0 }
 }
 
-fn refusal(kind: ErrorKind, call: &ToolCall, decision: &Decision, more: &str) -> ExecuteToolError {
-    let name = call.tool.name();
+/// What is told of a decision that denies.
+pub(super) fn refused(tool: &Tool, decision: &Decision) -> ExecuteToolError {
+    refusal(ErrorKind::PermissionDenied, tool, decision, "")
+}
+
+fn refusal(kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str) -> ExecuteToolError {
+    let name = tool.name();
     let message = format!("The call of `{name}` is not permitted: {}.{}{more}", decision.reason(), decision.more());
     let failure = ToolFailure::new(kind, message).with_data(json!({"decision": decision.trace_json()}));
-    ExecuteToolError::Refused(match decision.remedy(call.tool.rule_name().as_str()) {
+    ExecuteToolError::Refused(match decision.remedy(tool.rule_name().as_str()) {
         Some(remedy) => failure.next(remedy),
         None => failure,
     })

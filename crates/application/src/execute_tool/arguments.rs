@@ -5,10 +5,10 @@ use super::{
     record::Record,
     references::{self, Substituted},
     running,
+    validation::{Unfitting, Validation},
 };
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 use toolstead_domain::{
     coercion::coerce, error_kind::ErrorKind, ports::output_store::OutputStore, tool_failure::ToolFailure,
     tool_input_schema::InvalidArguments,
@@ -32,16 +32,17 @@ pub(super) struct Prepared {
 /// and validates.
 ///
 /// References come first, so that every later step, the spellings' rules among them, sees values and nothing else. Reading
-/// what they name ends with the signal, and after `time`.
+/// what they name ends with the signal, and in the time of the validation.
 pub(super) async fn prepare(
     registered: &Registered,
     command: &ExecuteToolCommand,
+    arguments: Value,
     outputs: &dyn OutputStore,
     record: &mut Record,
-    time: Duration,
+    validation: Validation<'_>,
 ) -> Result<Prepared, ExecuteToolError> {
-    let mut arguments = match &command.arguments {
-        Value::Object(arguments) => arguments.clone(),
+    let mut arguments = match arguments {
+        Value::Object(arguments) => arguments,
         Value::Null => Map::new(),
         other => {
             let got = other.to_string().chars().take(60).collect::<String>();
@@ -50,25 +51,27 @@ pub(super) async fn prepare(
         }
     };
     let max_output = take_max_output(registered, &mut arguments)?;
+    let given = references::are_in(&arguments).then(|| arguments.clone());
     let substituted = references::substitute(arguments, &command.principal, outputs);
-    let substituted = running::bounded(&registered.tool, substituted, &command.cancel, time).await?;
+    let substituted = running::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
     let Substituted { mut arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
     if !references.is_empty() {
         record.substituted(&arguments);
     }
     rewrite(registered, &command.tool, &mut arguments)?;
-    let arguments = match checked(registered, arguments) {
+    let keeps = !texts.is_empty();
+    let arguments = match checked(registered, arguments, validation, keeps).await {
         Ok(arguments) => arguments,
         // A value may be wanted as the text that it was kept as.
         Err(unfit) if !texts.is_empty() => {
             let Unfit { error, paths, arguments } = *unfit;
-            let mut given = command.arguments.as_object().cloned().unwrap_or_default();
+            let mut given = given.unwrap_or_default();
             if rewrite(registered, &command.tool, &mut given).is_err() {
                 return Err(error);
             }
             let as_texts =
                 references::put_texts(arguments, given, &texts, &paths).map_err(ExecuteToolError::Refused)?;
-            let as_texts = checked(registered, as_texts).map_err(|_| error)?;
+            let as_texts = checked(registered, as_texts, validation, false).await.map_err(|_| error)?;
             record.substituted(&as_texts);
             as_texts
         }
@@ -108,11 +111,12 @@ fn take_max_output(
 }
 
 /// The arguments, valid; repaired only where they are not valid as they are.
-pub(super) fn validated(
+pub(super) async fn validated(
     registered: &Registered,
     arguments: Map<String, Value>,
+    validation: Validation<'_>,
 ) -> Result<Map<String, Value>, ExecuteToolError> {
-    checked(registered, arguments).map_err(|unfit| unfit.error)
+    checked(registered, arguments, validation, false).await.map_err(|unfit| unfit.error)
 }
 
 /// Arguments that do not fit.
@@ -120,34 +124,46 @@ struct Unfit {
     error: ExecuteToolError,
     /// Where: JSON Pointers.
     paths: Vec<String>,
-    /// As they were.
+    /// As they were, if they were to be kept.
     arguments: Map<String, Value>,
 }
 
-fn checked(registered: &Registered, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, Box<Unfit>> {
+impl From<ExecuteToolError> for Box<Unfit> {
+    fn from(error: ExecuteToolError) -> Self {
+        Box::new(Unfit { error, paths: Vec::new(), arguments: Map::new() })
+    }
+}
+
+/// With `keeps`, arguments that do not fit come back as they were: a copy of all of them.
+async fn checked(
+    registered: &Registered,
+    arguments: Map<String, Value>,
+    validation: Validation<'_>,
+    keeps: bool,
+) -> Result<Map<String, Value>, Box<Unfit>> {
     let tool = &registered.tool;
-    let schema = match registered.input_schema() {
-        Ok(schema) => schema,
-        Err(error) => {
-            let message = format!("the tool `{}` cannot be called: {error}", tool.name());
-            let error = ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message));
-            return Err(Box::new(Unfit { error, paths: Vec::new(), arguments }));
-        }
-    };
+    let schema = registered.input_schema().map_err(|error| {
+        let message = format!("the tool `{}` cannot be called: {error}", tool.name());
+        ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message))
+    })?;
     let mut value = Value::Object(arguments);
-    let Err(mut error) = schema.validate(&value) else { return Ok(object(value)) };
-    arguments = object(value);
-    let as_given = arguments.clone();
-    coerce(schema.as_value(), &mut arguments);
-    if arguments != as_given {
+    let mut invalid_as = match validation.of(tool, schema, &value).await {
+        Ok(()) => return Ok(object(value)),
+        Err(Unfitting::Invalid(invalid)) => invalid,
+        Err(Unfitting::Unknown(error)) => return Err(error.into()),
+    };
+    let mut arguments = object(value);
+    let as_given = if keeps { arguments.clone() } else { Map::new() };
+    if coerce(schema.as_value(), &mut arguments) {
         value = Value::Object(arguments);
-        match schema.validate(&value) {
+        match validation.of(tool, schema, &value).await {
             Ok(()) => return Ok(object(value)),
-            Err(rest) => error = rest,
+            Err(Unfitting::Invalid(rest)) => invalid_as = rest,
+            Err(Unfitting::Unknown(error)) => return Err(error.into()),
         }
     }
-    let paths = error.violations.iter().map(|one| one.path.clone()).collect();
-    let error = ExecuteToolError::Refused(invalid(tool.name().as_str(), &error));
+    let paths = invalid_as.violations.iter().map(|one| one.path.clone()).collect();
+    let error = ExecuteToolError::Refused(invalid(tool.name().as_str(), &invalid_as));
     Err(Box::new(Unfit { error, paths, arguments: as_given }))
 }
 

@@ -1,6 +1,9 @@
 //! What would be decided of a call, without running it.
 
-use super::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, arguments, record::Record, resolution, running};
+use super::{
+    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, arguments, record::Record, resolution, running,
+    validation::Validation,
+};
 use crate::cancel_signal::CancelSignal;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
@@ -56,7 +59,7 @@ impl ExecuteToolHandler {
     /// # Errors
     /// [`ExecuteToolError`] where a call would not even get as far as a decision.
     pub async fn explain(&self, query: ExplainCallQuery) -> Result<ExplainedCall, ExecuteToolError> {
-        let command = ExecuteToolCommand {
+        let mut command = ExecuteToolCommand {
             tool: query.tool,
             arguments: query.arguments,
             meta: Map::new(),
@@ -74,7 +77,9 @@ impl ExecuteToolHandler {
         // The steps of a call fill in a row; this one is never written.
         let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
         let outputs = self.ports.outputs.as_ref();
-        let prepared = arguments::prepare(&registered, &command, outputs, &mut record, TIME).await?;
+        let arguments = std::mem::take(&mut command.arguments);
+        let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time: TIME };
+        let prepared = arguments::prepare(&registered, &command, arguments, outputs, &mut record, validation).await?;
         let policy = self.permissions.policy_of(&command.principal, &command.session);
         let call = ToolCall {
             id: CallId(Uuid::now_v7()),

@@ -1,6 +1,13 @@
 //! The hooks around a call.
 
-use super::{ExecuteToolCommand, ExecuteToolError, arguments::validated, output, record::Record, running};
+use super::{
+    ExecuteToolCommand, ExecuteToolError,
+    arguments::validated,
+    output::{self, Budget},
+    record::Record,
+    running,
+    validation::Validation,
+};
 use crate::tool_registry::Registered;
 use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -49,12 +56,12 @@ impl Hooked {
         call: &mut ToolCall,
         record: &mut Record,
         command: &ExecuteToolCommand,
-        time: Duration,
+        validation: Validation<'_>,
     ) -> Result<(), ExecuteToolError> {
         let mut accesses = Touched::Unknown;
         for hook in hooks {
             if matches!(accesses, Touched::Unknown) {
-                accesses = Touched::by(registered, call, command, time).await?;
+                accesses = Touched::by(registered, call, command, validation.time).await?;
             }
             let patience = hook.patience().before;
             let asked = AssertUnwindSafe(timeout(patience, hook.before(call, accesses.told()))).catch_unwind();
@@ -72,7 +79,7 @@ impl Hooked {
             tell(command, hook.as_ref(), said.messages);
             let name = said.by.as_deref().unwrap_or(hook.name());
             if let Some(arguments) = said.arguments {
-                call.arguments = validated(registered, arguments)?;
+                call.arguments = validated(registered, arguments, validation).await?;
                 accesses = Touched::Unknown;
                 record.rewritten(&call.arguments);
             }
@@ -121,7 +128,7 @@ impl Hooked {
         command: &ExecuteToolCommand,
         execution: &mut ToolExecution,
         mut outcome: Result<CallOutcome, ExecuteToolError>,
-        budget: usize,
+        budget: Budget,
     ) -> Result<CallOutcome, ExecuteToolError> {
         let mut context = self.context;
         for hook in hooks {
@@ -202,11 +209,12 @@ async fn cancellable<T>(work: impl Future<Output = T>, command: &ExecuteToolComm
 
 /// An output that a hook made stands in place of one that it may have wanted to hide, so it is not cut, and the first one
 /// does not come back.
-fn withheld_if_too_long(output: ToolResult, hook: &str, budget: usize) -> ToolResult {
+fn withheld_if_too_long(output: ToolResult, hook: &str, budget: Budget) -> ToolResult {
     match output::is_within(&output, budget) {
         true => output,
         false => ToolResult::text(format!(
-            "[the output is withheld: the hook `{hook}` gave one of more than {budget} characters in its place]"
+            "[the output is withheld: the hook `{hook}` gave one of more than {} characters in its place]",
+            budget.characters
         )),
     }
 }

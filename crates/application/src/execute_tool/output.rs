@@ -1,7 +1,11 @@
-//! What a model gets of a result: at most a budget of characters, and never in silence less than there was.
+//! What a caller gets of a result: at most a budget, and never in silence less than there was.
 //!
-//! A client shows a model the content blocks or the structured content, so each of the two views has the whole budget.
+//! A client shows a model the content blocks or the structured content, so each of the two views has the whole budget of
+//! characters. So has what stands beside them, for programs. Binary content has a budget of bytes, and the number of
+//! blocks is bounded.
 
+mod beside;
+mod blocks;
 mod cut;
 pub(super) mod keeper;
 mod media;
@@ -14,37 +18,67 @@ use keeper::{Keeper, Kept};
 use serde_json::Value;
 use toolstead_domain::{
     error_kind::ErrorKind,
-    ports::tool_provider::CallOutcome,
+    ports::{schema_validator::SchemaValidator, tool_provider::CallOutcome},
     tool_failure::ToolFailure,
-    tool_input_schema::ToolInputSchema,
+    tool_input_schema::{NotValid, ToolInputSchema},
     tool_result::{ToolResult, text_block},
 };
 
 /// The key in a result's `_meta` that lists what was stored: `[{"of": "text", "handle": "o17", …}]`.
 const OUTPUTS: &str = "toolstead/outputs";
 
+/// How much of a result goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Budget {
+    /// Characters of each view.
+    pub(super) characters: usize,
+    /// Bytes of binary content as it is sent: base64.
+    pub(super) media_bytes: usize,
+}
+
+impl Budget {
+    /// The budget of a caller who wants no more than that of anything.
+    pub(super) fn up_to(self, wanted: Option<usize>) -> Self {
+        let wanted = wanted.unwrap_or(usize::MAX);
+        Self { characters: self.characters.min(wanted), media_bytes: self.media_bytes.min(wanted) }
+    }
+
+    fn less(self, text: &str) -> Self {
+        Self { characters: self.characters.saturating_sub(text.chars().count() + 1), ..self }
+    }
+}
+
 /// Bounds what comes of a call. What is over the budget is kept under a handle, and the cut says so.
 pub(super) async fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,
     registered: &Registered,
-    budget: usize,
+    budget: Budget,
     mut keeper: Keeper<'_>,
+    schemas: &dyn SchemaValidator,
 ) -> Result<CallOutcome, ExecuteToolError> {
     match outcome {
         Ok(CallOutcome::Done(result)) => {
             check_structured_content(registered, &result);
             let schema = if result.is_error() { None } else { registered.output_schema() };
-            Ok(CallOutcome::Done(bounded(result, schema, budget, &mut keeper).await))
+            let promised = schema.map(|schema| Promised { schema, schemas });
+            Ok(CallOutcome::Done(bounded(result, promised, budget, &mut keeper).await))
         }
         Err(ExecuteToolError::Failed(mut failure)) => {
             if let Some(partial) = failure.partial.take() {
-                let left = budget.saturating_sub(failure.text().chars().count());
+                let left = budget.less(&failure.text());
                 failure.partial = Some(Box::new(bounded(*partial, None, left, &mut keeper).await));
             }
             Err(ExecuteToolError::Failed(failure))
         }
         other => other,
     }
+}
+
+/// The schema that a tool promises of its structured content, and what validates where that could cost too much here.
+#[derive(Clone, Copy)]
+struct Promised<'a> {
+    schema: &'a ToolInputSchema,
+    schemas: &'a dyn SchemaValidator,
 }
 
 /// Cuts the message of a failure that is over the budget. It is our own or an upstream's, and never an output.
@@ -54,6 +88,9 @@ pub(super) fn bound_message(error: ExecuteToolError, budget: usize) -> ExecuteTo
             let missing = failure.message[at..].chars().count();
             failure.message.truncate(at);
             failure.message.push_str(&format!("\n[… {missing} more characters are left out and not kept …]\n"));
+        }
+        if is_longer(&failure.data, budget) {
+            failure.data = Value::Null;
         }
         failure
     };
@@ -67,18 +104,39 @@ pub(super) fn bound_message(error: ExecuteToolError, budget: usize) -> ExecuteTo
 
 async fn bounded(
     mut result: ToolResult,
-    schema: Option<&ToolInputSchema>,
+    promised: Option<Promised<'_>>,
+    budget: Budget,
+    keeper: &mut Keeper<'_>,
+) -> ToolResult {
+    let notice = beside::bound(&mut result, budget.characters, keeper).await;
+    let left = notice.as_ref().map_or(budget, |notice| budget.less(notice));
+    if let Some(blocks) = result.content_mut() {
+        media::bound(blocks, left, keeper).await;
+        blocks::bound(blocks, keeper).await;
+    }
+    let mut result = within_views(result, promised, left.characters, keeper).await;
+    if let Some(notice) = notice {
+        result = result.with_block(text_block(notice));
+    }
+    let kept = keeper.take_list();
+    if !kept.is_empty() {
+        result.insert_meta(OUTPUTS, kept.into());
+    }
+    result
+}
+
+/// Bounds the two views that a model may see.
+async fn within_views(
+    mut result: ToolResult,
+    promised: Option<Promised<'_>>,
     budget: usize,
     keeper: &mut Keeper<'_>,
 ) -> ToolResult {
-    if let Some(blocks) = result.content_mut() {
-        media::bound(blocks, budget, keeper).await;
-    }
     let has_large_structure = result.structured_content().is_some_and(|content| is_longer(content, budget));
     // Bytes are never fewer than characters, so the usual result needs no counting.
     let bytes: usize = result.content().iter().filter_map(block_text).map(|text| text.len() + 1).sum();
     if !has_large_structure && bytes <= budget + 1 {
-        return finished(result, keeper);
+        return result;
     }
     let whole = Whole::of(result.content());
     let is_long = whole.characters() > budget;
@@ -86,14 +144,17 @@ async fn bounded(
     let structured = if has_large_structure { result.take_structured_content() } else { None };
     let Some(content) = structured else {
         cut(&mut result, &whole, budget, kept_text);
-        return finished(result, keeper);
+        return result;
     };
     // The same data as text and as structure is kept once.
     let kept = match &kept_text {
         Some(kept) if serde_json::from_str(whole.text()).is_ok_and(|text: Value| text == content) => kept.clone(),
         _ => keeper.keep_json("structuredContent", &content).await,
     };
-    let short = schema.map(|schema| structured::shortened(&content, schema, budget));
+    let short = match promised {
+        Some(promised) => Some(structured::shortened(&content, promised, budget).await),
+        None => None,
+    };
     let notice = match &short {
         None => structured::left_out(&kept),
         Some(Some(_)) => structured::shortened_notice(&kept),
@@ -104,19 +165,27 @@ async fn bounded(
         kept_text = Some(keeper.keep_text(whole.text()).await);
     }
     cut(&mut result, &whole, left, kept_text);
-    let result = match short {
+    match short {
         // A client that validates would throw the whole result away, unless it is an error.
         Some(None) => result.followed_by(ToolResult::error(ErrorKind::TooLarge, notice)),
         Some(Some(short)) => result.with_structured_content(short).with_block(text_block(notice)),
         None => result.with_block(text_block(notice)),
-    };
-    finished(result, keeper)
+    }
 }
 
 /// Whether a result needs no cut.
-pub(super) fn is_within(result: &ToolResult, budget: usize) -> bool {
-    let texts = result.content().iter().filter_map(block_text).map(|text| text.chars().count());
-    texts.sum::<usize>() <= budget && result.structured_content().is_none_or(|content| !is_longer(content, budget))
+pub(super) fn is_within(result: &ToolResult, budget: Budget) -> bool {
+    let shown = result.content().iter().map(|block| match (block_text(block), media::data(block)) {
+        (Some(text), _) => text.chars().count(),
+        (None, Some(_)) => 0,
+        (None, None) => length(block),
+    });
+    let media = result.content().iter().filter_map(media::data).map(str::len);
+    shown.sum::<usize>() <= budget.characters
+        && media.sum::<usize>() <= budget.media_bytes
+        && result.content().len() <= blocks::MAX_BLOCKS
+        && beside::characters(result) <= budget.characters
+        && result.structured_content().is_none_or(|content| !is_longer(content, budget.characters))
 }
 
 /// Cuts the text of the blocks, if it was kept because it is over the budget.
@@ -124,14 +193,6 @@ fn cut(result: &mut ToolResult, whole: &Whole, budget: usize, kept: Option<Kept>
     if let (Some(kept), Some(blocks)) = (kept, result.content_mut()) {
         whole.cut(blocks, budget, &kept);
     }
-}
-
-fn finished(mut result: ToolResult, keeper: &mut Keeper<'_>) -> ToolResult {
-    let kept = keeper.take_list();
-    if !kept.is_empty() {
-        result.insert_meta(OUTPUTS, kept.into());
-    }
-    result
 }
 
 /// The text of a block, also that of an embedded resource.
@@ -164,6 +225,24 @@ fn is_longer(value: &Value, characters: usize) -> bool {
     serde_json::to_writer(Left(characters), value).is_err()
 }
 
+/// How many characters the value has as compact JSON.
+fn length(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // JSON values always serialize, and the count takes everything.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
 /// A tool that breaks its own promise is reported to the operator; the result goes on as it came (MCP 2025-11-25,
 /// server/tools, "Output Schema": clients should validate).
 fn check_structured_content(registered: &Registered, result: &ToolResult) {
@@ -172,7 +251,11 @@ fn check_structured_content(registered: &Registered, result: &ToolResult) {
     }
     let Some(schema) = registered.output_schema() else { return };
     let fault = match result.structured_content() {
-        Some(content) => schema.validate(content).err().map(|error| error.to_string()),
+        Some(content) => match schema.validate(content) {
+            // What it costs to find out is not spent for a remark.
+            Ok(()) | Err(NotValid::Unbounded(_)) => None,
+            Err(NotValid::Invalid(invalid)) => Some(invalid.to_string()),
+        },
         None => Some("there is no structured content".to_owned()),
     };
     if let Some(fault) = fault {

@@ -153,6 +153,10 @@ fn kept(arguments: &Value, keep: RecordedArguments) -> Value {
     match keep {
         RecordedArguments::None => Value::Null,
         RecordedArguments::Full => arguments.clone(),
+        // A copy of very many values is not made for being thrown away.
+        RecordedArguments::Redacted if has_more_values(arguments, KEPT_BYTES) => {
+            not_kept(each_piece(arguments, |_| ()))
+        }
         RecordedArguments::Redacted => capped(redacted(arguments)),
     }
 }
@@ -247,7 +251,24 @@ fn shortened(text: &str) -> String {
 
 fn capped(value: Value) -> Value {
     let bytes = each_piece(&value, |_| ());
-    if bytes > KEPT_BYTES as u64 { format!("[{bytes} bytes of arguments, too many to keep]").into() } else { value }
+    if bytes > KEPT_BYTES as u64 { not_kept(bytes) } else { value }
+}
+
+fn not_kept(bytes: u64) -> Value {
+    format!("[{bytes} bytes of arguments, too many to keep]").into()
+}
+
+fn has_more_values(value: &Value, most: usize) -> bool {
+    fn count(value: &Value, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else { return true };
+        *left = rest;
+        match value {
+            Value::Array(items) => items.iter().any(|item| count(item, left)),
+            Value::Object(members) => members.values().any(|member| count(member, left)),
+            _ => false,
+        }
+    }
+    count(value, &mut { most })
 }
 
 #[cfg(test)]
@@ -269,6 +290,9 @@ mod tests {
         assert!(kept["content"].as_str().unwrap().ends_with("… (5000 bytes in all)"));
         let many: Vec<Value> = (0..20).map(|_| json!("y".repeat(1900))).collect();
         assert!(capped(redacted(&json!(many))).as_str().unwrap().contains("too many to keep"));
+        let values = json!({"a": vec![0; 20_000]});
+        let told = format!("[{} bytes of arguments, too many to keep]", values.to_string().len());
+        assert_eq!(super::kept(&values, RecordedArguments::Redacted), json!(told));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::{collections::BTreeMap, io::Read};
 use tokio::sync::Semaphore;
 use toolstead_domain::{
     error_kind::ErrorKind,
+    json_memory::has_too_many_values,
     ports::{
         output_store::{OutputHandle, OutputStore, StoredOutput},
         tool_repository::StoreError,
@@ -54,6 +55,23 @@ struct Reference {
     /// Its place: a JSON Pointer into the arguments.
     place: String,
     select: Option<String>,
+}
+
+/// Whether anything among the arguments is a reference.
+pub(super) fn are_in(arguments: &Map<String, Value>) -> bool {
+    let mut open: Vec<&Value> = arguments.values().filter(|value| value.is_object() || value.is_array()).collect();
+    while let Some(value) = open.pop() {
+        if reference(value).is_some() {
+            return true;
+        }
+        let is_nested = |value: &&Value| value.is_object() || value.is_array();
+        match value {
+            Value::Object(members) => open.extend(members.values().filter(is_nested)),
+            Value::Array(items) => open.extend(items.iter().filter(is_nested)),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Puts the principal's outputs in the place of references to them.
@@ -216,10 +234,11 @@ fn values(
             let message = format!("`{pointer}` cannot be selected in `{}`: {why}", stored.handle);
             ToolFailure::new(ErrorKind::InvalidInput, message)
         }),
+        // What would be many times larger as values stays a text, as does what is nested too deep.
+        (Ok(text), None) if has_too_many_values(text.as_bytes()) => Ok((text.as_str().into(), None)),
         (Ok(text), None) if stored.media_type == "application/json" => Ok(match serde_json::from_str(text) {
             Ok(Value::String(text)) => (text.into(), None),
             Ok(value) => (value, Some(text.clone())),
-            // Nested too deep, say. The text is what it is.
             Err(_) => (text.as_str().into(), None),
         }),
         (Ok(text), None) => Ok((text.as_str().into(), None)),

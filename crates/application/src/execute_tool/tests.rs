@@ -24,6 +24,7 @@ use toolstead_domain::{
         clock::Timestamp,
         output_store::{NoOutputs, OutputHandle, OutputStore, StoredContent, StoredOutput},
         rule_store::RuleStore,
+        schema_validator::NotValidated,
         tool_hook::{AfterCall, BeforeCall, EndedCall, HookVerdict},
         tool_provider::ToolProvider,
         tool_repository::StoreError,
@@ -40,6 +41,7 @@ use toolstead_domain::{
             CallEnd, ScriptedProvider,
             scripted_tool::{Ending, ScriptedTool},
         },
+        scripted_schema_validator::ScriptedSchemaValidator,
     },
     tool::Availability,
     tool_execution::{Outcome, ToolExecution},
@@ -63,6 +65,7 @@ struct Plan {
     approver: Arc<dyn Approver>,
     hooks: Vec<Arc<dyn ToolHook>>,
     outputs: Arc<dyn OutputStore>,
+    schemas: Arc<dyn SchemaValidator>,
     settings: CallSettings,
     store: Arc<dyn RuleStore>,
 }
@@ -74,6 +77,7 @@ impl Default for Plan {
             approver: Arc::new(Unattended),
             hooks: Vec::new(),
             outputs: Arc::new(NoOutputs),
+            schemas: Arc::new(ScriptedSchemaValidator::new()),
             settings: CallSettings::default(),
             store: Arc::new(InMemoryRuleStore::new()),
         }
@@ -101,6 +105,7 @@ impl Plan {
             log: log.clone(),
             clock,
             outputs: self.outputs,
+            schemas: self.schemas,
             hooks: self.hooks,
             events: events.clone(),
         };
@@ -481,9 +486,10 @@ async fn a_stored_value_becomes_its_text_where_a_text_is_wanted() {
 #[tokio::test]
 async fn only_those_stored_values_become_texts_where_a_text_is_wanted() {
     let outputs = Arc::new(InMemoryOutputStore::new());
-    let huge = format!("{{\"n\":[{}0]}}", "\"\",".repeat(5 << 20));
-    for (media_type, content) in [("application/json", r#"{"n": [1, 2]}"#.to_owned()), ("application/json", huge)] {
-        outputs.store(&Principal::local(), samples::call_id(1), media_type, content.as_bytes()).await.unwrap();
+    let huge = format!("{{\"n\":[\"{}\"]}}", "\\\"".repeat(5 << 20));
+    let many = format!("{{\"n\":[{}0]}}", "0,".repeat(1 << 20));
+    for content in [r#"{"n": [1, 2]}"#.to_owned(), huge, many.clone()] {
+        outputs.store(&Principal::local(), samples::call_id(1), "application/json", content.as_bytes()).await.unwrap();
     }
     let schema = json!({"type": "object", "additionalProperties": false, "properties": {
         "text": {"type": "string"}, "value": {"type": "object"}, "texts": {"type": "array", "items": {"type": "string"}},
@@ -509,6 +515,10 @@ async fn only_those_stored_values_become_texts_where_a_text_is_wanted() {
     assert_eq!(house.call("both", json!({"value": {"$ref": "o2"}})).await, "kept");
     let refused = house.call("both", json!({"text": {"$ref": "o2"}})).await;
     assert!(refused.contains("with the stored outputs as texts the arguments are larger than 16777216"), "{refused}");
+    // As values it would be many times larger, so that it is a text.
+    check("both", json!({"text": {"$ref": "o3"}}), json!({"text": many})).await;
+    let refused = house.call("both", json!({"value": {"$ref": "o3", "select": "/n"}})).await;
+    assert!(refused.contains("it holds too many values"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -1216,4 +1226,62 @@ async fn an_answer_to_a_call_that_was_taken_back_grants_nothing() {
     let told = house.told(ExecuteToolCommand { cancel, ..command("write", json!({})) }).await;
     assert!(told.starts_with("cancelled"), "{told}");
     assert_eq!(store.kept(), []);
+}
+
+/// A schema that a deep value is compared with for longer than anybody lives.
+fn endless_schema() -> Value {
+    json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "required": ["b"]})
+}
+
+fn deep_value() -> Value {
+    (0..40).fold(json!({}), |inner, _| json!({"a": inner}))
+}
+
+#[tokio::test]
+async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_is_refused() {
+    async fn check(schemas: ScriptedSchemaValidator, arguments: Value, expected: &str) {
+        let schemas = Arc::new(schemas);
+        let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
+        let house = Plan { schemas: schemas.clone(), ..Plan::default() }.house(provider).await;
+        let told = house.call("t", arguments.clone()).await;
+        assert!(told.contains(expected), "{told}");
+        assert_eq!(schemas.seen(), [arguments]);
+        assert_eq!(house.log.rows().len(), 1);
+    }
+    check(ScriptedSchemaValidator::new(), json!({"b": 1}), "(no output)").await;
+    check(ScriptedSchemaValidator::new(), json!({"a": 1}), "refused invalid_input: The arguments do not fit").await;
+    let why = "(of its schema: it contains itself, and refers twice to one place of what it describes)";
+    for (failure, kind) in [
+        (NotValidated::OutOfTime, "refused timeout"),
+        (NotValidated::OutOfMemory, "refused too_large"),
+        (NotValidated::Unavailable("there is no other process".into()), "refused unavailable"),
+        (NotValidated::Ended("killed".into()), "refused unavailable"),
+    ] {
+        check(ScriptedSchemaValidator::failing(failure.clone()), deep_value(), kind).await;
+        check(ScriptedSchemaValidator::failing(failure), deep_value(), why).await;
+    }
+    let broken = NotValidated::Schema(toolstead_domain::tool_input_schema::InvalidSchema::new("it is none"));
+    check(
+        ScriptedSchemaValidator::failing(broken),
+        json!({}),
+        "not callable unavailable: the tool `t` cannot be called",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at() {
+    let schemas = Arc::new(ScriptedSchemaValidator::new());
+    let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
+    let plan = Plan { rules: vec![(Effect::Deny, "t")], schemas: schemas.clone(), ..Plan::default() };
+    let house = plan.house(provider).await;
+    let told = house.call("t", deep_value()).await;
+    assert!(
+        told.starts_with("refused permission_denied: The call of `t` is not permitted: the deny rule `t`"),
+        "{told}"
+    );
+    assert!(schemas.seen().is_empty());
+    let row = house.only_row();
+    assert!(matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _)), "{row:?}");
+    assert_eq!(row.decision.map(|decision| decision.verdict).as_deref(), Some("deny"));
 }

@@ -162,8 +162,17 @@ impl PermissionPolicy {
 
     /// Whether callers may see the tool: unless every call of it would be denied, whatever its arguments.
     pub fn advertises(&self, tool: &Tool) -> bool {
-        self.selection.includes(tool)
-            && !self.rules.iter().any(|rule| rule.effect == Effect::Deny && denies_always(rule, tool))
+        self.refusal_of_every_call(tool).is_none()
+    }
+
+    /// The decision on each call of the tool, where whatever it says and touches is denied: it is not selected, or a
+    /// deny rule names it. Such a call is refused before anything of it is looked at.
+    pub fn refusal_of_every_call(&self, tool: &Tool) -> Option<Decision> {
+        if !self.selection.includes(tool) {
+            return Some(whole(Verdict::Deny, Cause::NotSelected));
+        }
+        let denies = |rule: &&Arc<PermissionRule>| rule.effect == Effect::Deny && denies_always(rule, tool);
+        self.rules.iter().find(denies).map(|rule| whole(Verdict::Deny, Cause::Rule(rule.clone())))
     }
 
     /// What no rule can change: the roots, and Toolstead's own data.

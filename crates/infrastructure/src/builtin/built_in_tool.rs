@@ -204,7 +204,7 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         definition.insert("annotations".into(), T::ANNOTATIONS.to_json());
         let mut tool = Tool::new(name, definition, T::CATEGORY, source).advertised_as(brief::<T>());
         tool.tags = T::TAGS.iter().map(ToString::to_string).collect();
-        tool.availability = self.availability(world);
+        tool.set_availability(self.availability(world));
         tool
     }
 

@@ -258,7 +258,7 @@ impl ToolProvider for McpServer {
     }
 
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
-        let Called { tool, server } = called(call)?;
+        let Called { tool, server, .. } = called(call)?;
         Ok(vec![Access::CallUpstream { server: server.clone(), tool: tool.into() }])
     }
 
@@ -285,7 +285,9 @@ impl ToolProvider for McpServer {
 /// The tool as its server knows it.
 fn called(call: &ToolCall) -> Result<Called<'_>, ToolFailure> {
     match call.tool.source() {
-        ToolSource::McpServer { server, tool } => Ok(Called { tool, server }),
+        ToolSource::McpServer { server, tool } => {
+            Ok(Called { tool, server, promises_structure: call.tool.output_schema().is_some() })
+        }
         ToolSource::BuiltIn | ToolSource::Embedded(_) => {
             let message = format!("`{}` is no tool of an MCP server", call.tool.name());
             Err(ToolFailure::new(ErrorKind::Internal, message))

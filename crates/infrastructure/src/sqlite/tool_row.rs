@@ -144,7 +144,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<Tool, Fault> {
     };
     let mut tool = Tool::new(name, definition, category, source);
     tool.tags = serde_json::from_str(&text(3)?).map_err(unreadable)?;
-    tool.availability = optional(7)?.map_or(Availability::Available, Availability::Unavailable);
+    tool.set_availability(optional(7)?.map_or(Availability::Available, Availability::Unavailable));
     tool.enabled = row.try_get(8)?;
     Ok(tool)
 }

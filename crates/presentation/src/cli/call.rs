@@ -23,6 +23,7 @@ use toolstead_application::{
 use toolstead_domain::{
     client_profile::{ClientProfile, LogLevel},
     error_kind::ErrorKind,
+    json_memory::has_too_many_values,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
         tool_provider::CallOutcome,
@@ -144,13 +145,14 @@ pub(super) fn read_arguments(given: &str) -> Result<Value, Failed> {
     if text.len() > MAX_MESSAGE_BYTES {
         return Err(Failed::Usage(format!("the arguments are larger than {MAX_MESSAGE_BYTES} bytes")));
     }
+    if has_too_many_values(text.as_bytes()) {
+        return Err(Failed::Usage("the arguments hold too many values: give fewer of them at once".into()));
+    }
     let value: Value = serde_json::from_str(&text).map_err(|error| {
         Failed::Usage(format!("the arguments are not JSON: {error}; write them as '{{\"name\": \"value\"}}'"))
     })?;
     match numbers::first_inexact(text.as_bytes()) {
-        Some(number) => Err(Failed::Usage(format!(
-            "the number {number} fits neither a 64-bit integer nor a double: give it as a text"
-        ))),
+        Some(number) => Err(Failed::Usage(format!("the number {number} {}", numbers::why_inexact(number)))),
         None => Ok(value),
     }
 }

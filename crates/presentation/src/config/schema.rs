@@ -149,6 +149,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["sandbox", "minimum_tier"], Kind::Integer { least: 1, most: 2 }, Users(Strictness::Lowest), SMALLER, Some("1"), "The weakest sandbox that may be used. 1: every layer, with user namespaces. 2: where those cannot be had, Landlock (ABI 6) and a filter of system calls, which close less and allow less: see `docs/sandbox.md`."),
     key(&["sandbox", "require"], Kind::Words(&["landlock"]), Sum, Counts, Some("[]"), "Layers without which nothing is run confined, although others stand in for them."),
     key(&["limits", "output_bytes"], Kind::Integer { least: 1_000, most: 10_000_000 }, Capped, SMALLER, Some("30000"), "What a model gets of one result."),
+    key(&["limits", "media_bytes"], Kind::Integer { least: 0, most: 16 << 20 }, Capped, SMALLER, Some("5242880"), "Images, sounds and other binary content of one result, in bytes of base64."),
     key(&["limits", "timeout_seconds"], whole(DAY), Capped, SMALLER, Some("120"), "Time of a call that asks for none of its own."),
     key(&["limits", "max_timeout_seconds"], whole(DAY), Capped, SMALLER, Some("600"), "The most time that a call may ask for."),
     key(&["limits", "memory_bytes"], Kind::Integer { least: 1 << 20, most: 1 << 50 }, Capped, SMALLER, Some("4294967296"), "Private writable memory of each process of a command."),

@@ -23,6 +23,8 @@ pub struct SandboxSettings {
 pub struct Limits {
     /// What a model gets of one result.
     pub output_bytes: usize,
+    /// Images, sounds and other binary content of one result, in bytes of base64.
+    pub media_bytes: usize,
     /// Seconds of a call that asks for none of its own.
     pub timeout_seconds: u64,
     /// The most seconds that a call may ask for.

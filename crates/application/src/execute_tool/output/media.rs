@@ -1,21 +1,21 @@
 //! The blocks of a result that are not text: images, sounds, binary resources, links, and what nobody here knows.
 
-use super::{block_text, is_longer, keeper::Keeper};
+use super::{Budget, block_text, is_longer, keeper::Keeper, length};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use toolstead_domain::tool_result::text_block;
 
-/// Base64 characters of all such blocks that go on to a client.
-const MAX_BYTES: usize = 5 << 20;
 /// More blocks than these are kept as one.
 const MAX_KEPT_BLOCKS: usize = 16;
 
-/// Keeps those blocks under handles that are over the bound, and puts a text that names the handle in their place.
+/// Keeps those blocks under handles that are over the budget, and puts a text that names the handle in their place.
 /// Blocks without text and data become texts where they are long, and are cut as such.
-pub(super) async fn bound(blocks: &mut Vec<Value>, characters: usize, keeper: &mut Keeper<'_>) {
-    let mut left = MAX_BYTES;
+pub(super) async fn bound(blocks: &mut Vec<Value>, budget: Budget, keeper: &mut Keeper<'_>) {
+    let mut left = budget.media_bytes;
     let mut large = Vec::new();
-    let mut links = characters;
+    // A model sees them beside the texts.
+    let texts: usize = blocks.iter().filter_map(block_text).map(|text| text.chars().count()).sum();
+    let mut links = budget.characters.saturating_sub(texts);
     for (at, block) in blocks.iter_mut().enumerate() {
         if block_text(block).is_some() {
             continue;
@@ -29,7 +29,7 @@ pub(super) async fn bound(blocks: &mut Vec<Value>, characters: usize, keeper: &m
             *block = text_block(block.to_string());
             links = 0;
         } else {
-            links = links.saturating_sub(block.to_string().len());
+            links = links.saturating_sub(length(block));
         }
     }
     if large.len() > MAX_KEPT_BLOCKS {
@@ -56,7 +56,7 @@ pub(super) async fn bound(blocks: &mut Vec<Value>, characters: usize, keeper: &m
 }
 
 /// The base64 of an image, a sound or a binary resource.
-fn data(block: &Value) -> Option<&str> {
+pub(super) fn data(block: &Value) -> Option<&str> {
     block.get("data").or_else(|| block.get("resource")?.get("blob"))?.as_str()
 }
 

@@ -4,19 +4,28 @@
 //! there is a schema a shorter content is sent that fits it: long texts say in their middle what is left out, long lists
 //! end early.
 
-use super::{is_longer, keeper::Kept};
+use super::{Promised, is_longer, keeper::Kept};
+use crate::execute_tool::validation::validated;
 use serde_json::{Map, Value};
-use toolstead_domain::tool_input_schema::ToolInputSchema;
+use toolstead_domain::ports::schema_validator::NotValidated;
 
 /// Texts of so many characters and lists of so many items, from mild to harsh.
 const STEPS: &[(usize, usize)] = &[(8_000, 1_000), (2_000, 200), (1_000, 50), (400, 20), (200, 5), (100, 1), (60, 0)];
 
-/// The content, shortened until it fits the budget; `None` if it does not fit the schema then.
-pub(super) fn shortened(content: &Value, schema: &ToolInputSchema, budget: usize) -> Option<Value> {
-    STEPS.iter().find_map(|(characters, items)| {
+/// The content, shortened until it fits the budget; `None` if it does not fit the schema then, or nobody can tell.
+pub(super) async fn shortened(content: &Value, promised: Promised<'_>, budget: usize) -> Option<Value> {
+    for (characters, items) in STEPS {
         let short = short(content, *characters, *items);
-        (!is_longer(&short, budget) && schema.validate(&short).is_ok()).then_some(short)
-    })
+        if is_longer(&short, budget) {
+            continue;
+        }
+        match validated(promised.schemas, promised.schema, &short).await {
+            Ok(()) => return Some(short),
+            Err(NotValidated::Invalid(_)) => {}
+            Err(_) => return None,
+        }
+    }
+    None
 }
 
 fn short(value: &Value, characters: usize, items: usize) -> Value {

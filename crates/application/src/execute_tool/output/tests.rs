@@ -2,7 +2,10 @@ use super::*;
 use serde_json::json;
 use std::io::Read;
 use toolstead_domain::{
-    ports::output_store::{NoOutputs, OutputStore},
+    ports::{
+        output_store::{NoOutputs, OutputStore},
+        schema_validator::NoSchemaValidator,
+    },
     principal::Principal,
     testing::{in_memory_output_store::InMemoryOutputStore, samples},
     tool_input_schema::Formats,
@@ -12,7 +15,12 @@ async fn bounded_in(outputs: &dyn OutputStore, result: ToolResult, schema: Optio
     let owner = Principal::local();
     let mut keeper = Keeper::new(outputs, &owner, samples::call_id(1), 64 << 20);
     let schema = schema.map(|schema| ToolInputSchema::compile(&schema, Formats::Annotations).unwrap());
-    bounded(result, schema.as_ref(), budget, &mut keeper).await
+    let promised = schema.as_ref().map(|schema| Promised { schema, schemas: &NoSchemaValidator });
+    bounded(result, promised, of(budget), &mut keeper).await
+}
+
+fn of(characters: usize) -> Budget {
+    Budget { characters, media_bytes: 5 << 20 }
 }
 
 async fn kept(outputs: &dyn OutputStore, handle: &str) -> String {
@@ -88,7 +96,8 @@ async fn many_blocks_and_resources_are_one_text() {
     let outputs = InMemoryOutputStore::new();
     let result = bounded_in(&outputs, ToolResult::of_blocks(blocks), None, 30_000).await;
     assert!(characters(&result) <= 30_000);
-    assert_eq!(result.content()[5]["type"], "image", "what is no text stays");
+    assert_eq!(result.content()[1]["type"], "image", "what is no text stays, between texts that are one each");
+    assert!(result.content().len() <= 4);
     assert_eq!(result.content().last().unwrap()["resource"]["uri"], "a:b", "the end is that of the last block");
     let written = Value::Object(result.as_object().clone()).to_string();
     assert_eq!(written.matches("characters (lines").count(), 1, "the notice stands once");
@@ -96,7 +105,7 @@ async fn many_blocks_and_resources_are_one_text() {
     let result =
         bounded_in(&outputs, ToolResult::of_blocks(vec![json!({"type": "text", "text": ""}); 50_000]), None, 1000)
             .await;
-    assert!(result.content().len() < 1000, "blocks of nothing are bounded, too");
+    assert_eq!(result.content().len(), 1, "blocks of nothing are one text");
 }
 
 #[tokio::test]
@@ -183,7 +192,7 @@ async fn what_could_not_be_kept_is_said_to_be_lost() {
     let outputs = InMemoryOutputStore::new();
     let owner = Principal::local();
     let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), 8001);
-    let result = bounded(ToolResult::text("ä".repeat(9000)), None, 5000, &mut keeper).await;
+    let result = bounded(ToolResult::text("ä".repeat(9000)), None, of(5000), &mut keeper).await;
     assert!(result.joined_text().contains("its first 8000 bytes are `o1`, the rest is not kept"));
     assert_eq!(kept(&outputs, "o1").await, "ä".repeat(4000));
     assert_eq!(result.as_object()["_meta"][OUTPUTS][0]["bytesInAll"], 18_000);
@@ -206,4 +215,92 @@ async fn a_kept_value_has_lines_unless_they_would_be_mostly_blanks() {
     // A hundred levels down each zero would be a line of two hundred blanks.
     let deep = (0..100).fold(json!(vec![0; 10_000]), |value, _| json!([value]));
     check(&deep, 64 << 20, &deep.to_string()).await;
+}
+
+/// The characters of a result as it leaves, but for what is binary.
+fn as_it_leaves(result: &ToolResult) -> usize {
+    length(&Value::Object(result.as_object().clone()))
+}
+
+#[tokio::test]
+async fn whatever_a_result_is_made_of_it_leaves_within_its_budget() {
+    let text = json!({"type": "text", "text": "ok"});
+    let large = || json!("z".repeat(200_000));
+    let with = |member: &str, value: Value| {
+        let mut block = text.clone();
+        block[member] = value;
+        json!([block])
+    };
+    let rows: [(&str, Value); 10] = [
+        ("_meta", json!({"content": [text], "_meta": {"a/b": large()}})),
+        ("a member that nobody knows", json!({"content": [text], "x": {"y": large()}})),
+        ("many such members", json!({"content": [text], "x": vec![0; 100_000]})),
+        ("an unknown block", json!({"content": [{"type": "video", "x": large()}]})),
+        ("many unknown blocks", json!({"content": vec![json!({"type": "video"}); 100_000]})),
+        ("many blocks of nothing", json!({"content": vec![json!({"type": "text", "text": ""}); 100_000]})),
+        (
+            "many resources of nothing",
+            json!({"content": vec![json!({"type": "resource", "resource": {"text": ""}}); 100_000]}),
+        ),
+        ("a block's own _meta", json!({"content": with("_meta", large())})),
+        ("a block's type", json!({"content": [{"type": large(), "text": "ok"}]})),
+        (
+            "a resource's address",
+            json!({"content": [{"type": "resource", "resource": {"uri": large(), "text": "ok"}}]}),
+        ),
+    ];
+    for (what, raw) in rows {
+        let outputs = InMemoryOutputStore::new();
+        let result = bounded_in(&outputs, ToolResult::from_upstream(raw).unwrap(), None, 5_000).await;
+        assert!(as_it_leaves(&result) < 20_000, "{what}: {}", as_it_leaves(&result));
+        assert!(result.content().len() <= blocks::MAX_BLOCKS, "{what}");
+        assert!(!outputs.is_empty(), "{what}: it is kept");
+        assert!(result.joined_text().contains("`o1`"), "{what}: {}", result.joined_text());
+        assert!(is_within(&result, of(6_000)), "{what}");
+    }
+    let images = vec![json!({"type": "image", "data": "", "mimeType": "image/png"}); 100_000];
+    let result = bounded_in(&InMemoryOutputStore::new(), ToolResult::of_blocks(images), None, 5_000).await;
+    assert!(as_it_leaves(&result) < 20_000 && result.content().len() <= blocks::MAX_BLOCKS);
+}
+
+#[tokio::test]
+async fn what_stands_beside_the_content_is_kept_whole_and_the_content_stays() {
+    let outputs = InMemoryOutputStore::new();
+    let raw = json!({
+        "content": [{"type": "text", "text": "ok", "annotations": {"audience": ["user"]}},
+            {"type": "resource", "resource": {"uri": "a:b", "mimeType": "text/plain", "text": "all", "_meta": {"c": 1}}}],
+        "_meta": {"a/b": "z".repeat(9_000)}, "x": 1, "structuredContent": {"n": 1},
+    });
+    let result = bounded_in(&outputs, ToolResult::from_upstream(raw.clone()).unwrap(), None, 5_000).await;
+    assert_eq!(result.content()[0], json!({"type": "text", "text": "ok"}));
+    assert_eq!(result.content()[1]["resource"], json!({"uri": "a:b", "mimeType": "text/plain", "text": "all"}));
+    assert_eq!(result.structured_content(), Some(&json!({"n": 1})));
+    let notice = result.content()[2]["text"].as_str().unwrap();
+    assert!(
+        notice.ends_with("characters that the result says beside its content are left out here; all of it is `o1`]"),
+        "{notice}"
+    );
+    assert_eq!(result.as_object()["_meta"][OUTPUTS][0]["of"], "rest");
+    let kept: Value = serde_json::from_str(&kept(&outputs, "o1").await).unwrap();
+    assert_eq!(
+        kept,
+        json!({"_meta": raw["_meta"], "x": 1, "content": [
+            {"block": 0, "beside": {"annotations": {"audience": ["user"]}}},
+            {"block": 1, "beside": {"resource": {"_meta": {"c": 1}}}},
+        ]})
+    );
+}
+
+#[tokio::test]
+async fn binary_content_counts_as_it_is_sent() {
+    let image = |bytes: usize| json!({"type": "image", "data": "A".repeat(bytes), "mimeType": "image/png"});
+    let outputs = InMemoryOutputStore::new();
+    let owner = Principal::local();
+    let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), 64 << 20);
+    let budget = Budget { characters: 5_000, media_bytes: 1_000 };
+    let result = bounded(ToolResult::of_blocks(vec![image(800), image(400)]), None, budget, &mut keeper).await;
+    assert_eq!(result.content()[0], image(800));
+    assert_eq!(result.content()[1]["text"], "[the image (image/png, 300 bytes) is left out here: all of it is `o1`]");
+    assert_eq!(budget.up_to(Some(200)), Budget { characters: 200, media_bytes: 200 });
+    assert_eq!(budget.up_to(None), budget);
 }

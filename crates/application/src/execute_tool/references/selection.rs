@@ -7,6 +7,7 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 use std::{collections::BTreeSet, fmt};
+use toolstead_domain::json_memory::has_too_many_values;
 
 /// Steps of a pointer; a JSON text that is nested as deep as this is no value for serde_json either.
 const MAX_STEPS: usize = 100;
@@ -42,6 +43,9 @@ pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, O
     };
     if part.len() > most {
         return Err(format!("it has {} bytes, which are too many", part.len()));
+    }
+    if has_too_many_values(part.as_bytes()) {
+        return Err("it holds too many values".into());
     }
     match serde_json::from_str(part).map_err(|error| error.to_string())? {
         Value::String(text) => Ok((text.into(), None)),

@@ -10,16 +10,21 @@ use crate::mcp::{
     },
     wire::{headers::ParamHeaders, incoming::Answer, message::RpcError, numbers},
 };
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
 use serde_json::{Map, Value, value::RawValue};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap, HashSet},
+    fmt,
     sync::Arc,
 };
 use toolstead_domain::{
     category::Category,
     client_profile::Generation,
+    json_memory,
     server_name::ServerName,
     tool::{Tool, ToolSource},
     tool_name::ToolName,
@@ -29,6 +34,10 @@ use toolstead_domain::{
 const MAX_CURSOR_BYTES: usize = 64 << 10;
 /// All definitions of one server together, in bytes.
 const MAX_CATALOGUE_BYTES: usize = 64 << 20;
+/// All of them together as values, in bytes of memory.
+const MAX_CATALOGUE_MEMORY: usize = 128 << 20;
+/// So many definitions of one page are looked at.
+const MAX_PAGE: usize = 100_000;
 /// So many tools that were left out are named.
 const NAMED_TOOLS: usize = 3;
 
@@ -47,9 +56,37 @@ pub(super) struct Catalogue {
 #[derive(Deserialize)]
 struct Page<'a> {
     #[serde(borrow, default)]
-    tools: Vec<&'a RawValue>,
-    #[serde(rename = "nextCursor", default)]
-    next_cursor: Option<Value>,
+    tools: Definitions<'a>,
+    #[serde(rename = "nextCursor", borrow, default)]
+    next_cursor: Option<&'a RawValue>,
+}
+
+/// The first definitions of a page. A list may be longer than the memory for the places of its items is worth.
+#[derive(Default)]
+struct Definitions<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct First;
+        impl<'de> Visitor<'de> for First {
+            type Value = Vec<&'de RawValue>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of definitions")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut first = Vec::new();
+                while first.len() < MAX_PAGE {
+                    let Some(definition) = items.next_element()? else { return Ok(first) };
+                    first.push(definition);
+                }
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(first)
+            }
+        }
+        deserializer.deserialize_seq(First).map(Self)
+    }
 }
 
 impl Catalogue {
@@ -72,6 +109,7 @@ impl Catalogue {
             catalogue: Self::default(),
             known: HashSet::new(),
             bytes: 0,
+            memory: 0,
             left_out: BTreeMap::new(),
         };
         let mut cursors = HashSet::new();
@@ -115,6 +153,7 @@ struct Draft<'a> {
     catalogue: Catalogue,
     known: HashSet<ToolName>,
     bytes: usize,
+    memory: usize,
     /// The names of the tools that were left out, by the reason.
     left_out: BTreeMap<String, Vec<String>>,
 }
@@ -129,7 +168,7 @@ impl Draft<'_> {
         };
         let page: Page<'_> = serde_json::from_str(text)
             .map_err(|reason| malformed(format!("its answer to `tools/list` is no list of tools: {reason}")))?;
-        for definition in page.tools {
+        for definition in page.tools.0 {
             if self.catalogue.tools.len() >= self.limits.tools {
                 self.note(format!("the list of tools was cut off after {} tools", self.limits.tools));
                 return Ok(None);
@@ -138,13 +177,19 @@ impl Draft<'_> {
                 self.note(format!("the list of tools was cut off after {} MiB", MAX_CATALOGUE_BYTES >> 20));
                 return Ok(None);
             }
+            self.memory += json_memory::memory(definition.get().as_bytes());
+            if self.memory > MAX_CATALOGUE_MEMORY {
+                self.note("the list of tools was cut off: its definitions hold too many values");
+                return Ok(None);
+            }
             if let Err((name, reason)) = self.take_tool(definition.get()) {
                 self.left_out.entry(reason.into_owned()).or_default().push(name);
             }
         }
-        match page.next_cursor {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(cursor)) if cursor.len() <= MAX_CURSOR_BYTES => Ok(Some(cursor)),
+        let cursor = page.next_cursor.map(RawValue::get).filter(|cursor| *cursor != "null");
+        match cursor.map(|cursor| (cursor.len() <= MAX_CURSOR_BYTES, serde_json::from_str(cursor))) {
+            None => Ok(None),
+            Some((true, Ok(cursor))) => Ok(Some(cursor)),
             Some(_) => {
                 self.note("the list of tools was cut off: the server gave a cursor that is no text, or too long");
                 Ok(None)
@@ -245,6 +290,7 @@ mod tests {
             catalogue: Catalogue::default(),
             known: HashSet::new(),
             bytes: 0,
+            memory: 0,
             left_out: BTreeMap::new(),
         };
         draft.take_page(answer(&format!(r#"{{"tools":[{}]}}"#, definitions.join(",")))).unwrap();
@@ -315,6 +361,26 @@ mod tests {
             (catalogue.tools.len(), catalogue.notes.as_slice()),
             (7, ["the list of tools was cut off after 7 tools".to_owned()].as_slice())
         );
+    }
+
+    #[test]
+    fn definitions_of_very_many_values_are_cut_off_with_a_note() {
+        let definition = |n: usize| format!(r#"{{"name":"t{n}","x":[{}0]}}"#, "{},".repeat(40_000));
+        let definitions: Vec<String> = (0..100).map(definition).collect();
+        let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
+        let catalogue = take(&definitions, McpLimits::default(), ToolNames::Qualified, false);
+        assert!((5..50).contains(&catalogue.tools.len()), "{}", catalogue.tools.len());
+        assert_eq!(catalogue.notes, ["the list of tools was cut off: its definitions hold too many values"]);
+        let zeros = take(&["0"; 150_000], McpLimits::default(), ToolNames::Qualified, false);
+        assert!(zeros.notes[0].contains("and 99997 more"), "{:?}", zeros.notes);
+    }
+
+    #[test]
+    fn a_definition_that_hides_text_is_kept_and_its_tool_unavailable() {
+        let raw = "{\"name\":\"a\",\"description\":\"x\\u202ey\"}";
+        let catalogue = take(&[raw, r#"{"name":"good"}"#], McpLimits::default(), ToolNames::Qualified, false);
+        assert_eq!(catalogue.tools[0].description(), "x\u{202e}y");
+        assert!(!catalogue.tools[0].is_callable() && catalogue.tools[1].is_callable());
     }
 
     #[test]

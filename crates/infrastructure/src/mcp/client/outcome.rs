@@ -15,7 +15,7 @@ use toolstead_domain::{
     },
     server_name::ServerName,
     tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    tool_result::{ToolResult, text_block},
 };
 
 /// How much of a server's error text is passed on, in characters.
@@ -28,6 +28,8 @@ pub(super) struct Called<'a> {
     pub(super) tool: &'a str,
     /// The server's name here.
     pub(super) server: &'a ServerName,
+    /// Whether the tool has an output schema.
+    pub(super) promises_structure: bool,
 }
 
 impl Called<'_> {
@@ -36,6 +38,9 @@ impl Called<'_> {
     /// # Errors
     /// [`ToolFailure`] for an error, and for what is no result of a call.
     pub(super) fn outcome(&self, answer: Answer, generation: Generation) -> Result<CallOutcome, ToolFailure> {
+        if let Some(text) = answer.heavy_result() {
+            return self.as_text(text).map(CallOutcome::Done);
+        }
         let result = match answer.into_outcome() {
             Ok(Ok(result)) => result,
             Ok(Err(error)) => return Err(self.failure(RequestError::Rpc(error))),
@@ -50,6 +55,33 @@ impl Called<'_> {
         };
         let result = ToolResult::from_upstream(result);
         result.map(CallOutcome::Done).map_err(|error| self.failure(RequestError::Malformed(error.to_string())))
+    }
+
+    /// A result of so many values that it is not taken apart: its JSON goes on as a text, which is bounded and kept as
+    /// every text is. Who was promised structured content is told that it is missing.
+    fn as_text(&self, result: &str) -> Result<ToolResult, ToolFailure> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Outline {
+            #[serde(default)]
+            is_error: bool,
+            result_type: Option<String>,
+        }
+        let outline: Result<Outline, _> = serde_json::from_str(result);
+        let kind = |outline: &Outline| outline.result_type.as_deref().is_none_or(|kind| kind == "complete");
+        let Some(outline) = outline.ok().filter(kind) else {
+            return Err(self.failure(RequestError::Malformed("its result holds too many values".into())));
+        };
+        let text = ToolResult::text(result);
+        let notice = "[the result holds too many values to be passed on as it came: this is its JSON as a text]";
+        Ok(match (outline.is_error, self.promises_structure) {
+            (false, false) => text.with_block(text_block(notice.into())),
+            (true, _) => text.followed_by(ToolResult::error(ErrorKind::ExecutionFailed, notice)),
+            (false, true) => {
+                let done = format!("The call was done, do not repeat it. {notice}");
+                text.followed_by(ToolResult::error(ErrorKind::TooLarge, done))
+            }
+        })
     }
 
     /// A result of the new generation says what kind it is (MCP 2026-07-28, basic, "Responses"). What only its
@@ -194,7 +226,7 @@ mod tests {
 
     fn outcome(content: &str, generation: Generation) -> Result<CallOutcome, (ErrorKind, String)> {
         let server = ServerName::parse("s").unwrap();
-        let called = Called { tool: "t", server: &server };
+        let called = Called { tool: "t", server: &server, promises_structure: false };
         let answer = match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,{content}}}"#).into()) {
             Ok(Incoming::Answer(answer)) => answer,
             other => panic!("{other:?}"),
@@ -215,6 +247,28 @@ mod tests {
         let raw = r#"{"x":{"y":null},"content":[{"type":"video","z":1.0}],"resultType":"complete","_meta":{"a/b":1}}"#;
         assert_eq!(done(raw, Generation::Legacy), raw);
         assert_eq!(done(raw, Generation::Modern), raw.replace(r#""resultType":"complete","#, ""));
+    }
+
+    #[test]
+    fn a_result_of_very_many_values_goes_on_as_its_text() {
+        let raw = format!(r#"{{"content":[],"structuredContent":{{"all":[{}0]}}}}"#, "0,".repeat(1 << 20));
+        let server = ServerName::parse("s").unwrap();
+        let result = |raw: &str, promises_structure: bool| {
+            let called = Called { tool: "t", server: &server, promises_structure };
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{raw}}}"#);
+            let Ok(Incoming::Answer(answer)) = Incoming::read(text.into()) else { panic!() };
+            match called.outcome(answer, Generation::Modern) {
+                Ok(CallOutcome::Done(result)) => Ok((result.content()[0]["text"] == raw, result.error_kind())),
+                Ok(CallOutcome::InputRequired(required)) => panic!("{required:?}"),
+                Err(failure) => Err(failure.kind),
+            }
+        };
+        assert_eq!(result(&raw, false), Ok((true, None)));
+        assert_eq!(result(&raw, true), Ok((true, Some(ErrorKind::TooLarge))));
+        let failed = raw.replacen('{', r#"{"isError":true,"#, 1);
+        assert_eq!(result(&failed, false), Ok((true, Some(ErrorKind::ExecutionFailed))));
+        let question = raw.replacen('{', r#"{"resultType":"input_required","#, 1);
+        assert_eq!(result(&question, false), Err(ErrorKind::UpstreamProtocol));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::mcp::wire::message::{Envelope, Id, Malformed, Message, RpcError, parse_exact};
 use serde_json::Value;
 use std::ops::Range;
+use toolstead_domain::json_memory::has_too_many_values;
 
 /// One message. Answers are not parsed beyond their id, so that whoever takes them off the wire can hand them to the
 /// one who waits for them at little cost, and so that one bad part of an answer does not spoil the rest of it.
@@ -88,14 +89,21 @@ impl Answer {
         if self.is_error { RpcError::parse(content).map(Err).map_err(MalformedAnswer) } else { Ok(Ok(content)) }
     }
 
+    /// The result as text, if its values would take much more memory than they are worth: see
+    /// [`into_outcome`](Self::into_outcome).
+    pub fn heavy_result(&self) -> Option<&str> {
+        let content = &self.text[self.content.clone()];
+        (!self.is_error && has_too_many_values(content.as_bytes())).then_some(content)
+    }
+
     /// The result or the error.
     ///
     /// # Errors
-    /// [`MalformedAnswer`] when it holds a number that cannot be carried exactly, is nested too deep, or the error is
+    /// [`MalformedAnswer`] when it holds too many values, a number that cannot be carried exactly, is nested too deep, or the error is
     /// no JSON-RPC error.
     pub fn into_outcome(self) -> Result<Result<Value, RpcError>, MalformedAnswer> {
         match self.result_text()? {
-            Ok(text) => parse_exact(text).map(Ok).map_err(MalformedAnswer),
+            Ok(text) => parse_exact(text).map(Ok).map_err(|reason| MalformedAnswer(reason.to_string())),
             Err(error) => Ok(Err(error)),
         }
     }

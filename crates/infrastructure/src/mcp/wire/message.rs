@@ -4,6 +4,10 @@ use crate::mcp::wire::numbers;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::{borrow::Cow, fmt};
+use toolstead_domain::{error_kind::ErrorKind, json_memory::has_too_many_values};
+
+/// The longest id that is taken, as JSON.
+const MAX_ID_BYTES: usize = 64 << 10;
 
 /// A request's id: a 64-bit integer or a text (MCP 2025-11-25, basic, "Requests"; it is never null).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -98,12 +102,13 @@ impl RpcError {
 
 impl Malformed {
     fn no_json(detail: impl fmt::Display) -> Self {
-        let error = RpcError::new(RpcError::PARSE, format!("the message is not JSON: {detail}"));
+        let error = of_kind(RpcError::PARSE, ErrorKind::InvalidInput, format!("the message is not JSON: {detail}"));
         Self { id: None, is_response: false, error: error.into() }
     }
 
     fn no_object(what: impl Into<String>) -> Self {
-        Self { id: None, is_response: false, error: RpcError::new(RpcError::INVALID_REQUEST, what).into() }
+        let error = of_kind(RpcError::INVALID_REQUEST, ErrorKind::InvalidInput, what);
+        Self { id: None, is_response: false, error: error.into() }
     }
 
     /// The id is read from a repaired copy; the message itself is refused, never repaired.
@@ -114,6 +119,11 @@ impl Malformed {
         }
         malformed
     }
+}
+
+/// An error that says in its data which kind it is of, as every error of ours does.
+fn of_kind(code: i64, kind: ErrorKind, message: impl Into<String>) -> RpcError {
+    RpcError::new(code, message).with_data(json!({"kind": kind.as_str()}))
 }
 
 /// The members of a message, those of the application still as text.
@@ -139,11 +149,12 @@ fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
 }
 
 #[derive(Deserialize)]
-struct ErrorObject {
+struct ErrorObject<'a> {
     code: i64,
     #[serde(default)]
     message: String,
-    data: Option<Value>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
 }
 
 impl Message {
@@ -152,7 +163,8 @@ impl Message {
     ///
     /// # Errors
     /// [`Malformed`]: -32700 for what is no JSON, -32600 for JSON that is no message, -32602 for parameters that are no
-    /// object or hold a number that cannot be carried exactly.
+    /// object, hold a number that cannot be carried exactly, or more values than there is room for. The error's data name
+    /// the kind.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Envelope::parse(text)?.into_message(),
@@ -218,6 +230,9 @@ impl<'a> Envelope<'a> {
 
     pub(super) fn read_id(&self) -> Result<Option<Id>, ()> {
         let Some(raw) = self.id else { return Ok(None) };
+        if raw.get().len() > MAX_ID_BYTES {
+            return Err(());
+        }
         match serde_json::from_str(raw.get()) {
             Ok(Value::Number(number)) => number.as_i64().map(|number| Some(Id::Number(number))).ok_or(()),
             Ok(Value::String(text)) => Ok(Some(Id::Text(text.into()))),
@@ -228,9 +243,11 @@ impl<'a> Envelope<'a> {
     pub(super) fn into_message(self) -> Result<Message, Malformed> {
         let is_response = self.method.is_none();
         let id = self.read_id();
-        let refuse = |code: i64, message: String| {
-            Err(Malformed { id: id.clone().ok().flatten(), is_response, error: RpcError::new(code, message).into() })
+        let refuse_as = |kind: ErrorKind, code: i64, message: String| {
+            let error = of_kind(code, kind, message).into();
+            Err(Malformed { id: id.clone().ok().flatten(), is_response, error })
         };
+        let refuse = |code: i64, message: String| refuse_as(ErrorKind::InvalidInput, code, message);
         if self.jsonrpc.as_deref() != Some("2.0") {
             return refuse(RpcError::INVALID_REQUEST, "`jsonrpc` must be \"2.0\"".into());
         }
@@ -249,7 +266,8 @@ impl<'a> Envelope<'a> {
                     Ok(Value::Object(params)) => params,
                     Ok(_) => return refuse(RpcError::INVALID_PARAMS, "`params` must be an object".into()),
                     Err(reason) => {
-                        return refuse(RpcError::INVALID_PARAMS, format!("`params` cannot be taken: {reason}"));
+                        let message = format!("`params` cannot be taken: {reason}");
+                        return refuse_as(reason.kind(), RpcError::INVALID_PARAMS, message);
                     }
                 },
             };
@@ -263,7 +281,8 @@ impl<'a> Envelope<'a> {
             (Some(result), None) => match parse_exact(result.get()) {
                 Ok(result) => Ok(result),
                 Err(reason) => {
-                    return refuse(RpcError::INVALID_REQUEST, format!("the result cannot be taken: {reason}"));
+                    let message = format!("the result cannot be taken: {reason}");
+                    return refuse_as(reason.kind(), RpcError::INVALID_REQUEST, message);
                 }
             },
             (None, Some(error)) => match RpcError::parse(error.get()) {
@@ -283,20 +302,53 @@ impl<'a> Envelope<'a> {
         match id {
             Some(id) => Ok(Message::Response { id, outcome }),
             None => {
-                let error =
-                    outcome.err().unwrap_or_else(|| RpcError::new(RpcError::INVALID_REQUEST, "the response has no id"));
+                let no_id = || of_kind(RpcError::INVALID_REQUEST, ErrorKind::InvalidInput, "the response has no id");
+                let error = outcome.err().unwrap_or_else(no_id);
                 Err(Malformed { id: None, is_response, error: error.into() })
             }
         }
     }
 }
 
-/// Parses a JSON value whose numbers can all be carried.
-pub(super) fn parse_exact(text: &str) -> Result<Value, String> {
-    if let Some(number) = numbers::first_inexact(text.as_bytes()) {
-        return Err(format!("the number {number} fits neither a 64-bit integer nor a double: send it as a text"));
+/// A JSON text whose value is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotTaken {
+    /// A number that cannot be carried.
+    #[error("the number {} {}", shown(.0), numbers::why_inexact(.0))]
+    Number(String),
+    /// Its values would take many times the memory of the text.
+    #[error("it holds too many values: send fewer of them at once, or a text that holds them")]
+    TooManyValues,
+    /// It is no JSON, holds half a character, or is nested too deep.
+    #[error("{0}")]
+    Json(String),
+}
+
+impl NotTaken {
+    pub(super) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::TooManyValues => ErrorKind::TooLarge,
+            Self::Number(_) | Self::Json(_) => ErrorKind::InvalidInput,
+        }
     }
-    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+fn shown(number: &str) -> String {
+    match number.char_indices().nth(40) {
+        Some((at, _)) => format!("{}…", &number[..at]),
+        None => number.to_owned(),
+    }
+}
+
+/// Parses a JSON value whose numbers can all be carried, unless it would take too much memory.
+pub(super) fn parse_exact(text: &str) -> Result<Value, NotTaken> {
+    if has_too_many_values(text.as_bytes()) {
+        return Err(NotTaken::TooManyValues);
+    }
+    if let Some(number) = numbers::first_inexact(text.as_bytes()) {
+        return Err(NotTaken::Number(number.to_owned()));
+    }
+    serde_json::from_str(text).map_err(|error| NotTaken::Json(error.to_string()))
 }
 
 impl Id {
@@ -331,7 +383,10 @@ impl RpcError {
         let object = serde_json::from_str::<ErrorObject>(text);
         let ErrorObject { code, message, data } =
             object.map_err(|reason| format!("the error cannot be read: {reason}"))?;
-        Ok(Self { code, message, data })
+        // What it says more is left out where there is too much of it; the error itself counts.
+        let data = data.map(RawValue::get).filter(|data| *data != "null" && !has_too_many_values(data.as_bytes()));
+        let data = data.map(serde_json::from_str).transpose();
+        Ok(Self { code, message, data: data.map_err(|reason| format!("the error cannot be read: {reason}"))? })
     }
 
     /// The error as JSON.
@@ -375,6 +430,43 @@ mod tests {
         for message in [request, response, Message::Notification { method: "m".into(), params }] {
             assert_eq!(Message::parse(&message.to_json()), Ok(message));
         }
+    }
+
+    #[test]
+    fn what_is_refused_says_its_kind_and_a_reason_that_is_true() {
+        let zeros = "0,".repeat(1 << 20);
+        for (params, kind, reason) in [
+            ("[]", "invalid_input", "must be an object"),
+            (r#"{"a":"\ud800"}"#, "invalid_input", "surrogate"),
+            (r#"{"a":1e400}"#, "invalid_input", "the number 1e400 is larger than any double"),
+            (
+                r#"{"a":18446744073709551617}"#,
+                "invalid_input",
+                "is no 64-bit integer and has more digits than a double",
+            ),
+            (&format!(r#"{{"a":{}1{}}}"#, "[".repeat(1_000), "]".repeat(1_000)), "invalid_input", "recursion limit"),
+            (&format!(r#"{{"a":[{zeros}0]}}"#), "too_large", "too many values"),
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
+            let Malformed { id, error, .. } = Message::parse(text.as_bytes()).unwrap_err();
+            assert_eq!((id, error.code), (Some(Id::Number(1)), RpcError::INVALID_PARAMS), "{params:.60}");
+            assert_eq!(error.data, Some(json!({"kind": kind})), "{params:.60}");
+            assert!(error.message.contains(reason), "{}", error.message);
+        }
+        for text in ["{", "[]", "7", r#"{"jsonrpc":"2.0","id":[],"method":"m"}"#, r#"{"id":1,"method":"m"}"#] {
+            let error = Message::parse(text.as_bytes()).unwrap_err().error;
+            assert_eq!(error.data, Some(json!({"kind": "invalid_input"})), "{text}");
+        }
+        let echo = good(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":18446744073709551616}}"#);
+        let Message::Request { params, .. } = echo else { panic!("{echo:?}") };
+        assert_eq!(params["a"].as_f64(), Some(18_446_744_073_709_551_616.0));
+        let result = format!(r#"{{"jsonrpc":"2.0","id":1,"result":[{zeros}0]}}"#);
+        assert_eq!(bad(result), (Some(Id::Number(1)), true, RpcError::INVALID_REQUEST));
+        let error = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":5,"message":"m","data":[{zeros}0]}}}}"#);
+        let outcome = Err(RpcError::new(5, "m"));
+        assert_eq!(good(&error), Message::Response { id: Id::Number(1), outcome });
+        let id = format!(r#"{{"jsonrpc":"2.0","id":[{zeros}0],"method":"m"}}"#);
+        assert_eq!(bad(id), (None, false, RpcError::INVALID_REQUEST));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 /// The first number in a JSON text that neither a 64-bit integer nor a double carries as it is written; `None` when all
 /// are carried exactly. The text must be JSON already.
 ///
-/// An integer beyond 64 bits counts as a double when it has at most 17 significant digits, since that is how
+/// An integer beyond 64 bits counts as a double when it is one, or has at most 17 significant digits, since that is how
 /// JavaScript writes large doubles.
 pub fn first_inexact(json: &[u8]) -> Option<&str> {
     let mut at = 0;
@@ -50,7 +50,25 @@ fn is_exact(number: &str) -> bool {
     let mantissa = number.split(['e', 'E']).next().unwrap_or(number);
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     let significant = digits.trim_start_matches('0').trim_end_matches('0').len();
-    significant <= 17 && number.parse::<f64>().is_ok_and(f64::is_finite)
+    match number.parse::<f64>() {
+        Ok(double) if double.is_finite() => significant <= 17 || is_written_as(double, number),
+        Ok(_) | Err(_) => false,
+    }
+}
+
+/// Whether a whole number is a double digit by digit, as powers of two are. Longer ones than any double are not tried.
+fn is_written_as(double: f64, number: &str) -> bool {
+    number.len() <= 310 && format!("{double:.0}") == number
+}
+
+/// Why a number cannot be carried, as a clause.
+pub fn why_inexact(number: &str) -> &'static str {
+    match number.parse::<f64>() {
+        Ok(double) if double.is_finite() => {
+            "is no 64-bit integer and has more digits than a double keeps: send it as a text"
+        }
+        Ok(_) | Err(_) => "is larger than any double: send it as a text",
+    }
 }
 
 #[cfg(test)]
@@ -64,11 +82,23 @@ mod tests {
             ("[0.1,1e308,2.2250738585072014e-308,18446744073709552000,1.7976931348623157e308]", None),
             (r#"{"a":"18446744073709551617","b\"":"1e400"}"#, None),
             ("[18446744073709551617]", Some("18446744073709551617")),
+            ("[18446744073709551616,-36893488147419103232,340282366920938463463374607431768211456]", None),
+            ("[340282366920938463463374607431768211457]", Some("340282366920938463463374607431768211457")),
             ("[1e400]", Some("1e400")),
             ("[0.12345678901234567891]", Some("0.12345678901234567891")),
             ("[-9223372036854775809]", Some("-9223372036854775809")),
         ] {
             assert_eq!(first_inexact(json.as_bytes()), inexact, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_reason_is_true_of_the_number() {
+        for number in ["1e400", "-1e400", &"9".repeat(400)] {
+            assert!(why_inexact(number).starts_with("is larger than any double"), "{number}");
+        }
+        for number in ["18446744073709551617", "0.12345678901234567891"] {
+            assert!(why_inexact(number).contains("more digits than a double keeps"), "{number}");
         }
     }
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::mcp_server::{
     McpServer,
     client_caller::Outlet,
-    protocol_error::{overloaded, unsupported_version},
+    protocol_error::{invalid_request, overloaded, unsupported_version},
     request_meta::RequestMeta,
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
@@ -31,7 +31,10 @@ use std::{
 };
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
-use toolstead_domain::client_profile::{Generation, ProtocolVersion};
+use toolstead_domain::{
+    client_profile::{Generation, ProtocolVersion},
+    error_kind::ErrorKind,
+};
 use toolstead_infrastructure::mcp::wire::{
     headers,
     message::{Id, Message, RpcError, error_response},
@@ -183,6 +186,13 @@ impl Endpoint {
                 Ok(Generation::Modern) => text(StatusCode::BAD_REQUEST, "clients of 2026-07-28 send no responses"),
                 Err(refusal) => refusal,
             },
+            // A client's own error is not sent back to it.
+            Err(wrong) if wrong.is_response => {
+                tracing::debug!(error = %wrong.error, "the client sent a malformed response");
+                let message = "the response cannot be taken: it is malformed, or answers no request of this server";
+                let error = invalid_request(ErrorKind::InvalidInput, message);
+                json(StatusCode::BAD_REQUEST, error_response(None, &error))
+            }
             Err(wrong) => json(StatusCode::BAD_REQUEST, error_response(wrong.id.as_ref(), &wrong.error)),
         }
     }

@@ -1,0 +1,48 @@
+//! How many blocks a result has.
+
+use super::keeper::Keeper;
+use serde_json::Value;
+use toolstead_domain::tool_result::text_block;
+
+/// A result has no more blocks than these.
+pub(super) const MAX_BLOCKS: usize = 256;
+
+/// Makes one text of plain texts that follow one another, where there are too many blocks. What is still over the bound
+/// is kept under a handle.
+pub(super) async fn bound(blocks: &mut Vec<Value>, keeper: &mut Keeper<'_>) {
+    if blocks.len() <= MAX_BLOCKS {
+        return;
+    }
+    let mut fewer: Vec<Value> = Vec::new();
+    // The text that grows at the end, if the last block is one.
+    let mut joined: Option<String> = None;
+    for block in std::mem::take(blocks) {
+        match (plain_text(&block), &mut joined) {
+            (Some(text), Some(joined)) => {
+                joined.push('\n');
+                joined.push_str(text);
+            }
+            (Some(text), None) => joined = Some(text.to_owned()),
+            (None, _) => {
+                fewer.extend(joined.take().map(text_block));
+                fewer.push(block);
+            }
+        }
+    }
+    fewer.extend(joined.map(text_block));
+    if fewer.len() > MAX_BLOCKS {
+        let over = fewer.split_off(MAX_BLOCKS - 1);
+        let count = over.len();
+        let kept = keeper.keep_json("blocks", &over.into()).await;
+        fewer.push(text_block(format!("[{count} more blocks are left out here, as one JSON array; {}]", kept.told())));
+    }
+    *blocks = fewer;
+}
+
+/// The text of a block that is nothing else.
+fn plain_text(block: &Value) -> Option<&str> {
+    let members = block.as_object()?;
+    let is_plain = members.keys().all(|name| matches!(name.as_str(), "type" | "text"));
+    let text = members.get("text")?.as_str()?;
+    (is_plain && members.get("type")? == "text").then_some(text)
+}

@@ -1,0 +1,80 @@
+//! Values against schemas, here or beside this process.
+
+use super::{ExecuteToolError, running};
+use crate::cancel_signal::CancelSignal;
+use serde_json::Value;
+use std::time::Duration;
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::schema_validator::{NotValidated, SchemaValidator},
+    tool::Tool,
+    tool_failure::ToolFailure,
+    tool_input_schema::{InvalidArguments, NotValid, ToolInputSchema},
+};
+
+/// What validates, and for how long.
+#[derive(Clone, Copy)]
+pub(super) struct Validation<'a> {
+    /// For schemas that could cost this process too much.
+    pub(super) beside: &'a dyn SchemaValidator,
+    pub(super) cancel: &'a CancelSignal,
+    pub(super) time: Duration,
+}
+
+/// Why a value cannot be taken.
+pub(super) enum Unfitting {
+    /// It does not fit.
+    Invalid(InvalidArguments),
+    /// Nobody could tell.
+    Unknown(ExecuteToolError),
+}
+
+impl Validation<'_> {
+    /// Checks arguments of the tool.
+    pub(super) async fn of(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), Unfitting> {
+        let work = async { Ok(validated(self.beside, schema, value).await) };
+        let told = match running::bounded(tool, work, self.cancel, self.time).await {
+            Ok(Ok(told)) => told,
+            Ok(Err(failure)) => return Err(Unfitting::Unknown(ExecuteToolError::Failed(failure))),
+            Err(ended) => return Err(Unfitting::Unknown(ended)),
+        };
+        told.map_err(|why| match why {
+            NotValidated::Invalid(invalid) => Unfitting::Invalid(invalid),
+            other => Unfitting::Unknown(unknown(tool, schema, other)),
+        })
+    }
+}
+
+/// Checks a value, beside this process if it may cost too much here.
+pub(super) async fn validated(
+    beside: &dyn SchemaValidator,
+    schema: &ToolInputSchema,
+    value: &Value,
+) -> Result<(), NotValidated> {
+    match schema.validate(value) {
+        Ok(()) => Ok(()),
+        Err(NotValid::Invalid(invalid)) => Err(invalid.into()),
+        Err(NotValid::Unbounded(_)) => beside.validate(schema, value).await,
+    }
+}
+
+fn unknown(tool: &Tool, schema: &ToolInputSchema, why: NotValidated) -> ExecuteToolError {
+    let name = tool.name();
+    if let NotValidated::Schema(invalid) = &why {
+        let message = format!("the tool `{name}` cannot be called: {invalid}");
+        return ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message));
+    }
+    let (kind, next) = match &why {
+        NotValidated::OutOfTime => (ErrorKind::Timeout, "Call it with fewer or simpler arguments."),
+        NotValidated::OutOfMemory => (ErrorKind::TooLarge, "Call it with fewer or simpler arguments."),
+        _ => (ErrorKind::Unavailable, "Use another tool; whoever runs Toolstead finds more in its log."),
+    };
+    // The reason why they are not validated here, if it is the schema's and not that of these arguments.
+    let because = schema.validate(&Value::Null).err().map_or_else(String::new, |error| match error {
+        NotValid::Unbounded(unbounded) => format!(" (of its schema: {unbounded})"),
+        NotValid::Invalid(_) => String::new(),
+    });
+    tracing::warn!(tool = %name, reason = %why, because, "arguments could not be validated");
+    let message = format!("The arguments of `{name}` cannot be validated, so it was not called: {why}{because}");
+    ExecuteToolError::Refused(ToolFailure::new(kind, message).next(next))
+}

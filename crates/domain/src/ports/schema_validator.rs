@@ -1,0 +1,54 @@
+//! Where arguments are validated that could cost this process too much.
+
+use crate::tool_input_schema::{InvalidArguments, InvalidSchema, ToolInputSchema};
+use async_trait::async_trait;
+use serde_json::Value;
+
+/// Validates against schemas that have no bound, beside this process.
+///
+/// Implementers guarantee:
+/// - the verdict is that of the schema, and what is wrong is told as [`ToolInputSchema::validate`] tells it;
+/// - it comes within a bounded time and memory, or not at all: whatever schema and value do, this process goes on;
+/// - dropping the future ends the work.
+#[async_trait]
+pub trait SchemaValidator: Send + Sync + 'static {
+    /// Checks the value.
+    ///
+    /// # Errors
+    /// [`NotValidated`].
+    async fn validate(&self, schema: &ToolInputSchema, value: &Value) -> Result<(), NotValidated>;
+}
+
+/// Why a value is not known to fit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotValidated {
+    /// It does not fit.
+    #[error(transparent)]
+    Invalid(#[from] InvalidArguments),
+    /// The schema is none.
+    #[error(transparent)]
+    Schema(#[from] InvalidSchema),
+    /// It took too long.
+    #[error("it takes too long")]
+    OutOfTime,
+    /// It needs too much memory.
+    #[error("it needs too much memory")]
+    OutOfMemory,
+    /// It cannot be done here; why.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The process that did it ended; how.
+    #[error("the process that did it ended: {0}")]
+    Ended(String),
+}
+
+/// Where there is no other process: nothing is validated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NoSchemaValidator;
+
+#[async_trait]
+impl SchemaValidator for NoSchemaValidator {
+    async fn validate(&self, _: &ToolInputSchema, _: &Value) -> Result<(), NotValidated> {
+        Err(NotValidated::Unavailable("there is no process beside this one for it".into()))
+    }
+}

@@ -1,0 +1,120 @@
+//! Characters of a definition that hide text from people, or turn it around, while a model reads it.
+
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The first such character, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HiddenText {
+    character: char,
+    kind: &'static str,
+    /// The members that lead there.
+    place: String,
+}
+
+/// A place is told up to this length, in characters.
+const TOLD_CHARACTERS: usize = 120;
+
+/// Looks through every text and every name of a member.
+pub(super) fn find(definition: &Map<String, Value>) -> Option<HiddenText> {
+    in_members(definition, &mut Vec::new())
+}
+
+/// Looks through one text.
+pub(super) fn find_in_text(place: &str, text: &str) -> Option<HiddenText> {
+    in_text(text, &[place.to_owned()])
+}
+
+fn in_members(members: &Map<String, Value>, place: &mut Vec<String>) -> Option<HiddenText> {
+    members.iter().find_map(|(name, value)| {
+        place.push(name.clone());
+        let found = in_text(name, place).or_else(|| in_value(value, place));
+        place.pop();
+        found
+    })
+}
+
+/// As deep as the parser of the JSON lets a definition be.
+fn in_value(value: &Value, place: &mut Vec<String>) -> Option<HiddenText> {
+    match value {
+        Value::String(text) => in_text(text, place),
+        Value::Array(items) => items.iter().find_map(|item| in_value(item, place)),
+        Value::Object(members) => in_members(members, place),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+fn in_text(text: &str, place: &[String]) -> Option<HiddenText> {
+    let (character, kind) = text.chars().find_map(|character| Some((character, kind(character)?)))?;
+    let place: String = place.join(".").chars().filter(|one| kind_of_told(*one)).take(TOLD_CHARACTERS).collect();
+    Some(HiddenText { character, kind, place })
+}
+
+fn kind_of_told(character: char) -> bool {
+    kind(character).is_none() && !character.is_control()
+}
+
+/// What a character does that no definition needs; `None` for all others. What joins emoji stays.
+fn kind(character: char) -> Option<&'static str> {
+    match character {
+        '\t' | '\n' | '\r' => None,
+        character if character.is_control() => Some("control character"),
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            Some("character that turns text around")
+        }
+        '\u{e0000}'..='\u{e007f}' => Some("tag character"),
+        _ => None,
+    }
+}
+
+impl fmt::Display for HiddenText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { character, kind, place } = self;
+        let code = u32::from(*character);
+        write!(f, "its definition has the {kind} U+{code:04X} in `{place}`, which hides what a model reads from people")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(definition: Value, expected: Option<&str>) {
+        let found = find(definition.as_object().unwrap()).map(|hidden| hidden.to_string());
+        let (found, expected) = (found.as_deref(), expected);
+        match expected {
+            None => assert_eq!(found, None),
+            Some(expected) => assert!(found.is_some_and(|found| found.contains(expected)), "{found:?}"),
+        }
+    }
+
+    #[test]
+    fn what_hides_text_is_found_wherever_it_stands() {
+        for (text, expected) in [
+            ("a\u{1b}[8mb", "control character U+001B"),
+            ("a\u{0}b", "control character U+0000"),
+            ("a\u{7f}b", "control character U+007F"),
+            ("a\u{9b}b", "control character U+009B"),
+            ("a\u{202e}b", "turns text around U+202E"),
+            ("a\u{2066}b", "turns text around U+2066"),
+            ("a\u{200f}b", "turns text around U+200F"),
+            ("a\u{e0041}b", "tag character U+E0041"),
+        ] {
+            check(json!({"name": text}), Some(expected));
+            check(json!({"title": text}), Some("in `title`"));
+            check(json!({"description": text}), Some(expected));
+            let property = json!({"properties": {"path": {"enum": ["x", text]}}});
+            check(json!({"inputSchema": property}), Some("in `inputSchema.properties.path.enum`"));
+            check(json!({"inputSchema": {"properties": {text: {}}}}), Some(expected));
+            check(json!({"annotations": {"title": text}}), Some(expected));
+        }
+    }
+
+    #[test]
+    fn lines_tabs_all_scripts_and_emoji_stay() {
+        let text = "a\tb\r\nc äöü 日本語 עברית العربية 👩\u{200d}💻 ❤\u{fe0f} \u{200b}";
+        check(json!({"description": text, "inputSchema": {"enum": [text]}}), None);
+    }
+}

@@ -1,0 +1,483 @@
+//! What a schema can cost, told before it is compiled.
+//!
+//! A validator has no budget of its own: a schema whose parts refer to each other can make it do more steps than there
+//! are atoms. So the schema is taken as a graph, and its cost is counted as if every reference were written out.
+
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Schemas after every reference is written out.
+const MAX_SCHEMAS: u64 = 1_000;
+/// Schemas inside of one another after every reference is written out. A schema that contains itself counts once.
+const MAX_DEPTH: usize = 64;
+/// Schemas that follow one another at one place of the instance, where a schema contains itself: so many times the depth
+/// of the instance is the stack that is needed.
+const MAX_IN_PLACE: usize = 6;
+/// Patterns, and their bytes together.
+const MAX_PATTERNS: usize = 32;
+const MAX_PATTERN_BYTES: usize = 4 << 10;
+/// How deep an instance can be: no message has JSON that is deeper.
+const INSTANCE_DEPTH: u64 = 128;
+/// So many names of `required` and options of `enum` cost as much as a schema.
+const NAMES_A_SCHEMA: u64 = 16;
+
+/// What one place of an instance can cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SchemaCost {
+    /// Schemas that are applied to it.
+    pub(super) schemas: u64,
+    /// Patterns that a text of it is compared with.
+    pub(super) patterns: u64,
+    /// Whether one of them needs an engine that goes back.
+    pub(super) backtracks: bool,
+}
+
+/// A schema whose cost has no bound that is small enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unbounded {
+    /// Too many schemas.
+    #[error("it has more than {MAX_SCHEMAS} schemas once its references are written out")]
+    Schemas,
+    /// Too deep.
+    #[error("its schemas are nested more than {MAX_DEPTH} deep once its references are written out")]
+    Depth,
+    /// It contains itself without going deeper into the instance, or along too many schemas.
+    #[error("it contains itself, and more than {MAX_IN_PLACE} of its schemas follow one another at one place")]
+    InPlace,
+    /// It contains itself twice at one place.
+    #[error("it contains itself, and refers twice to one place of what it describes")]
+    Ambiguous,
+    /// A reference that is not followed here.
+    #[error("it has a reference of another form than `#/…`")]
+    Reference,
+    /// Too many patterns, or too large ones.
+    #[error("its patterns are more than {MAX_PATTERNS}, or larger than can be held")]
+    Patterns,
+    /// The arguments are too large for such a schema.
+    #[error("there are too many values to compare with it")]
+    Instance,
+}
+
+/// Why a schema is not compiled here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NotHere {
+    /// It may cost too much.
+    Unbounded(Unbounded),
+    /// It refers to what it does not hold.
+    Dangling(String),
+}
+
+impl From<Unbounded> for NotHere {
+    fn from(unbounded: Unbounded) -> Self {
+        Self::Unbounded(unbounded)
+    }
+}
+
+/// Counts what the schema can cost. Linear in its size, whatever its references are.
+pub(super) fn cost(root: &Value) -> Result<SchemaCost, NotHere> {
+    let graph = Graph::of(root)?;
+    let patterns = graph.patterns()?;
+    let in_place = graph.in_place_depths()?.into_iter().max().unwrap_or(0);
+    let families = graph.families();
+    for at in 0..graph.schemas.len() {
+        if families.is_recursive(at) && !graph.is_clear(at, &families) {
+            return Err(Unbounded::Ambiguous.into());
+        }
+    }
+    if in_place > MAX_IN_PLACE && families.of.iter().any(Option::is_some) {
+        return Err(Unbounded::InPlace.into());
+    }
+    Ok(SchemaCost { schemas: graph.written_out(&families)?, ..patterns })
+}
+
+/// Where a schema is applied, seen from the one that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place<'a> {
+    /// At the same place of the instance.
+    Here,
+    /// At one property of it.
+    Property(&'a str),
+    /// At any of its properties.
+    AnyProperty,
+    /// At one of its items.
+    Item(usize),
+    /// At any of its items.
+    AnyItem,
+}
+
+impl Place<'_> {
+    fn meets(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Here, _) | (_, Self::Here) => true,
+            (Self::Property(one), Self::Property(other)) => one == other,
+            (Self::Item(one), Self::Item(other)) => one == other,
+            (Self::Property(_) | Self::AnyProperty, Self::Property(_) | Self::AnyProperty)
+            | (Self::Item(_) | Self::AnyItem, Self::Item(_) | Self::AnyItem) => true,
+            (Self::Property(_) | Self::AnyProperty, Self::Item(_) | Self::AnyItem)
+            | (Self::Item(_) | Self::AnyItem, Self::Property(_) | Self::AnyProperty) => false,
+        }
+    }
+}
+
+/// The schemas that can be reached from the root, each once.
+struct Graph<'a> {
+    schemas: Vec<&'a Value>,
+    /// To which schemas each one leads, and where those are applied.
+    leads_to: Vec<Vec<(Place<'a>, usize)>>,
+}
+
+impl<'a> Graph<'a> {
+    fn of(root: &'a Value) -> Result<Self, NotHere> {
+        let mut graph = Self { schemas: vec![root], leads_to: Vec::new() };
+        let mut known = HashMap::from([(std::ptr::from_ref(root), 0)]);
+        let mut edges = 0;
+        while let Some(schema) = graph.schemas.get(graph.leads_to.len()).copied() {
+            let mut leads_to = Vec::new();
+            let mut lead = |place: Place<'a>, to: &'a Value| {
+                let at = *known.entry(std::ptr::from_ref(to)).or_insert_with(|| {
+                    graph.schemas.push(to);
+                    graph.schemas.len() - 1
+                });
+                leads_to.push((place, at));
+                edges += 1;
+                if edges > MAX_SCHEMAS { Err(NotHere::from(Unbounded::Schemas)) } else { Ok(()) }
+            };
+            if let Value::Object(members) = schema {
+                each_subschema(root, members, std::ptr::eq(schema, root), &mut lead)?;
+            }
+            graph.leads_to.push(leads_to);
+        }
+        Ok(graph)
+    }
+
+    fn patterns(&self) -> Result<SchemaCost, Unbounded> {
+        let mut all: Vec<&str> = Vec::new();
+        for members in self.schemas.iter().filter_map(|schema| schema.as_object()) {
+            all.extend(members.get("pattern").and_then(Value::as_str));
+            let named = members.get("patternProperties").and_then(Value::as_object);
+            all.extend(named.into_iter().flat_map(Map::keys).map(String::as_str));
+        }
+        let bytes: usize = all.iter().map(|pattern| pattern.len()).sum();
+        if all.len() > MAX_PATTERNS || bytes > MAX_PATTERN_BYTES {
+            return Err(Unbounded::Patterns);
+        }
+        let backtracks = all.iter().any(|pattern| backtracks(pattern));
+        Ok(SchemaCost { schemas: 0, patterns: all.len() as u64, backtracks })
+    }
+
+    /// How many schemas follow one another at one place, from each schema on.
+    fn in_place_depths(&self) -> Result<Vec<usize>, Unbounded> {
+        let here = |at: usize| self.leads_to[at].iter().filter(|(place, _)| *place == Place::Here).map(|(_, to)| *to);
+        let mut depths = vec![0; self.schemas.len()];
+        // Each round settles one more schema of the longest chain; a circle is never settled.
+        for _ in 0..=MAX_DEPTH + 1 {
+            let mut is_settled = true;
+            for at in (0..depths.len()).rev() {
+                let depth = here(at).map(|to| depths[to] + 1).max().unwrap_or(0);
+                is_settled &= depth == depths[at];
+                depths[at] = depth;
+            }
+            if is_settled {
+                return Ok(depths);
+            }
+        }
+        Err(Unbounded::InPlace)
+    }
+
+    /// Which schemas contain each other.
+    fn families(&self) -> Families {
+        let reach: Vec<Vec<bool>> = (0..self.schemas.len()).map(|at| self.reachable(at)).collect();
+        let count = reach.len();
+        let first = |at: usize| (0..count).find(|other| reach[at][*other] && reach[*other][at]);
+        Families { of: (0..count).map(first).collect() }
+    }
+
+    /// The schemas that one leads to in a step or more.
+    fn reachable(&self, from: usize) -> Vec<bool> {
+        let mut seen = vec![false; self.schemas.len()];
+        let mut open = vec![from];
+        while let Some(at) = open.pop() {
+            for (_, to) in &self.leads_to[at] {
+                if !std::mem::replace(&mut seen[*to], true) {
+                    open.push(*to);
+                }
+            }
+        }
+        seen
+    }
+
+    /// Whether one place of the instance is reached in one way only within the schemas that contain this one.
+    fn is_clear(&self, at: usize, families: &Families) -> bool {
+        let mut below: Vec<Place<'a>> = Vec::new();
+        let mut open = vec![at];
+        while let Some(at) = open.pop() {
+            for (place, to) in self.leads_to[at].iter().filter(|(_, to)| families.of[*to] == families.of[at]) {
+                if *place == Place::Here {
+                    open.push(*to);
+                } else if below.iter().any(|other| other.meets(*place)) {
+                    return false;
+                } else {
+                    below.push(*place);
+                }
+            }
+        }
+        true
+    }
+
+    /// How many schemas there are once every reference is written out.
+    fn written_out(&self, families: &Families) -> Result<u64, Unbounded> {
+        let mut totals = Totals { graph: self, families, of: vec![None; self.schemas.len()] };
+        let Total { schemas, depth, .. } = totals.of_family(0, 0)?;
+        match (schemas > MAX_SCHEMAS, depth > MAX_DEPTH) {
+            (true, _) => Err(Unbounded::Schemas),
+            (_, true) => Err(Unbounded::Depth),
+            (false, false) => Ok(schemas),
+        }
+    }
+}
+
+/// The schemas that contain each other, by the first of them; `None` for one that does not contain itself.
+struct Families {
+    of: Vec<Option<usize>>,
+}
+
+impl Families {
+    fn is_recursive(&self, at: usize) -> bool {
+        self.of[at].is_some()
+    }
+
+    fn members(&self, at: usize) -> Vec<usize> {
+        match self.of[at] {
+            None => vec![at],
+            family => (0..self.of.len()).filter(|other| self.of[*other] == family).collect(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Total {
+    schemas: u64,
+    depth: usize,
+    /// Whether a schema that contains itself is among them.
+    recurs: bool,
+}
+
+/// What is counted already, so that a schema which many refer to is counted once.
+struct Totals<'a, 'g> {
+    graph: &'g Graph<'a>,
+    families: &'g Families,
+    of: Vec<Option<Total>>,
+}
+
+impl Totals<'_, '_> {
+    /// `above` bounds the recursion: what is deeper than that is refused anyway.
+    fn of_family(&mut self, at: usize, above: usize) -> Result<Total, Unbounded> {
+        if let Some(total) = self.of[at] {
+            return Ok(total);
+        }
+        if above > MAX_DEPTH {
+            return Err(Unbounded::Depth);
+        }
+        let members = self.families.members(at);
+        let recurs = self.families.is_recursive(at);
+        let mut total = Total { schemas: 0, depth: 0, recurs };
+        for member in &members {
+            let weight = weight(self.graph.schemas[*member]);
+            // What is not evaluated shows only when all that stands beside it is evaluated once more.
+            let again = if looks_again(self.graph.schemas[*member]) { 2 } else { 1 };
+            total.schemas = total.schemas.saturating_add(weight);
+            for (place, to) in self.graph.leads_to[*member].clone() {
+                if members.contains(&to) {
+                    continue;
+                }
+                let part = self.of_family(to, above + members.len())?;
+                // What contains itself may be left at every depth, and each time for another way through the next.
+                let ways = if recurs && part.recurs { INSTANCE_DEPTH } else { 1 };
+                let again = if place == Place::Here { again } else { 1 };
+                total.schemas = total.schemas.saturating_add(part.schemas.saturating_mul(ways * again));
+                total.depth = total.depth.max(part.depth);
+                total.recurs |= part.recurs;
+            }
+        }
+        total.depth += members.len();
+        for member in members {
+            self.of[member] = Some(total);
+        }
+        Ok(total)
+    }
+}
+
+fn weight(schema: &Value) -> u64 {
+    let names = |keyword: &str| schema.get(keyword).and_then(Value::as_array).map_or(0, |all| all.len() as u64);
+    1 + (names("enum") + names("required")) / NAMES_A_SCHEMA
+}
+
+fn looks_again(schema: &Value) -> bool {
+    schema.get("unevaluatedProperties").is_some() || schema.get("unevaluatedItems").is_some()
+}
+
+/// Whether a pattern has what only an engine that goes back can match: looking around, groups once more, atomic groups.
+fn backtracks(pattern: &str) -> bool {
+    let bytes = pattern.as_bytes();
+    bytes.windows(3).any(|part| matches!(part, [b'(', b'?', b'=' | b'!' | b'<' | b'>' | b'(']))
+        || bytes.windows(2).any(|part| matches!(part, [b'\\', b'1'..=b'9' | b'k' | b'g' | b'G' | b'K']))
+        || bytes.windows(2).any(|part| matches!(part, [b'+' | b'*' | b'?' | b'}', b'+']))
+}
+
+/// Hands out every schema that a schema applies. Keywords of all drafts are looked at, whichever it says it is.
+fn each_subschema<'a>(
+    root: &'a Value,
+    schema: &'a Map<String, Value>,
+    is_root: bool,
+    lead: &mut impl FnMut(Place<'a>, &'a Value) -> Result<(), NotHere>,
+) -> Result<(), NotHere> {
+    for (keyword, value) in schema {
+        match (keyword.as_str(), value) {
+            ("$ref", Value::String(reference)) => lead(Place::Here, target(root, reference)?)?,
+            ("$dynamicRef" | "$recursiveRef", _) => return Err(Unbounded::Reference.into()),
+            // References below it would mean something else.
+            ("$id" | "id", Value::String(_)) if !is_root => return Err(Unbounded::Reference.into()),
+            ("not" | "if" | "then" | "else", one) => lead(Place::Here, one)?,
+            ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
+                all.iter().try_for_each(|one| lead(Place::Here, one))?;
+            }
+            ("dependentSchemas" | "dependencies", Value::Object(all)) => {
+                all.values().filter(|one| !one.is_array()).try_for_each(|one| lead(Place::Here, one))?;
+            }
+            ("properties", Value::Object(all)) => {
+                all.iter().try_for_each(|(name, one)| lead(Place::Property(name), one))?;
+            }
+            ("patternProperties", Value::Object(all)) => {
+                all.values().try_for_each(|one| lead(Place::AnyProperty, one))?;
+            }
+            ("additionalProperties" | "unevaluatedProperties" | "propertyNames", one) => {
+                lead(Place::AnyProperty, one)?;
+            }
+            ("prefixItems" | "items", Value::Array(all)) => {
+                all.iter().enumerate().try_for_each(|(at, one)| lead(Place::Item(at), one))?;
+            }
+            ("items" | "additionalItems" | "unevaluatedItems" | "contains", one) => lead(Place::AnyItem, one)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What a reference names, if it is a JSON pointer into this schema.
+fn target<'a>(root: &'a Value, reference: &str) -> Result<&'a Value, NotHere> {
+    let is_named = ["$id", "id"].iter().any(|name| root.get(name).is_some_and(Value::is_string));
+    match reference.strip_prefix('#') {
+        // A name, or one that is escaped for an address: rare, and left to the one who can resolve it.
+        Some(pointer) if pointer.contains('%') || !(pointer.is_empty() || pointer.starts_with('/')) => {
+            Err(Unbounded::Reference.into())
+        }
+        Some(pointer) => root.pointer(pointer).ok_or_else(|| NotHere::Dangling(reference.to_owned())),
+        None if is_named || reference.contains("://json-schema.org/") => Err(Unbounded::Reference.into()),
+        None => Err(NotHere::Dangling(reference.to_owned())),
+    }
+}
+
+/// The schema that describes a part, where a schema names it plainly.
+pub(super) fn resolved<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
+    let mut schema = schema;
+    for _ in 0..MAX_IN_PLACE {
+        match schema.get("$ref") {
+            None => return Some(schema),
+            Some(reference) => schema = target(root, reference.as_str()?).ok()?,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(schema: Value, expected: Result<u64, Unbounded>) {
+        let found = cost(&schema).map(|cost| cost.schemas);
+        assert_eq!(found, expected.map_err(NotHere::Unbounded), "{schema:.300}");
+    }
+
+    #[test]
+    fn references_are_counted_as_if_they_were_written_out() {
+        check(json!({}), Ok(1));
+        check(json!({"properties": {"a": {}, "b": {"items": {"enum": vec![0; 32]}}}}), Ok(1 + 1 + 1 + 3));
+        check(json!({"$defs": {"a": {}}}), Ok(1));
+        check(
+            json!({"properties": {"a": {"$ref": "#/$defs/a"}, "b": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}}),
+            Ok(5),
+        );
+        let chain = |names: usize| {
+            let link = |at: usize| match at {
+                0 => (format!("l{at}"), json!({"type": "object"})),
+                at => {
+                    let before = json!({"$ref": format!("#/$defs/l{}", at - 1)});
+                    (format!("l{at}"), json!({"properties": {"a": {"allOf": [before.clone(), before]}}}))
+                }
+            };
+            let links: Map<String, Value> = (0..=names).map(link).collect();
+            json!({"$ref": format!("#/$defs/l{names}"), "$defs": links})
+        };
+        assert!(cost(&chain(3)).is_ok());
+        check(chain(14), Err(Unbounded::Schemas));
+        check(chain(60), Err(Unbounded::Depth));
+        let flat: Map<String, Value> = (0..1_200).map(|at| (format!("p{at}"), json!({}))).collect();
+        check(json!({"properties": flat}), Err(Unbounded::Schemas));
+        let deep = (0..70).fold(json!({}), |inner, _| json!({"items": inner}));
+        check(deep, Err(Unbounded::Depth));
+    }
+
+    #[test]
+    fn a_schema_that_contains_itself_is_bounded_where_each_place_is_reached_once() {
+        let this = json!({"$ref": "#"});
+        check(json!({"properties": {"children": {"items": this}}}), Ok(3));
+        // Any JSON value.
+        let any = json!({"anyOf": [{"type": "string"}, {"items": this}, {"additionalProperties": this}]});
+        check(any, Ok(6));
+        check(json!({"properties": {"left": this, "right": this}}), Ok(3));
+        for twice in [
+            json!({"properties": {"a": {"anyOf": [this, this]}}}),
+            json!({"properties": {"a": this}, "patternProperties": {"^a": this}}),
+            json!({"anyOf": [{"properties": {"a": this}}, {"properties": {"a": this}}]}),
+            json!({"items": this, "contains": this}),
+        ] {
+            check(twice, Err(Unbounded::Ambiguous));
+        }
+        for endless in [json!({"$ref": "#"}), json!({"allOf": [{"not": this}]}), json!({"anyOf": [this, this]})] {
+            check(endless, Err(Unbounded::InPlace));
+        }
+        // One that contains itself, and leads to another at every depth, and so on.
+        let names = ["a", "b", "c", "d"];
+        let next = |at: usize| names.get(at + 1).map(|name| json!({"$ref": format!("#/$defs/{name}")}));
+        let one = |(at, name): (usize, &&str)| {
+            let own = json!({"$ref": format!("#/$defs/{name}")});
+            let all: Vec<Value> = [Some(own), next(at)].into_iter().flatten().collect();
+            ((*name).to_owned(), json!({"items": {"allOf": all}}))
+        };
+        let all: Map<String, Value> = names.iter().enumerate().map(one).collect();
+        check(json!({"$ref": "#/$defs/a", "$defs": all}), Err(Unbounded::Schemas));
+    }
+
+    #[test]
+    fn patterns_are_bounded_in_number_and_size_and_other_references_are_not_followed() {
+        let patterns = |count: usize, text: &str| json!({"properties": (0..count).map(|at| (format!("p{at}"), json!({"pattern": text}))).collect::<Map<_, _>>()});
+        assert_eq!(cost(&patterns(32, "^a$")).unwrap().patterns, 32);
+        check(patterns(33, "^a$"), Err(Unbounded::Patterns));
+        check(patterns(2, &"a".repeat(3_000)), Err(Unbounded::Patterns));
+        check(json!({"patternProperties": {("a".repeat(5_000)): {}}}), Err(Unbounded::Patterns));
+        for (pattern, backtracks) in [(r"^\d{3}-(?:a|b)$", false), ("^(?=a)", true), (r"(a)\1", true), ("a++", true)] {
+            assert_eq!(cost(&patterns(1, pattern)).unwrap().backtracks, backtracks, "{pattern}");
+        }
+        for reference in ["#name", "#/a%20b", "http://json-schema.org/draft-07/schema#"] {
+            check(json!({"$ref": reference}), Err(Unbounded::Reference));
+        }
+        for reference in ["other.json", "#/$defs/none", "file:///etc/passwd"] {
+            assert_eq!(cost(&json!({"$ref": reference})), Err(NotHere::Dangling(reference.into())));
+        }
+        check(json!({"properties": {"a": {"$dynamicRef": "#a"}}}), Err(Unbounded::Reference));
+        check(json!({"items": {"$id": "http://a/b", "$ref": "#"}}), Err(Unbounded::Reference));
+        check(json!({"$id": "http://a/b", "properties": {"id": {}, "$id": {}}}), Ok(3));
+    }
+}

@@ -1,0 +1,53 @@
+//! How much of an instance there is to compare with a schema.
+
+use super::bounds::SchemaCost;
+use serde_json::Value;
+
+/// How often a pattern that goes back may do so on one text.
+pub(super) const BACKTRACKS: usize = 10_000;
+/// Bytes of a text cost as much as a step when they are copied or counted, and when a pattern goes over them.
+const BYTES_A_STEP: u64 = 1 << 10;
+const MATCHED_BYTES_A_STEP: u64 = 64;
+
+/// What an instance holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Load {
+    values: u64,
+    text_bytes: u64,
+}
+
+impl Load {
+    pub(super) fn of(instance: &Value) -> Self {
+        let mut load = Self::default();
+        load.add(instance);
+        load
+    }
+
+    /// As deep as the value is.
+    fn add(&mut self, value: &Value) {
+        self.values += 1;
+        match value {
+            Value::String(text) => self.text_bytes += text.len() as u64,
+            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Object(members) => {
+                for (name, member) in members {
+                    self.text_bytes += name.len() as u64;
+                    self.add(member);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Steps of a validation at most.
+    pub(super) fn steps(self, cost: SchemaCost) -> u64 {
+        let matched = self.text_bytes.div_ceil(MATCHED_BYTES_A_STEP).saturating_mul(cost.patterns);
+        let matched = if cost.backtracks { matched.saturating_mul(BACKTRACKS as u64) } else { matched };
+        self.looked_at(cost).saturating_add(matched)
+    }
+
+    /// Steps of it that may each find a violation.
+    pub(super) fn looked_at(self, cost: SchemaCost) -> u64 {
+        (self.values + self.text_bytes / BYTES_A_STEP).saturating_mul(cost.schemas)
+    }
+}

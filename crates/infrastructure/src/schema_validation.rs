@@ -1,0 +1,198 @@
+//! Validation against schemas that could cost too much: in a child process that may be lost.
+
+use crate::sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{
+    io::{Cursor, Read},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{
+    ports::schema_validator::{NotValidated, SchemaValidator},
+    tool_input_schema::{Formats, InvalidArguments, InvalidSchema, More, NotValid, ToolInputSchema, Violation},
+};
+
+/// The name of the helper that validates.
+pub(crate) const HELPER: &str = "schemas";
+/// Its time on the processor, and on the clock with the start of the process.
+const SECONDS: u64 = 1;
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Its memory, as address space.
+const MEMORY_BYTES: u64 = 256 << 20;
+/// Bytes of schema and value together: a message's largest size, and the schema.
+const MAX_INPUT_BYTES: u64 = 17 << 20;
+/// Bytes of the answer: no violation is long.
+const MAX_ANSWER_BYTES: u64 = 1 << 20;
+
+/// Validates in helpers of this program.
+#[derive(Debug)]
+pub struct HelperSchemaValidator {
+    helpers: Arc<Helpers>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    asserts_formats: bool,
+}
+
+/// What the child gets.
+#[derive(Serialize, Deserialize)]
+struct Question<T> {
+    schema: T,
+    value: T,
+}
+
+/// What the child answers.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Verdict {
+    Valid,
+    Invalid {
+        /// Place, what is expected, what stands there.
+        violations: Vec<[String; 3]>,
+        /// How many more there are; `None` where nobody looked.
+        more: Option<usize>,
+    },
+    NoSchema(String),
+    /// The value could not be looked at.
+    Unknown(String),
+}
+
+impl HelperSchemaValidator {
+    /// Validates in these helpers.
+    pub fn new(helpers: Arc<Helpers>) -> Self {
+        Self { helpers }
+    }
+}
+
+#[async_trait]
+impl SchemaValidator for HelperSchemaValidator {
+    async fn validate(&self, schema: &ToolInputSchema, value: &Value) -> Result<(), NotValidated> {
+        let question = serde_json::to_vec(&Question { schema: schema.as_value(), value });
+        let input = question.map_err(|error| NotValidated::Ended(error.to_string()))?;
+        if input.len() as u64 > MAX_INPUT_BYTES {
+            return Err(NotValidated::OutOfMemory);
+        }
+        let call = HelperCall {
+            name: HELPER,
+            order: &Order { asserts_formats: schema.formats() == Formats::Asserted },
+            input: Box::new(Cursor::new(input)),
+            input_bytes: MAX_INPUT_BYTES,
+            answer_bytes: MAX_ANSWER_BYTES,
+            bounds: HelperBounds { seconds: SECONDS, memory_bytes: MEMORY_BYTES },
+            deadline: Instant::now() + PATIENCE,
+        };
+        let answer = self.helpers.call(call).await.map_err(failed)?;
+        let verdict = serde_json::from_slice(&answer).map_err(|error| NotValidated::Ended(error.to_string()))?;
+        match verdict {
+            Verdict::Valid => Ok(()),
+            Verdict::Invalid { violations, more } => Err(InvalidArguments {
+                violations: violations
+                    .into_iter()
+                    .map(|[path, expected, got]| Violation { path, expected, got })
+                    .collect(),
+                more: match more {
+                    Some(0) => More::None,
+                    Some(count) => More::Exactly(count),
+                    None => More::Unknown,
+                },
+            }
+            .into()),
+            Verdict::NoSchema(reason) => Err(InvalidSchema::new(reason).into()),
+            Verdict::Unknown(reason) => Err(NotValidated::Ended(reason)),
+        }
+    }
+}
+
+fn failed(error: HelperError) -> NotValidated {
+    match error {
+        HelperError::OutOfTime => NotValidated::OutOfTime,
+        HelperError::OutOfMemory => NotValidated::OutOfMemory,
+        HelperError::NoDoor | HelperError::NotStarted(_) => {
+            NotValidated::Unavailable(format!("the schema is validated in a process of its own, and {error}"))
+        }
+        HelperError::Died { .. } | HelperError::AnswerTooLarge(_) | HelperError::Input(_) => {
+            NotValidated::Ended(error.to_string())
+        }
+    }
+}
+
+/// The child's side: order and question in, verdict out.
+pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
+    serde_json::to_vec(&judged(order, input)).unwrap_or_default()
+}
+
+fn judged(order: &str, input: &mut dyn Read) -> Verdict {
+    let unknown = |error: serde_json::Error| Verdict::Unknown(error.to_string());
+    let formats = match serde_json::from_str(order) {
+        Ok(Order { asserts_formats: true }) => Formats::Asserted,
+        Ok(Order { asserts_formats: false }) => Formats::Annotations,
+        Err(error) => return unknown(error),
+    };
+    let mut text = Vec::new();
+    if let Err(error) = input.read_to_end(&mut text) {
+        return Verdict::Unknown(error.to_string());
+    }
+    let Question::<Value> { schema, value } = match serde_json::from_slice(&text) {
+        Ok(question) => question,
+        Err(error) => return unknown(error),
+    };
+    drop(text);
+    let schema = match ToolInputSchema::compile_unbounded(&schema, formats) {
+        Ok(schema) => schema,
+        Err(invalid) => return Verdict::NoSchema(invalid.reason().to_owned()),
+    };
+    match schema.validate(&value) {
+        Ok(()) => Verdict::Valid,
+        Err(NotValid::Unbounded(unbounded)) => Verdict::Unknown(unbounded.to_string()),
+        Err(NotValid::Invalid(InvalidArguments { violations, more })) => Verdict::Invalid {
+            violations: violations.into_iter().map(|one| [one.path, one.expected, one.got]).collect(),
+            more: match more {
+                More::None => Some(0),
+                More::Exactly(count) => Some(count),
+                More::Unknown => None,
+            },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(asserts_formats: bool, schema: Value, value: Value, expected: Verdict) {
+        let order = json!({"asserts_formats": asserts_formats}).to_string();
+        let question = json!({"schema": schema, "value": value}).to_string();
+        let answered = answer(&order, &mut question.as_bytes());
+        assert_eq!(serde_json::from_slice::<Verdict>(&answered).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_child_tells_the_verdict_and_what_is_wrong() {
+        let day = || json!({"properties": {"day": {"format": "date"}}});
+        let wrong = ["/day", "a text of the format date", "\"?\""].map(str::to_owned);
+        check(true, day(), json!({"day": "2026-01-01"}), Verdict::Valid);
+        check(true, day(), json!({"day": "?"}), Verdict::Invalid { violations: vec![wrong], more: Some(0) });
+        check(false, day(), json!({"day": "?"}), Verdict::Valid);
+        let many = answer(
+            &json!({"asserts_formats": true}).to_string(),
+            &mut json!({"schema": {"items": {"type": "null"}}, "value": vec![0; 100]}).to_string().as_bytes(),
+        );
+        let Verdict::Invalid { violations, more } = serde_json::from_slice(&many).unwrap() else { panic!() };
+        assert_eq!((violations.len(), more), (20, Some(80)));
+    }
+
+    #[test]
+    fn what_is_no_schema_and_what_is_no_question_are_told() {
+        let no_schema = answer(
+            &json!({"asserts_formats": true}).to_string(),
+            &mut json!({"schema": {"type": "strng"}, "value": {}}).to_string().as_bytes(),
+        );
+        assert!(matches!(serde_json::from_slice(&no_schema).unwrap(), Verdict::NoSchema(_)));
+        let nothing = answer("{}", &mut [].as_slice());
+        assert!(matches!(serde_json::from_slice(&nothing).unwrap(), Verdict::Unknown(_)));
+    }
+}
