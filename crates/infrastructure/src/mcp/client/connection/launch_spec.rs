@@ -61,6 +61,7 @@ pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpS
             sealed: Vec::new(),
             write_roots,
             read_roots,
+            lasting_home: None,
             network,
             environment,
             limits: confined.limits.clone(),
