@@ -11,6 +11,7 @@ pub mod http_connector;
 mod in_flight;
 mod lines;
 mod outcome;
+mod own_members;
 mod peer;
 mod relay;
 mod request;
