@@ -5,6 +5,7 @@ use super::{
     exit::{Exit, Failed},
     global::Global,
     output::{Output, note, visible},
+    tools::tell_absent,
 };
 use crate::{composition_root::Composition, shutdown::Shutdown};
 use async_trait::async_trait;
@@ -53,6 +54,12 @@ impl Call {
         let shutdown = Shutdown::listen()?;
         let composition = global.compose_for_call(&self.name).await?;
         let outcome = self.call(&composition, arguments, shutdown).await;
+        if !global.is_quiet()
+            && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
+            && failure.kind == ErrorKind::NotFound
+        {
+            tell_absent(&composition);
+        }
         composition.close().await;
         if let Err(ExecuteToolError::Failed(failure)) = &outcome
             && let Some(partial) = &failure.partial
@@ -76,7 +83,7 @@ impl Call {
         mut shutdown: Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Here nobody is kept waiting but the one who asked: up to the server's whole time to connect.
-        if composition.app.registry.snapshot().resolve(&self.name).is_err() {
+        if composition.app.registry.resolve(&self.name).is_err() {
             composition.settled().await;
         }
         let cancel = CancelSignal::new();
@@ -157,7 +164,9 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
         let text = if std::io::stdout().is_terminal() { visible(&text) } else { text };
         match exit {
             Exit::ToolError => note(&text),
-            Exit::Done | Exit::Problems | Exit::Unmet | Exit::Denied => output.line(text.trim_end_matches('\n'))?,
+            Exit::Done | Exit::Problems | Exit::Unmet | Exit::Denied | Exit::Absent => {
+                output.line(text.trim_end_matches('\n'))?
+            }
         }
     }
     Ok(exit)
