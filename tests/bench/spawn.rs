@@ -100,6 +100,7 @@ async fn sealed(launcher: &Launcher, root: &Path, session: Option<Arc<str>>) -> 
             sealed: Vec::new(),
             write_roots: vec![root.to_path_buf()],
             read_roots: Vec::new(),
+            lasting_home: None,
             network: NetworkPolicy::None,
             environment: BTreeMap::from([("PATH".to_owned(), path), ("LANG".to_owned(), "C.UTF-8".to_owned())]),
             limits: SandboxLimits::default(),

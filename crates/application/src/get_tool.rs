@@ -40,7 +40,7 @@ impl GetToolHandler {
     /// # Errors
     /// [`Unresolved`] with the nearest names.
     pub fn handle(&self, query: &GetToolQuery) -> Result<ToolView, Unresolved> {
-        Ok(self.view(self.registry.snapshot().resolve(&query.name)?))
+        Ok(self.view(&self.registry.resolve(&query.name)?))
     }
 
     /// What is to be said of a tool.

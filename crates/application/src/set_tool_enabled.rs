@@ -41,9 +41,10 @@ impl SetToolEnabledHandler {
     /// # Errors
     /// [`SetToolEnabledError`]; then nothing changed.
     pub async fn handle(&self, command: &SetToolEnabledCommand) -> Result<(), SetToolEnabledError> {
-        let snapshot = self.registry.snapshot();
-        let found =
-            snapshot.resolve(&command.name).map_err(|why| SetToolEnabledError::Unknown(command.name.clone(), why))?;
+        let found = self
+            .registry
+            .resolve(&command.name)
+            .map_err(|why| SetToolEnabledError::Unknown(command.name.clone(), why))?;
         Ok(self.registry.set_enabled(found.tool.name().as_str(), command.enabled).await?)
     }
 }

@@ -3,9 +3,9 @@
 pub mod snapshot;
 
 use arc_swap::ArcSwap;
-use snapshot::{RegisteredTool, Snapshot};
+use snapshot::{RegisteredTool, Snapshot, Unresolved};
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -14,7 +14,7 @@ use toolstead_domain::{
     ports::{
         clock::Clock,
         tool_provider::{ProviderState, ToolProvider},
-        tool_repository::{StoreError, ToolRepository},
+        tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
     },
     principal::Principal,
     tool::{Tool, ToolSource},
@@ -41,15 +41,19 @@ pub struct ToolRegistry {
 #[derive(Default)]
 struct Inner {
     entries: Vec<Entry>,
+    /// Servers that are configured and were not registered, each with the reason.
+    absent: BTreeMap<String, String>,
     disabled: BTreeSet<String>,
     kept: VecDeque<Arc<Snapshot>>,
 }
 
 struct Entry {
     provider: Arc<dyn ToolProvider>,
-    tools: Vec<Tool>,
+    catalogue: Catalogue,
     /// Whether the provider itself has listed them, in this run or an earlier one.
     known: bool,
+    /// Whether it has in this run.
+    listed: bool,
     watcher: JoinHandle<()>,
 }
 
@@ -62,6 +66,25 @@ pub struct ProviderStatus {
     pub state: ProviderState,
     /// How many tools it offers, or offered when it was last heard of.
     pub tools: usize,
+    /// What else than when it was seen first the definitions of its tools say; the last change of each tool. Known of MCP
+    /// servers alone.
+    pub changes: Vec<DefinitionChange>,
+}
+
+/// A server that is configured, and whose tools are not known in this run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsentServer {
+    /// Its name.
+    pub server: String,
+    /// Why, as a sentence about it without its end.
+    pub why: String,
+    /// Whether its tools of an earlier run are shown.
+    pub shows_earlier_tools: bool,
+}
+
+impl AbsentServer {
+    /// Why a server is not there that may be in a moment.
+    pub const ON_ITS_WAY: &str = "it is not connected yet";
 }
 
 /// A provider or tool that cannot be registered.
@@ -170,6 +193,40 @@ impl ToolRegistry {
         Ok(())
     }
 
+    /// Notes that a server of this name is configured and will not be registered: names that may be its tools' lead to no
+    /// other provider.
+    pub fn note_absent(&self, server: &str, why: &str) {
+        self.lock().absent.insert(server.to_owned(), why.to_owned());
+    }
+
+    /// The tool that a caller means, as [`Snapshot::resolve`] finds it. A name that may be meant for a server that is not
+    /// there leads to nobody else's tool, unless it is that tool's own name.
+    ///
+    /// # Errors
+    /// [`Unresolved`].
+    pub fn resolve(&self, name: &str) -> Result<Registered, Unresolved> {
+        let snapshot = self.snapshot();
+        let resolved = snapshot.resolve(name);
+        if let Ok(found) = resolved
+            && found.tool.name().as_str() == name
+        {
+            return Ok(found.clone());
+        }
+        match (resolved, self.lock().absent_for(name)) {
+            (Ok(found), Some(absent)) if found.provider.name() == absent.server => Ok(found.clone()),
+            (_, Some(absent)) => Err(Unresolved::Absent(absent)),
+            (resolved, None) => resolved.cloned(),
+        }
+    }
+
+    /// The servers that are configured, and whose tools are not known in this run, by name.
+    pub fn absent(&self) -> Vec<AbsentServer> {
+        let inner = self.lock();
+        let mut absent: Vec<AbsentServer> = inner.absent_servers().collect();
+        absent.sort_by(|a, b| a.server.cmp(&b.server));
+        absent
+    }
+
     /// Asks providers for their lists again: the named one, or all.
     ///
     /// # Errors
@@ -206,7 +263,8 @@ impl ToolRegistry {
         let status = |entry: &Entry| ProviderStatus {
             name: entry.provider.name().into(),
             state: entry.provider.state(),
-            tools: entry.tools.len(),
+            tools: entry.catalogue.tools.len(),
+            changes: entry.catalogue.changes.clone(),
         };
         self.lock().entries.iter().map(status).collect()
     }
@@ -214,12 +272,24 @@ impl ToolRegistry {
     /// Returns when every provider has listed its tools once, in this run or an earlier one, or is known to be down; or
     /// after `at_most`.
     pub async fn settled(&self, at_most: Duration) {
+        self.heard_until(at_most, |entry| entry.known || entry.provider.state() != ProviderState::Connecting).await;
+    }
+
+    /// As [`settled`](Self::settled); and a server that the name may be meant for has listed its tools in this run.
+    pub async fn settled_for(&self, name: &str, at_most: Duration) {
+        let settled = |entry: &Entry| match entry.provider.state() {
+            ProviderState::Connecting | ProviderState::Ready if entry.may_be_meant(name) => entry.listed,
+            state => entry.known || state != ProviderState::Connecting,
+        };
+        self.heard_until(at_most, settled).await;
+    }
+
+    async fn heard_until(&self, at_most: Duration, settled: impl Fn(&Entry) -> bool) {
         let mut heard = self.heard.subscribe();
-        let settled = |entry: &Entry| entry.known || entry.provider.state() != ProviderState::Connecting;
         let all = async {
             loop {
                 heard.mark_unchanged();
-                if self.lock().entries.iter().all(settled) || heard.changed().await.is_err() {
+                if self.lock().entries.iter().all(&settled) || heard.changed().await.is_err() {
                     return;
                 }
             }
@@ -245,20 +315,30 @@ impl ToolRegistry {
     }
 
     async fn put(self: &Arc<Self>, provider: Arc<dyn ToolProvider>, placement: Placement) -> Result<(), RegistryError> {
-        let (tools, known) = match provider.list().await {
-            Ok(tools) => (tools, true),
+        let listed = provider.list().await;
+        // What a program brings along needs no store.
+        let stored = match &listed {
+            Ok(_) if provider.owns_schemas() => Catalogue::default(),
+            Ok(_) | Err(_) => self.repository.catalogue(&provider.identity()).await?,
+        };
+        let (catalogue, is_listed) = match listed {
+            Ok(tools) => (self.successor(&provider, &stored, tools), true),
             Err(error) => {
                 tracing::debug!(%error, "showing the stored catalogue");
-                let stored = self.repository.catalogue(provider.name()).await?;
-                let known = !stored.is_empty();
-                (stored, known)
+                (stored.clone(), false)
             }
         };
-        match self.place(&provider, tools, known, placement) {
-            Ok(None) => Ok(()),
-            Ok(Some(replaced)) => {
-                replaced.watcher.abort();
-                replaced.provider.close().await;
+        let is_news = is_listed && catalogue != stored;
+        let kept = is_news.then(|| catalogue.clone());
+        match self.place(&provider, catalogue, is_listed, placement) {
+            Ok(replaced) => {
+                if let Some(catalogue) = kept {
+                    self.keep(&provider, &catalogue).await;
+                }
+                if let Some(replaced) = replaced {
+                    replaced.watcher.abort();
+                    replaced.provider.close().await;
+                }
                 Ok(())
             }
             Err(error) => {
@@ -273,8 +353,8 @@ impl ToolRegistry {
     fn place(
         self: &Arc<Self>,
         provider: &Arc<dyn ToolProvider>,
-        tools: Vec<Tool>,
-        known: bool,
+        catalogue: Catalogue,
+        listed: bool,
         placement: Placement,
     ) -> Result<Option<Entry>, RegistryError> {
         let mut inner = self.lock();
@@ -284,10 +364,11 @@ impl ToolRegistry {
         }
         // What a server offers is not in our hands: there a name that is taken is left out, and nothing else.
         if provider.owns_schemas() {
-            check_names(&inner.entries, provider.name(), &tools)?;
+            check_names(&inner.entries, provider.name(), &catalogue.tools)?;
         }
         let watcher = tokio::spawn(self.clone().watch(provider.clone()));
-        let entry = Entry { provider: provider.clone(), tools, known, watcher };
+        let known = listed || !catalogue.tools.is_empty();
+        let entry = Entry { provider: provider.clone(), catalogue, known, listed, watcher };
         let replaced = match at {
             Some(at) => Some(std::mem::replace(&mut inner.entries[at], entry)),
             None => {
@@ -313,22 +394,53 @@ impl ToolRegistry {
             Ok(tools) => tools,
             Err(error) => return tracing::debug!(%error, "keeping the tools that were known"),
         };
-        let changed = {
+        let news = {
             let mut inner = self.lock();
             let Some(entry) = inner.entries.iter_mut().find(|entry| Arc::ptr_eq(&entry.provider, provider)) else {
                 return;
             };
-            let changed = entry.tools != tools || !entry.known;
+            entry.listed = true;
+            let is_news = entry.catalogue.tools != tools || !entry.known;
             entry.known = true;
-            if changed {
-                entry.tools.clone_from(&tools);
-                self.publish(&mut inner);
+            if !is_news {
+                return;
             }
-            changed
+            let catalogue = self.successor(provider, &entry.catalogue, tools);
+            entry.catalogue.clone_from(&catalogue);
+            self.publish(&mut inner);
+            catalogue
         };
-        if changed
-            && tools.iter().all(|tool| *tool.source() != ToolSource::BuiltIn)
-            && let Err(error) = self.repository.save_catalogue(provider.name(), &tools, self.clock.now()).await
+        self.keep(provider, &news).await;
+    }
+
+    /// The catalogue that follows the one `before`. Of a server's tools that say something else now it notes what.
+    fn successor(&self, provider: &Arc<dyn ToolProvider>, before: &Catalogue, tools: Vec<Tool>) -> Catalogue {
+        if provider.owns_schemas() {
+            return Catalogue { tools, changes: Vec::new() };
+        }
+        let old: HashMap<&str, &Tool> = before.tools.iter().map(|tool| (tool.name().as_str(), tool)).collect();
+        let mut noted: HashMap<&str, &DefinitionChange> =
+            before.changes.iter().map(|change| (change.tool.as_str(), change)).collect();
+        let (mut changes, at) = (Vec::new(), self.clock.now());
+        for tool in &tools {
+            let name = tool.name().as_str();
+            let parts = old.get(name).map_or_else(Vec::new, |old| old.differences(tool));
+            if parts.is_empty() {
+                changes.extend(noted.remove(name).cloned());
+                continue;
+            }
+            let what = parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            tracing::warn!(server = provider.name(), tool = name, what, "the definition of a tool has changed");
+            changes.push(DefinitionChange { tool: name.to_owned(), parts, at });
+        }
+        changes.sort_by(|a, b| a.tool.cmp(&b.tool));
+        Catalogue { tools, changes }
+    }
+
+    /// Keeps a catalogue for later runs, save the one that is compiled in.
+    async fn keep(&self, provider: &Arc<dyn ToolProvider>, catalogue: &Catalogue) {
+        if catalogue.tools.iter().all(|tool| *tool.source() != ToolSource::BuiltIn)
+            && let Err(error) = self.repository.save_catalogue(&provider.identity(), catalogue, self.clock.now()).await
         {
             tracing::warn!(
                 provider = provider.name(),
@@ -341,8 +453,8 @@ impl ToolRegistry {
     /// Makes a snapshot of the entries. Compiled schemas of tools that did not change are taken over.
     fn publish(&self, inner: &mut MutexGuard<'_, Inner>) {
         let old = self.current.load_full();
-        let Inner { entries, disabled, kept } = &mut **inner;
-        let offered = entries.iter().flat_map(|entry| entry.tools.iter().map(|tool| (&entry.provider, tool)));
+        let Inner { entries, disabled, kept, .. } = &mut **inner;
+        let offered = entries.iter().flat_map(|entry| entry.catalogue.tools.iter().map(|tool| (&entry.provider, tool)));
         let snapshot = Arc::new(old.successor(offered, disabled));
         for one in snapshot.left_out().iter().filter(|one| !old.left_out().contains(one)) {
             tracing::warn!(
@@ -367,6 +479,53 @@ impl ToolRegistry {
     }
 }
 
+impl Inner {
+    fn absent_servers(&self) -> impl Iterator<Item = AbsentServer> {
+        let noted = self.absent.iter().map(|(server, why)| AbsentServer {
+            server: server.clone(),
+            why: why.clone(),
+            shows_earlier_tools: false,
+        });
+        self.entries.iter().filter_map(Entry::absent).chain(noted)
+    }
+
+    /// The server that is not there and that the name may be meant for: the one with the longest name.
+    fn absent_for(&self, name: &str) -> Option<AbsentServer> {
+        let meant = self.absent_servers().filter(|absent| may_be_meant(&absent.server, name));
+        meant.max_by_key(|absent| absent.server.len())
+    }
+}
+
+impl Entry {
+    /// Why its tools are not known in this run, where it is a server.
+    fn absent(&self) -> Option<AbsentServer> {
+        let why = match self.provider.state() {
+            _ if self.provider.owns_schemas() => return None,
+            ProviderState::Ready if self.listed => return None,
+            ProviderState::Ready | ProviderState::Connecting => AbsentServer::ON_ITS_WAY.to_owned(),
+            ProviderState::Failed { reason } => format!("it is down: {reason}"),
+            ProviderState::NeedsAuthorization { reason } => format!("it wants a login: {reason}"),
+            ProviderState::Closed => "it was closed".to_owned(),
+        };
+        Some(AbsentServer {
+            server: self.provider.name().to_owned(),
+            why,
+            shows_earlier_tools: !self.catalogue.tools.is_empty(),
+        })
+    }
+
+    fn may_be_meant(&self, name: &str) -> bool {
+        !self.provider.owns_schemas() && may_be_meant(self.provider.name(), name)
+    }
+}
+
+/// Whether a name is one of the spellings of a tool of this server.
+fn may_be_meant(server: &str, name: &str) -> bool {
+    let after = |prefix: &str| name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(server));
+    [after("mcp__"), after("")].into_iter().flatten().any(|rest| rest.starts_with("__"))
+        || after("mcp_").is_some_and(|rest| rest.starts_with('_'))
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Placement {
     New,
@@ -375,7 +534,7 @@ enum Placement {
 
 fn check_names(entries: &[Entry], provider: &str, tools: &[Tool]) -> Result<(), RegistryError> {
     for entry in entries.iter().filter(|entry| entry.provider.name() != provider) {
-        let held: BTreeSet<_> = entry.tools.iter().map(Tool::name).collect();
+        let held: BTreeSet<_> = entry.catalogue.tools.iter().map(Tool::name).collect();
         if let Some(tool) = tools.iter().find(|tool| held.contains(tool.name())) {
             return Err(RegistryError::DuplicateTool {
                 tool: tool.name().to_string(),

@@ -18,6 +18,9 @@ pub struct SandboxPolicy {
     pub write_roots: Vec<PathBuf>,
     /// Folders that may be read, absolute.
     pub read_roots: Vec<PathBuf>,
+    /// The folder of the private home where that lasts, absolute; made where it is missing. `None`: a home in memory, which
+    /// goes with the run.
+    pub lasting_home: Option<PathBuf>,
     /// The network.
     pub network: NetworkPolicy,
     /// The whole environment of the child: built, never inherited.
@@ -36,6 +39,7 @@ impl SandboxPolicy {
             sealed: Vec::new(),
             write_roots: Vec::new(),
             read_roots: Vec::new(),
+            lasting_home: None,
             network: NetworkPolicy::Host,
             environment,
             limits: SandboxLimits::default(),

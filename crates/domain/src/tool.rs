@@ -54,6 +54,21 @@ pub enum Availability {
     Unavailable(String),
 }
 
+/// A part of a definition that a model or a person decides by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DefinitionPart {
+    /// Its title.
+    Title,
+    /// Its description.
+    Description,
+    /// The schema of its arguments.
+    InputSchema,
+    /// The schema of its structured content.
+    OutputSchema,
+    /// Its hints.
+    Annotations,
+}
+
 /// MCP's hints (2025-11-25, schema, `ToolAnnotations`). They inform people; no rule trusts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ToolAnnotations {
@@ -154,6 +169,12 @@ impl Tool {
         }
     }
 
+    /// The parts in which another definition of the tool differs. The order of members does not count.
+    pub fn differences(&self, other: &Self) -> Vec<DefinitionPart> {
+        let differs = |part: &DefinitionPart| self.definition.get(part.member()) != other.definition.get(part.member());
+        DefinitionPart::ALL.into_iter().filter(differs).collect()
+    }
+
     /// Where it comes from.
     pub fn source(&self) -> &ToolSource {
         &self.source
@@ -182,6 +203,41 @@ impl Tool {
     /// Whether the tool may be called at all: switched on and able to work.
     pub fn is_callable(&self) -> bool {
         self.enabled && self.availability == Availability::Available
+    }
+}
+
+impl DefinitionPart {
+    /// All parts.
+    pub const ALL: [Self; 5] =
+        [Self::Title, Self::Description, Self::InputSchema, Self::OutputSchema, Self::Annotations];
+
+    /// MCP's name of the member.
+    pub fn member(self) -> &'static str {
+        match self {
+            Self::Title => "title",
+            Self::Description => "description",
+            Self::InputSchema => "inputSchema",
+            Self::OutputSchema => "outputSchema",
+            Self::Annotations => "annotations",
+        }
+    }
+
+    /// The part of this member.
+    pub fn of_member(member: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|part| part.member() == member)
+    }
+}
+
+impl std::fmt::Display for DefinitionPart {
+    /// As people say it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Title => "title",
+            Self::Description => "description",
+            Self::InputSchema => "input schema",
+            Self::OutputSchema => "output schema",
+            Self::Annotations => "hints",
+        })
     }
 }
 
@@ -276,5 +332,30 @@ mod tests {
             Tool::new(ToolName::for_upstream(&server, "ab"), raw.as_object().unwrap().clone(), Category::Mcp, source);
         let wire = Value::Object(tool.definition().clone()).to_string();
         assert_eq!(wire, raw.to_string().replace("a b", "mcp__s__ab"));
+    }
+
+    #[test]
+    fn a_definition_differs_in_what_somebody_decides_by() {
+        let tool = |definition: &Value| {
+            let definition = definition.as_object().unwrap().clone();
+            Tool::new(ToolName::parse("t").unwrap(), definition, Category::Mcp, ToolSource::BuiltIn)
+        };
+        let base = json!({"description": "d", "inputSchema": {"type": "object", "required": []}});
+        for (change, expected) in [
+            (json!({}), vec![]),
+            (json!({"inputSchema": {"required": [], "type": "object"}}), vec![]),
+            (json!({"_meta": {"version": 2}}), vec![]),
+            (json!({"description": "e"}), vec![DefinitionPart::Description]),
+            (json!({"title": "T"}), vec![DefinitionPart::Title]),
+            (
+                json!({"inputSchema": {}, "outputSchema": {}}),
+                vec![DefinitionPart::InputSchema, DefinitionPart::OutputSchema],
+            ),
+            (json!({"annotations": {"readOnlyHint": true}}), vec![DefinitionPart::Annotations]),
+        ] {
+            let mut changed = base.clone();
+            changed.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            assert_eq!(tool(&base).differences(&tool(&changed)), expected, "{change}");
+        }
     }
 }

@@ -7,6 +7,8 @@ pub mod egress;
 pub mod helper;
 pub mod host;
 pub mod kernel;
+#[expect(clippy::disallowed_methods, reason = "a folder of our own, under no name of a caller")]
+mod lasting_home;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
 pub mod launcher;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]

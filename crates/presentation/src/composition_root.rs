@@ -354,6 +354,9 @@ impl AppBuilder {
             }
             if composition.config.selection.may_hold_other_than(|name| built_in_names.iter().any(|known| known == name))
             {
+                for (server, why) in upstream::absent(&composition.config, &self.servers) {
+                    composition.app.registry.note_absent(server, &why);
+                }
                 let servers = upstream::start(&composition.config, &self.servers, &self.environment)?;
                 for server in &servers {
                     composition.app.registry.register(server.clone()).await?;
@@ -387,10 +390,13 @@ impl Composition {
         self.app.registry.settled(self.config.connect_timeout()).await;
     }
 
-    /// Returns when every MCP server has been reached, or has failed: also those whose tools are known from earlier.
+    /// Returns when every MCP server has been reached and its tools are known, or it has failed: also those whose tools are
+    /// known from earlier.
     pub async fn reached(&self) {
         let connecting = self.servers.iter().filter(|server| server.status().state == ProviderState::Connecting);
         futures::future::join_all(connecting.map(|server| server.refresh())).await;
+        // All that the registry has is asked, so that no name is wrong.
+        let _ = self.app.registry.refresh(None).await;
     }
 
     /// Ends everything in order: calls, providers, database.

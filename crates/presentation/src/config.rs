@@ -35,7 +35,7 @@ mod tool_block;
 mod tool_choice;
 mod trust;
 pub mod value;
-mod workspace;
+pub(crate) mod workspace;
 
 use check::{Base, check};
 use environment::Environment;

@@ -27,25 +27,24 @@ use server_identity::ServerIdentity;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// How long the first list waits for servers of which nothing is known yet. Later ones are told by `list_changed`.
-const FIRST_LIST_WAITS: Duration = Duration::from_secs(2);
-
 /// The core: answers single requests of either protocol generation out of the use cases.
 #[derive(Debug)]
 struct McpServer {
     app: App,
     identity: ServerIdentity,
+    /// How long the first list waits for servers of which nothing is known yet. Later ones are told by `list_changed`.
+    first_list_waits: Duration,
     settled: OnceCell<()>,
 }
 
 impl McpServer {
-    fn new(app: App, identity: ServerIdentity) -> Self {
-        Self { app, identity, settled: OnceCell::new() }
+    fn new(app: App, identity: ServerIdentity, first_list_waits: Duration) -> Self {
+        Self { app, identity, first_list_waits, settled: OnceCell::new() }
     }
 
-    /// Waits, the first time, until the providers have listed their tools once or [`FIRST_LIST_WAITS`] is over.
+    /// Waits, the first time, until the providers have listed their tools once or the time for that is over.
     async fn settle(&self) {
-        self.settled.get_or_init(|| self.app.registry.settled(FIRST_LIST_WAITS)).await;
+        self.settled.get_or_init(|| self.app.registry.settled(self.first_list_waits)).await;
     }
 
     /// Whether the first wait is over.

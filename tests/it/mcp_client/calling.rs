@@ -24,6 +24,7 @@ use toolstead_domain::{
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
     tool_name::ToolName,
+    workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
     mcp::client::{
@@ -67,7 +68,8 @@ pub(super) fn deps() -> McpServerDeps {
         http: Arc::new(HttpConnector::default()),
         environment: child_environment::base(|name| std::env::var(name).ok()),
         working_dir: std::env::current_dir().unwrap(),
-        forbidden: Vec::new(),
+        roots: WorkspaceRoots::default(),
+        homes: None,
     }
 }
 

@@ -3,10 +3,7 @@
 use super::{ExecuteToolCommand, ExecuteToolError};
 use crate::{
     open_calls::{NotAdmitted, OpenCallGuard, OpenCalls},
-    tool_registry::{
-        Registered, ToolRegistry,
-        snapshot::{Snapshot, Unresolved},
-    },
+    tool_registry::{AbsentServer, Registered, ToolRegistry, snapshot::Unresolved},
 };
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
@@ -23,20 +20,20 @@ pub(super) async fn find(
     registry: &ToolRegistry,
     command: &ExecuteToolCommand,
 ) -> Result<Registered, ExecuteToolError> {
-    let snapshot = registry.snapshot();
-    if snapshot.resolve(&command.tool).is_ok() {
-        return resolve(&snapshot, &command.tool);
+    if let Ok(registered) = registry.resolve(&command.tool) {
+        return callable(registered);
     }
     tokio::select! {
-        () = registry.settled(FIRST_LIST_WAITS) => resolve(&registry.snapshot(), &command.tool),
+        () = registry.settled_for(&command.tool, FIRST_LIST_WAITS) => match registry.resolve(&command.tool) {
+            Ok(registered) => callable(registered),
+            Err(unresolved) => Err(ExecuteToolError::NotCallable(unknown(&command.tool, unresolved))),
+        },
         reason = command.cancel.cancelled() => Err(ExecuteToolError::Cancelled(reason)),
     }
 }
 
-/// The tool that the name leads to, if it can be called at all.
-fn resolve(snapshot: &Snapshot, name: &str) -> Result<Registered, ExecuteToolError> {
-    let registered =
-        snapshot.resolve(name).map_err(|unresolved| ExecuteToolError::NotCallable(unknown(name, unresolved)))?;
+/// The tool, if it can be called at all.
+fn callable(registered: Registered) -> Result<Registered, ExecuteToolError> {
     let tool = &registered.tool;
     match &tool.availability {
         _ if !tool.enabled => Err(ExecuteToolError::NotCallable(
@@ -47,7 +44,7 @@ fn resolve(snapshot: &Snapshot, name: &str) -> Result<Registered, ExecuteToolErr
             ErrorKind::Unavailable,
             format!("the tool `{}` is unavailable here: {reason}", tool.name()),
         ))),
-        Availability::Available => Ok(registered.clone()),
+        Availability::Available => Ok(registered),
     }
 }
 
@@ -56,6 +53,11 @@ fn unknown(name: &str, unresolved: Unresolved) -> ToolFailure {
     let (message, candidates) = match unresolved {
         Unresolved::Unknown(nearest) => (format!("Unknown tool: {shown}"), nearest),
         Unresolved::Ambiguous(several) => (format!("`{shown}` could be several tools"), several),
+        Unresolved::Absent(AbsentServer { server, why, .. }) => {
+            let message = format!("`{shown}` cannot be called now: the MCP server `{server}` is not there: {why}");
+            return ToolFailure::new(ErrorKind::Unavailable, message)
+                .next("Use another tool or try later; `toolstead servers` tells the operator more.");
+        }
     };
     let failure = ToolFailure::new(ErrorKind::NotFound, message);
     match candidates.is_empty() {

@@ -1,5 +1,6 @@
 //! All tools at one moment.
 
+use super::AbsentServer;
 use serde_json::value::RawValue;
 use std::{
     collections::{BTreeSet, HashMap},
@@ -48,6 +49,8 @@ pub enum Unresolved {
     Unknown(Vec<String>),
     /// Several tools could be meant.
     Ambiguous(Vec<String>),
+    /// A tool of a server could be meant that is not there.
+    Absent(AbsentServer),
 }
 
 impl std::fmt::Debug for Snapshot {

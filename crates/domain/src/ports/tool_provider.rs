@@ -33,6 +33,11 @@ pub trait ToolProvider: Send + Sync {
     /// The provider's name: `built-in`, or the server's name. Unique among the registered providers.
     fn name(&self) -> &str;
 
+    /// Who it is from run to run: its catalogue is kept under this.
+    fn identity(&self) -> ProviderIdentity {
+        ProviderIdentity::of_program(self.name())
+    }
+
     /// The tools, in any order, names unique.
     ///
     /// # Errors
@@ -92,6 +97,25 @@ pub trait ToolProvider: Send + Sync {
 
     /// Ends what the provider started. Called once, at shutdown or when it is unregistered.
     async fn close(&self) {}
+}
+
+/// Who a provider is from run to run. Two of one name that different files configure are two, and one that is started in
+/// another way is another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProviderIdentity {
+    /// The place that names it, such as a file of the configuration; empty for one that a program registers.
+    pub configured_in: String,
+    /// Its name.
+    pub name: String,
+    /// A digest of how it is started or reached; empty for one that a program registers.
+    pub start: String,
+}
+
+impl ProviderIdentity {
+    /// A provider that a program registers under this name.
+    pub fn of_program(name: &str) -> Self {
+        Self { configured_in: String::new(), name: name.to_owned(), start: String::new() }
+    }
 }
 
 /// What accompanies a call.

@@ -1,6 +1,9 @@
 //! What is kept of tools between runs.
 
-use crate::{ports::clock::Timestamp, tool::Tool};
+use crate::{
+    ports::{clock::Timestamp, tool_provider::ProviderIdentity},
+    tool::{DefinitionPart, Tool},
+};
 use async_trait::async_trait;
 
 /// A failed store. The cause is for the operator.
@@ -14,24 +17,49 @@ pub struct StoreError {
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
+/// A tool that is there under its old name, and whose definition says something else than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinitionChange {
+    /// The tool's name.
+    pub tool: String,
+    /// Which parts, in the order of [`DefinitionPart::ALL`].
+    pub parts: Vec<DefinitionPart>,
+    /// When it was seen first.
+    pub at: Timestamp,
+}
+
+/// A provider's tools, as they were saved last.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Catalogue {
+    /// The tools, sorted by name. Aliases are not stored and come back empty.
+    pub tools: Vec<Tool>,
+    /// The last change of each tool that has changed since it was seen first, sorted by name.
+    pub changes: Vec<DefinitionChange>,
+}
+
 /// The last known catalogue of each provider, and which tools an operator switched off.
 ///
 /// Several processes share one repository; each method is one transaction.
 #[async_trait]
 pub trait ToolRepository: Send + Sync {
-    /// The tools that a provider had when it was last saved, sorted by name; empty if it never was. Aliases are not
-    /// stored and come back empty.
+    /// What a provider had when it was last saved; empty if it never was. One that differs in any part of its identity is
+    /// another. Of one that was started in many ways the store may forget those that were saved longest ago.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    async fn catalogue(&self, provider: &str) -> Result<Vec<Tool>, StoreError>;
+    async fn catalogue(&self, provider: &ProviderIdentity) -> Result<Catalogue, StoreError>;
 
-    /// Makes `tools` the catalogue of the provider. Tools that are gone are forgotten; `enabled` of the given tools is
+    /// Makes `catalogue` the one of the provider. Tools that are gone are forgotten; `enabled` of the given tools is
     /// not looked at, and what [`set_enabled`](Self::set_enabled) said stays.
     ///
     /// # Errors
     /// [`StoreError`] when it could not be written; then nothing was.
-    async fn save_catalogue(&self, provider: &str, tools: &[Tool], now: Timestamp) -> Result<(), StoreError>;
+    async fn save_catalogue(
+        &self,
+        provider: &ProviderIdentity,
+        catalogue: &Catalogue,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
 
     /// Switches a tool on or off, whether or not it is known yet. The name is the canonical one.
     ///

@@ -1,12 +1,10 @@
 //! The tool repository in memory.
 
 use super::{failure_switch::FailureSwitch, lock};
-use crate::{
-    ports::{
-        clock::Timestamp,
-        tool_repository::{StoreError, ToolRepository},
-    },
-    tool::Tool,
+use crate::ports::{
+    clock::Timestamp,
+    tool_provider::ProviderIdentity,
+    tool_repository::{Catalogue, StoreError, ToolRepository},
 };
 use async_trait::async_trait;
 use std::{
@@ -24,7 +22,7 @@ pub struct InMemoryToolRepository {
 
 #[derive(Debug, Default)]
 struct Kept {
-    catalogues: BTreeMap<String, BTreeMap<String, Tool>>,
+    catalogues: BTreeMap<ProviderIdentity, Catalogue>,
     disabled: BTreeSet<String>,
 }
 
@@ -47,25 +45,29 @@ impl InMemoryToolRepository {
 
 #[async_trait]
 impl ToolRepository for InMemoryToolRepository {
-    async fn catalogue(&self, provider: &str) -> Result<Vec<Tool>, StoreError> {
-        self.reads.check(&format!("read the tools of `{provider}`"))?;
+    async fn catalogue(&self, provider: &ProviderIdentity) -> Result<Catalogue, StoreError> {
+        self.reads.check(&format!("read the tools of `{}`", provider.name))?;
         let kept = lock(&self.kept);
-        let mut tools: Vec<Tool> =
-            kept.catalogues.get(provider).into_iter().flat_map(BTreeMap::values).cloned().collect();
-        for tool in &mut tools {
+        let mut catalogue = kept.catalogues.get(provider).cloned().unwrap_or_default();
+        for tool in &mut catalogue.tools {
             tool.enabled = !kept.disabled.contains(tool.name().as_str());
         }
-        Ok(tools)
+        Ok(catalogue)
     }
 
-    async fn save_catalogue(&self, provider: &str, tools: &[Tool], _now: Timestamp) -> Result<(), StoreError> {
-        self.writes.check(&format!("save the tools of `{provider}`"))?;
-        let without_aliases = |tool: &Tool| {
-            let mut tool = tool.clone();
-            tool.aliases.clear();
-            (tool.name().to_string(), tool)
-        };
-        lock(&self.kept).catalogues.insert(provider.to_owned(), tools.iter().map(without_aliases).collect());
+    async fn save_catalogue(
+        &self,
+        provider: &ProviderIdentity,
+        catalogue: &Catalogue,
+        _now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.writes.check(&format!("save the tools of `{}`", provider.name))?;
+        let mut catalogue = catalogue.clone();
+        catalogue.tools.iter_mut().for_each(|tool| tool.aliases.clear());
+        catalogue.tools.sort_by(|a, b| a.name().cmp(b.name()));
+        catalogue.changes.retain(|change| catalogue.tools.iter().any(|tool| tool.name().as_str() == change.tool));
+        catalogue.changes.sort_by(|a, b| a.tool.cmp(&b.tool));
+        lock(&self.kept).catalogues.insert(provider.clone(), catalogue);
         Ok(())
     }
 
@@ -99,11 +101,13 @@ mod tests {
     #[test]
     fn a_failed_write_leaves_the_catalogue_as_it_was() {
         let repository = InMemoryToolRepository::new();
-        block_on(repository.save_catalogue("p", &[samples::tool("a")], samples::START)).unwrap();
+        let p = ProviderIdentity::of_program("p");
+        let catalogue = Catalogue { tools: vec![samples::tool("a")], changes: Vec::new() };
+        block_on(repository.save_catalogue(&p, &catalogue, samples::START)).unwrap();
         repository.fail_next_write();
-        assert!(block_on(repository.save_catalogue("p", &[], samples::START)).is_err());
+        assert!(block_on(repository.save_catalogue(&p, &Catalogue::default(), samples::START)).is_err());
         repository.fail_next_read();
-        assert!(block_on(repository.catalogue("p")).is_err());
-        assert_eq!(block_on(repository.catalogue("p")).unwrap(), [samples::tool("a")]);
+        assert!(block_on(repository.catalogue(&p)).is_err());
+        assert_eq!(block_on(repository.catalogue(&p)).unwrap(), catalogue);
     }
 }

@@ -6,7 +6,7 @@ use super::{lock, signal::Signal};
 use crate::{
     access::Access,
     error_kind::ErrorKind,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState, ToolProvider},
+    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderIdentity, ProviderState, ToolProvider},
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
@@ -22,6 +22,7 @@ use std::sync::{
 #[derive(Debug)]
 pub struct ScriptedProvider {
     name: String,
+    identity: ProviderIdentity,
     owns_schemas: bool,
     tools: Mutex<Vec<Arc<ScriptedTool>>>,
     list_failure: Mutex<Option<String>>,
@@ -52,6 +53,7 @@ impl ScriptedProvider {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            identity: ProviderIdentity::of_program(name),
             owns_schemas: true,
             tools: Mutex::default(),
             list_failure: Mutex::default(),
@@ -77,6 +79,13 @@ impl ScriptedProvider {
     #[must_use]
     pub fn with_foreign_schemas(mut self) -> Self {
         self.owns_schemas = false;
+        self
+    }
+
+    /// Bears this identity instead of that of a program's provider.
+    #[must_use]
+    pub fn with_identity(mut self, identity: ProviderIdentity) -> Self {
+        self.identity = identity;
         self
     }
 
@@ -143,6 +152,10 @@ impl ScriptedProvider {
 impl ToolProvider for ScriptedProvider {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
     }
 
     async fn list(&self) -> Result<Vec<Tool>, ProviderError> {

@@ -194,6 +194,7 @@ impl Programs {
                 sealed: Vec::new(),
                 write_roots: roots.write.clone(),
                 read_roots: roots.read_only.clone(),
+                lasting_home: None,
                 network: settings.network.clone(),
                 environment,
                 limits: settings.limits.clone(),

@@ -1,6 +1,7 @@
 //! One upstream MCP server as a tool provider.
 
 mod catalogue;
+mod closed_by_profile;
 pub mod config;
 pub mod connection;
 mod foreign_text;
@@ -8,9 +9,11 @@ mod found_id;
 mod handshake;
 mod http;
 pub mod http_connector;
+mod identity;
 mod in_flight;
 mod lines;
 mod outcome;
+mod own_members;
 mod peer;
 mod relay;
 mod request;
@@ -32,6 +35,7 @@ use crate::mcp::{
     wire::{incoming::Answer, message::RpcError},
 };
 use async_trait::async_trait;
+use serde_json::json;
 use std::{
     sync::{
         Arc,
@@ -45,17 +49,21 @@ use toolstead_domain::{
     access::Access,
     client_profile::{Generation, ProtocolVersion},
     error_kind::ErrorKind,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState, ToolProvider},
+    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderIdentity, ProviderState, ToolProvider},
     server_name::ServerName,
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
 };
 
+/// So many texts of an error are looked through for what a server was kept from.
+const ADVISED_TEXTS: usize = 8;
+
 /// One MCP server: a task of its own keeps it connected, whatever it does, and nobody else waits for it.
 #[derive(Debug)]
 pub struct McpServer {
     shared: Arc<Shared>,
+    identity: ProviderIdentity,
     /// The version that [`ToolProvider::list`] answered from last.
     seen: AtomicU64,
     /// Ends the connection, too, when this value goes away without having been closed.
@@ -86,9 +94,10 @@ pub struct McpServerStatus {
 impl McpServer {
     /// Starts to connect to the server and returns at once. To be called within a tokio runtime.
     pub fn start(config: McpServerConfig, deps: McpServerDeps) -> Arc<Self> {
+        let identity = deps.identity_of(&config);
         let shared = Arc::new(Shared::new(config, deps));
         let supervisor = tokio::spawn(supervisor::supervise(shared.clone()));
-        Arc::new(Self { shared, seen: AtomicU64::new(0), _supervisor: AbortOnDropHandle::new(supervisor) })
+        Arc::new(Self { shared, identity, seen: AtomicU64::new(0), _supervisor: AbortOnDropHandle::new(supervisor) })
     }
 
     /// How the server is. Never blocks.
@@ -212,6 +221,32 @@ impl McpServer {
         connection.transport.call(&connection.writer, request, mirrored, context.caller, idle).await
     }
 
+    /// The outcome, with the key that opens what the server's profile has closed to the call.
+    fn advised(&self, outcome: Result<CallOutcome, ToolFailure>) -> Result<CallOutcome, ToolFailure> {
+        let config = &self.shared.config;
+        let advice = |said: &str| closed_by_profile::of_call(config, said);
+        match outcome {
+            Ok(CallOutcome::Done(result)) if result.is_error() => {
+                let texts = result.content().iter().filter_map(|block| block.get("text")?.as_str());
+                let advice = texts.take(ADVISED_TEXTS).find_map(advice);
+                Ok(CallOutcome::Done(match advice {
+                    Some(advice) => {
+                        let text = format!("(Toolstead: if `{}` was kept from a file: {advice}.)", config.name);
+                        result.with_block(json!({"type": "text", "text": text}))
+                    }
+                    None => result,
+                }))
+            }
+            Err(failure) => Err(match advice(&failure.message) {
+                Some(advice) if failure.next.is_none() => {
+                    failure.next(format!("If `{}` was kept from a file: {advice}.", config.name))
+                }
+                Some(_) | None => failure,
+            }),
+            outcome => outcome,
+        }
+    }
+
     /// How long a call may take.
     fn time_for(&self, context: &CallContext<'_>) -> Duration {
         context.deadline.saturating_duration_since(Instant::now()).min(self.shared.config.timeouts.call)
@@ -222,6 +257,10 @@ impl McpServer {
 impl ToolProvider for McpServer {
     fn name(&self) -> &str {
         self.shared.config.name.as_str()
+    }
+
+    fn identity(&self) -> ProviderIdentity {
+        self.identity.clone()
     }
 
     async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
@@ -270,7 +309,7 @@ impl ToolProvider for McpServer {
         match timeout_at(deadline, exchange).await {
             Ok(answered) => {
                 let (answer, generation) = answered?;
-                called.outcome(answer, generation)
+                self.advised(called.outcome(answer, generation))
             }
             Err(_) => Err(called.failure(RequestError::Late(time))),
         }

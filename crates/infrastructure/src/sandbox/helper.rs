@@ -310,6 +310,7 @@ fn spec(name: &str) -> LaunchSpec {
             sealed: Vec::new(),
             write_roots: Vec::new(),
             read_roots: Vec::new(),
+            lasting_home: None,
             network: NetworkPolicy::None,
             environment,
             limits: SandboxLimits::default(),

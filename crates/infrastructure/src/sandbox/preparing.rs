@@ -1,6 +1,7 @@
 //! From what a run may touch to what the zygote is asked: every path looked up, by the runtime's own eyes.
 
 use crate::sandbox::{
+    lasting_home::{self, Place},
     launcher::{Input, LaunchError, LaunchSpec},
     toolchains::{Toolchains, is_of_machine, is_of_system},
     writable::WritableRoots,
@@ -63,30 +64,46 @@ pub(super) fn request(
             folders.push(folder(&source, source.clone(), is_writable, true)?);
         }
     }
+    // A link in a root is there with the root.
+    let targets: Vec<PathBuf> = folders.iter().map(|folder| folder.target.clone()).collect();
+    folders.retain(|folder| {
+        folder.source == folder.target || !targets.iter().any(|root| is_linked_beneath(root, &folder.target))
+    });
     let roots = folders.len();
     for path in tools.into_folders() {
         if !folders[..roots].iter().any(|root| path.starts_with(&root.target)) {
             folders.push(folder(&path, path.clone(), false, false)?);
         }
     }
-    // An outer folder first, so that an inner one is mounted on it; of two at one place the writable one last.
-    folders.sort_by(|a, b| {
-        let depth = |one: &Folder| one.target.components().count();
-        (depth(a), &a.target, a.is_writable).cmp(&(depth(b), &b.target, b.is_writable))
-    });
+    sort(&mut folders);
     let home = home(environment.get("HOME").map(Path::new), &folders);
     environment.insert("HOME".into(), home.path.to_string_lossy().into_owned());
+    // What is hidden is so in what was given to the run; a home that lasts is its own, wherever it stands.
+    let (hidden, sealed) = (seen(&policy.hidden, &folders)?, seen(&policy.sealed, &folders)?);
+    let mut settings = if home.is_private { settings(own_home.as_deref(), writable) } else { Vec::new() };
+    let mut home = home.is_private.then_some(home.path);
+    if let Some(lasting) = &policy.lasting_home
+        && let Some(path) = home.take()
+    {
+        let made = lasting_home::prepare(lasting, &places_in(&path, &folders), &std::mem::take(&mut settings));
+        let source = made.map_err(|error| {
+            let lasting = lasting.display();
+            LaunchError::Confine(format!("make its home in `{lasting}`: {error}; what stands there may be removed"))
+        })?;
+        folders.push(folder(&source, path, true, false)?);
+        sort(&mut folders);
+    }
     Ok(Request {
         program,
         args: spec.args.clone(),
         environment,
         working_dir: spec.working_dir.clone(),
         own_home: own_home.as_deref().and_then(|home| fs::canonicalize(home).ok()),
-        settings: if home.is_private { settings(own_home.as_deref(), writable) } else { Vec::new() },
-        home: home.is_private.then_some(home.path),
+        settings,
+        home,
         temporary: None,
-        hidden: seen(&policy.hidden, &folders)?,
-        sealed: seen(&policy.sealed, &folders)?,
+        hidden,
+        sealed,
         folders,
         session: policy.session.as_deref().map(str::to_owned),
         network: match &policy.network {
@@ -101,6 +118,34 @@ pub(super) fn request(
         terminal: matches!(spec.input, Input::Terminal { .. }),
         requires_landlock,
     })
+}
+
+/// Whether a path leads over a link in the root.
+fn is_linked_beneath(root: &Path, path: &Path) -> bool {
+    path.ancestors().take_while(|part| *part != root && part.starts_with(root)).any(Path::is_symlink)
+}
+
+/// An outer folder first, so that an inner one is mounted on it; of two at one place the writable one last.
+fn sort(folders: &mut [Folder]) {
+    folders.sort_by(|a, b| {
+        let depth = |one: &Folder| one.target.components().count();
+        (depth(a), &a.target, a.is_writable).cmp(&(depth(b), &b.target, b.is_writable))
+    });
+}
+
+/// Where folders are mounted in a home, and not in one another.
+fn places_in(home: &Path, folders: &[Folder]) -> Vec<Place> {
+    let outermost = |folder: &&Folder| {
+        let holds = |other: &Folder| {
+            other.target != folder.target && folder.target.starts_with(&other.target) && other.target.starts_with(home)
+        };
+        !folders.iter().any(holds)
+    };
+    let place = |folder: &Folder| {
+        let path = folder.target.strip_prefix(home).ok().filter(|rest| *rest != Path::new(""))?;
+        Some(Place { path: path.to_owned(), is_folder: fs::metadata(&folder.source).is_ok_and(|found| found.is_dir()) })
+    };
+    folders.iter().filter(outermost).filter_map(place).collect()
 }
 
 /// What stands at the path of a root. It is looked up this once, and mounted as it was found: a link that is put in its
@@ -242,6 +287,26 @@ mod tests {
         let pipe = home.join(".config/git/config");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
         assert_eq!(copied(&[home.join("dotfiles")]), ["mine/attributes"]);
+    }
+
+    #[test]
+    fn a_path_over_a_link_in_a_root_is_told_from_one_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(top.join("root/inner/deep")).unwrap();
+        symlink("inner", top.join("root/link")).unwrap();
+        symlink("root", top.join("alias")).unwrap();
+        for (root, path, expected) in [
+            ("root", "root/link", true),
+            ("root", "root/link/deep", true),
+            ("root", "root/inner/deep", false),
+            ("root", "root", false),
+            ("alias", "alias", false),
+            ("alias", "alias/inner", false),
+            ("root", "alias/link", false),
+        ] {
+            assert_eq!(is_linked_beneath(&top.join(root), &top.join(path)), expected, "{root} {path}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a path on a command line names, as far as the disk can tell.
 
-use crate::sandbox::toolchains::is_of_machine;
+use crate::sandbox::toolchains::{is_of_machine, is_of_system};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -25,7 +25,8 @@ pub enum Named {
 /// Looks at the disk. `home` is the runtime's own home folder, which no program needs as a whole.
 pub fn named_by(path: &Path, home: Option<&Path>) -> Named {
     let Ok(found) = path.metadata() else { return Named::Nothing };
-    if fs::canonicalize(path).is_ok_and(|real| is_of_machine(&real)) {
+    // What a confined program never sees of the machine, and what it sees of the system in any case.
+    if fs::canonicalize(path).is_ok_and(|real| is_of_machine(&real) || is_of_system(&real)) {
         return Named::Nothing;
     }
     let is_script = path.extension().and_then(|end| end.to_str()).is_some_and(|end| SCRIPTS.contains(&end));
@@ -42,6 +43,12 @@ pub fn named_by(path: &Path, home: Option<&Path>) -> Named {
     let around = folder.into_iter().flat_map(Path::ancestors).take_while(is_narrow);
     let mut projects = around.filter(|folder| PROJECT_FILES.iter().any(|name| folder.join(name).is_file()));
     Named::Program(projects.next().or(folder).unwrap_or(path).to_path_buf())
+}
+
+/// Whether a folder is the home, or holds it.
+pub fn holds_home(folder: &Path, home: Option<&Path>) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    home.is_some_and(|home| real(home).starts_with(real(folder)))
 }
 
 #[cfg(test)]
@@ -72,7 +79,9 @@ mod tests {
         ] {
             assert_eq!(named_by(&home.join(path), Some(&home)), expected, "{path}");
         }
-        for path in ["/proc/self/status", "/dev/null", "/sys", "/proc/self/cwd/no.js"] {
+        for path in
+            ["/proc/self/status", "/dev/null", "/sys", "/proc/self/cwd/no.js", "/bin/sh", "/etc/hosts", "/usr/lib"]
+        {
             assert_eq!(named_by(Path::new(path), Some(&home)), Named::Nothing, "{path}");
         }
     }

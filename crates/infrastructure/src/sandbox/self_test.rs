@@ -215,6 +215,7 @@ async fn one_tried(
             sealed: Vec::new(),
             write_roots: folder(OWN),
             read_roots: folder(READ_ONLY),
+            lasting_home: None,
             network: if kind == Kind::Guarded { NetworkPolicy::Host } else { NetworkPolicy::None },
             environment,
             limits: SandboxLimits::default(),

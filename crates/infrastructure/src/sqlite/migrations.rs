@@ -30,6 +30,7 @@ fn migrations() -> Vec<Migration> {
         migration!(4, "0004_total_contents.sql"),
         migration!(5, "0005_trace_decisions.sql"),
         migration!(6, "0006_made_folders.sql"),
+        migration!(7, "0007_tell_providers_apart.sql"),
     ]
 }
 

@@ -2,17 +2,15 @@
 
 use super::{
     fault::{Fault, store_error},
-    tool_row::{self, Catalogue},
+    tool_row::{self, CatalogueRows},
     writer::Writer,
 };
 use async_trait::async_trait;
 use sqlx::SqlitePool;
-use toolstead_domain::{
-    ports::{
-        clock::Timestamp,
-        tool_repository::{StoreError, ToolRepository},
-    },
-    tool::Tool,
+use toolstead_domain::ports::{
+    clock::Timestamp,
+    tool_provider::ProviderIdentity,
+    tool_repository::{Catalogue, StoreError, ToolRepository},
 };
 
 /// Writes through the [`Writer`], reads from the pool.
@@ -31,16 +29,23 @@ impl SqliteToolRepository {
 
 #[async_trait]
 impl ToolRepository for SqliteToolRepository {
-    async fn catalogue(&self, provider: &str) -> Result<Vec<Tool>, StoreError> {
-        let rows = sqlx::query(tool_row::CATALOGUE).bind(provider).fetch_all(&self.readers).await;
+    async fn catalogue(&self, provider: &ProviderIdentity) -> Result<Catalogue, StoreError> {
+        let ProviderIdentity { configured_in, name, start } = provider;
+        let rows = sqlx::query(tool_row::CATALOGUE).bind(configured_in).bind(name).bind(start);
+        let rows = rows.fetch_all(&self.readers).await;
         rows.map_err(Fault::from)
-            .and_then(|rows| rows.iter().map(tool_row::read).collect())
-            .map_err(|fault| store_error(format!("read the tools of `{provider}`"), fault))
+            .and_then(|rows| tool_row::catalogue(&rows))
+            .map_err(|fault| store_error(format!("read the tools of `{name}`"), fault))
     }
 
-    async fn save_catalogue(&self, provider: &str, tools: &[Tool], now: Timestamp) -> Result<(), StoreError> {
-        let saved = self.writer.save_catalogue(Catalogue::new(provider, tools, now)).await;
-        saved.map_err(|fault| store_error(format!("save the tools of `{provider}`"), fault))
+    async fn save_catalogue(
+        &self,
+        provider: &ProviderIdentity,
+        catalogue: &Catalogue,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let saved = self.writer.save_catalogue(CatalogueRows::new(provider, catalogue, now)).await;
+        saved.map_err(|fault| store_error(format!("save the tools of `{}`", provider.name), fault))
     }
 
     async fn set_enabled(&self, tool: &str, enabled: bool) -> Result<(), StoreError> {

@@ -4,54 +4,72 @@ use super::fault::Fault;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteRow};
-use std::error::Error;
+use std::{collections::HashMap, error::Error};
 use toolstead_domain::{
     category::Category,
-    ports::clock::Timestamp,
+    ports::{
+        clock::Timestamp,
+        tool_provider::ProviderIdentity,
+        tool_repository::{Catalogue, DefinitionChange},
+    },
     server_name::ServerName,
-    tool::{Availability, Tool, ToolSource},
+    tool::{Availability, DefinitionPart, Tool, ToolSource},
     tool_name::ToolName,
 };
 
-/// Notes that a catalogue ($1) was seen at a time ($2).
+/// So many catalogues are kept of a provider that was started in several ways, as one that starts in each project.
+const KEPT_STARTS: i64 = 32;
+
+/// Notes that a catalogue ($1, $2, $3) was seen at a time ($4), and says which it is.
 const SEE: &str = "
-    INSERT INTO catalogues (provider, last_seen) VALUES ($1, $2)
-    ON CONFLICT (provider) DO UPDATE SET last_seen = excluded.last_seen";
+    INSERT INTO catalogues (configured_in, provider, start, last_seen) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (configured_in, provider, start) DO UPDATE SET last_seen = excluded.last_seen
+    RETURNING id";
 
-/// Forgets the tools of a provider ($1) whose names are not in a JSON array ($2).
+/// Forgets the catalogues of a provider ($1, $2) beyond the number ($3) that were seen last.
+const FORGET_OLD_STARTS: &str = "
+    DELETE FROM catalogues WHERE configured_in = $1 AND provider = $2 AND id NOT IN (
+        SELECT id FROM catalogues WHERE configured_in = $1 AND provider = $2 ORDER BY last_seen DESC, id DESC LIMIT $3
+    )";
+
+/// Forgets the tools of a catalogue ($1) whose names are not in a JSON array ($2).
 const FORGET_OTHERS: &str = "
-    DELETE FROM tools WHERE provider = $1 AND name NOT IN (SELECT value FROM json_each($2))";
+    DELETE FROM tools WHERE catalogue = $1 AND name NOT IN (SELECT value FROM json_each($2))";
 
-/// Adds the tools of a JSON array ($2), each an array as [`values`] gives it, to the catalogue of a provider ($1) at a
-/// time ($3). Tools that have not changed are not written again.
+/// Adds the tools of a JSON array ($2), each an array as [`values`] gives it, to a catalogue ($1) at a time ($3). Tools
+/// that have not changed are not written again.
 const SAVE: &str = "
     INSERT INTO tools (
-        provider, name, definition, category, tags, source, server, upstream_name, unavailable, fingerprint, first_seen
+        catalogue, name, definition, category, tags, source, server, upstream_name, unavailable, fingerprint, changed,
+        changed_at, first_seen
     )
     SELECT
         $1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-        unhex(value ->> 8), $3
+        unhex(value ->> 8), value ->> 9, value ->> 10, $3
     FROM jsonb_each($2)
     WHERE true
-    ON CONFLICT (provider, name) DO UPDATE SET
+    ON CONFLICT (catalogue, name) DO UPDATE SET
         definition = excluded.definition, category = excluded.category, tags = excluded.tags,
         source = excluded.source, server = excluded.server, upstream_name = excluded.upstream_name,
-        unavailable = excluded.unavailable, fingerprint = excluded.fingerprint
+        unavailable = excluded.unavailable, fingerprint = excluded.fingerprint, changed = excluded.changed,
+        changed_at = excluded.changed_at
     WHERE (tools.definition, tools.category, tools.tags, tools.source, tools.server, tools.upstream_name,
-           tools.unavailable)
+           tools.unavailable, tools.changed, tools.changed_at)
         IS NOT (excluded.definition, excluded.category, excluded.tags, excluded.source, excluded.server,
-                excluded.upstream_name, excluded.unavailable)";
+                excluded.upstream_name, excluded.unavailable, excluded.changed, excluded.changed_at)";
 
-/// The tools of a provider ($1), sorted by name; [`read`] knows the order of the columns.
+/// The tools of a provider ($1, $2, $3), sorted by name; [`read`] knows the order of the columns.
 pub(super) const CATALOGUE: &str = "
     SELECT name, definition, category, tags, source, server, upstream_name, unavailable,
-           NOT EXISTS (SELECT 1 FROM disabled_tools WHERE disabled_tools.name = tools.name)
-    FROM tools WHERE provider = $1 ORDER BY name";
+           NOT EXISTS (SELECT 1 FROM disabled_tools WHERE disabled_tools.name = tools.name), changed, changed_at
+    FROM tools WHERE catalogue = (
+        SELECT id FROM catalogues WHERE configured_in = $1 AND provider = $2 AND start = $3
+    ) ORDER BY name";
 
 /// A catalogue on its way to the disk.
 #[derive(Debug)]
-pub(super) struct Catalogue {
-    provider: String,
+pub(super) struct CatalogueRows {
+    provider: ProviderIdentity,
     /// A JSON array of texts.
     names: String,
     /// A JSON array of [`values`].
@@ -59,21 +77,27 @@ pub(super) struct Catalogue {
     now: Timestamp,
 }
 
-impl Catalogue {
-    /// The tools of a provider, as they are now.
-    pub(super) fn new(provider: &str, tools: &[Tool], now: Timestamp) -> Self {
+impl CatalogueRows {
+    /// The catalogue of a provider, as it is now.
+    pub(super) fn new(provider: &ProviderIdentity, catalogue: &Catalogue, now: Timestamp) -> Self {
+        let Catalogue { tools, changes } = catalogue;
         let names = tools.iter().map(|tool| tool.name().as_str()).collect::<Value>().to_string();
-        let tools = tools.iter().map(values).collect::<Value>().to_string();
-        Self { provider: provider.to_owned(), names, tools, now }
+        let changes: HashMap<&str, &DefinitionChange> =
+            changes.iter().map(|change| (change.tool.as_str(), change)).collect();
+        let tools = tools.iter().map(|tool| values(tool, changes.get(tool.name().as_str()).copied()));
+        Self { provider: provider.clone(), names, tools: tools.collect::<Value>().to_string(), now }
     }
 
     /// Replaces what the database knows of the provider.
     pub(super) async fn save(self, connection: &mut SqliteConnection) -> Result<(), Fault> {
-        let Self { provider, names, tools, now } = self;
+        let Self { provider: ProviderIdentity { configured_in, name, start }, names, tools, now } = self;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-        sqlx::query(SEE).bind(&provider).bind(now.0).execute(&mut *transaction).await?;
-        sqlx::query(FORGET_OTHERS).bind(&provider).bind(names).execute(&mut *transaction).await?;
-        sqlx::query(SAVE).bind(provider).bind(tools).bind(now.0).execute(&mut *transaction).await?;
+        let see = sqlx::query_scalar(SEE).bind(&configured_in).bind(&name).bind(start).bind(now.0);
+        let catalogue: i64 = see.fetch_one(&mut *transaction).await?;
+        let forget = sqlx::query(FORGET_OLD_STARTS).bind(configured_in).bind(name).bind(KEPT_STARTS);
+        forget.execute(&mut *transaction).await?;
+        sqlx::query(FORGET_OTHERS).bind(catalogue).bind(names).execute(&mut *transaction).await?;
+        sqlx::query(SAVE).bind(catalogue).bind(tools).bind(now.0).execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -90,7 +114,7 @@ pub(super) async fn switch(connection: &mut SqliteConnection, tool: &str, enable
 }
 
 /// A tool as JSON, in the order in which [`SAVE`] takes it apart.
-fn values(tool: &Tool) -> Value {
+fn values(tool: &Tool, change: Option<&DefinitionChange>) -> Value {
     let (source, server, upstream_name) = match tool.source() {
         ToolSource::BuiltIn => ("built-in", None, None),
         ToolSource::McpServer { server, tool } => ("mcp", Some(server.as_str()), Some(&**tool)),
@@ -110,6 +134,8 @@ fn values(tool: &Tool) -> Value {
         upstream_name,
         unavailable,
         fingerprint(tool),
+        change.map(|change| change.parts.iter().map(|part| part.member()).collect::<Value>().to_string()),
+        change.map(|change| change.at.0),
     ])
 }
 
@@ -128,8 +154,23 @@ fn fingerprint(tool: &Tool) -> String {
     Sha256::digest(seen.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads a row of [`CATALOGUE`].
-pub(super) fn read(row: &SqliteRow) -> Result<Tool, Fault> {
+/// Reads the rows of [`CATALOGUE`].
+pub(super) fn catalogue(rows: &[SqliteRow]) -> Result<Catalogue, Fault> {
+    let mut catalogue = Catalogue::default();
+    for row in rows {
+        let tool = read(row)?;
+        if let (Some(parts), Some(at)) = (row.try_get::<Option<String>, _>(9)?, row.try_get::<Option<i64>, _>(10)?) {
+            let parts: Vec<String> = serde_json::from_str(&parts).map_err(unreadable)?;
+            let parts = parts.iter().filter_map(|part| DefinitionPart::of_member(part)).collect();
+            catalogue.changes.push(DefinitionChange { tool: tool.name().to_string(), parts, at: Timestamp(at) });
+        }
+        catalogue.tools.push(tool);
+    }
+    Ok(catalogue)
+}
+
+/// Reads the tool of a row of [`CATALOGUE`].
+fn read(row: &SqliteRow) -> Result<Tool, Fault> {
     let text = |column: usize| row.try_get::<String, _>(column);
     let optional = |column: usize| row.try_get::<Option<String>, _>(column);
     let name = ToolName::parse(&text(0)?).map_err(unreadable)?;
@@ -188,7 +229,9 @@ mod tests {
     async fn save(connection: &mut SqliteConnection, tools: &[Tool], now: i64) -> (i64, Vec<i64>) {
         let changes = "SELECT total_changes()";
         let before: i64 = sqlx::query_scalar(changes).fetch_one(&mut *connection).await.unwrap();
-        Catalogue::new("p", tools, Timestamp(now)).save(connection).await.unwrap();
+        let catalogue = Catalogue { tools: tools.to_vec(), changes: Vec::new() };
+        let rows = CatalogueRows::new(&ProviderIdentity::of_program("p"), &catalogue, Timestamp(now));
+        rows.save(connection).await.unwrap();
         let after: i64 = sqlx::query_scalar(changes).fetch_one(&mut *connection).await.unwrap();
         let seen =
             sqlx::query_scalar("SELECT first_seen FROM tools ORDER BY name").fetch_all(connection).await.unwrap();
@@ -208,5 +251,25 @@ mod tests {
         let last_seen: i64 =
             sqlx::query_scalar("SELECT last_seen FROM catalogues").fetch_one(&mut connection).await.unwrap();
         assert_eq!(last_seen, 50);
+    }
+
+    #[tokio::test]
+    async fn of_many_ways_to_start_a_provider_the_last_ones_are_kept() {
+        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        let catalogue = Catalogue { tools: vec![samples::tool("a")], changes: Vec::new() };
+        for number in 0..KEPT_STARTS + 3 {
+            let mut provider = ProviderIdentity::of_program("p");
+            provider.start = number.to_string();
+            CatalogueRows::new(&provider, &catalogue, Timestamp(number)).save(&mut connection).await.unwrap();
+        }
+        let kept: Vec<i64> = sqlx::query_scalar(
+            "SELECT CAST(start AS INTEGER) FROM catalogues JOIN tools ON tools.catalogue = id ORDER BY last_seen",
+        )
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+        assert_eq!(kept, (3..KEPT_STARTS + 3).collect::<Vec<_>>());
+        let tools: i64 = sqlx::query_scalar("SELECT count(*) FROM tools").fetch_one(&mut connection).await.unwrap();
+        assert_eq!(tools, KEPT_STARTS, "the tools of a forgotten catalogue go with it");
     }
 }

@@ -12,7 +12,7 @@ use super::{
     instance::Instance,
     recorder::Recorder,
     retention::{self, Expiry},
-    tool_row::{self, Catalogue},
+    tool_row::{self, CatalogueRows},
 };
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, SqliteConnection};
@@ -52,7 +52,7 @@ type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()
 enum Write {
     /// A row of the audit trail that the backlog did not take.
     Record(Box<RecordedRow>, Done<()>),
-    SaveCatalogue(Catalogue, Done<()>),
+    SaveCatalogue(CatalogueRows, Done<()>),
     SetEnabled {
         tool: String,
         enabled: bool,
@@ -106,7 +106,7 @@ impl Writer {
     }
 
     /// Replaces a catalogue.
-    pub(super) async fn save_catalogue(&self, catalogue: Catalogue) -> Result<(), Arc<Fault>> {
+    pub(super) async fn save_catalogue(&self, catalogue: CatalogueRows) -> Result<(), Arc<Fault>> {
         self.write(|done| Write::SaveCatalogue(catalogue, done)).await
     }
 

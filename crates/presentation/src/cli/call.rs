@@ -5,6 +5,7 @@ use super::{
     exit::{Exit, Failed},
     global::Global,
     output::{Output, note, visible},
+    tools::tell_absent,
 };
 use crate::{composition_root::Composition, shutdown::Shutdown};
 use async_trait::async_trait;
@@ -57,6 +58,12 @@ impl Call {
         let shutdown = Shutdown::listen()?;
         let composition = global.compose_for_call(&self.name).await?;
         let outcome = self.call(&composition, arguments, shutdown).await;
+        if !global.is_quiet()
+            && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
+            && failure.kind == ErrorKind::NotFound
+        {
+            tell_absent(&composition);
+        }
         composition.close().await;
         if let Err(ExecuteToolError::Failed(failure)) = &outcome
             && let Some(partial) = &failure.partial
@@ -81,7 +88,7 @@ impl Call {
         mut shutdown: Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Here nobody is kept waiting but the one who asked: up to the server's whole time to connect.
-        if composition.app.registry.snapshot().resolve(&self.name).is_err() {
+        if composition.app.registry.resolve(&self.name).is_err() {
             composition.settled().await;
         }
         let (cancel, hurry) = (CancelSignal::new(), CancelSignal::new());

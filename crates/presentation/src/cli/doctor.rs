@@ -144,13 +144,13 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
             ProviderState::Ready => {
                 good("MCP server", format!("{}: ready, {} tools", status.name, status.tools.unwrap_or(0)))
             }
-            other => Finding { verdict: Verdict::Worth, what: "MCP server", said: format!("{}: {other}", status.name) },
+            other => Finding { verdict: Verdict::Bad, what: "MCP server", said: format!("{}: {other}", status.name) },
         });
     }
     for server in config.mcp_servers.iter().filter(|server| !server.disabled) {
         if let Err(reason) = &server.transport {
             findings.push(Finding {
-                verdict: Verdict::Worth,
+                verdict: Verdict::Bad,
                 what: "MCP server",
                 said: format!("{}: {reason}", server.name),
             });

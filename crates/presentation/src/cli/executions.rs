@@ -92,7 +92,7 @@ fn list(executions: &[ToolExecution], as_json: bool, output: &mut Output) -> Res
     Ok(())
 }
 
-fn time(timestamp: Timestamp) -> String {
+pub(super) fn time(timestamp: Timestamp) -> String {
     DateTime::from_timestamp_micros(timestamp.0)
         .map_or("-".into(), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }

@@ -20,6 +20,8 @@ pub enum Exit {
     Unmet,
     /// The call would be denied: 3.
     Denied,
+    /// A server that is configured is not there: 4.
+    Absent,
 }
 
 /// Why a command failed.
@@ -116,6 +118,7 @@ impl Exit {
             Self::ToolError | Self::Unmet => 1,
             Self::Problems => 2,
             Self::Denied => 3,
+            Self::Absent => 4,
         }
     }
 }

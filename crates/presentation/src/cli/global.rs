@@ -58,6 +58,11 @@ impl Global {
         }
     }
 
+    /// Whether nothing but errors is said.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Loads the configuration and tells its notes.
     pub(super) fn load(&self) -> Result<Config, Failed> {
         self.load_for(None)

@@ -2,6 +2,7 @@
 
 use super::{
     Outcome,
+    executions::time,
     exit::{Exit, Failed},
     global::Global,
     output::{Output, table, visible},
@@ -9,8 +10,12 @@ use super::{
 use crate::composition_root::{Composition, Servers as Started};
 use clap::Args;
 use serde_json::{Value, json};
-use toolstead_domain::ports::tool_provider::ProviderState;
+use std::collections::BTreeMap;
+use toolstead_domain::ports::{clock::Timestamp, tool_provider::ProviderState, tool_repository::DefinitionChange};
 use toolstead_infrastructure::mcp::client::McpServerStatus;
+
+/// So many tools are named whose definitions changed at one time.
+const NAMED_CHANGES: usize = 10;
 
 /// Shows the MCP servers.
 #[derive(Debug, Args)]
@@ -21,9 +26,12 @@ impl Servers {
         let composition = global.compose(Started::All).await?;
         composition.reached().await;
         let outcome = show(&composition, global.json, output);
+        let is_absent =
+            composition.config.mcp_servers.iter().any(|server| !server.disabled && server.transport.is_err())
+                || composition.servers.iter().any(|server| server.status().state != ProviderState::Ready);
         composition.close().await;
         outcome?;
-        Ok(Exit::Done)
+        Ok(if is_absent { Exit::Absent } else { Exit::Done })
     }
 }
 
@@ -56,8 +64,14 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
         let own = servers.iter().find(|server| server.name == status.name && status.transport == "stdio");
         own.map(|server| server.profile.as_str())
     };
+    let providers = composition.app.registry.providers();
+    let changes = |status: &McpServerStatus| -> Vec<DefinitionChange> {
+        let own = providers.iter().find(|provider| provider.name == status.name.as_str());
+        own.map(|provider| provider.changes.clone()).unwrap_or_default()
+    };
     if as_json {
-        let running: Vec<Value> = running.iter().map(|status| to_json(status, profile(status))).collect();
+        let running: Vec<Value> =
+            running.iter().map(|status| to_json(status, profile(status), &changes(status))).collect();
         let idle: Vec<Value> = idle.iter().map(|(name, why)| json!({"name": name, "state": why})).collect();
         let found = &composition.config.found_servers;
         let found: Vec<Value> = found
@@ -88,7 +102,8 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
             ProviderState::Connecting | ProviderState::Ready | ProviderState::Closed => None,
         };
         let stderr = status.stderr.iter().filter(|_| reason.is_some()).map(|line| format!("stderr: {line}"));
-        for text in reason.cloned().into_iter().chain(status.notes.iter().cloned()).chain(stderr) {
+        let changed = changed(changes(status));
+        for text in reason.cloned().into_iter().chain(status.notes.iter().cloned()).chain(changed).chain(stderr) {
             output.line(&visible(&format!("{}: {text}", status.name)))?;
         }
     }
@@ -105,7 +120,25 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
     Ok(())
 }
 
-fn to_json(status: &McpServerStatus, profile: Option<&str>) -> Value {
+/// A line for each time at which definitions changed, newest first.
+fn changed(changes: Vec<DefinitionChange>) -> Vec<String> {
+    let mut by_time: BTreeMap<Timestamp, Vec<String>> = BTreeMap::new();
+    for DefinitionChange { tool, parts, at } in changes {
+        let parts = parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        by_time.entry(at).or_default().push(format!("`{tool}` ({parts})"));
+    }
+    let line = |(at, tools): (Timestamp, Vec<String>)| {
+        let more = match tools.len().saturating_sub(NAMED_CHANGES) {
+            0 => String::new(),
+            more => format!(" and {more} more; `--json` names all"),
+        };
+        let named = tools.iter().take(NAMED_CHANGES).cloned().collect::<Vec<_>>().join(", ");
+        format!("definitions changed, seen at {}: {named}{more}", time(at))
+    };
+    by_time.into_iter().rev().map(line).collect()
+}
+
+fn to_json(status: &McpServerStatus, profile: Option<&str>, changes: &[DefinitionChange]) -> Value {
     let reason = match &status.state {
         ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } => Some(reason),
         ProviderState::Connecting | ProviderState::Ready | ProviderState::Closed => None,
@@ -120,6 +153,14 @@ fn to_json(status: &McpServerStatus, profile: Option<&str>) -> Value {
         "server": status.server,
         "tools": status.tools,
         "notes": status.notes,
+        "changed": changes
+            .iter()
+            .map(|change| json!({
+                "tool": change.tool,
+                "parts": change.parts.iter().map(|part| part.member()).collect::<Vec<_>>(),
+                "at": time(change.at),
+            }))
+            .collect::<Vec<_>>(),
         "stderr": status.stderr,
     })
 }

@@ -13,7 +13,7 @@ use toolstead_application::{
     get_tool::{GetToolQuery, ToolView},
     list_tools::{ListToolsQuery, PageSize, ToolFilter},
     set_tool_enabled::SetToolEnabledCommand,
-    tool_registry::snapshot::Unresolved,
+    tool_registry::{AbsentServer, snapshot::Unresolved},
 };
 use toolstead_domain::category::Category;
 
@@ -43,6 +43,9 @@ impl Tools {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let composition = global.compose(Servers::All).await?;
         composition.settled().await;
+        if !global.is_quiet() {
+            tell_absent(&composition);
+        }
         let outcome = match &self.name {
             Some(name) if self.enable || self.disable => self.switch(name, &composition).await,
             Some(name) => show(name, &composition, global.json, output),
@@ -100,6 +103,19 @@ impl Tools {
     }
 }
 
+/// Says which servers are not there whose tools the list lacks, or shows as they were.
+pub(super) fn tell_absent(composition: &Composition) {
+    for AbsentServer { server, why, shows_earlier_tools } in composition.app.registry.absent() {
+        let shown = match shows_earlier_tools {
+            // It is on its way, and nobody waits for what is known.
+            true if why == AbsentServer::ON_ITS_WAY => continue,
+            true => "its tools are shown as they were last",
+            false => "its tools are not known",
+        };
+        note(&visible(&format!("note: the MCP server `{server}` is not there, and {shown}: {why}")));
+    }
+}
+
 fn show(name: &str, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
     let view = composition.app.get_tool.handle(&GetToolQuery { name: name.to_owned() });
     let view = view.map_err(|unresolved| unknown(name, unresolved))?;
@@ -152,5 +168,8 @@ fn unknown(name: &str, unresolved: Unresolved) -> Failed {
         }
         Unresolved::Unknown(nearest) => format!("no tool is called `{name}`: did you mean {}?", nearest.join(", ")),
         Unresolved::Ambiguous(several) => format!("`{name}` could be several tools: {}", several.join(", ")),
+        Unresolved::Absent(absent) => {
+            format!("`{name}` is not known: the MCP server `{}` is not there: {}", absent.server, absent.why)
+        }
     })
 }

@@ -5,6 +5,7 @@ use crate::config::{
     Config,
     environment::Environment,
     mcp_server::{McpNames, McpProfile, McpServerConfig as Configured, McpTransport as ConfiguredTransport},
+    workspace::homes_beside,
 };
 use std::sync::Arc;
 use toolstead_infrastructure::{
@@ -19,6 +20,23 @@ use toolstead_infrastructure::{
     },
     sandbox::{child_environment, launcher::Launcher},
 };
+
+/// The configured servers that were wanted and will not be there, each with the reason.
+pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterator<Item = (&'a str, String)> {
+    let is_wanted = |server: &&Configured| match wanted {
+        Servers::All => true,
+        Servers::Only(name) => server.name.as_str() == name,
+        Servers::None => false,
+    };
+    config.mcp_servers.iter().filter(is_wanted).filter_map(|server| {
+        let why = match &server.transport {
+            _ if server.disabled => format!("it is switched off by `mcp_servers.{}.disabled`", server.name),
+            Err(reason) => format!("it cannot be started: {reason}"),
+            Ok(_) => return None,
+        };
+        Some((server.name.as_str(), why))
+    })
+}
 
 /// Starts the servers that are wanted, can be reached and are not disabled. None is waited for.
 pub(super) fn start(
@@ -45,7 +63,9 @@ pub(super) fn start(
         http: Arc::new(HttpConnector::default()),
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
-        forbidden: config.roots.forbidden.clone(),
+        roots: config.roots.clone(),
+        // Beside the database: no tool reaches that folder.
+        homes: Some(homes_beside(&config.database)),
     };
     Ok(servers.into_iter().map(|server| McpServer::start(server, deps.clone())).collect())
 }
@@ -69,6 +89,7 @@ fn converted(server: &Configured, config: &Config) -> Option<McpServerConfig> {
     };
     Some(McpServerConfig {
         name: server.name.clone(),
+        configured_in: server.origin.place(),
         transport,
         protocol: server.protocol,
         names: match server.names {

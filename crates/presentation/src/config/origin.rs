@@ -26,6 +26,14 @@ impl Origin {
         Self::File(path.into(), 0)
     }
 
+    /// The file, variable or flag, whatever the line.
+    pub fn place(&self) -> String {
+        match self {
+            Self::File(path, _) => Self::file(path.clone()).to_string(),
+            other => other.to_string(),
+        }
+    }
+
     /// The same, as rules tell it.
     pub fn to_rule_origin(&self) -> RuleOrigin {
         match self {

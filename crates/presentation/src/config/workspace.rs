@@ -88,7 +88,15 @@ fn of_database(path: &Path) -> impl Iterator<Item = PathBuf> {
         file.push(ending);
         path.with_file_name(file)
     });
-    files.into_iter().chain(["blobs", "instances"].map(|folder| path.with_file_name(folder)))
+    files
+        .into_iter()
+        .chain(["blobs", "instances"].map(|folder| path.with_file_name(folder)))
+        .chain([homes_beside(path)])
+}
+
+/// The folder for what guarded servers keep, beside the database.
+pub(crate) fn homes_beside(database: &Path) -> PathBuf {
+    database.with_file_name("servers")
 }
 
 /// The start folder, unless it is everything or all of a person's.

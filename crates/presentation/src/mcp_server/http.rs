@@ -34,6 +34,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long connections have to end once everything on them is answered.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
+/// How long the first list waits for servers of which nothing is known yet. It is one for all clients, and a later one
+/// comes soon.
+const FIRST_LIST_WAITS: Duration = Duration::from_secs(2);
 /// How often sessions are looked through for idle ones.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(30);
 /// After an accept that failed: the system is short of descriptors or memory, and asking at once does not help.
@@ -59,8 +62,8 @@ impl HttpServer {
     /// The operating system's, when the listener has no address.
     pub fn start(listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let endpoint =
-            Arc::new(Endpoint::new(McpServer::new(app.clone(), settings.identity.clone()), settings.clone()));
+        let server = McpServer::new(app.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
+        let endpoint = Arc::new(Endpoint::new(server, settings.clone()));
         let (accepting, connections) = (CancellationToken::new(), CancellationToken::new());
         let front = Front {
             endpoint: endpoint.clone(),

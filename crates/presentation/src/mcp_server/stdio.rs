@@ -35,6 +35,8 @@ pub struct StdioSettings {
     pub max_in_flight: usize,
     /// How much may run and wait together, in bytes of messages. What comes beyond it is refused.
     pub max_waiting_bytes: usize,
+    /// How long the first list waits for servers of which nothing is known yet: many clients list once.
+    pub first_list_waits: Duration,
 }
 
 impl Default for StdioSettings {
@@ -44,6 +46,7 @@ impl Default for StdioSettings {
             principal: Principal::local(),
             max_in_flight: 64,
             max_waiting_bytes: 64 << 20,
+            first_list_waits: Duration::from_secs(10),
         }
     }
 }
@@ -67,7 +70,7 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (lines, mut writing) = LineSender::spawn(writer);
-    let server = Arc::new(McpServer::new(app, settings.identity.clone()));
+    let server = Arc::new(McpServer::new(app, settings.identity.clone(), settings.first_list_waits));
     let mut connection = Connection::new(server, &settings, lines);
     let mut input = BoundedLines::new(reader, MAX_MESSAGE_BYTES);
     let read_all = async {

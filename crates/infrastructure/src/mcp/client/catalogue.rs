@@ -5,6 +5,7 @@ use crate::mcp::{
         config::{McpLimits, ToolNames},
         connection::Connection,
         foreign_text::shown,
+        own_members,
         request_error::RequestError,
         transport::Transport,
     },
@@ -206,7 +207,10 @@ impl Draft<'_> {
             return Err((name, format!("more than {} bytes", self.limits.definition_bytes).into()));
         }
         let object = match serde_json::from_str(definition) {
-            Ok(Value::Object(object)) => object,
+            Ok(Value::Object(mut object)) => {
+                own_members::take_out(&mut object);
+                object
+            }
             Ok(_) => return Err((nameless(), "no object".into())),
             Err(error) => {
                 let name = serde_json::from_str::<Named<'_>>(definition)
@@ -341,6 +345,14 @@ mod tests {
         assert_eq!(wire, raw.replace("a b", tool.name().as_str()));
         let server = ServerName::parse("s").unwrap();
         assert_eq!(*tool.source(), ToolSource::McpServer { server, tool: "a b".into() });
+    }
+
+    #[test]
+    fn what_only_we_may_say_is_taken_out_of_a_definition() {
+        let raw = r#"{"name":"t","_meta":{"toolstead/x":1,"a/b":2},"inputSchema":{"_meta":{"toolstead/x":3}}}"#;
+        let catalogue = take(&[raw], McpLimits::default(), ToolNames::Plain, false);
+        let definition = Value::Object(catalogue.tools[0].definition().clone());
+        assert_eq!(definition, json!({"name": "t", "_meta": {"a/b": 2}, "inputSchema": {"_meta": {"toolstead/x": 3}}}));
     }
 
     #[test]

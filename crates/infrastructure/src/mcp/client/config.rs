@@ -12,6 +12,8 @@ use crate::mcp::wire::lines::MAX_MESSAGE_BYTES;
 pub struct McpServerConfig {
     /// Its name here.
     pub name: ServerName,
+    /// The place that names it, such as a file of the configuration; empty where a program does.
+    pub configured_in: String,
     /// How it is reached.
     pub transport: McpTransport,
     /// The revision to speak; `None`: whatever it speaks.
@@ -159,6 +161,7 @@ impl McpServerConfig {
     pub fn new(name: ServerName, transport: McpTransport) -> Self {
         Self {
             name,
+            configured_in: String::new(),
             transport,
             protocol: None,
             names: ToolNames::default(),

@@ -4,10 +4,12 @@ mod launch_spec;
 
 use crate::{
     mcp::client::{
-        config::{McpServerConfig, McpTransport, ServerProfile, StdioServer},
+        closed_by_profile,
+        config::{McpServerConfig, McpTransport, StdioServer},
         handshake::{self, ServerCard},
         http::HttpTransport,
         http_connector::HttpConnector,
+        identity,
         lines::LineTransport,
         peer::{Loss, Peer},
         request::RequestWriter,
@@ -19,7 +21,11 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
-use toolstead_domain::client_profile::{Generation, ProtocolVersion};
+use toolstead_domain::{
+    client_profile::{Generation, ProtocolVersion},
+    ports::tool_provider::ProviderIdentity,
+    workspace_roots::WorkspaceRoots,
+};
 
 /// What servers are reached with.
 #[derive(Debug, Clone)]
@@ -30,10 +36,24 @@ pub struct McpServerDeps {
     pub http: Arc<HttpConnector>,
     /// The environment that every child starts from ([`crate::sandbox::child_environment::base`]).
     pub environment: BTreeMap<String, String>,
-    /// Where children start that have no folder of their own in the configuration; absolute.
+    /// Where children start that have no folder of their own in the configuration, save guarded ones; absolute.
     pub working_dir: PathBuf,
-    /// What confined children never see, wherever it lies: Toolstead's own data and settings.
-    pub forbidden: Vec<PathBuf>,
+    /// The workspace: guarded children start in its first root, and work on it. What is forbidden in it confined children
+    /// never see, wherever it lies.
+    pub roots: WorkspaceRoots,
+    /// Where the homes of guarded children last; `None`: they go with the child.
+    pub homes: Option<PathBuf>,
+}
+
+impl McpServerDeps {
+    /// Who the server is from run to run.
+    pub(super) fn identity_of(&self, config: &McpServerConfig) -> ProviderIdentity {
+        let start = match &config.transport {
+            McpTransport::Stdio(server) => launch_spec::folder(server, config.confinement.profile, self),
+            McpTransport::Http(_) | McpTransport::Streams(_) => PathBuf::new(),
+        };
+        identity::of(config, &start)
+    }
 }
 
 /// A server that has said who it is.
@@ -183,26 +203,17 @@ impl Connector<'_> {
             Err(error) => error,
         };
         let last_words = transport.abandon().await;
+        let stderr = transport.stderr();
         let loss = with_last_words(loss_of(error), last_words);
         Err(match (loss, &self.config.transport) {
-            (Loss::Failed(reason), McpTransport::Stdio(_)) => Loss::Failed(reason + &self.hint()),
+            (Loss::Failed(reason), McpTransport::Stdio(_)) => {
+                // The cause may stand some lines before the last one.
+                let said = [vec![reason.clone()], stderr].concat().join("\n");
+                let advice = closed_by_profile::of_start(self.config, &said);
+                Loss::Failed(advice.map_or_else(|| reason.clone(), |advice| format!("{reason}; {advice}")))
+            }
             (loss, _) => loss,
         })
-    }
-
-    /// What its profile keeps from it, and where more is given.
-    fn hint(&self) -> String {
-        let (profile, name) = (self.config.confinement.profile, &self.config.name);
-        let closed = match profile {
-            ServerProfile::Guarded => "any file that no absolute path among its arguments names",
-            ServerProfile::Strict => "the network, and any file",
-            ServerProfile::Open => return String::new(),
-        };
-        format!(
-            "; its profile `{}` closes {closed}: a folder that it needs goes to `mcp_servers.{name}.roots`, and \
-             `mcp_servers.{name}.profile` names another profile",
-            profile.label()
-        )
     }
 
     async fn connect(&self) -> Result<Transport, Loss> {
@@ -230,7 +241,7 @@ impl Connector<'_> {
     }
 
     fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {
-        launch_spec::of(server, &self.config.confinement, self.deps)
+        launch_spec::of(server, self.config, self.deps)
     }
 }
 

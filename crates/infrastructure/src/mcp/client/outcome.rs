@@ -1,10 +1,10 @@
 //! What the answer of a server means to the one who called its tool.
 
 use crate::mcp::{
-    client::{foreign_text::shown, request_error::RequestError},
+    client::{foreign_text::shown, own_members, request_error::RequestError},
     wire::{incoming::Answer, message::RpcError},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, fmt};
 use toolstead_domain::{
     client_profile::Generation,
@@ -52,6 +52,13 @@ impl Called<'_> {
                 Err(required) => return Ok(CallOutcome::InputRequired(required)),
             },
             (Generation::Legacy | Generation::Modern, result) => result,
+        };
+        let result = match result {
+            Value::Object(mut result) => {
+                own_members::take_out_of_result(&mut result);
+                result.into()
+            }
+            result => result,
         };
         let result = ToolResult::from_upstream(result);
         result.map(CallOutcome::Done).map_err(|error| self.failure(RequestError::Malformed(error.to_string())))
@@ -115,9 +122,16 @@ impl Called<'_> {
             None | Some(Value::Null) => {}
             Some(Value::Object(asked)) => {
                 for (key, mut request) in asked {
+                    // The answer to a question of ours would be taken for one to ours.
+                    if own_members::is_own(&key) {
+                        return Err(malformed());
+                    }
                     let method =
                         request.get("method").and_then(Value::as_str).map(str::to_owned).ok_or_else(malformed)?;
-                    let params = request.get_mut("params").map_or_else(|| Map::new().into(), Value::take);
+                    let mut params = request.get_mut("params").map_or_else(|| Map::new().into(), Value::take);
+                    if let Value::Object(params) = &mut params {
+                        own_members::take_out(params);
+                    }
                     requests.insert(key, InputRequest { method, params });
                 }
             }
@@ -135,8 +149,12 @@ impl Called<'_> {
             RequestError::Rpc(said) => {
                 let message = format!("{self} failed ({}): {}", said.code, shown(&said.message, ERROR_CHARACTERS));
                 let failure = ToolFailure::new(kind_of(said), message);
-                match &said.data {
-                    Some(data) if said.code == RpcError::MISSING_CAPABILITY => failure.with_data(data.clone()),
+                let required = said.data.as_ref().and_then(|data| data.get("requiredCapabilities"));
+                match required {
+                    // All that MCP defines; our kind stands beside it.
+                    Some(required) if said.code == RpcError::MISSING_CAPABILITY => {
+                        failure.with_data(json!({"requiredCapabilities": required}))
+                    }
                     _ => failure,
                 }
             }
@@ -200,12 +218,8 @@ impl fmt::Display for Called<'_> {
     }
 }
 
-/// The kind of a server's error. A server that knows our kinds is taken at its word.
+/// The kind of a server's error, by its code alone: that a rule refused a call, or a budget is used up, is ours to say.
 fn kind_of(error: &RpcError) -> ErrorKind {
-    let named = error.data.as_ref().and_then(|data| data.get("kind")?.as_str());
-    if let Some(kind) = named.and_then(ErrorKind::from_name) {
-        return kind;
-    }
     match error.code {
         RpcError::INVALID_PARAMS => ErrorKind::InvalidInput,
         RpcError::PARSE
@@ -272,6 +286,30 @@ mod tests {
     }
 
     #[test]
+    fn what_only_we_may_say_is_taken_out_of_a_result() {
+        let raw = r#"{"content":[{"type":"text","text":"t","_meta":{"toolstead/x":1,"b":2}},
+            {"type":"resource","resource":{"uri":"u","_meta":{"Toolstead/x":1}}},7],
+            "structuredContent":{"_meta":{"toolstead/x":"data"}},"isError":true,
+            "_meta":{"toolstead/errorKind":"permission_denied","toolstead/outputs":["o1"],"a/b":1,"ä":2,"toolstead":3}}"#;
+        let expected = json!({
+            "content": [{"type": "text", "text": "t", "_meta": {"b": 2}},
+                {"type": "resource", "resource": {"uri": "u", "_meta": {}}}, 7],
+            "structuredContent": {"_meta": {"toolstead/x": "data"}}, "isError": true,
+            "_meta": {"a/b": 1, "ä": 2, "toolstead": 3},
+        });
+        let raw = raw.replace('\n', "");
+        assert_eq!(done(&raw, Generation::Legacy), expected.to_string());
+        let error = r#""error":{"code":-32021,"message":"m","data":{"kind":"permission_denied","x":1,"requiredCapabilities":{"roots":{}}}}"#;
+        let server = ServerName::parse("s").unwrap();
+        let answer = match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,{error}}}"#).into()) {
+            Ok(Incoming::Answer(answer)) => answer,
+            other => panic!("{other:?}"),
+        };
+        let failure = Called { tool: "t", server: &server, promises_structure: false }.outcome(answer, Generation::Modern).unwrap_err();
+        assert_eq!(failure.data, json!({"requiredCapabilities": {"roots": {}}}));
+    }
+
+    #[test]
     fn a_question_of_a_new_server_is_an_outcome() {
         let question = r#"{"method":"elicitation/create","params":{"message":"?"}}"#;
         let raw = r#""result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":Q}}"#;
@@ -279,7 +317,10 @@ mod tests {
         let request = InputRequest { method: "elicitation/create".into(), params: json!({"message": "?"}) };
         let required = InputRequired { requests: [("k".to_owned(), request)].into(), state: Some("s".into()) };
         assert_eq!(outcome(raw, Generation::Modern), Ok(CallOutcome::InputRequired(required)));
-        for bad in [r#""inputRequests":7"#, r#""inputRequests":{"k":{}}"#, r#""requestState":7"#, r#""x":1"#] {
+        let own = format!(r#""inputRequests":{{"toolstead/approval":{question}}}"#);
+        for bad in
+            [own.as_str(), r#""inputRequests":7"#, r#""inputRequests":{"k":{}}"#, r#""requestState":7"#, r#""x":1"#]
+        {
             let raw = format!(r#""result":{{"resultType":"input_required",{bad}}}"#);
             assert_eq!(outcome(&raw, Generation::Modern).unwrap_err().0, ErrorKind::UpstreamProtocol, "{bad}");
         }
@@ -294,10 +335,7 @@ mod tests {
             (r#""result":{"resultType":"task"}"#, ErrorKind::UpstreamProtocol),
             (r#""error":{"code":-32602,"message":"Unknown tool: t"}"#, ErrorKind::InvalidInput),
             (r#""error":{"code":-32000,"message":"m"}"#, ErrorKind::ExecutionFailed),
-            (
-                r#""error":{"code":-32602,"message":"m","data":{"kind":"permission_denied"}}"#,
-                ErrorKind::PermissionDenied,
-            ),
+            (r#""error":{"code":-32602,"message":"m","data":{"kind":"permission_denied"}}"#, ErrorKind::InvalidInput),
             (r#""error":{"code":-32602,"message":"m","data":{"kind":"nonsense"}}"#, ErrorKind::InvalidInput),
             (r#""error":{"code":-32021,"message":"m"}"#, ErrorKind::MissingCapability),
         ] {

@@ -4,6 +4,7 @@ use crate::mcp::client::{
     catalogue::Catalogue,
     config::{McpServerConfig, RetryPolicy},
     connection::{Connection, McpServerDeps, Opening, loss_of, with_last_words},
+    foreign_text::shown,
     peer::Loss,
     relay::or_never,
 };
@@ -25,6 +26,9 @@ use toolstead_domain::{
 
 /// The least time between two lists that a server's own news cause.
 const LISTING_INTERVAL: Duration = Duration::from_millis(200);
+
+/// So much is told of why a server is down, in characters.
+const REASON_CHARACTERS: usize = 2000;
 
 /// What the supervisor and those who call the server share.
 #[derive(Debug)]
@@ -299,10 +303,12 @@ async fn rest(shared: &Shared, loss: Loss, failures: u32) {
         Loss::Failed(reason) => {
             let pause = pause_after(failures, shared.config.retry);
             tracing::warn!(%server, reason, retry_seconds = pause.as_secs_f32(), "the MCP server is down");
+            let reason = shown(&reason, REASON_CHARACTERS);
             (ProviderState::Failed { reason }, now + first, Some(now + pause))
         }
         Loss::Unauthorized(reason) => {
             tracing::warn!(%server, reason, "the MCP server wants a login");
+            let reason = shown(&reason, REASON_CHARACTERS);
             (ProviderState::NeedsAuthorization { reason }, now + longest, None)
         }
     };

@@ -17,6 +17,7 @@ fn policy(environment: BTreeMap<String, String>) -> SandboxPolicy {
         sealed: Vec::new(),
         write_roots: vec![],
         read_roots: vec![],
+        lasting_home: None,
         network: NetworkPolicy::Host,
         environment,
         limits: SandboxLimits::default(),

@@ -19,7 +19,7 @@ use folder::{Folder, Work, shown};
 use ground::Ground;
 use known::Known;
 use repository::Repository;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, fstat};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -137,8 +137,10 @@ impl Protected {
         for folder in request.folders.iter().filter(|folder| folder.is_root && folder.is_writable) {
             let step = || format!("protect names in `{}`", folder.target.display());
             let handle = view.found(&folder.target).step(step)?;
-            let top = Folder::of(handle, folder.target.clone());
-            if top.kind(".").step(step)? == Some(FileType::Directory) {
+            // A root may be a file, which holds no names.
+            let found = fstat(&handle).step(step)?;
+            if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+                let top = Folder::of(handle, folder.target.clone());
                 let known = Known::begin(&top).step(step)?;
                 let mut root = Root::guard(view, top, known, &ground, is_home(folder, request))?;
                 root.known.publish().step(step)?;

@@ -273,6 +273,10 @@ impl<'a> View<'a> {
         let Some((shown, rest)) = self.holder_of(path) else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it lies in no folder that is shown"));
         };
+        // It may be a file, which holds nothing.
+        if rest == Path::new("") {
+            return shown.top.try_clone();
+        }
         mount::open_beneath(&shown.top, rest, OFlags::PATH).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => io::Error::new(error.kind(), MOVED),
             _ => error,

@@ -2,45 +2,63 @@
 
 use super::McpServerDeps;
 use crate::{
-    mcp::client::config::{ServerConfinement, ServerProfile, StdioServer},
+    mcp::client::{
+        config::{McpServerConfig, ServerProfile, StdioServer},
+        identity::digest,
+    },
     sandbox::{
         launcher::{Input, LaunchSpec},
         program_folders::{self, Named},
     },
 };
-use std::path::{Path, PathBuf};
-use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy};
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path, PathBuf},
+};
+use toolstead_domain::{
+    sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy},
+    workspace_roots::lexical,
+};
 
 /// Where a server starts that sees no folder of the workspace.
 const NEUTRAL_FOLDER: &str = "/tmp";
 
 /// The launch of a server. Where its paths lead is judged as they are opened: a command may make one a link until then.
-pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpServerDeps) -> LaunchSpec {
+pub(super) fn of(server: &StdioServer, config: &McpServerConfig, deps: &McpServerDeps) -> LaunchSpec {
+    let confined = &config.confinement;
     let mut environment = deps.environment.clone();
     environment.extend(server.env.clone());
     let (mut write_roots, mut read_roots) = (confined.roots.clone(), Vec::new());
-    let folder = server.working_dir.clone().unwrap_or_else(|| deps.working_dir.clone());
+    let mut lasting_home = None;
+    let mut working_dir = folder(server, confined.profile, deps);
     let (confinement, network) = match confined.profile {
         ServerProfile::Open => (Confinement::Open, NetworkPolicy::Host),
         ServerProfile::Strict => (Confinement::Sealed, NetworkPolicy::None),
         ServerProfile::Guarded => {
             let home = deps.environment.get("HOME").map(Path::new);
-            for path in server.args.iter().filter_map(|argument| absolute_path(argument)) {
+            for path in paths(server, &working_dir, &deps.environment) {
                 match program_folders::named_by(&path, home) {
                     Named::Nothing => {}
                     Named::Program(folder) => read_roots.push(folder),
                     Named::Data => write_roots.push(path),
                 }
             }
+            if server.working_dir.is_none() && first_root(deps).is_some() {
+                // As commands see it.
+                write_roots.extend(deps.roots.write.first().cloned());
+                read_roots.extend(deps.roots.read_only.iter().filter(|root| root.starts_with(&working_dir)).cloned());
+            }
+            lasting_home = deps.homes.as_ref().map(|homes| homes.join(home_of(server, config)));
             (Confinement::Guarded, NetworkPolicy::Host)
         }
     };
     let mut program = server.command.clone();
-    let mut working_dir = folder;
     if confinement != Confinement::Open {
         // From where it stands, which the server may not see.
         if program.contains('/') {
-            program = working_dir.join(program).to_string_lossy().into_owned();
+            let from = server.working_dir.as_ref().unwrap_or(&deps.working_dir);
+            program = from.join(program).to_string_lossy().into_owned();
         }
         if server.working_dir.is_some() {
             write_roots.push(working_dir.clone());
@@ -57,10 +75,11 @@ pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpS
         policy: SandboxPolicy {
             confinement,
             session: None,
-            hidden: deps.forbidden.clone(),
+            hidden: deps.roots.forbidden.clone(),
             sealed: Vec::new(),
             write_roots,
             read_roots,
+            lasting_home,
             network,
             environment,
             limits: confined.limits.clone(),
@@ -68,61 +87,80 @@ pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpS
     }
 }
 
-/// The path in an argument such as `/data` or `--root=/data`.
-fn absolute_path(argument: &str) -> Option<PathBuf> {
-    let value = match argument.split_once('=') {
-        Some((option, value)) if option.starts_with('-') => value,
-        _ => argument,
+/// The folder that a server is meant to start in, whether or not it sees it.
+pub(super) fn folder(server: &StdioServer, profile: ServerProfile, deps: &McpServerDeps) -> PathBuf {
+    let usual = match profile {
+        ServerProfile::Guarded => first_root(deps).unwrap_or(Path::new(NEUTRAL_FOLDER)),
+        ServerProfile::Strict | ServerProfile::Open => &deps.working_dir,
     };
-    Path::new(value).is_absolute().then(|| value.into())
+    server.working_dir.as_deref().unwrap_or(usual).to_owned()
+}
+
+/// The root that guarded servers work on: never a whole home, with all that its user has.
+fn first_root(deps: &McpServerDeps) -> Option<&Path> {
+    let home = deps.environment.get("HOME").map(Path::new);
+    deps.roots.start().filter(|root| !program_folders::holds_home(root, home))
+}
+
+/// The name of a guarded server's home among those that last: one for each configuration of each server.
+fn home_of(server: &StdioServer, config: &McpServerConfig) -> String {
+    digest(&json!([config.configured_in, config.name.as_str(), server.command, server.args]))
+}
+
+/// The absolute paths that the arguments of a server name and the values of its variables; and the relative ones that lead
+/// out of the folder that it starts in.
+fn paths(server: &StdioServer, start: &Path, common: &BTreeMap<String, String>) -> Vec<PathBuf> {
+    let home = common.get("HOME").map(Path::new);
+    // What every child has says where programs, home and temporary files are, and names no work. A home as a whole is
+    // nobody's work either; who means it names it as an argument.
+    let of_variables = server.env.iter().filter(|(name, _)| !common.contains_key(*name));
+    let of_variables = of_variables.filter_map(|(_, value)| path_of(value, start));
+    let of_variables = of_variables.filter(|path| !program_folders::holds_home(path, home));
+    let of_arguments = server.args.iter().filter_map(|argument| {
+        // Such as `/data` or `--root=/data`.
+        path_of(
+            match argument.split_once('=') {
+                Some((option, value)) if option.starts_with('-') => value,
+                _ => argument,
+            },
+            start,
+        )
+    });
+    of_arguments.chain(of_variables).collect()
+}
+
+fn path_of(text: &str, start: &Path) -> Option<PathBuf> {
+    let path = Path::new(text);
+    if path.is_absolute() {
+        return Some(path.into());
+    }
+    if start == Path::new(NEUTRAL_FOLDER) || !path.components().any(|part| part == Component::ParentDir) {
+        return None;
+    }
+    // As the server will: around the folders that it sees, there is no link on the way.
+    let led = lexical(start, path);
+    (!led.starts_with(start)).then_some(led)
 }
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests lay out the folders that a server is started in")]
 mod tests {
     use super::*;
-    use crate::{mcp::client::http_connector::HttpConnector, sandbox::launcher::Launcher};
-    use std::{collections::BTreeMap, sync::Arc};
+    use crate::{
+        mcp::client::{
+            config::{McpTransport, ServerConfinement},
+            http_connector::HttpConnector,
+        },
+        sandbox::launcher::Launcher,
+    };
+    use std::sync::Arc;
+    use tokio::io::AsyncReadExt;
+    use toolstead_domain::{server_name::ServerName, workspace_roots::WorkspaceRoots};
 
-    #[test]
-    fn a_profile_says_what_a_server_sees() {
-        let folder = tempfile::tempdir().unwrap();
-        let (data, project) = (folder.path().join("data"), folder.path().join("project"));
-        for path in [data.clone(), project.join("dist")] {
-            std::fs::create_dir_all(path).unwrap();
-        }
-        for path in [project.join("package.json"), project.join("dist/index.js")] {
-            std::fs::write(path, "").unwrap();
-        }
-        let deps = McpServerDeps {
-            launcher: Launcher::start().unwrap(),
-            http: Arc::new(HttpConnector::default()),
-            environment: BTreeMap::new(),
-            working_dir: folder.path().to_path_buf(),
-            forbidden: vec!["/own/data".into()],
-        };
-        let args = [
-            project.join("dist/index.js").display().to_string(),
-            format!("--root={}", data.display()),
-            "/no/such".into(),
-        ];
-        let server = StdioServer { command: "node".into(), args: args.into(), env: BTreeMap::new(), working_dir: None };
-        for (profile, confinement, network, writable, readable) in [
-            (ServerProfile::Guarded, Confinement::Guarded, NetworkPolicy::Host, vec![data.clone()], vec![project]),
-            (ServerProfile::Strict, Confinement::Sealed, NetworkPolicy::None, vec![], vec![]),
-            (ServerProfile::Open, Confinement::Open, NetworkPolicy::Host, vec![], vec![]),
-        ] {
-            let confined = ServerConfinement { profile, ..ServerConfinement::default() };
-            let policy = of(&server, &confined, &deps).policy;
-            assert_eq!((policy.confinement, policy.network), (confinement, network));
-            assert_eq!((policy.write_roots, policy.read_roots), (writable, readable));
-            assert_eq!(policy.hidden, [Path::new("/own/data")]);
-        }
-    }
-
-    /// A workspace with links, and a folder beside it that is no server's.
+    /// A workspace with links and a program, and folders beside it that are no server's.
     struct Workspace {
-        folder: tempfile::TempDir,
+        _folder: tempfile::TempDir,
+        top: PathBuf,
         deps: McpServerDeps,
     }
 
@@ -130,25 +168,74 @@ mod tests {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let top = std::fs::canonicalize(folder.path()).unwrap();
-            for name in ["work/data", "work/inner", "secret"] {
+            for name in ["work/data", "work/inner", "work/kept", "secret", "home/own", "app/dist"] {
                 std::fs::create_dir_all(top.join(name)).unwrap();
             }
             for (link, target) in [("work/out", "../secret"), ("work/in", "inner"), ("own", "secret")] {
                 std::os::unix::fs::symlink(target, top.join(link)).unwrap();
             }
-            std::fs::write(top.join("secret/x.js"), "").unwrap();
+            for name in
+                ["secret/x.js", "secret/key", "app/package.json", "app/dist/x.js", "app/dist/x.json", "work/a.txt"]
+            {
+                std::fs::write(top.join(name), "").unwrap();
+            }
+            let roots = WorkspaceRoots {
+                write: vec![top.join("work")],
+                read_only: vec![top.join("work/kept"), top.join("secret")],
+                forbidden: vec!["/own/data".into()],
+            };
             let deps = McpServerDeps {
                 launcher: Launcher::start().unwrap().beside(&[top.join("work")]),
                 http: Arc::new(HttpConnector::default()),
-                environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-                working_dir: top.clone(),
-                forbidden: Vec::new(),
+                environment: BTreeMap::from([
+                    ("PATH".into(), "/usr/bin:/bin".into()),
+                    ("HOME".into(), top.join("home").display().to_string()),
+                ]),
+                working_dir: top.join("work"),
+                roots,
+                homes: Some(top.join("homes")),
             };
-            Self { folder, deps }
+            Self { _folder: folder, top, deps }
         }
 
         fn path(&self, name: &str) -> PathBuf {
-            std::fs::canonicalize(self.folder.path()).unwrap().join(name)
+            self.top.join(name)
+        }
+
+        /// The launch of a server. `TOP` in an argument or a value is the folder of it all.
+        fn spec(&self, profile: ServerProfile, args: &[&str], env: &[(&str, &str)]) -> LaunchSpec {
+            let full = |text: &str| text.replace("TOP", &self.top.display().to_string());
+            let server = StdioServer {
+                command: "sh".into(),
+                args: args.iter().map(|text| full(text)).collect(),
+                env: env.iter().map(|(name, value)| ((*name).to_owned(), full(value))).collect(),
+                working_dir: None,
+            };
+            of(&server, &config(&server, profile), &self.deps)
+        }
+
+        /// The roots of a guarded server, as paths from the folder of it all: writable ones, then others.
+        fn roots(&self, args: &[&str], env: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+            let policy = self.spec(ServerProfile::Guarded, args, env).policy;
+            let shown = |roots: Vec<PathBuf>| -> Vec<String> {
+                roots.iter().map(|root| root.strip_prefix(&self.top).unwrap().display().to_string()).collect()
+            };
+            (shown(policy.write_roots), shown(policy.read_roots))
+        }
+
+        /// What a guarded shell prints.
+        async fn said(&self, script: &str, args: &[&str]) -> String {
+            let all: Vec<&str> = ["-c", script, "sh"].iter().chain(args).copied().collect();
+            self.said_by(self.spec(ServerProfile::Guarded, &all, &[])).await
+        }
+
+        async fn said_by(&self, spec: LaunchSpec) -> String {
+            let mut child = self.deps.launcher.launch(spec).await.unwrap();
+            let (mut said, mut complained) = (String::new(), String::new());
+            child.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
+            child.stderr.take().unwrap().read_to_string(&mut complained).await.unwrap();
+            child.exited().await;
+            said + &complained
         }
 
         /// What a server of this path fails with, where `between` happens before it is started.
@@ -162,12 +249,120 @@ mod tests {
             let path = self.path(path);
             let args = if is_root { Vec::new() } else { vec![format!("--data={}", path.display())] };
             let server = StdioServer { command: "cat".into(), args, env: BTreeMap::new(), working_dir: None };
-            let roots = if is_root { vec![path] } else { Vec::new() };
-            let confined = ServerConfinement { profile, roots, ..ServerConfinement::default() };
-            let spec = of(&server, &confined, &self.deps);
+            let mut config = config(&server, profile);
+            config.confinement.roots = if is_root { vec![path] } else { Vec::new() };
+            let spec = of(&server, &config, &self.deps);
             between();
             self.deps.launcher.launch(spec).await.err().map(|error| error.to_string())
         }
+    }
+
+    fn config(server: &StdioServer, profile: ServerProfile) -> McpServerConfig {
+        let transport = McpTransport::Stdio(server.clone());
+        let mut config = McpServerConfig::new(ServerName::parse("s").unwrap(), transport);
+        config.confinement = ServerConfinement { profile, ..ServerConfinement::default() };
+        config
+    }
+
+    #[test]
+    fn a_profile_says_what_a_server_sees() {
+        let workspace = Workspace::new();
+        let (work, neutral) = (workspace.path("work"), PathBuf::from(NEUTRAL_FOLDER));
+        for (profile, confinement, network, start, writable, lasts) in [
+            (ServerProfile::Guarded, Confinement::Guarded, NetworkPolicy::Host, &work, vec![work.clone()], true),
+            (ServerProfile::Strict, Confinement::Sealed, NetworkPolicy::None, &neutral, vec![], false),
+            (ServerProfile::Open, Confinement::Open, NetworkPolicy::Host, &work, vec![], false),
+        ] {
+            let spec = workspace.spec(profile, &["x"], &[]);
+            let policy = spec.policy;
+            assert_eq!((policy.confinement, policy.network, &spec.working_dir), (confinement, network, start));
+            assert_eq!((policy.write_roots, policy.lasting_home.is_some()), (writable, lasts));
+            assert_eq!(policy.hidden, [Path::new("/own/data")]);
+        }
+    }
+
+    #[test]
+    fn paths_among_arguments_and_values_are_the_roots_of_a_guarded_server() {
+        let workspace = Workspace::new();
+        let check = |args: &[&str], env: &[(&str, &str)], writable: &[&str], readable: &[&str]| {
+            let writable: Vec<String> = writable.iter().chain(&["work"]).map(|root| (*root).to_owned()).collect();
+            let readable: Vec<String> = readable.iter().chain(&["work/kept"]).map(|root| (*root).to_owned()).collect();
+            assert_eq!(workspace.roots(args, env), (writable, readable), "{args:?} {env:?}");
+        };
+        check(&[], &[], &[], &[]);
+        check(&["--root=TOP/secret", "TOP/no/such", "stdio"], &[], &["secret"], &[]);
+        check(&["TOP/app/dist/x.js", "TOP/app/dist/x.json"], &[], &["app/dist/x.json"], &["app"]);
+        check(&[], &[("KEY", "TOP/secret/key"), ("MODE", "secret"), ("NONE", "TOP/no")], &["secret/key"], &[]);
+        check(&[], &[("APP", "TOP/app/dist/x.js")], &[], &["app"]);
+        // Where programs and homes are, and a prefix of addresses.
+        check(
+            &[],
+            &[("PATH", "TOP/secret"), ("HOME", "TOP/secret"), ("ALL", "TOP"), ("AT", "TOP/home"), ("P", "/")],
+            &[],
+            &[],
+        );
+        check(&["TOP/home"], &[("MINE", "TOP/home/own")], &["home", "home/own"], &[]);
+        check(&["../app", ".", "./data", "in/../data"], &[("A", "../secret")], &["app", "secret"], &[]);
+        check(&["/bin/sh", "/etc/hosts"], &[("SHELL", "/bin/sh")], &[], &[]);
+    }
+
+    #[test]
+    fn a_guarded_server_works_on_its_own_folder_and_never_on_a_whole_home() {
+        let mut workspace = Workspace::new();
+        let mut server = StdioServer { command: "./run".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
+        server.working_dir = Some(workspace.path("app"));
+        let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.deps);
+        assert_eq!((spec.working_dir, spec.policy.write_roots), (workspace.path("app"), vec![workspace.path("app")]));
+        assert_eq!(spec.program, workspace.path("app/./run").display().to_string());
+        for (root, is_seen) in [("home/own", true), ("home", false), ("", false)] {
+            workspace.deps.roots = WorkspaceRoots { write: vec![workspace.path(root)], ..Default::default() };
+            let spec = workspace.spec(ServerProfile::Guarded, &["../x"], &[]);
+            assert_eq!(spec.policy.write_roots.is_empty(), !is_seen, "{root}");
+            assert_eq!(spec.working_dir == Path::new(NEUTRAL_FOLDER), !is_seen, "{root}");
+        }
+        workspace.deps.roots = WorkspaceRoots { read_only: vec![workspace.path("work")], ..Default::default() };
+        let spec = workspace.spec(ServerProfile::Guarded, &[], &[]);
+        assert_eq!((spec.policy.write_roots, spec.policy.read_roots), (vec![], vec![workspace.path("work")]));
+        assert_eq!(spec.working_dir, workspace.path("work"));
+    }
+
+    #[tokio::test]
+    async fn a_guarded_server_starts_in_the_first_root_and_writes_into_it() {
+        let workspace = Workspace::new();
+        let script = "pwd; echo made > made; echo no > kept/no; cat \"$1\"";
+        let said = workspace.said(script, &["../app/dist/x.json"]).await;
+        assert!(said.starts_with(&format!("{}\n", workspace.path("work").display())), "{said}");
+        assert!(said.contains("kept/no: Read-only file system") && !said.contains("x.json"), "{said}");
+        assert_eq!(std::fs::read_to_string(workspace.path("work/made")).unwrap(), "made\n");
+        let said = workspace.said("ls ../secret", &[]).await;
+        assert!(said.contains("No such file"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_file_among_the_arguments_is_a_root_as_a_folder_is() {
+        let workspace = Workspace::new();
+        let script = "echo more >> \"$2\"; echo no >> \"$1\"; cat \"$2\"";
+        let app = |name: &str| workspace.path(name).display().to_string();
+        let said = workspace.said(script, &[&app("app/dist/x.js"), &app("app/dist/x.json")]).await;
+        assert!(said.starts_with("more\n") && said.contains("x.js: Read-only file system"), "{said}");
+        assert_eq!(std::fs::read_to_string(workspace.path("app/dist/x.json")).unwrap(), "more\n");
+        for is_root in [false, true] {
+            assert_eq!(workspace.failure("work/a.txt", is_root, ServerProfile::Guarded, || ()).await, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_home_lasts_for_one_configuration_of_a_server() {
+        let workspace = Workspace::new();
+        let run = async |args: &[&str]| {
+            let script = "cat ~/.cache/kept; mkdir -p ~/.cache; echo kept >> ~/.cache/kept";
+            workspace.said(script, args).await
+        };
+        assert!(run(&["a"]).await.contains("No such file"), "a new one");
+        assert_eq!(run(&["a"]).await, "kept\n");
+        assert!(run(&["b"]).await.contains("No such file"), "another's");
+        let kept = std::fs::read_dir(workspace.path("homes")).unwrap().count();
+        assert_eq!((kept, workspace.path("home/.cache").exists()), (2, false));
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ use toolstead_domain::{
     principal::Principal,
     tool_call::CallId,
     tool_name::ToolName,
+    workspace_roots::WorkspaceRoots,
 };
 use uuid::Uuid;
 
@@ -62,7 +63,8 @@ pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
         http: Arc::new(HttpConnector::default()),
         environment: BTreeMap::new(),
         working_dir: "/".into(),
-        forbidden: Vec::new(),
+        roots: WorkspaceRoots::default(),
+        homes: None,
     };
     McpServer::start(config, deps)
 }

@@ -530,6 +530,7 @@ async fn a_confined_command_reaches_a_listed_host_and_no_other() {
         sealed: Vec::new(),
         write_roots: vec![folder.path().to_path_buf()],
         read_roots: Vec::new(),
+        lasting_home: None,
         network: NetworkPolicy::Hosts(vec!["example.com".into()]),
         environment: child_environment::base(|_| None),
         limits: SandboxLimits::default(),

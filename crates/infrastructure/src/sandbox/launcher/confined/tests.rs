@@ -60,6 +60,7 @@ impl World {
                 sealed: Vec::new(),
                 write_roots: vec![self.work()],
                 read_roots: Vec::new(),
+                lasting_home: None,
                 network: NetworkPolicy::None,
                 environment: child_environment::base(|_| None),
                 limits: SandboxLimits::default(),

@@ -1,0 +1,95 @@
+//! Who a server is from run to run.
+
+use crate::mcp::client::config::{McpServerConfig, McpTransport, ServerProfile, ToolNames};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use toolstead_domain::ports::tool_provider::ProviderIdentity;
+
+/// The server that this configuration describes. Values of variables and headers do not count: a new token makes no other
+/// server. `working_dir` is where it starts, if it is a child.
+pub(super) fn of(config: &McpServerConfig, working_dir: &Path) -> ProviderIdentity {
+    let reached = match &config.transport {
+        McpTransport::Stdio(server) => json!({
+            "command": server.command,
+            "args": server.args,
+            "env": server.env.keys().collect::<Vec<_>>(),
+            "cwd": working_dir,
+            "profile": config.confinement.profile.label(),
+            "roots": match config.confinement.profile {
+                ServerProfile::Guarded | ServerProfile::Strict => json!(config.confinement.roots),
+                ServerProfile::Open => Value::Null,
+            },
+        }),
+        McpTransport::Http(server) => json!({
+            "url": server.url.as_str(),
+            "headers": server.headers.keys().collect::<Vec<_>>(),
+        }),
+        McpTransport::Streams(_) => Value::Null,
+    };
+    let names = match config.names {
+        ToolNames::Qualified => "qualified",
+        ToolNames::Plain => "plain",
+    };
+    let described = json!([reached, names, config.protocol.map(|version| version.as_str())]);
+    ProviderIdentity {
+        configured_in: config.configured_in.clone(),
+        name: config.name.to_string(),
+        start: digest(&described),
+    }
+}
+
+/// SHA-256 of a value as JSON, in hex.
+pub(super) fn digest(value: &Value) -> String {
+    Sha256::digest(value.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::client::config::{HttpServer, StdioServer};
+    use std::collections::BTreeMap;
+    use toolstead_domain::server_name::ServerName;
+    use url::Url;
+
+    fn stdio(change: impl FnOnce(&mut McpServerConfig, &mut StdioServer)) -> ProviderIdentity {
+        let mut server = StdioServer {
+            command: "npx".into(),
+            args: vec!["server".into()],
+            env: BTreeMap::from([("TOKEN".to_owned(), "one".to_owned())]),
+            working_dir: None,
+        };
+        let name = ServerName::parse("s").unwrap();
+        let mut config = McpServerConfig::new(name, McpTransport::Stdio(server.clone()));
+        change(&mut config, &mut server);
+        config.transport = McpTransport::Stdio(server);
+        of(&config, Path::new("/work"))
+    }
+
+    #[test]
+    fn another_start_is_another_server_and_another_secret_is_not() {
+        type Change = fn(&mut McpServerConfig, &mut StdioServer);
+        let base = stdio(|_, _| ());
+        let other: [(&str, Change); 7] = [
+            ("file", |config, _| config.configured_in = "/b/toolstead.toml".into()),
+            ("command", |_, server| server.command = "uvx".into()),
+            ("arguments", |_, server| server.args.push("--all".into())),
+            ("variable", |_, server| drop(server.env.insert("MODE".into(), "x".into()))),
+            ("profile", |config, _| config.confinement.profile = ServerProfile::Open),
+            ("roots", |config, _| config.confinement.roots.push("/data".into())),
+            ("names", |config, _| config.names = ToolNames::Plain),
+        ];
+        for (what, change) in other {
+            assert_ne!(stdio(change), base, "{what}");
+        }
+        assert_eq!(stdio(|_, server| drop(server.env.insert("TOKEN".into(), "two".into()))), base);
+        assert!(!format!("{:?}", stdio(|_, _| ())).contains("one"));
+        let http = |url: &str, token: &str| {
+            let headers = BTreeMap::from([("authorization".to_owned(), token.to_owned())]);
+            let server = HttpServer { url: Url::parse(url).unwrap(), headers };
+            of(&McpServerConfig::new(ServerName::parse("s").unwrap(), McpTransport::Http(server)), Path::new("/work"))
+        };
+        assert_eq!(http("https://a.example/mcp", "one"), http("https://a.example/mcp", "two"));
+        assert_ne!(http("https://a.example/mcp", "one"), http("https://b.example/mcp", "one"));
+    }
+}

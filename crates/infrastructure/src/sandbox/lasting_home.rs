@@ -1,0 +1,139 @@
+//! The private home of a program where it lasts: a folder of the machine that this program alone writes into.
+//!
+//! What stands in it was chosen by the program, so that nothing is reached over a link here.
+
+use crate::sandbox::zygote::request::Copied;
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat},
+    io::Errno,
+};
+use std::{
+    ffi::OsStr,
+    fs::{self, DirBuilder, File},
+    io::{self, Write},
+    os::{fd::OwnedFd, unix::fs::DirBuilderExt},
+    path::{Component, Path, PathBuf},
+};
+
+/// Makes the folder where it is missing, the places in it where something else is to be mounted, and copies of settings as
+/// far as it takes them. Says where the folder stands; no part of that is a link.
+pub(super) fn prepare(folder: &Path, places: &[Place], settings: &[Copied]) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let real = fs::canonicalize(folder)?;
+    let top = openat(CWD, &real, OPENED, Mode::empty())?;
+    for place in places {
+        let (holder, name) = holder(&top, &place.path)?;
+        match place.is_folder {
+            true => drop(entered(&holder, name)?),
+            false => file(&holder, name)?,
+        }
+    }
+    for Copied { path, text } in settings {
+        let copied = holder(&top, path).and_then(|(holder, name)| {
+            removed(&holder, name)?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            File::from(openat(&holder, name, flags, Mode::RUSR | Mode::WUSR)?).write_all(text)
+        });
+        if let Err(error) = copied {
+            tracing::debug!(path = %path.display(), %error, "a private home does not take the settings of git");
+        }
+    }
+    Ok(real)
+}
+
+/// A place for a mount, beneath the folder.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) is_folder: bool,
+}
+
+const OPENED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The folder that a path beneath the top names something in, made where it is missing; and the name.
+fn holder<'a>(top: &OwnedFd, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
+    let mut parts = path.components().map(|part| match part {
+        Component::Normal(name) => Ok(name),
+        _ => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+    });
+    let mut last = parts.next().unwrap_or_else(|| Err(io::ErrorKind::InvalidInput.into()))?;
+    let mut at = top.try_clone()?;
+    for part in parts {
+        at = entered(&at, last)?;
+        last = part?;
+    }
+    Ok((at, last))
+}
+
+/// A folder in a folder. Where something else stands, it gives way.
+fn entered(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    match openat(folder, name, OPENED, Mode::empty()) {
+        Err(Errno::NOTDIR | Errno::LOOP) => removed(folder, name)?,
+        Err(Errno::NOENT) => {}
+        opened => return Ok(opened?),
+    }
+    mkdirat(folder, name, Mode::RWXU)?;
+    Ok(openat(folder, name, OPENED, Mode::empty())?)
+}
+
+/// A file in a folder. A link there gives way.
+fn file(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let made = || openat(folder, name, flags, Mode::RUSR | Mode::WUSR);
+    match made() {
+        Err(Errno::LOOP) => {
+            removed(folder, name)?;
+            made()?;
+        }
+        made => drop(made?),
+    }
+    Ok(())
+}
+
+fn removed(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        removed => Ok(removed?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_home_that_lasts_gets_its_places_and_settings_over_no_link_of_its_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir(top.join("theirs")).unwrap();
+        fs::write(top.join("theirs/settings"), "theirs").unwrap();
+        let home = top.join("homes/one");
+        let places = [
+            Place { path: ".nvm/versions/v22".into(), is_folder: true },
+            Place { path: "work/notes.txt".into(), is_folder: false },
+        ];
+        let settings = |text: &str| [Copied { path: ".config/git/config".into(), text: text.into() }];
+        assert_eq!(prepare(&home, &places, &settings("[user]")).unwrap(), home);
+        assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(home.join(".nvm/versions/v22").is_dir() && home.join("work/notes.txt").is_file());
+        assert_eq!(fs::read(home.join(".config/git/config")).unwrap(), b"[user]");
+        fs::write(home.join("kept"), "kept").unwrap();
+        // What a program makes of its home until the next time.
+        for (name, target) in
+            [(".nvm", "theirs"), ("work/notes.txt", "theirs/settings"), (".config/git/config", "theirs/settings")]
+        {
+            let path = home.join(name);
+            if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }.unwrap();
+            symlink(top.join(target), path).unwrap();
+        }
+        prepare(&home, &places, &settings("[core]")).unwrap();
+        assert!(home.join(".nvm/versions/v22").is_dir() && !home.join(".nvm").is_symlink());
+        assert_eq!(fs::read(home.join(".config/git/config")).unwrap(), b"[core]");
+        assert_eq!(fs::read(home.join("kept")).unwrap(), b"kept");
+        assert_eq!(fs::read(top.join("theirs/settings")).unwrap(), b"theirs");
+        assert_eq!(fs::read_dir(top.join("theirs")).unwrap().count(), 1);
+        let beyond = [Place { path: "../out".into(), is_folder: true }];
+        assert!(prepare(&home, &beyond, &[]).is_err() && !top.join("homes/out").exists());
+    }
+}
