@@ -233,6 +233,10 @@ fn grep_shows_the_lines_that_ripgrep_shows() {
         (r#"{"pattern": "[a-z]+\\+[a-z]", "only_matching": true}"#, "--hidden -o [a-z]+\\+[a-z]"),
         (r#"{"pattern": "E\\d+", "only_matching": true, "path": "rg"}"#, "--hidden -o E\\d+ ./rg"),
         (r#"{"pattern": "needle here"}"#, "--hidden needle%here"),
+        (
+            r#"{"pattern": "main\\(\\) \\{ \\n[^\\n]+", "multiline": true, "only_matching": true}"#,
+            "--hidden -o -U main\\(\\)%\\{%\\n[^\\n]+",
+        ),
     ] {
         let mut arguments: Value = serde_json::from_str(arguments).unwrap();
         arguments["head_limit"] = 0.into();
