@@ -196,11 +196,11 @@ fn servers_and_doctor_say_how_things_are() {
         all.iter().find(|server| server["name"] == name).unwrap()["state"].clone()
     };
     assert_eq!((state("good"), state("gone")), (json!("ready"), json!("failed")));
-    check(&home, &["servers", "--config", config], 0, &["good", "ready", "no-such-program"]);
+    check(&home, &["servers", "--config", config], 4, &["good", "ready", "no-such-program"]);
     check(
         &home,
         &["doctor", "--config", config],
-        0,
+        2,
         &["openat2", "control groups", "database", "good: ready", "gone: failed"],
     );
 }

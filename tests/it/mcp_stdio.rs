@@ -9,15 +9,22 @@ use rmcp::{
     service::{ClientLifecycleMode, ClientServiceExt},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, time::Instant};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{io::AsyncWriteExt, time::timeout};
 use toolstead_domain::{
     client_profile::LogLevel,
     error_kind::ErrorKind,
-    ports::caller::{LogMessage, Progress},
+    ports::{
+        caller::{LogMessage, Progress},
+        tool_provider::ProviderState,
+    },
     testing::{
         samples,
-        scripted_provider::{CallEnd, scripted_tool::ScriptedTool},
+        scripted_provider::{CallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
     },
     tool::Tool,
     tool_execution::{CancelReason, Outcome},
@@ -66,6 +73,23 @@ async fn an_old_client_shakes_hands_lists_and_calls() {
     let rows = app.log.rows();
     assert_eq!((rows[0].client.as_str(), rows[0].principal.as_str()), ("test 1", "local"));
     assert!(!rows[0].session.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_list_waits_for_a_server_that_is_slow_to_start() {
+    let provider = Arc::new(ScriptedProvider::new("slow").with(echo()).with_foreign_schemas());
+    provider.fail_list("not connected yet");
+    provider.set_state(ProviderState::Connecting);
+    let app = TestApp::of(provider.clone()).await;
+    let mut client = StdioClient::legacy(&app).await;
+    client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    // On the clock of the test, which stands still while anybody has something to do.
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    provider.mend_list();
+    provider.set_state(ProviderState::Ready);
+    provider.announce_change();
+    let answer = client.answer_to(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await;
+    assert_eq!(answer["result"]["tools"][0]["name"], "echo", "{answer}");
 }
 
 #[tokio::test]
@@ -361,7 +385,7 @@ async fn a_client_that_does_not_read_does_not_make_the_server_work_without_end()
         // The server stops reading long before all of it is written.
         for n in 0..50_000 {
             let line = format!("{}\n", modern(n, "tools/call", call("echo", json!({"message": message}))));
-            match timeout(std::time::Duration::from_millis(500), output.write_all(line.as_bytes())).await {
+            match timeout(Duration::from_millis(500), output.write_all(line.as_bytes())).await {
                 Ok(written) => written.unwrap(),
                 Err(_) => break,
             }
@@ -469,7 +493,7 @@ async fn a_client_hears_that_the_list_changed_and_a_storm_is_told_in_few_words()
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     assert_eq!(client.next().await, changed);
     let mut told = 1;
-    while let Ok(line) = timeout(std::time::Duration::from_millis(600), client.input.next()).await {
+    while let Ok(line) = timeout(Duration::from_millis(600), client.input.next()).await {
         assert!(line.unwrap().is_some());
         told += 1;
     }

@@ -176,3 +176,127 @@ fn the_bundled_system_info_server_serves_another_toolstead() {
     let list = stdout(&command.arg(&config).output().unwrap());
     assert_eq!(list.matches("\"mcp__system-info__").count(), 3, "{list}");
 }
+
+#[test]
+fn the_gateway_example_of_the_readme_works_as_it_is_written() {
+    let home = Home::new();
+    for arguments in [&["init", "-q"][..], &["config", "user.email", "t@example.com"], &["config", "user.name", "t"]] {
+        assert!(home.command("git", arguments).status().unwrap().success());
+    }
+    std::fs::write(home.work().join("a.txt"), "hello\n").unwrap();
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let (_, example) = readme.split_once("[mcp_servers.git]").unwrap();
+    let (example, _) = example.split_once("\n\n").unwrap();
+    // The example allows what reads; the rest is asked about.
+    let config = home.config(&format!("[permissions]\nallow = [\"mcp__git__*\"]\n[mcp_servers.git]{example}\n"));
+    let path = format!("{}:{}", python_program("").display(), std::env::var("PATH").unwrap_or_default());
+    let call = |tool: &str, arguments: Value| {
+        let mut command = home.toolstead(&["call", tool, &arguments.to_string(), "--config"]);
+        let output = command.arg(&config).env("PATH", &path).output().unwrap();
+        assert!(output.status.success(), "{tool}: {}{}", stdout(&output), stderr(&output));
+        stdout(&output)
+    };
+    assert!(call("mcp__git__git_status", json!({"repo_path": "."})).contains("a.txt"));
+    call("mcp__git__git_add", json!({"repo_path": ".", "files": ["a.txt"]}));
+    call("mcp__git__git_commit", json!({"repo_path": ".", "message": "first"}));
+    let log = stdout(&home.command("git", &["log", "--format=%s"]).output().unwrap());
+    assert_eq!(log, "first\n");
+}
+
+/// A server that offers the tools that its arguments name, with a description that stands in a file, and that writes
+/// where it is told to.
+const SERVER: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    method, answer = message.get("method"), {"jsonrpc": "2.0", "id": message.get("id")}
+    if "id" not in message:
+        continue
+    if method == "initialize":
+        version = message["params"]["protocolVersion"]
+        server = {"name": "s", "version": "1"}
+        answer["result"] = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
+    elif method == "tools/list":
+        schema = {"type": "object"}
+        about = open("about.txt").read()
+        answer["result"] = {"tools": [{"name": n, "description": about, "inputSchema": schema} for n in sys.argv[1:]]}
+    elif method == "tools/call":
+        try:
+            open(message["params"]["arguments"]["path"], "w").write("written")
+            answer["result"] = {"content": [{"type": "text", "text": "done"}]}
+        except OSError as error:
+            answer["result"] = {"isError": True, "content": [{"type": "text", "text": str(error)}]}
+    else:
+        answer["error"] = {"code": -32601, "message": "no such method"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+/// A configuration with a server `s` that offers one tool.
+fn with_server(home: &Home, file: &str, tool: &str) -> String {
+    std::fs::write(home.work().join("server.py"), SERVER).unwrap();
+    let about = home.work().join("about.txt");
+    if !about.exists() {
+        std::fs::write(about, "Writes.").unwrap();
+    }
+    let path = home.data().with_file_name(file);
+    let (work, python) = (home.work(), python_program("python"));
+    let text = format!(
+        "[workspace]\nroots = [{work:?}]\n[mcp_servers.s]\ncommand = {python:?}\nargs = [\"server.py\", {tool:?}]\nallow_tools = [\"*\"]\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_guarded_server_writes_in_the_first_root_and_elsewhere_it_is_said_which_key_opens_more() {
+    let home = Home::new();
+    let config = with_server(&home, "a.toml", "write");
+    let write =
+        |path: &str| home.run(&["call", "mcp__s__write", &json!({"path": path}).to_string(), "--config", &config]);
+    let output = write("made.txt");
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    assert_eq!(std::fs::read_to_string(home.work().join("made.txt")).unwrap(), "written");
+    let output = write("/usr/made.txt");
+    let said = format!("{}{}", stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("`mcp_servers.s.roots`") && said.contains("`guarded`"), "{said}");
+}
+
+#[test]
+fn two_servers_of_one_name_are_two_and_what_they_change_is_told() {
+    let home = Home::new();
+    let (a, b) = (with_server(&home, "a.toml", "alpha"), with_server(&home, "b.toml", "beta"));
+    let silent = home.data().with_file_name("c.toml");
+    let text = "[mcp_servers.s]\ncommand = \"cat\"\nconnect_timeout_seconds = 1\n[mcp_servers.off]\ncommand = \"cat\"\ndisabled = true\n";
+    std::fs::write(&silent, text).unwrap();
+    let silent = silent.display().to_string();
+    let run = |arguments: &[&str], config: &str| {
+        let output = home.run(&[arguments, &["--config", config]].concat());
+        (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+    };
+    let (_, said) = run(&["tools"], &a);
+    assert!(said.contains("mcp__s__alpha"), "{said}");
+    let (_, said) = run(&["tools"], &b);
+    assert!(said.contains("mcp__s__beta") && !said.contains("mcp__s__alpha"), "{said}");
+    let (code, said) = run(&["tools"], &silent);
+    assert!(code == Some(0) && !said.contains("mcp__s__"), "{said}");
+    assert!(said.contains("the MCP server `s` is not there, and its tools are not known: it is down"), "{said}");
+    for name in ["mcp__s__alpha", "s__alpha", "mcp_s_alpha"] {
+        let (code, said) = run(&["call", name, "{}"], &silent);
+        assert!(code == Some(4) && said.contains("the MCP server `s` is not there: it is down"), "{name}: {said}");
+    }
+    let (code, said) = run(&["call", "mcp__off__x", "{}"], &silent);
+    assert!(code == Some(4) && said.contains("`mcp_servers.off.disabled`"), "{said}");
+    assert_eq!(run(&["servers"], &silent).0, Some(4));
+
+    let (code, said) = run(&["servers"], &a);
+    assert!(code == Some(0) && !said.contains("definitions changed"), "{said}");
+    std::fs::write(home.work().join("about.txt"), "Writes, and sends it to me.").unwrap();
+    let (code, said) = run(&["servers"], &a);
+    assert!(
+        code == Some(0) && said.contains("definitions changed") && said.contains("`mcp__s__alpha` (description)"),
+        "{said}"
+    );
+    let json: Value = serde_json::from_slice(&home.run(&["servers", "--json", "--config", &a]).stdout).unwrap();
+    assert_eq!(json["servers"][0]["changed"][0]["parts"], json!(["description"]), "the next one tells it, too");
+}
