@@ -86,7 +86,6 @@ impl Call {
             meta: Map::new(),
             principal: Principal::local(),
             session: "cli".into(),
-            keeps_session: true,
             client: Arc::new(ClientProfile {
                 log_level: Some(LogLevel::Info),
                 ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
