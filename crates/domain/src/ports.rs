@@ -8,6 +8,7 @@ pub mod event_sink;
 pub mod execution_log;
 pub mod output_store;
 pub mod rule_store;
+pub mod seen_files;
 pub mod tool_hook;
 pub mod tool_provider;
 pub mod tool_repository;

@@ -22,6 +22,8 @@ pub mod change_journal_contract;
 pub mod execution_log_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod output_store_contract;
+#[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod seen_files_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod tool_provider_contract;
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]

@@ -100,6 +100,7 @@ pub struct AppBuilder {
     execution_log: Option<Arc<dyn ExecutionLog>>,
     output_store: Option<Arc<dyn OutputStore>>,
     change_journal: Option<Arc<dyn ChangeJournal>>,
+    session_goes_on: bool,
 }
 
 /// A running application with everything that must be closed.
@@ -178,6 +179,7 @@ impl App {
             execution_log: None,
             output_store: None,
             change_journal: None,
+            session_goes_on: false,
         }
     }
 }
@@ -255,6 +257,14 @@ impl AppBuilder {
         self
     }
 
+    /// Says that sessions go on in other processes, as those of the command line do: what they have read is kept in the
+    /// database.
+    #[must_use]
+    pub fn session_goes_on(mut self) -> Self {
+        self.session_goes_on = true;
+        self
+    }
+
     /// Chooses which of the configured MCP servers are started.
     #[must_use]
     pub fn servers(mut self, servers: Servers) -> Self {
@@ -277,14 +287,14 @@ impl AppBuilder {
         let config = self.config;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
 
-        let workspace = match config.roots.start() {
+        let opened = match config.roots.start() {
             Some(_) => {
                 Workspace::open(&config.roots, FolderNames { home: config.folders.home.clone(), aliases: Vec::new() })?
             }
             None => Workspace::closed(),
         };
         let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION")).to_owned();
-        let mut world = World::new(Arc::new(workspace), clock.clone(), version);
+        let mut world = World::new(Arc::new(opened), clock.clone(), version);
         world.limits = config.file_limits.clone();
         let events = EventBus::new(clock.clone());
         world.events = events.clone();
@@ -319,10 +329,15 @@ impl AppBuilder {
                 Problem::new(crate::config::origin::Origin::Default, "there is no store").into(),
             ));
         };
-        let outputs = self.output_store.or_else(|| stored.map(Database::output_store));
+        let workspace = config.workspace();
+        let outputs = self.output_store.or_else(|| stored.map(|database| database.output_store(workspace)));
         let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
-        let journal = self.change_journal.or_else(|| stored.map(Database::change_journal));
+        let journal = self.change_journal.or_else(|| stored.map(|database| database.change_journal(workspace)));
         let built_in = built_in.with_journal(journal.unwrap_or_else(|| Arc::new(NoJournal)));
+        let built_in = match stored.filter(|_| self.session_goes_on) {
+            Some(database) => built_in.with_seen_files(database.seen_files(workspace)),
+            None => built_in,
+        };
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
         let approver = self.approver.unwrap_or_else(asks_client);

@@ -15,6 +15,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{
         change_journal::ChangeJournal,
+        seen_files::SeenFiles,
         tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
     },
     principal::Principal,
@@ -96,6 +97,13 @@ impl BuiltInTools {
             let anew = tool.definition(definition.name().clone(), definition.source().clone(), &self.world);
             definition.availability = anew.availability;
         }
+        self
+    }
+
+    /// Remembers there what sessions have read, instead of in memory.
+    #[must_use]
+    pub fn with_seen_files(mut self, seen: Arc<dyn SeenFiles>) -> Self {
+        self.world.seen = seen;
         self
     }
 

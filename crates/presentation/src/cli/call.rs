@@ -10,8 +10,10 @@ use crate::{composition_root::Composition, shutdown::Shutdown};
 use async_trait::async_trait;
 use clap::Args;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use std::{
     io::{IsTerminal, Read},
+    os::unix::ffi::OsStrExt,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -85,7 +87,7 @@ impl Call {
             arguments,
             meta: Map::new(),
             principal: Principal::local(),
-            session: "cli".into(),
+            session: session_of(&Principal::local(), composition.config.workspace()),
             client: Arc::new(ClientProfile {
                 log_level: Some(LogLevel::Info),
                 ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
@@ -110,6 +112,13 @@ impl Call {
             }
         }
     }
+}
+
+/// The session of the command line, which goes on from call to call in its workspace.
+fn session_of(principal: &Principal, workspace: &Path) -> Arc<str> {
+    let whose = [principal.id().as_bytes(), b"\0", workspace.as_os_str().as_bytes()].concat();
+    let digest: String = Sha256::digest(whose).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("cli-{digest}").into()
 }
 
 pub(super) fn read_arguments(given: &str) -> Result<Value, Failed> {

@@ -105,7 +105,8 @@ impl Global {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
         let approval_timeout = config.approval_timeout;
-        let builder = App::builder(config).servers(servers).approver(TerminalApprover::of_process(approval_timeout));
+        let approver = TerminalApprover::of_process(approval_timeout);
+        let builder = App::builder(config).servers(servers).approver(approver).session_goes_on();
         self.watched(builder.build().await?).await
     }
 
