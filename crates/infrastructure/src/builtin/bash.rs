@@ -150,7 +150,7 @@ impl BuiltInTool for Bash {
             run.world().tasks.check_room(&owner)?;
         }
         let folder = permitted_folder(input.folder(), run).await?;
-        let started = Instant::now();
+        let (started, started_at) = (Instant::now(), run.world().clock.now());
         let wanted = input.timeout_ms.map(|time| started + Duration::from_millis(time));
         let deadline = match wait {
             Some(_) => wanted,
@@ -177,7 +177,7 @@ impl BuiltInTool for Bash {
             is_detached: input.detach,
             text: input.command.clone(),
             description: input.description.clone(),
-            started_at: run.world().clock.now(),
+            started_at,
             command,
         })?;
         run.world().tasks.tell_of(&task, run);
