@@ -57,13 +57,6 @@ impl Projects {
     }
 }
 
-/// The id of a call, out of what it says of its undo.
-#[track_caller]
-fn call_in(text: &str) -> &str {
-    let (_, rest) = text.split_once("`undo` with the call ").unwrap_or_else(|| panic!("{text}"));
-    rest.split(['.', '\n']).next().unwrap()
-}
-
 #[test]
 fn one_project_neither_reads_nor_takes_back_what_another_one_has() {
     let projects = Projects::new();
@@ -81,8 +74,8 @@ fn one_project_neither_reads_nor_takes_back_what_another_one_has() {
         assert!(!output.status.success() && !said.contains("secret of a"), "{tool}: {said}");
     }
 
-    let written = projects.done("a", "write_file", json!({"path": "mine", "content": "a\n"}));
-    let call = call_in(&written);
+    let written = structured(&projects, "a", "write_file", json!({"path": "mine", "content": "a\n"}));
+    let call = written["call"].as_str().unwrap();
     let said = projects.refused("b", "undo", json!({}), 4);
     assert!(said.contains("this session has changed no files"), "{said}");
     projects.refused("b", "undo", json!({"call": call}), 4);
@@ -120,4 +113,122 @@ fn a_workspace_is_its_real_path_however_it_is_entered() {
     let output = projects.0.toolstead(arguments).current_dir(Path::new("/")).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(!projects.path("a/f").exists());
+}
+
+/// A time to sleep by which a command is known from outside of its sandbox, and its keeper by its arguments.
+fn mark(number: u32) -> String {
+    format!("300.{:07}{number}", std::process::id())
+}
+
+/// The command lines of all processes that hold the mark.
+fn with_mark(mark: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned()).filter(|line| line.contains(mark)).collect()
+}
+
+/// Returns when it is so.
+#[track_caller]
+fn until(mut is_so: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < std::time::Duration::from_secs(20), "waited in vain");
+        std::thread::yield_now();
+    }
+}
+
+/// The structured content of a call that succeeds.
+#[track_caller]
+fn structured(projects: &Projects, project: &str, tool: &str, arguments: Value) -> Value {
+    let arguments = arguments.to_string();
+    let mut command =
+        projects.0.toolstead(&["--allow", "Bash", "--allow", "Write", "--json", "call", tool, &arguments]);
+    let output = command.current_dir(projects.path(project)).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    result["structuredContent"].clone()
+}
+
+#[test]
+fn a_detached_task_outlives_its_command_and_is_found_spoken_to_and_stopped_by_later_ones() {
+    let (projects, mark) = (Projects::new(), mark(1));
+    let script = format!("echo up; read -r text; echo got $text; exec sleep {mark}");
+    let started = json!({"command": script, "stdin": "", "detach": true, "ready_when": "up"});
+    let started = structured(&projects, "a", "bash", started);
+    assert_eq!((&started["task_id"], &started["ready_line"]), (&json!("task_1"), &json!("up")), "{started}");
+    assert!(with_mark(&mark).iter().any(|line| line.starts_with("toolstead-keeper")), "{:?}", with_mark(&mark));
+
+    structured(&projects, "a", "task_input", json!({"task_id": "task_1", "text": "hello\n"}));
+    let mut cursor = json!(0);
+    let mut seen = String::new();
+    until(|| {
+        let looked = json!({"task_id": "task_1", "since": cursor, "wait_ms": 5000});
+        let looked = structured(&projects, "a", "task_output", looked);
+        seen += looked["output"].as_str().unwrap();
+        cursor = looked["cursor"].clone();
+        looked["status"] == "running" && seen == "up\ngot hello\n"
+    });
+    let listed = structured(&projects, "a", "task_list", json!({}));
+    assert_eq!((&listed["tasks"][0]["status"], &listed["tasks"][0]["detached"]), (&json!("running"), &json!(true)));
+    let elsewhere = structured(&projects, "b", "task_list", json!({}));
+    assert_eq!(elsewhere["tasks"], json!([]), "another project has none");
+
+    let stopped = structured(&projects, "a", "task_stop", json!({"task_id": "task_1"}));
+    assert_eq!(stopped["status"], "cancelled");
+    until(|| with_mark(&mark).is_empty());
+    let after = structured(&projects, "a", "task_output", json!({"task_id": "task_1", "since": 0}));
+    assert_eq!((&after["output"], &after["status"]), (&json!("up\ngot hello\n"), &json!("cancelled")));
+}
+
+#[test]
+fn a_task_that_ended_while_nobody_looked_is_told_with_its_output() {
+    let projects = Projects::new();
+    let run = json!({"command": "echo out; echo err >&2; exit 3", "detach": true, "background": true});
+    let started = structured(&projects, "a", "bash", run);
+    let waited = json!({"task_ids": [started["task_id"]], "timeout_ms": 20_000});
+    assert_eq!(structured(&projects, "a", "task_wait", waited)["tasks"][0]["exit_code"], 3);
+    let errors = json!({"task_id": started["task_id"], "stream": "stderr", "since": 0});
+    assert_eq!(structured(&projects, "a", "task_output", errors)["output"], "err\n");
+}
+
+#[test]
+fn a_task_whose_keeper_was_killed_is_told_as_lost_and_nothing_of_it_lives() {
+    let (projects, mark) = (Projects::new(), mark(2));
+    let run = json!({"command": format!("exec sleep {mark}"), "detach": true});
+    structured(&projects, "a", "bash", run);
+    let keeper = fs::read_dir("/proc").unwrap().flatten().find(|process| {
+        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        line.starts_with("toolstead-keeper") && line.contains(&mark)
+    });
+    let keeper = keeper.unwrap().file_name().into_string().unwrap().parse().unwrap();
+    crate::binaries::kill(keeper, rustix::process::Signal::KILL);
+    until(|| with_mark(&mark).is_empty());
+    let listed = structured(&projects, "a", "task_list", json!({}));
+    assert_eq!(listed["tasks"][0]["status"], "failed", "{listed}");
+    let said = projects.done("a", "task_list", json!({}));
+    assert!(said.contains("is lost: the process that kept it was killed"), "{said}");
+}
+
+#[test]
+fn what_would_end_with_the_command_is_refused_before_it_runs_or_anybody_is_asked() {
+    let projects = Projects::new();
+    for arguments in [
+        json!({"command": "touch ran", "background": true}),
+        json!({"command": "touch ran", "yield_ms": 10_000}),
+        json!({"command": "touch ran", "ready_when": "x"}),
+    ] {
+        let said = projects.refused("a", "bash", arguments, 2);
+        assert!(said.contains("it would end with this very call") && said.contains("\"detach\": true"), "{said}");
+    }
+    // A process that may live on is refused, asks and fails as any other.
+    let said = projects.refused("a", "bash", json!({"command": "touch ran", "detach": true}), 3);
+    assert!(said.contains("Nobody can be asked here"), "{said}");
+    assert!(!projects.path("a/ran").exists());
+    let mut command = projects.0.toolstead(&["--allow", "Bash", "--json", "call", "bash", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let arguments = json!({"command": "echo hi", "detach": true, "yield_ms": 20_000}).to_string();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), arguments.as_bytes()).unwrap();
+    let result: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+    assert_eq!(result["structuredContent"]["stdout"], "hi\n", "arguments from standard input reach it: {result}");
 }

@@ -146,6 +146,9 @@ impl ToolProvider for BuiltInTools {
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         let (tasks, viewer) = (&self.world.tasks, viewer_of(context));
+        if call.tool.tags.iter().any(|tag| tag == "task") {
+            self.world.meet_tasks().await?;
+        }
         // A page that fills the budget would be cut for the lines that follow.
         let reserved = if tasks.has_news(&viewer) { ROOM_FOR_NEWS } else { 0 };
         let context =

@@ -75,6 +75,14 @@ impl World {
         }
     }
 
+    /// Finds the tasks that other processes keep.
+    ///
+    /// # Errors
+    /// `io` when they cannot be looked for.
+    pub(super) async fn meet_tasks(&self) -> Result<(), ToolFailure> {
+        self.tasks.meet(self.programs.settings(), self.clock.now()).await
+    }
+
     /// What a call that names this path would touch. A missing path is no error.
     ///
     /// # Errors

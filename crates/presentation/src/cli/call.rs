@@ -6,7 +6,10 @@ use super::{
     global::Global,
     output::{Output, note, visible},
 };
-use crate::{composition_root::Composition, shutdown::Shutdown};
+use crate::{
+    composition_root::{Composition, GoingOn},
+    shutdown::Shutdown,
+};
 use async_trait::async_trait;
 use clap::Args;
 use serde_json::{Map, Value};
@@ -34,7 +37,10 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
-use toolstead_infrastructure::mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers};
+use toolstead_infrastructure::{
+    helper::Outliving,
+    mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers},
+};
 
 /// Calls a tool and prints its result.
 #[derive(Debug, Args)]
@@ -51,11 +57,35 @@ pub struct Call {
 
 impl Call {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let arguments = read_arguments(&self.arguments)?;
-        let shutdown = Shutdown::listen()?;
-        let composition = global.compose_for_call(&self.name).await?;
-        let outcome = self.call(&composition, arguments, shutdown).await;
+        let text = read_text(&self.arguments)?;
+        let arguments = parse(&text)?;
+        let outliving = Outliving::of_process();
+        if outliving.is_none() && asks_to_detach(&arguments) {
+            // The same in a process that may live on. It reads the arguments as this one did.
+            let input = if self.arguments == "-" { text.into_bytes() } else { Vec::new() };
+            return Ok(Exit::Of(Outliving::instead(input).await?));
+        }
+        let mut shutdown = Shutdown::listen()?;
+        let going_on = if outliving.is_some() { GoingOn::Outlives } else { GoingOn::EndsWithCall };
+        let composition = global.compose_for_call(&self.name, going_on).await?;
+        let outcome = self.call(&composition, arguments, &mut shutdown).await;
+        let Some(outliving) = outliving.filter(|_| composition.keeps_tasks()) else {
+            composition.close().await;
+            return self.told(outcome, global, output);
+        };
+        // Whoever called hears no more than this, also where it could not be said.
+        let code = self.told(outcome, global, output).map_or_else(|failed| failed.code(), Exit::code);
+        if outliving.let_command_end(code).is_ok() {
+            tokio::select! {
+                () = composition.kept_to_the_end() => {}
+                () = shutdown.requested() => {}
+            }
+        }
         composition.close().await;
+        Ok(Exit::Of(code))
+    }
+
+    fn told(&self, outcome: Result<CallOutcome, ExecuteToolError>, global: &Global, output: &mut Output) -> Outcome {
         if let Err(ExecuteToolError::Failed(failure)) = &outcome
             && let Some(partial) = &failure.partial
         {
@@ -75,7 +105,7 @@ impl Call {
         &self,
         composition: &Composition,
         arguments: Value,
-        mut shutdown: Shutdown,
+        shutdown: &mut Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Here nobody is kept waiting but the one who asked: up to the server's whole time to connect.
         if composition.app.registry.snapshot().resolve(&self.name).is_err() {
@@ -121,7 +151,21 @@ fn session_of(principal: &Principal, workspace: &Path) -> Arc<str> {
     format!("cli-{digest}").into()
 }
 
+/// Whether a call asks for a task that outlives it. Another tool may know the word in another sense: then the process that
+/// may live on does not.
+fn asks_to_detach(arguments: &Value) -> bool {
+    match arguments.get("detach") {
+        Some(Value::Bool(detach)) => *detach,
+        Some(Value::String(detach)) => detach == "true",
+        _ => false,
+    }
+}
+
 pub(super) fn read_arguments(given: &str) -> Result<Value, Failed> {
+    parse(&read_text(given)?)
+}
+
+fn read_text(given: &str) -> Result<String, Failed> {
     let read = |reader: &mut dyn Read, from: &str| {
         let mut text = String::new();
         let read = reader.take(MAX_MESSAGE_BYTES as u64 + 1).read_to_string(&mut text);
@@ -142,7 +186,11 @@ pub(super) fn read_arguments(given: &str) -> Result<Value, Failed> {
     if text.len() > MAX_MESSAGE_BYTES {
         return Err(Failed::Usage(format!("the arguments are larger than {MAX_MESSAGE_BYTES} bytes")));
     }
-    let value: Value = serde_json::from_str(&text).map_err(|error| {
+    Ok(text)
+}
+
+fn parse(text: &str) -> Result<Value, Failed> {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
         Failed::Usage(format!("the arguments are not JSON: {error}; write them as '{{\"name\": \"value\"}}'"))
     })?;
     match numbers::first_inexact(text.as_bytes()) {
@@ -165,7 +213,9 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
         let text = if std::io::stdout().is_terminal() { visible(&text) } else { text };
         match exit {
             Exit::ToolError => note(&text),
-            Exit::Done | Exit::Problems | Exit::Unmet | Exit::Denied => output.line(text.trim_end_matches('\n'))?,
+            Exit::Done | Exit::Problems | Exit::Unmet | Exit::Denied | Exit::Of(_) => {
+                output.line(text.trim_end_matches('\n'))?
+            }
         }
     }
     Ok(exit)

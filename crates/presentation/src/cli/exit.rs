@@ -18,6 +18,8 @@ pub enum Exit {
     Unmet,
     /// The call would be denied: 3.
     Denied,
+    /// As another process says that did the work.
+    Of(u8),
 }
 
 /// Why a command failed.
@@ -79,18 +81,19 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 impl Exit {
-    fn code(self) -> u8 {
+    pub(super) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::ToolError | Self::Unmet => 1,
             Self::Problems => 2,
             Self::Denied => 3,
+            Self::Of(code) => code,
         }
     }
 }
 
 impl Failed {
-    fn code(&self) -> u8 {
+    pub(super) fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
             Self::NotFound(_) => 4,
