@@ -168,7 +168,7 @@ mod tests {
         let first = register.used("a", "agent", Duration::ZERO);
         let next = register.used("a", "agent", IDLE);
         assert_ne!(next, first);
-        assert_eq!(register.ended(), [first.clone()]);
+        assert_eq!(register.ended(), std::slice::from_ref(&first));
         register.sessions.expire(register.start + IDLE + IDLE);
         assert_eq!(register.ended(), [first, next]);
     }
