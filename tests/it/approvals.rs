@@ -42,7 +42,7 @@ use toolstead_domain::{
 };
 use toolstead_presentation::{
     app::{App, AppParts},
-    mcp_server::{elicitation_approver::ElicitationApprover, stdio::StdioSettings},
+    mcp_server::{elicitation_approver::ElicitationApprover, http::settings::BearerToken, stdio::StdioSettings},
 };
 
 /// Longer than any test.
@@ -334,8 +334,8 @@ async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
     assert_eq!((status, &asked["result"]["resultType"]), (200, &json!("input_required")), "{asked}");
     let question = &asked["result"]["inputRequests"]["toolstead/approval"];
     assert_eq!(question["method"], "elicitation/create", "{asked}");
-    // It has no session, and a token may have many clients.
-    assert_eq!(question["params"]["requestedSchema"]["properties"]["part_1"]["enum"], json!(["deny", "once"]));
+    let choices = &question["params"]["requestedSchema"]["properties"]["part_1"]["enum"];
+    assert_eq!(*choices, json!(["deny", "once", "session"]));
     assert_eq!(house.ran(), 0);
 
     let changed = retried(2, modern_call(1, "write", json!({"n": 2})), &asked, accept("once"));
@@ -353,13 +353,38 @@ async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
     assert_eq!(house.ran(), 1);
 
     let (_, asked) = front.ask_modern(&request).await;
-    for hostile in [json!({"action": "decline"}), accept("always"), accept("session"), json!(null), json!(7)] {
+    for hostile in [json!({"action": "decline"}), accept("always"), accept("project"), json!(null), json!(7)] {
         let (_, asked) = front.ask_modern(&request).await;
         check_refused(&front.ask_modern(&retried(5, request.clone(), &asked, hostile)).await.1, "permission_denied");
     }
     let (_, told) = front.ask_modern(&retried(6, request.clone(), &asked, accept("once"))).await;
     assert_eq!(text_of(&told), "written", "other questions leave this one open");
     assert_eq!(front.ask_modern(&request).await.1["result"]["resultType"], "input_required");
+}
+
+#[tokio::test]
+async fn a_modern_client_over_http_is_not_asked_again_after_a_yes_for_the_session() {
+    let house = House::new(LONG).await;
+    let front = HttpFront::with(&house.app, |settings| {
+        settings.tokens.push(BearerToken { name: "other".into(), secret: "the-token-of-somebody-else".into() });
+    })
+    .await;
+    let is_asked = |answer: &Value| answer["result"]["resultType"] == "input_required";
+    let (_, asked) = front.ask_modern(&modern_call(1, "write", json!({"n": 1}))).await;
+    let yes = retried(2, modern_call(1, "write", json!({"n": 1})), &asked, accept("session"));
+    assert_eq!(text_of(&front.ask_modern(&yes).await.1), "written");
+    // Another edit of the same file, by the same client in another version.
+    let mut next = modern_call(3, "write", json!({"n": 2}));
+    next["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["version"] = "2".into();
+    assert_eq!(text_of(&front.ask_modern(&next).await.1), "written");
+
+    next["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"] = "another".into();
+    assert!(is_asked(&front.ask_modern(&next).await.1), "another client of the same token has a session of its own");
+    let request = modern_call(4, "write", json!({"n": 3}));
+    let mut elsewhere = front.post_modern(&request).build().unwrap();
+    elsewhere.headers_mut().insert("authorization", "Bearer the-token-of-somebody-else".parse().unwrap());
+    let answer = only(messages(soon(front.client.execute(elsewhere)).await.unwrap()).await);
+    assert!(is_asked(&answer), "somebody else has, too: {answer}");
 }
 
 #[tokio::test]

@@ -69,3 +69,5 @@ mod sandbox_tiers;
 mod shell;
 /// The names and parameters that other systems know our file tools by.
 mod spellings;
+/// What belongs to a workspace.
+mod workspaces;

@@ -99,6 +99,11 @@ impl House {
         self.folder.path().join("work").join(name)
     }
 
+    /// What outputs belong to.
+    fn workspace(&self) -> PathBuf {
+        self.folder.path().join("work").canonicalize().unwrap()
+    }
+
     /// The database, opened once more.
     async fn database(&self) -> Database {
         let path = self.folder.path().join("data/toolstead/toolstead.db");
@@ -147,7 +152,7 @@ async fn a_result_of_50_mb_stays_within_its_budget_and_is_kept_whole() {
 
     let database = house.database().await;
     for owner in [Principal::local(), Principal::token("test")] {
-        let whole = kept(&*database.output_store(), &owner, "o1").await.unwrap();
+        let whole = kept(&*database.output_store(&house.workspace()), &owner, "o1").await.unwrap();
         assert!(whole == lines(500_000), "the whole is kept as it was");
     }
     let blobs = house.folder.path().join("data/toolstead/blobs");
@@ -238,7 +243,8 @@ async fn no_tool_reads_the_files_of_stored_outputs() {
     let house = House::new().await;
     let mut client = StdioClient::legacy(&house.app).await;
     client.ask(legacy(1, "tools/call", call("lines", json!({"count": 1000})))).await;
-    let stored = house.database().await.output_store().latest(&Principal::local(), 1).await.unwrap().remove(0);
+    let outputs = house.database().await.output_store(&house.workspace());
+    let stored = outputs.latest(&Principal::local(), 1).await.unwrap().remove(0);
     let name = stored.digest.to_string();
     let path = house.folder.path().join("data/toolstead/blobs").join(&name[..2]).join(&name[2..]);
     assert!(path.is_file());

@@ -17,6 +17,7 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
+    content_digest::ContentDigest,
     ports::{
         clock::{Clock, Timestamp},
         execution_log::{ExecutionFilter, ExecutionLog},
@@ -29,6 +30,7 @@ use toolstead_domain::{
         fixed_clock::FixedClock,
         output_store_contract::output_store_contract,
         samples,
+        seen_files_contract::seen_files_contract,
         tool_repository_contract::tool_repository_contract,
     },
     tool_call::CallId,
@@ -62,14 +64,52 @@ async fn the_execution_log_keeps_the_contract() {
 #[tokio::test]
 async fn the_output_store_keeps_the_contract() {
     let (_folder, database) = new_database().await;
-    output_store_contract(&*database.output_store()).await;
+    output_store_contract(&*database.output_store(workspace())).await;
     database.close().await;
 }
 
 #[tokio::test]
 async fn the_change_journal_keeps_the_contract() {
     let (_folder, database) = new_database().await;
-    change_journal_contract(&*database.change_journal()).await;
+    change_journal_contract(&*database.change_journal(workspace())).await;
+    database.close().await;
+}
+
+#[tokio::test]
+async fn the_memory_of_what_sessions_have_read_keeps_the_contract_and_outlives_the_process() {
+    let (folder, database) = new_database().await;
+    let (me, path) = (Principal::local(), Path::new("/w/read"));
+    seen_files_contract(&*database.seen_files(workspace())).await;
+    database.seen_files(workspace()).saw(&me, "s", path, ContentDigest([7; 32])).await.unwrap();
+    database.close().await;
+    let database = Database::open(options(folder.path()), clock()).await.unwrap();
+    let known = database.seen_files(workspace()).known(&me, "s", path).await.unwrap();
+    assert_eq!(known, Some(ContentDigest([7; 32])));
+    assert_eq!(database.seen_files(Path::new("/v")).known(&me, "s", path).await.unwrap(), None);
+    database.close().await;
+}
+
+#[tokio::test]
+async fn two_workspaces_of_one_principal_have_nothing_in_common_but_the_numbers() {
+    let (_folder, database) = new_database().await;
+    let [here, there] = ["/w", "/w/there"].map(|workspace| database.output_store(Path::new(workspace)));
+    let mine = store(&*here, "the same content").await;
+    let theirs = store(&*there, "the same content").await;
+    assert_eq!([mine.handle, theirs.handle].map(|handle| handle.to_string()), ["o1", "o2"]);
+    assert_eq!(store(&*here, "the same content").await, mine);
+    assert_eq!(there.find(&Principal::local(), mine.handle).await.unwrap(), None);
+    assert_eq!((content(&*here, theirs.handle).await, content(&*there, mine.handle).await), (None, None));
+    assert_eq!(here.latest(&Principal::local(), 10).await.unwrap(), [mine]);
+
+    let [here, there] = ["/w", "/w/there"].map(|workspace| database.change_journal(Path::new(workspace)));
+    let (first, second) = (change_journal_contract::entry(1), change_journal_contract::entry(2));
+    here.record(first.clone(), change_journal_contract::contents()).await.unwrap();
+    there.record(second.clone(), change_journal_contract::contents()).await.unwrap();
+    let local = Principal::local();
+    assert_eq!(there.find(&local, first.call).await.unwrap(), None);
+    assert_eq!(here.find(&local, first.call).await.unwrap(), Some(first.clone()));
+    assert_eq!(here.of_session(&local, &first.session, 10).await.unwrap(), [first]);
+    assert_eq!(there.of_session(&local, &second.session, 10).await.unwrap(), [second]);
     database.close().await;
 }
 
@@ -79,7 +119,7 @@ async fn a_power_safe_database_keeps_the_contract() {
     let options = DatabaseOptions { power_safe: true, ..options(folder.path()) };
     let database = Database::open(options, clock()).await.unwrap();
     execution_log_contract(&*database.execution_log()).await;
-    output_store_contract(&*database.output_store()).await;
+    output_store_contract(&*database.output_store(workspace())).await;
     database.close().await;
 }
 
@@ -92,12 +132,12 @@ fn changes_are_recorded_while_every_thread_that_may_block_waits_for_that() {
         database.tidied().await;
         let edits: Vec<_> = (0..4)
             .map(|number| {
-                let (journal, runtime) = (database.change_journal(), tokio::runtime::Handle::current());
+                let (journal, runtime) = (database.change_journal(workspace()), tokio::runtime::Handle::current());
                 let (entry, contents) = (change_journal_contract::entry(number), change_journal_contract::contents());
                 tokio::task::spawn_blocking(move || runtime.block_on(journal.record(entry, contents)))
             })
             .collect();
-        store(&*database.output_store(), "an output beside them").await;
+        store(&*database.output_store(workspace()), "an output beside them").await;
         for edit in edits {
             edit.await.unwrap().unwrap();
         }
@@ -162,19 +202,19 @@ async fn opening_deletes_what_need_not_be_kept() {
 async fn handles_survive_a_restart_and_are_never_used_again() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
-    let first = store(&*database.output_store(), "one").await;
+    let first = store(&*database.output_store(workspace()), "one").await;
     assert_eq!(first.handle.to_string(), "o1");
     database.close().await;
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
-    assert_eq!(content(&*database.output_store(), first.handle).await.as_deref(), Some("one"));
-    assert_eq!(store(&*database.output_store(), "one").await, first);
-    assert_eq!(store(&*database.output_store(), "two").await.handle.to_string(), "o2");
+    assert_eq!(content(&*database.output_store(workspace()), first.handle).await.as_deref(), Some("one"));
+    assert_eq!(store(&*database.output_store(workspace()), "one").await, first);
+    assert_eq!(store(&*database.output_store(workspace()), "two").await.handle.to_string(), "o2");
     database.close().await;
 
     let database = expire(folder.path(), ContentRetention { max_bytes: 0, ..ContentRetention::default() }).await;
-    assert_eq!(content(&*database.output_store(), first.handle).await, None);
+    assert_eq!(content(&*database.output_store(workspace()), first.handle).await, None);
     assert_eq!(files(&folder.path().join("blobs")), 0, "a content goes with what needed it");
-    assert_eq!(store(&*database.output_store(), "one").await.handle.to_string(), "o3");
+    assert_eq!(store(&*database.output_store(workspace()), "one").await.handle.to_string(), "o3");
     database.close().await;
 }
 
@@ -184,22 +224,22 @@ async fn outputs_and_changes_go_by_age_and_by_size_oldest_first_and_shared_conte
     let at = |seconds: i64| Timestamp(samples::START.0 + seconds * 1_000_000);
     for (seconds, text) in [(0, "before\n"), (1, "second"), (3, "third")] {
         let database = Database::open(options(folder.path()), Arc::new(FixedClock::at(at(seconds)))).await.unwrap();
-        store(&*database.output_store(), text).await;
+        store(&*database.output_store(workspace()), text).await;
         database.close().await;
     }
     // Needs the same content as the first output, and one more.
     let mut entry = change_journal_contract::entry(1);
     entry.at = at(2);
     let database = Database::open(options(folder.path()), Arc::new(FixedClock::at(at(4)))).await.unwrap();
-    database.change_journal().record(entry.clone(), change_journal_contract::contents()).await.unwrap();
+    database.change_journal(workspace()).record(entry.clone(), change_journal_contract::contents()).await.unwrap();
     // Stored again, so it is the newest now.
-    store(&*database.output_store(), "second").await;
+    store(&*database.output_store(workspace()), "second").await;
     database.close().await;
     assert_eq!(files(&folder.path().join("blobs")), 4);
 
     let handle = |number: u64| OutputHandle(number.try_into().unwrap());
     let kept = async |database: &Database| {
-        let (outputs, journal) = (database.output_store(), database.change_journal());
+        let (outputs, journal) = (database.output_store(workspace()), database.change_journal(workspace()));
         let mut kept: Vec<String> = Vec::new();
         for number in 1..=3 {
             kept.extend(content(&*outputs, handle(number)).await);
@@ -211,13 +251,13 @@ async fn outputs_and_changes_go_by_age_and_by_size_oldest_first_and_shared_conte
     let database = expire_at(folder.path(), contents, at(4)).await;
     assert_eq!(kept(&database).await, ["second", "third", "entry"]);
     let digest = entry.changes[0].before.unwrap().digest;
-    assert_eq!(database.change_journal().content(digest).await.unwrap().as_deref(), Some(&b"before\n"[..]));
+    assert_eq!(database.change_journal(workspace()).content(digest).await.unwrap().as_deref(), Some(&b"before\n"[..]));
     database.close().await;
 
     let contents = ContentRetention { max_age: Duration::MAX, max_bytes: 12 };
     let database = expire_at(folder.path(), contents, at(4)).await;
     assert_eq!(kept(&database).await, ["second", "third"]);
-    assert_eq!(database.change_journal().content(digest).await.unwrap(), None);
+    assert_eq!(database.change_journal(workspace()).content(digest).await.unwrap(), None);
     database.close().await;
     let contents = ContentRetention { max_age: Duration::MAX, max_bytes: 10 };
     let database = expire_at(folder.path(), contents, at(4)).await;
@@ -233,7 +273,7 @@ async fn contents_keep_within_their_size_also_while_a_process_runs_on() {
     let options = DatabaseOptions { contents, ..options(folder.path()) };
     let database = Database::open(options, clock()).await.unwrap();
     database.tidied().await;
-    let outputs = database.output_store();
+    let outputs = database.output_store(workspace());
     let first = store(&*outputs, &"0".repeat(100_000)).await;
     for number in 1..20 {
         store(&*outputs, &number.to_string().repeat(100_000)).await;
@@ -259,7 +299,7 @@ async fn a_hundred_outputs_at_once_over_two_openings_while_everything_expires_ar
         }
     };
     let stores = (0..100_u64).map(|number| {
-        let outputs = keeping.output_store();
+        let outputs = keeping.output_store(workspace());
         tokio::spawn(async move {
             let text = format!("{} ", number % 10).repeat(10_000);
             let stored = store(&*outputs, &text).await;
@@ -274,7 +314,7 @@ async fn a_hundred_outputs_at_once_over_two_openings_while_everything_expires_ar
     for stored in stores {
         stored.await.unwrap();
     }
-    let outputs = keeping.output_store();
+    let outputs = keeping.output_store(workspace());
     let last = store(&*outputs, "the last").await;
     assert_eq!(content(&*outputs, last.handle).await.as_deref(), Some("the last"));
     for kept in outputs.latest(&Principal::local(), 1000).await.unwrap() {
@@ -302,7 +342,7 @@ async fn a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_beh
 
         let database = Database::open(options(folder.path()), clock()).await.unwrap();
         database.tidied().await;
-        let outputs = database.output_store();
+        let outputs = database.output_store(workspace());
         for line in told {
             let handle = line["stored ".len()..].parse().unwrap();
             assert!(content(&*outputs, handle).await.is_some(), "{handle} was told and is gone");
@@ -344,13 +384,13 @@ async fn what_a_sweep_could_not_remove_is_swept_after_the_next_start() {
 #[tokio::test]
 async fn nothing_is_forgotten_to_make_space_that_leftovers_take() {
     let (folder, database) = new_database().await;
-    let kept = store(&*database.output_store(), "kept").await;
+    let kept = store(&*database.output_store(workspace()), "kept").await;
     database.close().await;
     let statement = "INSERT INTO contents (digest, bytes) VALUES (zeroblob(32), 5000000)";
     sqlx::query(statement).execute(&mut raw(folder.path()).await).await.unwrap();
     let contents = ContentRetention { max_bytes: 1_000_000, ..ContentRetention::default() };
     let database = expire(folder.path(), contents).await;
-    assert_eq!(content(&*database.output_store(), kept.handle).await.as_deref(), Some("kept"));
+    assert_eq!(content(&*database.output_store(workspace()), kept.handle).await.as_deref(), Some("kept"));
     database.close().await;
     let total: i64 =
         sqlx::query_scalar("SELECT bytes FROM contents_total").fetch_one(&mut raw(folder.path()).await).await.unwrap();
@@ -638,7 +678,7 @@ async fn record_for_ever(path: PathBuf) {
 async fn store_for_ever(path: PathBuf) {
     let database = Database::open(DatabaseOptions::at(path), clock()).await.unwrap();
     let stores = (0..4).map(|_| {
-        let outputs = database.output_store();
+        let outputs = database.output_store(workspace());
         tokio::spawn(async move {
             loop {
                 let text = format!("{} ", Uuid::now_v7()).repeat(5000);
@@ -741,6 +781,11 @@ fn path(folder: &Path) -> PathBuf {
 
 fn options(folder: &Path) -> DatabaseOptions {
     DatabaseOptions::at(path(folder))
+}
+
+/// Where everything belongs to, save where a test says otherwise.
+fn workspace() -> &'static Path {
+    Path::new("/w")
 }
 
 fn clock() -> Arc<dyn Clock> {

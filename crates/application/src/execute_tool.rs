@@ -73,8 +73,6 @@ pub struct ExecuteToolCommand {
     pub principal: Principal,
     /// The session's id.
     pub session: Arc<str>,
-    /// Whether that session is the client's alone and ends with it. Without one nothing is approved for a session.
-    pub keeps_session: bool,
     /// What the client can do.
     pub client: Arc<ClientProfile>,
     /// The way back to the client.

@@ -102,12 +102,10 @@ impl PermissionBook {
 
     /// For how long a part may be approved: by a rule, or without one for the same call in the same session.
     ///
-    /// What is kept beyond a session counts for everybody, so only the person at this machine can have it kept. Where
-    /// the client keeps no session, what it shares with others until the server ends is none.
-    pub fn scopes(&self, principal: &Principal, has_rule: bool, keeps_session: bool) -> Vec<ApprovalScope> {
+    /// What is kept beyond a session counts for everybody, so only the person at this machine can have it kept.
+    pub fn scopes(&self, principal: &Principal, has_rule: bool) -> Vec<ApprovalScope> {
         let is_offered = |scope: &ApprovalScope| match scope {
-            ApprovalScope::Once => true,
-            ApprovalScope::Session => keeps_session,
+            ApprovalScope::Once | ApprovalScope::Session => true,
             ApprovalScope::Project | ApprovalScope::Always => {
                 has_rule && *principal == Principal::local() && self.store.keeps(*scope)
             }

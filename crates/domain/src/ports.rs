@@ -9,6 +9,7 @@ pub mod execution_log;
 pub mod output_store;
 pub mod rule_store;
 pub mod schema_validator;
+pub mod seen_files;
 pub mod tool_hook;
 pub mod tool_provider;
 pub mod tool_repository;

@@ -16,6 +16,8 @@ pub fn enter_if_helper() {
     helper::enter(&[(documents::HELPER, documents::answer), (schema_validation::HELPER, schema_validation::answer)]);
 }
 
+pub use crate::sandbox::outliving::Outliving;
+
 /// Ends what this program started of itself, and everything that runs confined, and returns when it is gone. For the
 /// last line of `main`: nothing confined can be started afterwards. Without it the kernel does the same a moment after
 /// the program's end.

@@ -3,6 +3,8 @@
 pub mod child_environment;
 #[expect(clippy::disallowed_methods, reason = "files of the kernel under names of our own, not of a caller")]
 pub mod control_group;
+#[expect(clippy::disallowed_methods, reason = "files and sockets of our own, which no tool reaches")]
+pub mod detached;
 pub mod egress;
 pub mod helper;
 pub mod host;
@@ -11,6 +13,8 @@ pub mod kernel;
 mod lasting_home;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
 pub mod launcher;
+#[expect(clippy::disallowed_methods, reason = "it starts this same program")]
+pub mod outliving;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod preparing;
 #[expect(clippy::disallowed_methods, reason = "what a server's arguments name is looked up on the machine itself")]

@@ -28,6 +28,7 @@ mod migrations;
 mod new_database;
 mod output_store;
 mod recorder;
+mod seen_files;
 mod tool_repository;
 mod tool_row;
 mod writer;

@@ -44,6 +44,7 @@ use toolstead_domain::{
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{StoreError, ToolRepository},
     },
+    principal::Principal,
     server_name::ServerName,
     tool::Tool,
 };
@@ -53,12 +54,14 @@ use toolstead_infrastructure::{
         built_in_tool::AnyBuiltInTool,
         programs::{CommandSettings, Programs},
         provider::{BuiltInTools, InvalidBuiltInTools},
+        tasks::Tasks,
         world::World,
     },
     hooks::command_hooks::CommandHooks,
     mcp::client::McpServer,
     sandbox::{
         child_environment,
+        detached::DetachedTasks,
         helper::Helpers,
         workspace::{FolderNames, OpenWorkspaceError, Workspace},
     },
@@ -87,6 +90,15 @@ pub enum Servers {
     None,
 }
 
+/// What becomes of tasks, where sessions go on in other processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GoingOn {
+    /// This process ends with its call, so it begins none.
+    EndsWithCall,
+    /// This process lives on for those that it detaches, until [`Composition::kept_to_the_end`].
+    Outlives,
+}
+
 /// Builds an application. Everything has a default, and everything can be replaced.
 pub struct AppBuilder {
     config: Config,
@@ -101,6 +113,7 @@ pub struct AppBuilder {
     execution_log: Option<Arc<dyn ExecutionLog>>,
     output_store: Option<Arc<dyn OutputStore>>,
     change_journal: Option<Arc<dyn ChangeJournal>>,
+    going_on: Option<GoingOn>,
 }
 
 /// A running application with everything that must be closed.
@@ -114,6 +127,7 @@ pub struct Composition {
     pub config: Config,
     /// The configured hooks; those that a program added are not among them.
     pub hooks: Option<Arc<CommandHooks>>,
+    tasks: Arc<Tasks>,
     event_file: Option<EventFile>,
     database: Option<Database>,
 }
@@ -179,6 +193,7 @@ impl App {
             execution_log: None,
             output_store: None,
             change_journal: None,
+            going_on: None,
         }
     }
 }
@@ -256,6 +271,14 @@ impl AppBuilder {
         self
     }
 
+    /// Says that sessions go on in other processes, as those of the command line do: what they have read is kept in the
+    /// database, and detached tasks are found by later processes.
+    #[must_use]
+    pub fn session_goes_on(mut self, going_on: GoingOn) -> Self {
+        self.going_on = Some(going_on);
+        self
+    }
+
     /// Chooses which of the configured MCP servers are started.
     #[must_use]
     pub fn servers(mut self, servers: Servers) -> Self {
@@ -278,14 +301,14 @@ impl AppBuilder {
         let config = self.config;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
 
-        let workspace = match config.roots.start() {
+        let opened = match config.roots.start() {
             Some(_) => {
                 Workspace::open(&config.roots, FolderNames { home: config.folders.home.clone(), aliases: Vec::new() })?
             }
             None => Workspace::closed(),
         };
         let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION")).to_owned();
-        let mut world = World::new(Arc::new(workspace), clock.clone(), version);
+        let mut world = World::new(Arc::new(opened), clock.clone(), version);
         world.limits = config.file_limits.clone();
         let events = EventBus::new(clock.clone());
         world.events = events.clone();
@@ -296,6 +319,11 @@ impl AppBuilder {
         );
         world.helpers = helpers.clone();
         world.programs = Arc::new(Programs::new(command_settings(&config, &self.environment)));
+        if let (Some(going_on), Some(data)) = (self.going_on, config.database.parent()) {
+            let place = DetachedTasks::of(data, &Principal::local(), config.workspace());
+            world.tasks = Arc::new(Tasks::of_session_that_goes_on(place, going_on == GoingOn::Outlives));
+        }
+        let tasks = world.tasks.clone();
         let tools = builtin::all().into_iter().chain(self.tools).collect();
         let mut built_in = BuiltInTools::new(tools, world)?;
         if config.server.output_schemas {
@@ -324,10 +352,15 @@ impl AppBuilder {
                 Problem::new(crate::config::origin::Origin::Default, "there is no store").into(),
             ));
         };
-        let outputs = self.output_store.or_else(|| stored.map(Database::output_store));
+        let workspace = config.workspace();
+        let outputs = self.output_store.or_else(|| stored.map(|database| database.output_store(workspace)));
         let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
-        let journal = self.change_journal.or_else(|| stored.map(Database::change_journal));
+        let journal = self.change_journal.or_else(|| stored.map(|database| database.change_journal(workspace)));
         let built_in = built_in.with_journal(journal.unwrap_or_else(|| Arc::new(NoJournal)));
+        let built_in = match stored.filter(|_| self.going_on.is_some()) {
+            Some(database) => built_in.with_seen_files(database.seen_files(workspace)),
+            None => built_in,
+        };
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
         let approver = self.approver.unwrap_or_else(asks_client);
@@ -346,7 +379,7 @@ impl AppBuilder {
         let app = App::assemble(parts, repository).await?;
 
         let mut composition =
-            Composition { app, servers: Vec::new(), config, hooks: command_hooks, event_file: None, database };
+            Composition { app, servers: Vec::new(), config, hooks: command_hooks, tasks, event_file: None, database };
         let registered = async {
             composition.app.registry.register(Arc::new(built_in)).await?;
             for provider in self.providers {
@@ -397,6 +430,16 @@ impl Composition {
         futures::future::join_all(connecting.map(|server| server.refresh())).await;
         // All that the registry has is asked, so that no name is wrong.
         let _ = self.app.registry.refresh(None).await;
+    }
+
+    /// Whether tasks run that are to go on after their call.
+    pub fn keeps_tasks(&self) -> bool {
+        self.tasks.keeps_any()
+    }
+
+    /// Returns when all those tasks have ended, and are on record. Dropping this changes nothing.
+    pub async fn kept_to_the_end(&self) {
+        self.tasks.kept_to_the_end().await;
     }
 
     /// Ends everything in order: calls, providers, database.

@@ -283,6 +283,11 @@ impl Config {
         Ok(config)
     }
 
+    /// What outputs, undo and everything else that lasts belongs to: the first root, else the start folder.
+    pub fn workspace(&self) -> &Path {
+        self.roots.start().unwrap_or(&self.folders.start)
+    }
+
     /// The policy that decides on every call.
     pub fn policy(&self) -> PermissionPolicy {
         PermissionPolicy {

@@ -81,7 +81,7 @@ impl Asking<'_> {
         let by_person: Vec<Access> = decision.asked().filter(|_| !is_allowed).cloned().collect();
         let identity = identity(call);
         let (principal, session) = (&command.principal, &command.session);
-        let mut parts = if is_allowed { Vec::new() } else { self.parts(call, decision, command.keeps_session) };
+        let mut parts = if is_allowed { Vec::new() } else { self.parts(call, decision) };
         let has_questions = !parts.is_empty();
         // It answers what is asked by default, and never what a rule or a hook asks.
         parts.retain(|part| {
@@ -160,27 +160,27 @@ impl Asking<'_> {
     }
 
     /// What must be said yes to: each finding that asks, those on the call as a whole first.
-    fn parts(self, call: &ToolCall, decision: &Decision, keeps_session: bool) -> Vec<ApprovalPart> {
+    fn parts(self, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
         let asks = |finding: &&Finding| finding.verdict == Verdict::Ask;
         let (on_whole, on_accesses): (Vec<&Finding>, Vec<&Finding>) =
             decision.trace.iter().filter(asks).partition(|finding| finding.part.is_none());
         let mut parts: Vec<ApprovalPart> = Vec::new();
         for Finding { part: access, cause, .. } in on_whole.into_iter().chain(on_accesses) {
             if access.is_none() || parts.iter().all(|part| part.access != *access) {
-                parts.push(self.part(call, access.as_ref(), cause.clone(), keeps_session));
+                parts.push(self.part(call, access.as_ref(), cause.clone()));
             }
         }
         parts
     }
 
-    fn part(self, call: &ToolCall, access: Option<&Access>, cause: Cause, keeps_session: bool) -> ApprovalPart {
+    fn part(self, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
         // What a rule asks about is asked about every time: no allow rule gets past it.
         let access_by_default = access.filter(|_| matches!(cause, Cause::Default(_)));
         let Some(asked) = access_by_default else {
             return ApprovalPart { access: access.cloned(), cause, rule: None, scopes: vec![ApprovalScope::Once] };
         };
         let rule = rule_to_remember(&call.tool, asked, &self.policy.roots);
-        let scopes = self.book.scopes(&call.principal, rule.is_some(), keeps_session);
+        let scopes = self.book.scopes(&call.principal, rule.is_some());
         ApprovalPart { access: Some(asked.clone()), cause, rule, scopes }
     }
 }

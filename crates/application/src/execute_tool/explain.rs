@@ -65,7 +65,6 @@ impl ExecuteToolHandler {
             meta: Map::new(),
             principal: query.principal,
             session: query.session,
-            keeps_session: true,
             client: Arc::new(ClientProfile::without_protocol("explain")),
             caller: Arc::new(SilentCaller),
             answers: None,

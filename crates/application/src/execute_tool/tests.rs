@@ -124,7 +124,6 @@ fn command(tool: &str, arguments: Value) -> ExecuteToolCommand {
         meta: Map::new(),
         principal: Principal::local(),
         session: "s".into(),
-        keeps_session: true,
         client: Arc::new(ClientProfile::without_protocol("test")),
         caller: Arc::new(SilentCaller),
         answers: None,
@@ -1163,28 +1162,6 @@ async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_
         decisions[1].reason,
         "the allow rule `Write(//w/a)` in what was approved in this session: to write /w/a"
     );
-}
-
-#[tokio::test]
-async fn without_a_session_nothing_is_approved_for_one() {
-    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
-    // One would be remembered by a rule, the other by its arguments.
-    for tool in ["write", "send"] {
-        let send = ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]);
-        let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
-        let plan = Plan { approver: approver.clone(), ..Default::default() };
-        let house = plan.house(provider().with(send)).await;
-        for _ in 0..2 {
-            house
-                .handler
-                .handle(ExecuteToolCommand { keeps_session: false, ..command(tool, json!({})) })
-                .await
-                .unwrap();
-        }
-        let offered: Vec<_> = approver.questions().into_iter().map(|one| one.parts[0].scopes.clone()).collect();
-        assert_eq!(offered.len(), 2, "{tool}");
-        assert!(offered.iter().flatten().all(|scope| *scope != ApprovalScope::Session), "{tool}: {offered:?}");
-    }
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ impl Shelf {
 
     fn part(&self, access: Access) -> ApprovalPart {
         let rule = rule_to_remember(&self.tool, &access, &policy(&[]).roots);
-        let scopes = self.book.scopes(&Principal::local(), rule.is_some(), true);
+        let scopes = self.book.scopes(&Principal::local(), rule.is_some());
         ApprovalPart { access: Some(access), cause: Cause::Default("asked"), rule, scopes }
     }
 
@@ -113,7 +113,7 @@ async fn a_scope_that_was_not_offered_is_once() {
 #[test]
 fn only_the_person_at_this_machine_may_have_rules_kept() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
-    let scopes = |principal: &Principal, has_rule| shelf.book.scopes(principal, has_rule, true);
+    let scopes = |principal: &Principal, has_rule| shelf.book.scopes(principal, has_rule);
     assert_eq!(scopes(&Principal::local(), true), ApprovalScope::ALL);
     for (principal, has_rule) in [(Principal::local(), false), (Principal::token("t"), true)] {
         assert_eq!(scopes(&principal, has_rule), [ApprovalScope::Once, ApprovalScope::Session]);

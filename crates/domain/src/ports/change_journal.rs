@@ -57,7 +57,7 @@ pub struct KeptContent {
     pub bytes: Vec<u8>,
 }
 
-/// Keeps what changes replaced.
+/// Keeps what changes in one workspace replaced.
 ///
 /// An entry is recorded **before** its files are touched, with the state that they will have afterwards. Whether a
 /// change then really happened shows on the disk: its file is in one of the two states.
@@ -82,13 +82,13 @@ pub trait ChangeJournal: Send + Sync {
     /// [`StoreError`] when it could not be kept; the files must not be touched then.
     async fn record(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), StoreError>;
 
-    /// What a call of the principal changed; `None` if it changed nothing, or that is not known any more.
+    /// What a call of the principal in this workspace changed; `None` if it changed nothing, or that is not known any more.
     ///
     /// # Errors
     /// [`StoreError`] when the journal cannot be read.
     async fn find(&self, principal: &Principal, call: CallId) -> Result<Option<JournalEntry>, StoreError>;
 
-    /// The principal's entries of a session, newest first, at most `limit`.
+    /// The principal's entries of a session in this workspace, newest first, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`] when the journal cannot be read.

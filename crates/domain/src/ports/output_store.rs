@@ -6,7 +6,7 @@ use crate::{
 use async_trait::async_trait;
 use std::{fmt, io, num::NonZeroU64, str::FromStr};
 
-/// Names a stored output: `o17`. It belongs to one principal, and its content never changes.
+/// Names a stored output: `o17`. It belongs to one principal in one workspace, and its content never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OutputHandle(pub NonZeroU64);
 
@@ -49,11 +49,11 @@ pub trait StoredContent: io::Read + io::Seek + Send + 'static {}
 
 impl<T: io::Read + io::Seek + Send + 'static> StoredContent for T {}
 
-/// Keeps large outputs, by principal.
+/// Keeps large outputs of one workspace, by principal.
 ///
 /// Implementers guarantee:
 /// - a handle never names another content than at first, also across restarts and after its content has expired;
-/// - one principal's handles mean nothing to another;
+/// - one principal's handles mean nothing to another, nor to the same one in another workspace;
 /// - the same content of the same principal and media type is kept once and has one handle while it is kept;
 /// - what [`store`](Self::store) returned can be opened until retention takes it, by age counted from the last time
 ///   that it was stored, or by size, oldest first;

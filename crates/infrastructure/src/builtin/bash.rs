@@ -143,6 +143,7 @@ impl BuiltInTool for Bash {
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
         input.check()?;
+        input.check_life(world)?;
         let folder = world.access(input.folder()).await?;
         let mut accesses = shell_analysis::accesses_of(world, input.line(), folder.real.clone()).await?;
         accesses.push(Access::ReadPath(folder));
@@ -156,13 +157,16 @@ impl BuiltInTool for Bash {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         input.check()?;
+        input.check_life(run.world())?;
         let ready = input.ready_when.as_deref().map(pattern).transpose()?;
         let wait = input.waits();
         let owner = viewer_of(run.context());
         if wait.is_some() {
+            run.world().meet_tasks().await?;
             run.world().tasks.check_room(&owner)?;
         }
         let folder = permitted_folder(input.folder(), run).await?;
+        let started_at = run.world().clock.now();
         let (command, is_reduced) = start(&input, folder.clone(), wait.is_some(), run).await?;
         let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
@@ -181,7 +185,7 @@ impl BuiltInTool for Bash {
             is_detached: input.detach,
             text: input.command.clone(),
             description: input.description.clone(),
-            started_at: run.world().clock.now(),
+            started_at,
             command,
         })?;
         run.world().tasks.tell_of(&task, run);
@@ -214,6 +218,11 @@ impl Input {
         let assigned: String =
             variables.map(|(name, value)| format!("export {name}='{}'; ", value.replace('\'', r"'\''"))).collect();
         format!("{assigned}{}", self.command)
+    }
+
+    /// Refuses what would be a task and end with its call.
+    fn check_life(&self, world: &World) -> Result<(), ToolFailure> {
+        self.waits().map_or(Ok(()), |_| world.tasks.check_life(self.detach))
     }
 
     fn check(&self) -> Result<(), ToolFailure> {

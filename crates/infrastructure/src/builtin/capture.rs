@@ -1,6 +1,7 @@
 //! What a command prints, as it comes.
 
 use crate::{builtin::plain_text::PlainText, sandbox::spool::Spool};
+use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
     io,
@@ -19,7 +20,8 @@ const ENDS: usize = 32 << 10;
 const TURNS: usize = (1 << 20) / size_of::<(Stream, u64)>();
 
 /// One of the two streams of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Stream {
     Stdout,
     Stderr,
@@ -40,6 +42,8 @@ pub(super) struct Capture {
 #[derive(Debug, Default)]
 struct Printed {
     total: u64,
+    /// The place of the first byte that is kept at all.
+    base: u64,
     memory: Vec<u8>,
     spool: Option<Spool>,
     /// From here on nothing could be kept.
@@ -110,7 +114,7 @@ impl Capture {
                 return Ok(());
             }
             let spool = Spool::create(&self.folder, self.capacity)?;
-            spool.write_at(&printed.memory, 0)?;
+            spool.write_at(&printed.memory, printed.base)?;
             printed.memory = Vec::new();
             printed.spool = Some(spool);
         }
@@ -120,6 +124,37 @@ impl Capture {
     fn is_large(&self, printed: &Printed, more: usize) -> bool {
         let most = usize::try_from(self.capacity).unwrap_or(usize::MAX).min(IN_MEMORY);
         printed.memory.len() + more > most
+    }
+
+    /// Takes in what was printed at a place: what is there already is passed over, and what is missing before it is not kept
+    /// any more. As [`append`](Self::append).
+    pub(super) fn append_at(&self, place: u64, stream: Stream, bytes: &[u8]) {
+        let total = self.total();
+        if place > total {
+            let mut printed = self.lock();
+            *printed = Printed { total: place, base: place, told_apart_from: place, ..Printed::default() };
+        }
+        let known = usize::try_from(total.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes.len());
+        if known < bytes.len() {
+            self.append(stream, &bytes[known..]);
+        }
+    }
+
+    /// Whose these bytes are, which were [read](Self::read) at that place, in their order. Where that is not known any
+    /// more they count as standard output.
+    pub(super) fn turns_in(&self, place: u64, bytes: usize) -> Vec<(Stream, Range<usize>)> {
+        let printed = self.lock();
+        let offset = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes);
+        let mut turns = vec![(Stream::Stdout, 0..offset(printed.told_apart_from))];
+        for (whose, until) in printed.turns.range(printed.turns.partition_point(|(_, until)| *until <= place)..) {
+            let start = turns.last().map_or(0, |(_, last)| last.end);
+            turns.push((*whose, start..offset(*until)));
+            if offset(*until) == bytes {
+                break;
+            }
+        }
+        turns.retain(|(_, range)| !range.is_empty());
+        turns
     }
 
     /// Whether so many bytes more, and reading, go to the disk.
@@ -153,11 +188,13 @@ impl Capture {
     pub(super) fn read(&self, from: u64, most: usize) -> io::Result<(u64, Vec<u8>)> {
         let printed = self.lock();
         let Some(spool) = &printed.spool else {
-            let start = usize::try_from(from).unwrap_or(usize::MAX).min(printed.memory.len());
+            let start = from.saturating_sub(printed.base);
+            let start = usize::try_from(start).unwrap_or(usize::MAX).min(printed.memory.len());
             let end = start.saturating_add(most).min(printed.memory.len());
-            return Ok((start as u64, printed.memory[start..end].to_vec()));
+            return Ok((printed.base + start as u64, printed.memory[start..end].to_vec()));
         };
-        let start = from.clamp(printed.total.saturating_sub(self.capacity), printed.total);
+        let first = printed.total.saturating_sub(self.capacity).max(printed.base);
+        let start = from.clamp(first, printed.total);
         let length = usize::try_from(printed.total - start).unwrap_or(usize::MAX).min(most);
         let mut bytes = vec![0; length];
         spool.read_at(&mut bytes, start)?;

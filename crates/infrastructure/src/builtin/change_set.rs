@@ -217,14 +217,19 @@ impl<'a> ChangeSet<'a> {
     }
 
     /// Whether the session of this call knows another content of the file than this one, which is on disk.
-    pub(super) fn is_stale(&self, index: usize, digest: ContentDigest, recording: &Recording) -> bool {
+    pub(super) fn is_stale(
+        &self,
+        index: usize,
+        digest: ContentDigest,
+        recording: &Recording,
+    ) -> Result<bool, ToolFailure> {
         let real = &self.places[self.names[index].place].target.path().real;
-        recording.known(real).is_some_and(|known| known != digest)
+        Ok(recording.known(real)?.is_some_and(|known| known != digest))
     }
 
     /// Whether the session of this call has read or written the file.
-    pub(super) fn is_known(&self, index: usize, recording: &Recording) -> bool {
-        recording.known(&self.places[self.names[index].place].target.path().real).is_some()
+    pub(super) fn is_known(&self, index: usize, recording: &Recording) -> Result<bool, ToolFailure> {
+        Ok(recording.known(&self.places[self.names[index].place].target.path().real)?.is_some())
     }
 
     /// Whether something is planned for the file already, so that its content is not the one on disk.

@@ -14,6 +14,7 @@ use crate::{
     },
 };
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 use std::{
     future::Future,
     sync::{
@@ -65,7 +66,7 @@ pub(super) struct Command {
 }
 
 /// How a command ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) cause: Cause,
     /// The exit code; `None` if it was ended by a signal.
@@ -84,7 +85,7 @@ pub(super) struct End {
 }
 
 /// Why a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Cause {
     /// By itself.
     Itself,
@@ -94,14 +95,28 @@ pub(super) enum Cause {
     Stopped,
     /// It printed more than is kept.
     TooMuchOutput,
+    /// The process that had it in charge is gone, and nobody knows more.
+    Lost,
 }
 
+/// What is to be done to a command.
 #[derive(Debug)]
-enum Order {
+pub(super) enum Order {
     Signal(ChildSignal),
     /// SIGTERM, and an end after a grace.
     Stop,
     Kill,
+    /// Nothing more is written to its input.
+    CloseInput,
+}
+
+/// What holds the other ends of a command that another process has in charge.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    pub(super) ended: watch::Sender<Option<End>>,
+    pub(super) orders: mpsc::UnboundedReceiver<Order>,
+    /// What is to be written to its input.
+    pub(super) texts: mpsc::Receiver<Vec<u8>>,
 }
 
 impl Command {
@@ -145,6 +160,25 @@ impl Command {
         });
         let writer = (is_written && stays_open).then_some(writer);
         Self { capture, process, started: since, end, orders, input: Mutex::new(writer) }
+    }
+
+    /// A command that another process has in charge. Dropping it does nothing to the command.
+    pub(super) fn elsewhere(
+        capture: Arc<Capture>,
+        process: u32,
+        started: Instant,
+        takes_input: bool,
+    ) -> (Self, Elsewhere) {
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let (ended, end) = watch::channel(None);
+        let (writer, texts) = mpsc::channel(WAITING_INPUTS);
+        let input = Mutex::new(takes_input.then_some(writer));
+        (Self { capture, process, started, end, orders, input }, Elsewhere { ended, orders: ordered, texts })
+    }
+
+    /// Whether something can be written to its input.
+    pub(super) fn takes_input(&self) -> bool {
+        self.input.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// How it ended; `None` while it runs.
@@ -207,6 +241,7 @@ impl Command {
         }
         if close {
             *input = None;
+            let _ = self.orders.send(Order::CloseInput);
         }
         Ok(())
     }
@@ -264,6 +299,11 @@ pub(super) async fn read(capture: &Arc<Capture>, from: u64, most: usize) -> Resu
 }
 
 impl End {
+    /// Nobody knows how.
+    pub(super) fn lost() -> Self {
+        Self { cause: Cause::Lost, ..Self::unknown() }
+    }
+
     fn unknown() -> Self {
         Self {
             cause: Cause::Stopped,
@@ -372,7 +412,8 @@ impl Supervisor {
                         self.child.signal(ChildSignal::Terminate);
                         kill_at = Some(Instant::now() + GRACE);
                     }
-                    Some(Order::Stop) => {}
+                    // Whoever writes to it is told by the other end of its own.
+                    Some(Order::Stop | Order::CloseInput) => {}
                     Some(Order::Kill) => {
                         cause = Cause::Stopped;
                         break None;

@@ -147,7 +147,10 @@ fn edit(
     let mut set = ChangeSet::take(files, &[&input.path])?;
     let path = set.shown(0).to_owned();
     let before = set.content(0, text_bytes)?.map(Cow::into_owned);
-    let is_stale = before.as_ref().is_some_and(|before| set.is_stale(0, digest_of(before), recording));
+    let is_stale = match &before {
+        Some(before) => set.is_stale(0, digest_of(before), recording)?,
+        None => false,
+    };
     let mut edited = match &before {
         Some(bytes) if !(bytes.is_empty() && input.old_text.is_empty()) => {
             let edited = edit.apply(bytes, &path, recording.limit(), files.stop());

@@ -239,7 +239,7 @@ impl Editing<'_> {
         let edited = match &before {
             Some(bytes) if !(bytes.is_empty() && edit.old_text.is_empty()) => {
                 if is_first {
-                    self.tallies[file].is_stale = self.set.is_stale(index, digest_of(bytes), self.recording);
+                    self.tallies[file].is_stale = self.set.is_stale(index, digest_of(bytes), self.recording)?;
                 }
                 let is_stale = self.tallies[file].is_stale;
                 let edited = text_edit.apply(bytes, &shown, self.recording.limit(), self.files.stop());

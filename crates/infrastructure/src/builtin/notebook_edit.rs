@@ -164,7 +164,7 @@ fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u
         return Err(missing(files, &input.path));
     };
     // A cell is named by what was read. When the notebook is another one by now, so may be the cell.
-    if set.is_stale(0, digest_of(&content), recording) {
+    if set.is_stale(0, digest_of(&content), recording)? {
         let message = format!("`{path}` was changed since it was read");
         return Err(ToolFailure::new(ErrorKind::StaleFile, message)
             .next("Nothing was changed. Read it again: its cells may be others now."));

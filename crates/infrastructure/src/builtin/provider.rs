@@ -16,6 +16,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{
         change_journal::ChangeJournal,
+        seen_files::SeenFiles,
         tool_provider::{CallContext, CallOutcome, ProviderError, ToolProvider},
     },
     principal::Principal,
@@ -115,6 +116,13 @@ impl BuiltInTools {
         self
     }
 
+    /// Remembers there what sessions have read, instead of in memory.
+    #[must_use]
+    pub fn with_seen_files(mut self, seen: Arc<dyn SeenFiles>) -> Self {
+        self.world.seen = seen;
+        self
+    }
+
     /// The tools' definitions, in the order of the list.
     pub fn definitions(&self) -> &[Tool] {
         &self.definitions
@@ -169,6 +177,9 @@ impl ToolProvider for BuiltInTools {
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         let (tasks, viewer) = (&self.world.tasks, viewer_of(context));
+        if call.tool.tags.iter().any(|tag| tag == "task") {
+            self.world.meet_tasks().await?;
+        }
         // A page that fills the budget would be cut for the lines that follow.
         let reserved = if tasks.has_news(&viewer) { ROOM_FOR_NEWS } else { 0 };
         let context =

@@ -25,7 +25,7 @@ use crate::{
         run::Run,
         sampled::{Sampled, opened},
         schema::output_schema,
-        seen_files::{SeenFiles, Viewer},
+        seen_files::Viewer,
         sniff::FileKindByContent,
         source::{self, Source, on_source},
         world::World,
@@ -36,15 +36,21 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{future::Future, sync::Arc};
 use tokio::{
     runtime::Handle,
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
 };
 use toolstead_domain::{
-    access::Access, category::Category, content_digest::ContentDigest, error_kind::ErrorKind, tool::ToolAnnotations,
-    tool_failure::ToolFailure, tool_result::ToolResult,
+    access::Access,
+    category::Category,
+    content_digest::ContentDigest,
+    error_kind::ErrorKind,
+    ports::{seen_files::SeenFiles, tool_repository::StoreError},
+    tool::ToolAnnotations,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// Reads files of all kinds, and what was stored.
@@ -275,7 +281,7 @@ fn document(mut output: Output, shown: rendering::Shown) -> Result<ToolResult, T
 struct Reading {
     limits: FileLimits,
     lines: Arc<LineIndexes>,
-    seen: Arc<SeenFiles>,
+    seen: Arc<dyn SeenFiles>,
     viewer: Viewer,
     /// What the model is shown at most.
     characters: usize,
@@ -352,7 +358,8 @@ impl Reading {
         let Some(digest) = digest else {
             // What was known of it, when it was smaller, would make every later change look like somebody else's.
             if let Some(real) = &content.real {
-                self.seen.forget(&self.viewer, real);
+                let forgotten = self.seen.forget(&self.viewer.principal, &self.viewer.session, real);
+                self.remembered(forgotten);
             }
             return None;
         };
@@ -360,9 +367,16 @@ impl Reading {
             return None;
         }
         if let Some(real) = &content.real {
-            self.seen.saw(&self.viewer, real, digest);
+            self.remembered(self.seen.saw(&self.viewer.principal, &self.viewer.session, real, digest));
         }
         Some(digest)
+    }
+
+    /// What is read is told all the same: whoever changes the file is refused at worst. Blocks.
+    fn remembered(&self, remembering: impl Future<Output = Result<(), StoreError>>) {
+        if let Err(error) = self.runtime.block_on(remembering) {
+            tracing::warn!(%error, "the session does not know what it has read");
+        }
     }
 
     /// What is to be handed to whoever reads documents.

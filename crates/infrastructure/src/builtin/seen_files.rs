@@ -1,11 +1,16 @@
-//! What each session has read: whoever changes a file later is told when it is not that any more.
+//! What each session of this process has read.
 
+use async_trait::async_trait;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use toolstead_domain::{content_digest::ContentDigest, principal::Principal};
+use toolstead_domain::{
+    content_digest::ContentDigest,
+    ports::{seen_files::SeenFiles, tool_repository::StoreError},
+    principal::Principal,
+};
 
 /// As many files are remembered of a session. Those that were seen longest ago are forgotten first, and a file that is
 /// forgotten is treated as one that was never read.
@@ -15,9 +20,9 @@ const IN_ALL: usize = 20_000;
 /// One part in so many is forgotten at once, so that the oldest are seldom looked for.
 const BATCH: usize = 16;
 
-/// The last content of each file that a session has read or written.
+/// In memory, for sessions that end with this process.
 #[derive(Debug, Default)]
-pub struct SeenFiles {
+pub struct SeenInMemory {
     memory: Mutex<Memory>,
 }
 
@@ -46,45 +51,62 @@ pub struct Viewer {
     pub session: String,
 }
 
-impl SeenFiles {
-    /// The session knows this content of the file at a real path.
-    pub fn saw(&self, viewer: &Viewer, real: &Path, digest: ContentDigest) {
+impl SeenInMemory {
+    /// The memory is whole at any time, so that a panic elsewhere while it was held does no harm.
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl SeenFiles for SeenInMemory {
+    async fn saw(
+        &self,
+        principal: &Principal,
+        session: &str,
+        real: &Path,
+        digest: ContentDigest,
+    ) -> Result<(), StoreError> {
+        let viewer = Viewer { principal: principal.clone(), session: session.to_owned() };
         let mut memory = self.memory();
         let memory = &mut *memory;
         memory.count += 1;
         let sight = Sight { digest, number: memory.count };
-        let session = memory.sessions.entry(viewer.clone()).or_default();
-        memory.files += usize::from(session.insert(real.to_path_buf(), sight).is_none());
-        if session.len() > OF_A_SESSION {
-            memory.forget_oldest(OF_A_SESSION / BATCH, |other| other == viewer);
+        let seen = memory.sessions.entry(viewer.clone()).or_default();
+        memory.files += usize::from(seen.insert(real.to_path_buf(), sight).is_none());
+        if seen.len() > OF_A_SESSION {
+            memory.forget_oldest(OF_A_SESSION / BATCH, |other| *other == viewer);
         }
         if memory.files > IN_ALL
             && let Some(principal) = memory.largest()
         {
             memory.forget_oldest(IN_ALL / BATCH, |other| other.principal == principal);
         }
+        Ok(())
     }
 
-    /// The session knows nothing of the file any more, because it is gone or too large to be known.
-    pub fn forget(&self, viewer: &Viewer, real: &Path) {
+    async fn forget(&self, principal: &Principal, session: &str, real: &Path) -> Result<(), StoreError> {
+        let viewer = Viewer { principal: principal.clone(), session: session.to_owned() };
         let mut memory = self.memory();
         let memory = &mut *memory;
-        if let Some(session) = memory.sessions.get_mut(viewer) {
-            memory.files -= usize::from(session.remove(real).is_some());
-            if session.is_empty() {
-                memory.sessions.remove(viewer);
+        if let Some(seen) = memory.sessions.get_mut(&viewer) {
+            memory.files -= usize::from(seen.remove(real).is_some());
+            if seen.is_empty() {
+                memory.sessions.remove(&viewer);
             }
         }
+        Ok(())
     }
 
-    /// The content that the session knows; `None` if it never read the file.
-    pub fn known(&self, viewer: &Viewer, real: &Path) -> Option<ContentDigest> {
-        self.memory().sessions.get(viewer)?.get(real).map(|sight| sight.digest)
-    }
-
-    /// The memory is whole at any time, so that a panic elsewhere while it was held does no harm.
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn known(
+        &self,
+        principal: &Principal,
+        session: &str,
+        real: &Path,
+    ) -> Result<Option<ContentDigest>, StoreError> {
+        let viewer = Viewer { principal: principal.clone(), session: session.to_owned() };
+        let memory = self.memory();
+        Ok(memory.sessions.get(&viewer).and_then(|seen| seen.get(real)).map(|sight| sight.digest))
     }
 }
 
@@ -118,10 +140,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn viewer(session: &str) -> Viewer {
-        Viewer { principal: Principal::local(), session: session.into() }
-    }
+    use toolstead_domain::testing::seen_files_contract::seen_files_contract;
 
     fn path(number: usize) -> PathBuf {
         format!("/{number}").into()
@@ -130,52 +149,73 @@ mod tests {
     const A: ContentDigest = ContentDigest([1; 32]);
     const B: ContentDigest = ContentDigest([2; 32]);
 
-    #[test]
-    fn a_file_that_is_seen_again_is_remembered_longer() {
-        let (seen, me) = (SeenFiles::default(), viewer("me"));
+    /// A memory as one principal uses it.
+    struct Sights<'a>(&'a SeenInMemory, Principal);
+
+    impl Sights<'_> {
+        async fn saw(&self, session: &str, number: usize, digest: ContentDigest) {
+            self.0.saw(&self.1, session, &path(number), digest).await.unwrap();
+        }
+
+        async fn known(&self, session: &str, number: usize) -> Option<ContentDigest> {
+            self.0.known(&self.1, session, &path(number)).await.unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_memory_keeps_the_contract() {
+        seen_files_contract(&SeenInMemory::default()).await;
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_seen_again_is_remembered_longer() {
+        let memory = SeenInMemory::default();
+        let mine = Sights(&memory, Principal::local());
         for number in 0..OF_A_SESSION {
-            seen.saw(&me, &path(number), A);
+            mine.saw("me", number, A).await;
         }
-        seen.saw(&me, &path(0), B);
-        seen.saw(&me, &path(OF_A_SESSION), A);
-        assert_eq!((seen.known(&me, &path(0)), seen.known(&me, &path(1))), (Some(B), None));
-        assert_eq!(seen.known(&me, &path(OF_A_SESSION)), Some(A));
+        mine.saw("me", 0, B).await;
+        mine.saw("me", OF_A_SESSION, A).await;
+        assert_eq!((mine.known("me", 0).await, mine.known("me", 1).await), (Some(B), None));
+        assert_eq!(mine.known("me", OF_A_SESSION).await, Some(A));
     }
 
-    #[test]
-    fn what_was_forgotten_and_seen_again_is_new() {
-        let (seen, me) = (SeenFiles::default(), viewer("me"));
-        seen.saw(&me, &path(0), A);
-        seen.forget(&me, &path(0));
-        assert_eq!(seen.known(&me, &path(0)), None);
+    #[tokio::test]
+    async fn what_was_forgotten_and_seen_again_is_new() {
+        let memory = SeenInMemory::default();
+        let mine = Sights(&memory, Principal::local());
+        mine.saw("me", 0, A).await;
+        memory.forget(&Principal::local(), "me", &path(0)).await.unwrap();
+        assert_eq!(mine.known("me", 0).await, None);
         for number in 1..OF_A_SESSION {
-            seen.saw(&me, &path(number), A);
+            mine.saw("me", number, A).await;
         }
-        seen.saw(&me, &path(0), B);
-        seen.saw(&me, &path(OF_A_SESSION), A);
-        assert_eq!(seen.known(&me, &path(0)), Some(B));
+        mine.saw("me", 0, B).await;
+        mine.saw("me", OF_A_SESSION, A).await;
+        assert_eq!(mine.known("me", 0).await, Some(B));
     }
 
-    #[test]
-    fn one_session_does_not_make_another_forget() {
-        let (seen, me) = (SeenFiles::default(), viewer("me"));
-        seen.saw(&me, &path(0), A);
+    #[tokio::test]
+    async fn one_session_does_not_make_another_forget() {
+        let memory = SeenInMemory::default();
+        let mine = Sights(&memory, Principal::local());
+        mine.saw("me", 0, A).await;
         for number in 0..3 * OF_A_SESSION {
-            seen.saw(&viewer("other"), &path(number), B);
+            mine.saw("other", number, B).await;
         }
-        assert_eq!(seen.known(&me, &path(0)), Some(A));
+        assert_eq!(mine.known("me", 0).await, Some(A));
     }
 
-    #[test]
-    fn many_sessions_of_one_principal_do_not_make_another_forget() {
-        let seen = SeenFiles::default();
-        let me = Viewer { principal: Principal::token("me"), session: "me".into() };
-        seen.saw(&me, &path(0), A);
+    #[tokio::test]
+    async fn many_sessions_of_one_principal_do_not_make_another_forget() {
+        let memory = SeenInMemory::default();
+        let (mine, others) = (Sights(&memory, Principal::token("me")), Sights(&memory, Principal::local()));
+        mine.saw("me", 0, A).await;
         for number in 0..2 * IN_ALL {
-            seen.saw(&viewer(&format!("{}", number / 1000)), &path(number), B);
+            others.saw(&format!("{}", number / 1000), number, B).await;
         }
-        assert_eq!(seen.known(&me, &path(0)), Some(A));
-        let all: usize = seen.memory().sessions.values().map(HashMap::len).sum();
-        assert!(all <= IN_ALL && all == seen.memory().files, "{all}");
+        assert_eq!(mine.known("me", 0).await, Some(A));
+        let all: usize = memory.memory().sessions.values().map(HashMap::len).sum();
+        assert!(all <= IN_ALL && all == memory.memory().files, "{all}");
     }
 }

@@ -1,11 +1,17 @@
 //! Commands that run in the background, and whose they are.
 
+mod kept;
 mod telling;
 
-use crate::builtin::{
-    answer::rfc3339,
-    command::{Cause, Command, End, Once},
-    seen_files::Viewer,
+use crate::{
+    builtin::{
+        answer::rfc3339,
+        command::{Cause, Command, End, Once},
+        programs::CommandSettings,
+        seen_files::Viewer,
+        tasks::kept::{Far, Kept},
+    },
+    sandbox::detached::DetachedTasks,
 };
 use futures::future::join_all;
 use schemars::JsonSchema;
@@ -39,6 +45,8 @@ const KNOWN_IN_ALL: usize = 512;
 const LAST_GRACE: Duration = Duration::from_millis(250);
 /// And to be gone once they were killed.
 const LAST_KILLS: Duration = Duration::from_millis(400);
+/// And those that this process keeps to be on record.
+const LAST_RECORDS: Duration = Duration::from_secs(5);
 /// So much of a command is shown in lists.
 const SHOWN_COMMAND: usize = 120;
 /// And of what is told of its end without being asked for.
@@ -52,6 +60,8 @@ pub struct Tasks {
     stories: Mutex<JoinSet<()>>,
     /// Large outputs are rendered one after the other: each is in memory for a moment.
     pub(super) rendering: Semaphore,
+    /// Where detached tasks are kept, where sessions go on from process to process.
+    kept: Option<Kept>,
 }
 
 #[derive(Debug, Default)]
@@ -81,6 +91,8 @@ pub(super) struct Task {
     pub(super) cursor: AtomicU64,
     /// Its session has heard of its end.
     told: Once,
+    /// The way to it, where another process has it in charge.
+    far: Option<Far>,
 }
 
 /// What is to become a task.
@@ -100,7 +112,7 @@ pub(super) struct NewTask {
 pub(super) enum Status {
     Running,
     Succeeded,
-    // Ended with another code than 0, by a signal, because it printed too much, or left what must not be trusted.
+    // Ended with another code than 0, by a signal, because it printed too much, left what must not be trusted, or is lost.
     Failed,
     // Stopped by somebody.
     Cancelled,
@@ -138,7 +150,7 @@ pub(super) struct TaskFacts {
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self { known: Mutex::default(), stories: Mutex::default(), rendering: Semaphore::new(1) }
+        Self { known: Mutex::default(), stories: Mutex::default(), rendering: Semaphore::new(1), kept: None }
     }
 }
 
@@ -148,6 +160,60 @@ pub(super) fn viewer_of(context: &CallContext<'_>) -> Viewer {
 }
 
 impl Tasks {
+    /// Tasks of a session that goes on in other processes: detached ones are kept there. `outlives` says whether this
+    /// process may live on for those that it starts.
+    pub fn of_session_that_goes_on(place: DetachedTasks, outlives: bool) -> Self {
+        Self { kept: Some(Kept::new(place, outlives)), ..Self::default() }
+    }
+
+    /// Whether this process has tasks in charge that outlive their call.
+    pub fn keeps_any(&self) -> bool {
+        self.kept.as_ref().is_some_and(Kept::keeps_any)
+    }
+
+    /// Returns when all tasks have ended that this process keeps, and are on record.
+    pub async fn kept_to_the_end(&self) {
+        if let Some(kept) = &self.kept {
+            kept.ended().await;
+        }
+    }
+
+    /// Whether a command may become a task that is detached or not.
+    ///
+    /// # Errors
+    /// What to do instead, where it would end with the call.
+    pub(super) fn check_life(&self, is_detached: bool) -> Result<(), ToolFailure> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        let (message, next) = match (is_detached, kept.outlives) {
+            (true, true) => return Ok(()),
+            (false, _) => (
+                "a task ends with its session, and here it would end with this very call",
+                "Add `\"detach\": true`: then the task goes on, and the next calls in this workspace find it. Or leave \
+                 `background`, `yield_ms` and `ready_when` out, and wait for the end of the command.",
+            ),
+            (true, false) => (
+                "no task can be detached here, because this process does not outlive the call",
+                "Give `\"detach\": true` among the arguments of `toolstead call` itself.",
+            ),
+        };
+        Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(next))
+    }
+
+    /// Finds the tasks that other processes keep for this session's principal and workspace.
+    ///
+    /// # Errors
+    /// `io` when they cannot be looked for.
+    pub(super) async fn meet(&self, settings: &CommandSettings, now: Timestamp) -> Result<(), ToolFailure> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        let known: Vec<u64> = self.lock().tasks.keys().copied().collect();
+        let met = kept.meet(&known, settings, now).await.map_err(|error| {
+            ToolFailure::new(ErrorKind::Io, format!("the detached tasks cannot be looked for: {error}"))
+                .caused_by(error)
+        })?;
+        self.lock().tasks.extend(met.into_iter().map(|task| (task.id.0, Arc::new(task))));
+        Ok(())
+    }
+
     /// Whether the session may have one more running.
     ///
     /// # Errors
@@ -163,7 +229,8 @@ impl Tasks {
     pub(super) fn add(&self, new: NewTask) -> Result<Arc<Task>, ToolFailure> {
         let mut known = self.lock();
         known.check_room(&new.owner)?;
-        known.last += 1;
+        let begun = self.kept.as_ref().map(Kept::begin).transpose()?;
+        known.last = begun.as_ref().map_or(known.last + 1, |begun| begun.number);
         let NewTask { owner, is_detached, text, description, started_at, command } = new;
         let task = Arc::new(Task {
             id: TaskId(known.last),
@@ -175,7 +242,11 @@ impl Tasks {
             command,
             cursor: AtomicU64::new(0),
             told: Once::default(),
+            far: None,
         });
+        if let (Some(kept), Some(begun)) = (&self.kept, begun) {
+            kept.keep(&task, begun)?;
+        }
         known.tasks.insert(task.id.0, task.clone());
         known.make_room_for(&task);
         Ok(task)
@@ -239,17 +310,21 @@ impl Tasks {
 
     /// Ends all tasks, and takes no new ones. Returns when they are gone, within a second.
     pub(super) async fn close(&self) {
-        let tasks: Vec<Arc<Task>> = {
+        let (far, tasks): (Vec<Arc<Task>>, Vec<_>) = {
             let mut known = self.lock();
             known.is_closed = true;
-            std::mem::take(&mut known.tasks).into_values().collect()
+            std::mem::take(&mut known.tasks).into_values().partition(|task| task.far.is_some())
         };
+        if let Some(kept) = &self.kept {
+            kept.leave(&far).await;
+        }
         let all_ended = || join_all(tasks.iter().map(|task| task.command.ended()));
         tasks.iter().for_each(|task| task.command.stop());
         if timeout(LAST_GRACE, all_ended()).await.is_err() {
             tasks.iter().for_each(|task| task.command.kill());
             let _ = timeout(LAST_KILLS, all_ended()).await;
         }
+        let _ = timeout(LAST_RECORDS, self.kept_to_the_end()).await;
         self.all_told().await;
     }
 
@@ -356,7 +431,7 @@ impl Task {
 
     pub(super) fn facts(&self) -> TaskFacts {
         let end = self.command.end();
-        let ended_at = end.as_ref().map(|end| {
+        let ended_at = end.as_ref().filter(|end| end.cause != Cause::Lost).map(|end| {
             let micros = i64::try_from(end.after.as_micros()).unwrap_or(i64::MAX);
             rfc3339(Timestamp(self.started_at.0.saturating_add(micros)))
         });
@@ -382,7 +457,7 @@ impl Status {
     pub(super) fn of(end: &End) -> Self {
         match (end.cause, end.code) {
             (Cause::Itself, Some(0)) if !end.is_tainted => Self::Succeeded,
-            (Cause::Itself | Cause::TooMuchOutput, _) => Self::Failed,
+            (Cause::Itself | Cause::TooMuchOutput | Cause::Lost, _) => Self::Failed,
             (Cause::Stopped, _) => Self::Cancelled,
             (Cause::TimedOut, _) => Self::TimedOut,
         }
@@ -407,6 +482,7 @@ impl End {
             Cause::Stopped => format!("was stopped after {after:.1} s ({how})"),
             // How much is too much is said beside it.
             Cause::TooMuchOutput => format!("was ended after {after:.1} s"),
+            Cause::Lost => "is lost: the process that kept it was killed, and it with that".into(),
         }
     }
 }

@@ -9,7 +9,6 @@ use crate::{
         programs::{CommandSettings, Programs},
         provider::BuiltInTools,
         run::Run,
-        seen_files::Viewer,
         world::World,
     },
     sandbox::workspace::{FolderNames, Workspace, granted::GrantedWorkspace, stop::Stop},
@@ -163,6 +162,13 @@ impl Bench {
         self
     }
 
+    /// The same by another clock.
+    pub(super) fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.world.clock = clock;
+        self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
+        self
+    }
+
     /// The same with Toolstead's own data at this path.
     pub(super) fn with_own_data(mut self, path: PathBuf) -> Self {
         let mut policy = PermissionPolicy::clone(&self.policy);
@@ -194,8 +200,8 @@ impl Bench {
 
     /// The session has read the file as it is now.
     pub(super) fn saw(&self, name: &str) {
-        let viewer = Viewer { principal: self.principal.clone(), session: self.session.to_string() };
-        self.world.seen.saw(&viewer, &self.path(name), digest_of(&self.get(name)));
+        let (path, digest) = (self.path(name), digest_of(&self.get(name)));
+        self.runtime.block_on(self.world.seen.saw(&self.principal, &self.session, &path, digest)).unwrap();
     }
 
     /// Work on files as a tool does it that may write everywhere in the workspace, on a blocking thread.
@@ -288,8 +294,7 @@ impl Bench {
 
     /// The content of a file that the session knows.
     pub(super) fn known(&self, name: &str) -> Option<ContentDigest> {
-        let viewer = Viewer { principal: Principal::local(), session: "test".into() };
-        self.world.seen.known(&viewer, &self.path(name))
+        self.runtime.block_on(self.world.seen.known(&Principal::local(), "test", &self.path(name))).unwrap()
     }
 
     /// Keeps an output of the caller; its handle.

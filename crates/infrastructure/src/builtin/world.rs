@@ -3,7 +3,7 @@
 use crate::{
     builtin::{
         file_limits::FileLimits, line_index::LineIndexes, programs::Programs, reverting::judged::JudgedEntries,
-        seen_files::SeenFiles, tasks::Tasks,
+        seen_files::SeenInMemory, tasks::Tasks,
     },
     sandbox::{helper::Helpers, workspace::Workspace},
 };
@@ -16,6 +16,7 @@ use toolstead_domain::{
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
         event_sink::{EventSink, NoEvents},
+        seen_files::SeenFiles,
     },
     tool_failure::ToolFailure,
 };
@@ -36,7 +37,7 @@ pub struct World {
     /// Tells what happens to those who watch.
     pub events: Arc<dyn EventSink>,
     /// What each session has read.
-    pub seen: Arc<SeenFiles>,
+    pub seen: Arc<dyn SeenFiles>,
     /// What calls that take something back were judged by.
     pub judged: Arc<JudgedEntries>,
     /// Where the lines of large files lie, as far as they were read.
@@ -64,7 +65,7 @@ impl World {
             limits: FileLimits::default(),
             journal: Arc::new(NoJournal),
             events: Arc::new(NoEvents),
-            seen: Arc::default(),
+            seen: Arc::new(SeenInMemory::default()),
             judged: Arc::default(),
             lines: Arc::default(),
             helpers: Arc::default(),
@@ -72,6 +73,14 @@ impl World {
             tasks: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
         }
+    }
+
+    /// Finds the tasks that other processes keep.
+    ///
+    /// # Errors
+    /// `io` when they cannot be looked for.
+    pub(super) async fn meet_tasks(&self) -> Result<(), ToolFailure> {
+        self.tasks.meet(self.programs.settings(), self.clock.now()).await
     }
 
     /// What a call that names this path would touch. A missing path is no error.

@@ -184,10 +184,10 @@ fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &Reco
     let read_again = "Nothing was written; read it again, and decide anew what it is to hold.";
     match if_match {
         Some(ABSENT) => Err(stale(format!("`{path}` exists, and `if_match` is \"absent\"")).next(read_again)),
-        None | Some(READ) if set.is_stale(0, now, recording) => {
+        None | Some(READ) if set.is_stale(0, now, recording)? => {
             Err(stale(format!("`{path}` was changed by somebody else since you read it")).next(read_again))
         }
-        Some(READ) if !set.is_known(0, recording) => {
+        Some(READ) if !set.is_known(0, recording)? => {
             Err(stale(format!("`{path}` exists, and this session has not read it"))
                 .next("Nothing was written; read it first, then decide what it is to hold."))
         }

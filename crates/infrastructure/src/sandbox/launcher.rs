@@ -127,7 +127,7 @@ pub enum Exit {
 }
 
 /// A signal that may be sent to a child and its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ChildSignal {
     /// `SIGHUP`.
     Hangup,

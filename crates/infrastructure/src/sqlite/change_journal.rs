@@ -14,7 +14,7 @@ use std::{
     ffi::OsString,
     io::{self, Read},
     os::unix::ffi::{OsStrExt, OsStringExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 use toolstead_domain::{
@@ -35,12 +35,13 @@ pub(super) struct SqliteChangeJournal {
     writer: Writer,
     readers: SqlitePool,
     blobs: Arc<Blobs>,
+    workspace: PathBuf,
 }
 
 impl SqliteChangeJournal {
-    /// A journal in this database, with its contents there.
-    pub(super) fn new(writer: Writer, readers: SqlitePool, blobs: Arc<Blobs>) -> Self {
-        Self { writer, readers, blobs }
+    /// The journal of this workspace in this database, with its contents there.
+    pub(super) fn new(writer: Writer, readers: SqlitePool, blobs: Arc<Blobs>, workspace: PathBuf) -> Self {
+        Self { writer, readers, blobs, workspace }
     }
 
     async fn keep(&self, entry: JournalEntry, contents: Vec<KeptContent>) -> Result<(), Arc<Fault>> {
@@ -53,9 +54,11 @@ impl SqliteChangeJournal {
             if prepared.iter().map(Prepared::digest).ne(contents.iter().map(|content| content.digest)) {
                 return Err(Fault::Unreadable("a content does not have the digest that it came with".into()).into());
             }
-            let (blobs, entry) = (self.blobs.clone(), entry.clone());
+            let (blobs, workspace, entry) = (self.blobs.clone(), self.workspace.clone(), entry.clone());
+            let inserting =
+                self.writer.apply(move |connection| insert(connection, blobs, workspace, entry, prepared).boxed());
             // Retention may have removed a content between the two steps. Then it is written again.
-            if self.writer.apply(move |connection| insert(connection, blobs, entry, prepared).boxed()).await? {
+            if inserting.await? {
                 return Ok(());
             }
         }
@@ -66,10 +69,11 @@ impl SqliteChangeJournal {
             "SELECT entry, call, session, tool, at, reverts, path, before_digest, before_mode, after_digest, after_mode,
                     made_folders
              FROM journal_entries CROSS JOIN file_changes INDEXED BY file_changes_by_entry ON entry = journal_entries.seq
-             WHERE principal = $1 AND call = $2 ORDER BY file_changes.seq",
+             WHERE principal = $1 AND call = $2 AND workspace = $3 ORDER BY file_changes.seq",
         )
         .bind(principal.id())
         .bind(call.0)
+        .bind(bytes(&self.workspace))
         .fetch_all(&self.readers)
         .await?;
         Ok(entries(principal, &rows)?.pop())
@@ -80,11 +84,12 @@ impl SqliteChangeJournal {
             "SELECT entry, call, session, tool, at, reverts, path, before_digest, before_mode, after_digest, after_mode,
                     made_folders
              FROM (SELECT * FROM journal_entries INDEXED BY journal_entries_by_session
-                   WHERE principal = $1 AND session = $2 ORDER BY seq DESC LIMIT $3) AS newest
+                   WHERE principal = $1 AND workspace = $2 AND session = $3 ORDER BY seq DESC LIMIT $4) AS newest
              CROSS JOIN file_changes INDEXED BY file_changes_by_entry ON entry = newest.seq
              ORDER BY newest.seq DESC, file_changes.seq",
         )
         .bind(principal.id())
+        .bind(bytes(&self.workspace))
         .bind(session)
         .bind(i64::try_from(limit).unwrap_or(i64::MAX))
         .fetch_all(&self.readers)
@@ -144,27 +149,31 @@ impl ChangeJournal for SqliteChangeJournal {
 async fn insert(
     connection: &mut SqliteConnection,
     blobs: Arc<Blobs>,
+    workspace: PathBuf,
     entry: JournalEntry,
     contents: Vec<Prepared>,
 ) -> Result<bool, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query(
-        "INSERT INTO journal_entries (call, principal, session, tool, at, reverts) VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (principal, call) DO NOTHING",
+        "INSERT INTO journal_entries (call, principal, workspace, session, tool, at, reverts)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (principal, call) DO NOTHING",
     )
     .bind(entry.call.0)
     .bind(entry.principal.id())
+    .bind(bytes(&workspace))
     .bind(&entry.session)
     .bind(&entry.tool)
     .bind(entry.at.0)
     .bind(entry.reverts.map(|call| call.0))
     .execute(&mut *transaction)
     .await?;
-    let seq: i64 = sqlx::query_scalar("SELECT seq FROM journal_entries WHERE principal = $1 AND call = $2")
-        .bind(entry.principal.id())
-        .bind(entry.call.0)
-        .fetch_one(&mut *transaction)
-        .await?;
+    let seq: i64 =
+        sqlx::query_scalar("SELECT seq FROM journal_entries WHERE principal = $1 AND call = $2 AND workspace = $3")
+            .bind(entry.principal.id())
+            .bind(entry.call.0)
+            .bind(bytes(&workspace))
+            .fetch_one(&mut *transaction)
+            .await?;
     for change in &entry.changes {
         sqlx::query(
             "INSERT INTO file_changes (entry, path, before_digest, before_mode, after_digest, after_mode, made_folders)
@@ -186,6 +195,11 @@ async fn insert(
     }
     transaction.commit().await?;
     Ok(true)
+}
+
+/// A path is any bytes.
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
 }
 
 /// Entries from one row a change, those of an entry one after the other.

@@ -14,6 +14,7 @@ use super::{
     output_store::SqliteOutputStore,
     recorder::Recorder,
     retention::{self, ContentRetention, Retention},
+    seen_files::SqliteSeenFiles,
     tool_repository::SqliteToolRepository,
     writer::Writer,
 };
@@ -33,7 +34,7 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolstead_domain::ports::{
     change_journal::ChangeJournal, clock::Clock, execution_log::ExecutionLog, output_store::OutputStore,
-    tool_repository::ToolRepository,
+    seen_files::SeenFiles, tool_repository::ToolRepository,
 };
 use uuid::Uuid;
 
@@ -117,15 +118,22 @@ impl Database {
         Arc::new(SqliteExecutionLog::new(self.writer.clone(), self.readers.clone()))
     }
 
-    /// The store of large outputs in this database and in the folder of contents beside it.
-    pub fn output_store(&self) -> Arc<dyn OutputStore> {
+    /// The store of a workspace's large outputs in this database and in the folder of contents beside it. A workspace is
+    /// the real path of its first root, else of the start folder.
+    pub fn output_store(&self, workspace: &Path) -> Arc<dyn OutputStore> {
         let (writer, readers) = (self.writer.clone(), self.readers.clone());
-        Arc::new(SqliteOutputStore::new(writer, readers, self.blobs.clone(), self.clock.clone()))
+        Arc::new(SqliteOutputStore::new(writer, readers, self.blobs.clone(), self.clock.clone(), workspace.into()))
     }
 
-    /// The journal of file changes in this database and in the folder of contents beside it.
-    pub fn change_journal(&self) -> Arc<dyn ChangeJournal> {
-        Arc::new(SqliteChangeJournal::new(self.writer.clone(), self.readers.clone(), self.blobs.clone()))
+    /// The journal of file changes in a workspace, in this database and in the folder of contents beside it.
+    pub fn change_journal(&self, workspace: &Path) -> Arc<dyn ChangeJournal> {
+        let (writer, readers) = (self.writer.clone(), self.readers.clone());
+        Arc::new(SqliteChangeJournal::new(writer, readers, self.blobs.clone(), workspace.into()))
+    }
+
+    /// What sessions have read in a workspace that go on in another process.
+    pub fn seen_files(&self, workspace: &Path) -> Arc<dyn SeenFiles> {
+        Arc::new(SqliteSeenFiles::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 
     /// Returns when everything is deleted that need not have been kept any longer when the database was opened.

@@ -30,7 +30,8 @@ fn migrations() -> Vec<Migration> {
         migration!(4, "0004_total_contents.sql"),
         migration!(5, "0005_trace_decisions.sql"),
         migration!(6, "0006_made_folders.sql"),
-        migration!(7, "0007_tell_providers_apart.sql"),
+        migration!(7, "0007_workspaces.sql"),
+        migration!(8, "0008_tell_providers_apart.sql"),
     ]
 }
 
@@ -105,6 +106,38 @@ async fn missing(connection: &mut SqliteConnection, migrations: &[Migration]) ->
 mod tests {
     use super::*;
     use std::path::Path;
+
+    /// What was kept before workspaces were told apart is nobody's, and numbers go on behind it.
+    #[tokio::test]
+    async fn what_was_kept_before_there_were_workspaces_is_found_in_none() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        sqlx::query("PRAGMA foreign_keys = ON").execute(&mut connection).await.unwrap();
+        let before = migrations().into_iter().take(6).collect();
+        Migrator::with_migrations(before).run(&mut connection).await.unwrap();
+        for statement in [
+            "INSERT INTO contents VALUES (zeroblob(32), 3)",
+            "INSERT INTO output_numbers VALUES ('local', 7)",
+            "INSERT INTO stored_outputs VALUES (5, 'local', 7, 'text/plain', zeroblob(32), 3, zeroblob(16), 1)",
+            "INSERT INTO journal_entries VALUES (3, zeroblob(16), 'local', 'cli', 'write_file', 1, NULL)",
+            "INSERT INTO file_changes (entry, path, before_digest, before_mode, made_folders)
+             VALUES (3, x'2f61', zeroblob(32), 420, 0)",
+        ] {
+            sqlx::query(statement).execute(&mut connection).await.unwrap();
+        }
+        migrate(&mut connection).await.unwrap();
+        let kept: (i64, i64, i64) = sqlx::query_as(
+            "SELECT (SELECT number FROM stored_outputs WHERE seq = 5 AND workspace = x''),
+                    (SELECT count(*) FROM journal_entries JOIN file_changes ON entry = journal_entries.seq
+                     WHERE workspace = x''),
+                    (SELECT last FROM output_numbers)",
+        )
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+        assert_eq!(kept, (7, 1, 7));
+        let broken = sqlx::query("PRAGMA foreign_key_check").fetch_all(&mut connection).await.unwrap();
+        assert!(broken.is_empty());
+    }
 
     #[test]
     fn the_list_is_the_folder() {

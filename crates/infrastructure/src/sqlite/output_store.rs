@@ -9,7 +9,12 @@ use super::{
 use async_trait::async_trait;
 use futures::FutureExt;
 use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
-use std::{num::NonZeroU64, sync::Arc};
+use std::{
+    num::NonZeroU64,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use toolstead_domain::{
     ports::{
         clock::{Clock, Timestamp},
@@ -26,21 +31,29 @@ pub(super) struct SqliteOutputStore {
     readers: SqlitePool,
     blobs: Arc<Blobs>,
     clock: Arc<dyn Clock>,
+    workspace: PathBuf,
 }
 
 /// An output without its content.
 #[derive(Debug, Clone)]
 struct NewOutput {
     principal: String,
+    workspace: Vec<u8>,
     call: CallId,
     media_type: String,
     now: Timestamp,
 }
 
 impl SqliteOutputStore {
-    /// A store in this database, with its contents there.
-    pub(super) fn new(writer: Writer, readers: SqlitePool, blobs: Arc<Blobs>, clock: Arc<dyn Clock>) -> Self {
-        Self { writer, readers, blobs, clock }
+    /// The store of this workspace in this database, with its contents there.
+    pub(super) fn new(
+        writer: Writer,
+        readers: SqlitePool,
+        blobs: Arc<Blobs>,
+        clock: Arc<dyn Clock>,
+        workspace: PathBuf,
+    ) -> Self {
+        Self { writer, readers, blobs, clock, workspace }
     }
 
     async fn keep(&self, output: NewOutput, content: &[u8]) -> Result<StoredOutput, Arc<Fault>> {
@@ -61,10 +74,12 @@ impl SqliteOutputStore {
         // A number that the database cannot hold is none of its.
         let Ok(number) = i64::try_from(handle.0.get()) else { return Ok(None) };
         let row = sqlx::query(
-            "SELECT number, bytes, media_type, digest FROM stored_outputs WHERE principal = $1 AND number = $2",
+            "SELECT number, bytes, media_type, digest FROM stored_outputs
+             WHERE principal = $1 AND number = $2 AND workspace = $3",
         )
         .bind(principal.id())
         .bind(number)
+        .bind(bytes(&self.workspace))
         .fetch_optional(&self.readers)
         .await?;
         row.as_ref().map(read).transpose()
@@ -87,7 +102,8 @@ impl OutputStore for SqliteOutputStore {
         content: &[u8],
     ) -> Result<StoredOutput, StoreError> {
         let (principal, media_type) = (principal.id().to_owned(), media_type.to_owned());
-        let output = NewOutput { principal, call, media_type, now: self.clock.now() };
+        let workspace = bytes(&self.workspace).to_vec();
+        let output = NewOutput { principal, workspace, call, media_type, now: self.clock.now() };
         self.keep(output, content)
             .await
             .map_err(|fault| store_error(format!("store an output of the call {call}"), fault))
@@ -112,10 +128,11 @@ impl OutputStore for SqliteOutputStore {
 
     async fn latest(&self, principal: &Principal, limit: usize) -> Result<Vec<StoredOutput>, StoreError> {
         let rows = sqlx::query(
-            "SELECT number, bytes, media_type, digest FROM stored_outputs WHERE principal = $1
-             ORDER BY number DESC LIMIT $2",
+            "SELECT number, bytes, media_type, digest FROM stored_outputs WHERE principal = $1 AND workspace = $2
+             ORDER BY number DESC LIMIT $3",
         )
         .bind(principal.id())
+        .bind(bytes(&self.workspace))
         .bind(i64::try_from(limit).unwrap_or(i64::MAX))
         .fetch_all(&self.readers)
         .await;
@@ -135,10 +152,12 @@ async fn insert(
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (digest, bytes) = (content.digest(), content.bytes());
     let known = sqlx::query(
-        "UPDATE stored_outputs SET stored = max(stored, $4) WHERE principal = $1 AND digest = $2 AND media_type = $3
+        "UPDATE stored_outputs SET stored = max(stored, $5)
+         WHERE principal = $1 AND workspace = $2 AND digest = $3 AND media_type = $4
          RETURNING number, bytes, media_type, digest",
     )
     .bind(&output.principal)
+    .bind(&output.workspace)
     .bind(digest.0.as_slice())
     .bind(&output.media_type)
     .bind(output.now.0)
@@ -155,10 +174,11 @@ async fn insert(
             .fetch_one(&mut *transaction)
             .await?;
             sqlx::query(
-                "INSERT INTO stored_outputs (principal, number, media_type, digest, bytes, call, stored)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING number, bytes, media_type, digest",
+                "INSERT INTO stored_outputs (principal, workspace, number, media_type, digest, bytes, call, stored)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING number, bytes, media_type, digest",
             )
             .bind(&output.principal)
+            .bind(&output.workspace)
             .bind(number)
             .bind(&output.media_type)
             .bind(digest.0.as_slice())
@@ -176,6 +196,11 @@ async fn insert(
     }
     transaction.commit().await?;
     Ok(Some(stored))
+}
+
+/// A path is any bytes.
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
 }
 
 fn read(row: &SqliteRow) -> Result<StoredOutput, Fault> {

@@ -2,17 +2,22 @@
 
 use super::{
     Outcome,
-    exit::{Exit, Failed},
+    exit::{self, Exit, Failed},
     global::Global,
     output::{Output, note, visible},
     tools::tell_absent,
 };
-use crate::{composition_root::Composition, shutdown::Shutdown};
+use crate::{
+    composition_root::{Composition, GoingOn},
+    shutdown::Shutdown,
+};
 use async_trait::async_trait;
 use clap::Args;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use std::{
     io::{IsTerminal, Read},
+    os::unix::ffi::OsStrExt,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -34,7 +39,10 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
-use toolstead_infrastructure::mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers};
+use toolstead_infrastructure::{
+    helper::Outliving,
+    mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers},
+};
 
 /// How long a tool has to answer with what it has when its call is taken back.
 const LAST_WORDS: Duration = Duration::from_millis(600);
@@ -54,17 +62,41 @@ pub struct Call {
 
 impl Call {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let arguments = read_arguments(&self.arguments)?;
-        let shutdown = Shutdown::listen()?;
-        let composition = global.compose_for_call(&self.name).await?;
-        let outcome = self.call(&composition, arguments, shutdown).await;
+        let text = read_text(&self.arguments)?;
+        let arguments = parse(&text)?;
+        let outliving = Outliving::of_process();
+        if outliving.is_none() && asks_to_detach(&arguments) {
+            // The same in a process that may live on. It reads the arguments as this one did.
+            let input = if self.arguments == "-" { text.into_bytes() } else { Vec::new() };
+            return Ok(Exit::Of(Outliving::instead(input).await?));
+        }
+        let mut shutdown = Shutdown::listen()?;
+        let going_on = if outliving.is_some() { GoingOn::Outlives } else { GoingOn::EndsWithCall };
+        let composition = global.compose_for_call(&self.name, going_on).await?;
+        let outcome = self.call(&composition, arguments, &mut shutdown).await;
         if !global.is_quiet()
             && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
             && failure.kind == ErrorKind::NotFound
         {
             tell_absent(&composition);
         }
+        let Some(outliving) = outliving.filter(|_| composition.keeps_tasks()) else {
+            composition.close().await;
+            return self.printed(outcome, global, output);
+        };
+        // Whoever called hears no more than this.
+        let code = exit::told(self.printed(outcome, global, output), global.json);
+        if outliving.let_command_end(code).is_ok() {
+            tokio::select! {
+                () = composition.kept_to_the_end() => {}
+                () = shutdown.requested() => {}
+            }
+        }
         composition.close().await;
+        Ok(Exit::Of(code))
+    }
+
+    fn printed(&self, outcome: Result<CallOutcome, ExecuteToolError>, global: &Global, output: &mut Output) -> Outcome {
         if let Err(ExecuteToolError::Failed(failure)) = &outcome
             && let Some(partial) = &failure.partial
             && !global.json
@@ -85,7 +117,7 @@ impl Call {
         &self,
         composition: &Composition,
         arguments: Value,
-        mut shutdown: Shutdown,
+        shutdown: &mut Shutdown,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Here nobody is kept waiting but the one who asked: up to the server's whole time to connect.
         if composition.app.registry.resolve(&self.name).is_err() {
@@ -97,8 +129,7 @@ impl Call {
             arguments,
             meta: Map::new(),
             principal: Principal::local(),
-            session: "cli".into(),
-            keeps_session: true,
+            session: session_of(&Principal::local(), composition.config.workspace()),
             client: Arc::new(ClientProfile {
                 log_level: Some(LogLevel::Info),
                 ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
@@ -131,7 +162,28 @@ impl Call {
     }
 }
 
+/// The session of the command line, which goes on from call to call in its workspace.
+fn session_of(principal: &Principal, workspace: &Path) -> Arc<str> {
+    let whose = [principal.id().as_bytes(), b"\0", workspace.as_os_str().as_bytes()].concat();
+    let digest: String = Sha256::digest(whose).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("cli-{digest}").into()
+}
+
+/// Whether a call asks for a task that outlives it. Another tool may know the word in another sense: then the process that
+/// may live on does not.
+fn asks_to_detach(arguments: &Value) -> bool {
+    match arguments.get("detach") {
+        Some(Value::Bool(detach)) => *detach,
+        Some(Value::String(detach)) => detach == "true",
+        _ => false,
+    }
+}
+
 pub(super) fn read_arguments(given: &str) -> Result<Value, Failed> {
+    parse(&read_text(given)?)
+}
+
+fn read_text(given: &str) -> Result<String, Failed> {
     let read = |reader: &mut dyn Read, from: &str| {
         let mut text = String::new();
         let read = reader.take(MAX_MESSAGE_BYTES as u64 + 1).read_to_string(&mut text);
@@ -152,10 +204,14 @@ pub(super) fn read_arguments(given: &str) -> Result<Value, Failed> {
     if text.len() > MAX_MESSAGE_BYTES {
         return Err(Failed::Usage(format!("the arguments are larger than {MAX_MESSAGE_BYTES} bytes")));
     }
+    Ok(text)
+}
+
+fn parse(text: &str) -> Result<Value, Failed> {
     if has_too_many_values(text.as_bytes()) {
         return Err(Failed::Usage("the arguments hold too many values: give fewer of them at once".into()));
     }
-    let value: Value = serde_json::from_str(&text).map_err(|error| {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
         Failed::Usage(format!("the arguments are not JSON: {error}; write them as '{{\"name\": \"value\"}}'"))
     })?;
     match numbers::first_inexact(text.as_bytes()) {

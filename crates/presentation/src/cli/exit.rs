@@ -22,6 +22,8 @@ pub enum Exit {
     Denied,
     /// A server that is configured is not there: 4.
     Absent,
+    /// As another process says that did the work.
+    Of(u8),
 }
 
 /// Why a command failed.
@@ -56,20 +58,25 @@ pub const EXIT_CODES: &str = "Exit codes: 0 done; 1 the tool answered with an er
 /// Tells a failure on standard error, and with `--json` as an object on standard output, and turns the outcome into the
 /// exit code.
 pub(super) fn conclude(outcome: super::Outcome, as_json: bool) -> ExitCode {
+    ExitCode::from(told(outcome, as_json))
+}
+
+/// The same as a number.
+pub(super) fn told(outcome: super::Outcome, as_json: bool) -> u8 {
     let failed = match outcome {
-        Ok(exit) => return ExitCode::from(exit.code()),
+        Ok(exit) => return exit.code(),
         Err(failed) => failed,
     };
     // Whoever reads our output has seen enough, as in `toolstead tools | head`.
     if matches!(&failed, Failed::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) {
-        return ExitCode::SUCCESS;
+        return 0;
     }
     super::output::note(&format!("error: {}", chain(&failed)));
     if as_json {
         // Nobody is left to hear that nobody reads.
         let _ = Output::new().json(&failed.to_json());
     }
-    ExitCode::from(failed.code())
+    failed.code()
 }
 
 /// The words of the command line; ends the program where they are wrong, or only ask for help.
@@ -112,13 +119,14 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 impl Exit {
-    fn code(self) -> u8 {
+    pub(super) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::ToolError | Self::Unmet => 1,
             Self::Problems => 2,
             Self::Denied => 3,
             Self::Absent => 4,
+            Self::Of(code) => code,
         }
     }
 }

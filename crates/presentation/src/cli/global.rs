@@ -3,7 +3,7 @@
 use super::{exit::Failed, output::note, terminal_approver::TerminalApprover};
 use crate::{
     app::App,
-    composition_root::{Composition, Servers, StartupError},
+    composition_root::{Composition, GoingOn, Servers, StartupError},
     config::{
         ADMINISTRATOR_FOLDER, Config,
         environment::Environment,
@@ -106,11 +106,12 @@ impl Global {
     }
 
     /// Builds the application for one call: a person may be asked, and only the server that is needed is started.
-    pub(super) async fn compose_for_call(&self, tool: &str) -> Result<Composition, Failed> {
+    pub(super) async fn compose_for_call(&self, tool: &str, going_on: GoingOn) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
         let approval_timeout = config.approval_timeout;
-        let builder = App::builder(config).servers(servers).approver(TerminalApprover::of_process(approval_timeout));
+        let approver = TerminalApprover::of_process(approval_timeout);
+        let builder = App::builder(config).servers(servers).approver(approver).session_goes_on(going_on);
         self.watched(builder.build().await?).await
     }
 

@@ -63,7 +63,7 @@ impl Permissions {
         match self.command {
             Command::Explain { name, arguments } => {
                 let arguments = read_arguments(&arguments)?;
-                let composition = global.compose_for_call(&name).await?;
+                let composition = global.compose_for_calls(std::iter::once(&*name)).await?;
                 let explained = explain(&composition, &name, arguments).await;
                 let waiting = composition.config.waiting_permissions();
                 let idle = idle_rules::of_commands(&composition.config);

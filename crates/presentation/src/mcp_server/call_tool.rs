@@ -33,8 +33,6 @@ pub(super) struct Client {
     pub(super) principal: Principal,
     /// The session's id.
     pub(super) session: Arc<str>,
-    /// Whether it is this client's alone; a token may have many clients without a session.
-    pub(super) keeps_session: bool,
     pub(super) profile: Arc<ClientProfile>,
 }
 
@@ -99,7 +97,6 @@ impl McpServer {
             meta: request.meta,
             principal: client.principal,
             session: client.session,
-            keeps_session: client.keeps_session,
             client: client.profile,
             caller,
             answers: request.answers,

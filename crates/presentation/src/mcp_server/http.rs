@@ -13,6 +13,7 @@ mod request_body;
 mod response;
 mod sessions;
 pub mod settings;
+mod stateless_sessions;
 
 use super::McpServer;
 use crate::app::App;

@@ -71,6 +71,11 @@ impl RequestMeta {
         Err(invalid_params(format!("the request's `_meta` lacks or misstates `{}` ({hint})", lacking.join("`, `"))))
     }
 
+    /// The name that the client gives itself.
+    pub(super) fn client_name(&self) -> &str {
+        self.client_info.as_ref().and_then(|info| info.get("name")).and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// Takes out who the client of this one request is.
     ///
     /// # Errors

@@ -122,8 +122,10 @@ impl Patching<'_> {
             Ok(content) => content.map(|content| content.into_owned()),
             Err(failure) => return wrong(failure.kind, failure.text()),
         };
-        let is_stale = !set.is_planned(index)
-            && content.as_ref().is_some_and(|content| set.is_stale(index, digest_of(content), recording));
+        let is_stale = match &content {
+            Some(content) if !set.is_planned(index) => set.is_stale(index, digest_of(content), recording)?,
+            _ => false,
+        };
         match (&file.action, content) {
             (Action::Add(new), Some(old)) if old == new.as_bytes() && file.executable.is_none() => {
                 let unchanged = PatchedFile::new(path, place, FileAction::Unchanged, Some(&old));

@@ -93,7 +93,7 @@ impl Report<'_> {
             (Cause::Itself, _) if meaning.is_some() && !end.is_tainted => None,
             (Cause::TimedOut, _) => Some(ErrorKind::Timeout),
             (Cause::Stopped, _) => Some(ErrorKind::Cancelled),
-            (Cause::Itself | Cause::TooMuchOutput, _) => Some(ErrorKind::ExecutionFailed),
+            (Cause::Itself | Cause::TooMuchOutput | Cause::Lost, _) => Some(ErrorKind::ExecutionFailed),
         };
         let how = match (kind, meaning) {
             (None, None) if is_silent => Some("The command succeeded and printed nothing.".to_owned()),

@@ -2,8 +2,16 @@
 
 use crate::builtin::tests::Bench;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
-use toolstead_domain::{error_kind::ErrorKind, principal::Principal, tool_result::ToolResult};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::clock::{Clock, Timestamp},
+    principal::Principal,
+    tool_result::ToolResult,
+};
 
 fn run(bench: &Bench, command: &str) -> ToolResult {
     bench.call("bash", json!({"command": command})).unwrap_or_else(|failure| failure.into_result())
@@ -623,4 +631,30 @@ fn a_command_that_does_not_read_its_input_holds_up_nobody() {
         start(&bench, json!({"command": "sleep 300", "stdin": much, "background": true}));
     }
     assert_eq!(run(&bench, "echo on").joined_text(), "on\n");
+}
+
+/// 2026-03-01 until the file is there, and a day later from then on.
+struct ClockByFile(std::path::PathBuf);
+
+impl Clock for ClockByFile {
+    fn now(&self) -> Timestamp {
+        let day = if self.0.exists() { 86_400_000_000 } else { 0 };
+        Timestamp(1_772_366_400_000_000 + day)
+    }
+}
+
+#[test]
+fn a_task_began_when_it_was_started_however_long_the_call_stayed_with_it() {
+    let bench = Bench::new();
+    let file = bench.path("next-day");
+    let bench = bench.with_clock(Arc::new(ClockByFile(file)));
+    let script = "touch next-day; echo up; read answer";
+    let task = start(&bench, json!({"command": script, "ready_when": "up", "stdin": ""}));
+    bench.call("task_input", json!({"task_id": task, "close": true})).unwrap();
+    bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
+    let listed = bench.call("task_list", json!({})).unwrap();
+    let facts = &structured(&listed)["tasks"][0];
+    for time in ["started_at", "ended_at"] {
+        assert!(facts[time].as_str().unwrap().starts_with("2026-03-01T12:0"), "{facts}");
+    }
 }

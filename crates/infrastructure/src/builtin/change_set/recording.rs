@@ -2,7 +2,7 @@
 
 use crate::builtin::{
     run::Run,
-    seen_files::{SeenFiles, Viewer},
+    seen_files::Viewer,
     unified_diff::line_counts,
 };
 use std::{
@@ -18,6 +18,7 @@ use toolstead_domain::{
         change_journal::{ChangeJournal, FileChange, FileState, JournalEntry, KeptContent},
         clock::Timestamp,
         event_sink::EventSink,
+        seen_files::SeenFiles,
     },
     tool_call::CallId,
     tool_failure::ToolFailure,
@@ -29,7 +30,7 @@ use uuid::Uuid;
 pub(in crate::builtin) struct Recording {
     journal: Arc<dyn ChangeJournal>,
     events: Arc<dyn EventSink>,
-    seen: Arc<SeenFiles>,
+    seen: Arc<dyn SeenFiles>,
     viewer: Viewer,
     call: CallId,
     tool: String,
@@ -171,14 +172,25 @@ impl Recording {
 
     /// The session knows what it wrote.
     pub(in crate::builtin) fn wrote(&self, real: &Path, after: Option<FileState>) {
-        match after {
-            Some(state) => self.seen.saw(&self.viewer, real, state.digest),
-            None => self.seen.forget(&self.viewer, real),
+        let (principal, session) = (&self.viewer.principal, self.viewer.session.as_str());
+        let remembered = self.runtime.block_on(async {
+            match after {
+                Some(state) => self.seen.saw(principal, session, real, state.digest).await,
+                None => self.seen.forget(principal, session, real).await,
+            }
+        });
+        // The change is made. The next one of this file is refused as if somebody else had made this one.
+        if let Err(error) = remembered {
+            tracing::warn!(call = %self.call, %error, "the session does not know what it wrote");
         }
     }
 
     /// The content of a file that the session knows.
-    pub(in crate::builtin) fn known(&self, real: &Path) -> Option<ContentDigest> {
-        self.seen.known(&self.viewer, real)
+    pub(in crate::builtin) fn known(&self, real: &Path) -> Result<Option<ContentDigest>, ToolFailure> {
+        let known = self.seen.known(&self.viewer.principal, &self.viewer.session, real);
+        self.runtime.block_on(known).map_err(|error| {
+            let message = "nothing was changed, because it cannot be told what this session has read";
+            ToolFailure::new(ErrorKind::Io, message).next("Try again; if it goes on, tell the user.").caused_by(error)
+        })
     }
 }

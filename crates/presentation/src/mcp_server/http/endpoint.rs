@@ -12,6 +12,7 @@ use super::{
     response::{Body, accepted, json, live_events, method_not_allowed, text},
     sessions::{Ended, Sessions},
     settings::HttpSettings,
+    stateless_sessions::StatelessSessions,
 };
 use crate::mcp_server::{
     McpServer,
@@ -47,6 +48,7 @@ pub(super) struct Endpoint {
     gate: Gate,
     mirrored: MirroredHeaders,
     sessions: Sessions,
+    stateless: Arc<StatelessSessions>,
     settings: HttpSettings,
     room: Arc<Semaphore>,
     /// Given when streams that never end by themselves are to end.
@@ -66,14 +68,18 @@ impl Endpoint {
     pub(super) fn new(server: McpServer, settings: HttpSettings) -> Self {
         let ending = CancellationToken::new();
         let app = server.app.clone();
-        let ended: Ended = Box::new(move |principal, session| {
-            let (app, principal, session) = (app.clone(), principal.clone(), session.clone());
-            tokio::spawn(async move { app.session_ended(&principal, &session).await });
-        });
+        let ended = move || -> Ended {
+            let app = app.clone();
+            Box::new(move |principal, session| {
+                let (app, principal, session) = (app.clone(), principal.clone(), session.clone());
+                tokio::spawn(async move { app.session_ended(&principal, &session).await });
+            })
+        };
         Self {
             gate: Gate::new(&settings),
             mirrored: MirroredHeaders::new(server.app.registry.clone()),
-            sessions: Sessions::new(&settings, ending.clone(), ended),
+            sessions: Sessions::new(&settings, ending.clone(), ended()),
+            stateless: StatelessSessions::new(&settings, ended()),
             room: Arc::new(Semaphore::new(settings.max_in_flight)),
             ending,
             draining: AtomicBool::new(false),
@@ -103,7 +109,9 @@ impl Endpoint {
 
     /// Forgets sessions that nobody used for long.
     pub(super) fn expire_sessions(&self) {
-        self.sessions.expire(Instant::now());
+        let now = Instant::now();
+        self.sessions.expire(now);
+        self.stateless.expire(now);
     }
 
     fn is_draining(&self) -> bool {

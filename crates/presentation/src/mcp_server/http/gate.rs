@@ -5,7 +5,7 @@ use super::{
     settings::{BearerToken, HttpSettings},
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
-use std::{hint::black_box, sync::Arc};
+use std::hint::black_box;
 use toolstead_domain::principal::Principal;
 
 /// What is checked before anything of a request is read but its head.
@@ -20,8 +20,6 @@ pub(super) struct Gate {
 pub(super) struct TokenHolder {
     secret: Box<[u8]>,
     pub(super) principal: Principal,
-    /// The one session of a client that keeps none itself (MCP 2026-07-28).
-    pub(super) session: Arc<str>,
 }
 
 impl std::fmt::Debug for TokenHolder {
@@ -35,7 +33,6 @@ impl Gate {
         let holder = |token: &BearerToken| TokenHolder {
             secret: token.secret.as_bytes().into(),
             principal: Principal::token(&token.name),
-            session: format!("stateless:{}", token.name).into(),
         };
         let lower = |texts: &[String]| texts.iter().map(|text| text.to_ascii_lowercase()).collect();
         Self {

@@ -184,7 +184,7 @@ impl HttpSession {
     /// Who calls, in a request of this session.
     pub(super) fn client(&self) -> Client {
         let profile = self.lock().profile.clone();
-        Client { principal: self.principal.clone(), session: self.id.clone(), keeps_session: true, profile }
+        Client { principal: self.principal.clone(), session: self.id.clone(), profile }
     }
 
     /// Changes from which level on the client hears of logs.

@@ -311,7 +311,7 @@ impl Connection {
             Some(Generation::Modern) | None => caller,
         });
         let (principal, session) = (self.session.principal.clone(), self.session.id.clone());
-        let client = Client { principal, session, keeps_session: true, profile };
+        let client = Client { principal, session, profile };
         let (server, lines, turns) = (self.server.clone(), self.lines.clone(), self.turns.clone());
         let cancel = pending.running.cancel.clone();
         self.tasks.spawn(async move {

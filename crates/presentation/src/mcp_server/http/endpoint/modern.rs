@@ -19,7 +19,7 @@ use crate::mcp_server::{
 };
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use toolstead_application::cancel_signal::CancelSignal;
 use toolstead_domain::client_profile::{ClientProfile, Generation};
@@ -79,6 +79,7 @@ impl Endpoint {
         profile: ClientProfile,
         room: OwnedSemaphorePermit,
     ) -> Response<Body> {
+        let client_name = meta.client_name().to_owned();
         let call = match ToolCallRequest::parse(&mut params, meta.rest) {
             Ok(call) => call,
             Err(error) => return answered(Some(Answer::error(&id, &error)), Vec::new(), accept, status),
@@ -86,11 +87,12 @@ impl Endpoint {
         let cancel = CancelSignal::new();
         let threshold = LogThreshold::Request(profile.log_level);
         let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept)));
-        let (principal, session) = (holder.principal.clone(), holder.session.clone());
-        let client = Client { principal, session, keeps_session: false, profile: Arc::new(profile) };
+        let session = self.stateless.enter(&holder.principal, &client_name, Instant::now());
+        let principal = holder.principal.clone();
+        let client = Client { principal, session: session.id.clone(), profile: Arc::new(profile) };
         let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
         let work = async move {
-            let _room = room;
+            let (_room, _session) = (room, session);
             self.server.call_tool(&id, call, client, said, cancel).await
         };
         respond(Work::new(work, Abandoned::Ends), caller, accept, status, keep_alive).await

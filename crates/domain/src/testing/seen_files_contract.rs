@@ -1,0 +1,38 @@
+//! What every memory of seen files must do.
+
+use crate::{content_digest::ContentDigest, ports::seen_files::SeenFiles, principal::Principal};
+use std::{
+    ffi::OsString,
+    os::unix::ffi::OsStringExt,
+    path::{Path, PathBuf},
+};
+
+const A: ContentDigest = ContentDigest([1; 32]);
+const B: ContentDigest = ContentDigest([2; 32]);
+
+/// Checks each promise of [`SeenFiles`]'s documentation, but for the bounds, on an empty memory.
+///
+/// # Panics
+/// When a promise is not kept; the message says which.
+pub async fn seen_files_contract(seen: &dyn SeenFiles) {
+    let (me, path) = (Principal::local(), Path::new("/w/a"));
+    assert_eq!(seen.known(&me, "s", path).await.unwrap(), None, "nothing is known at first");
+    seen.forget(&me, "s", path).await.unwrap();
+
+    seen.saw(&me, "s", path, A).await.unwrap();
+    assert_eq!(seen.known(&me, "s", path).await.unwrap(), Some(A));
+    seen.saw(&me, "s", path, B).await.unwrap();
+    assert_eq!(seen.known(&me, "s", path).await.unwrap(), Some(B), "the last sight counts");
+
+    assert_eq!(seen.known(&me, "t", path).await.unwrap(), None, "another session has not read it");
+    assert_eq!(seen.known(&Principal::token("t"), "s", path).await.unwrap(), None, "nor has somebody else");
+    assert_eq!(seen.known(&me, "s", Path::new("/w/b")).await.unwrap(), None, "nor is it another file");
+
+    let odd: PathBuf = OsString::from_vec(b"/w/\xff\n".to_vec()).into();
+    seen.saw(&me, "s", &odd, A).await.unwrap();
+    assert_eq!(seen.known(&me, "s", &odd).await.unwrap(), Some(A), "a path is any bytes");
+
+    seen.forget(&me, "s", path).await.unwrap();
+    assert_eq!(seen.known(&me, "s", path).await.unwrap(), None, "what is forgotten was never read");
+    assert_eq!(seen.known(&me, "s", &odd).await.unwrap(), Some(A));
+}

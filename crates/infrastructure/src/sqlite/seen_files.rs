@@ -1,0 +1,142 @@
+//! What sessions have read that go on in another process.
+
+use super::{
+    contents,
+    fault::{Fault, store_error},
+    writer::Writer,
+};
+use async_trait::async_trait;
+use futures::FutureExt;
+use sqlx::{Connection, SqliteConnection, SqlitePool};
+use std::{
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+use toolstead_domain::{
+    content_digest::ContentDigest,
+    ports::{seen_files::SeenFiles, tool_repository::StoreError},
+    principal::Principal,
+};
+
+/// As many files are remembered of a session, and in all.
+const OF_A_SESSION: i64 = 4_000;
+const IN_ALL: i64 = 20_000;
+
+/// Writes through the [`Writer`], reads from the pool.
+pub(super) struct SqliteSeenFiles {
+    writer: Writer,
+    readers: SqlitePool,
+    workspace: PathBuf,
+}
+
+/// A file as a session knows it by.
+struct Name {
+    principal: String,
+    workspace: Vec<u8>,
+    session: String,
+    path: Vec<u8>,
+}
+
+impl SqliteSeenFiles {
+    /// The memory of this workspace in this database.
+    pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
+        Self { writer, readers, workspace }
+    }
+
+    fn name(&self, principal: &Principal, session: &str, real: &Path) -> Name {
+        Name {
+            principal: principal.id().to_owned(),
+            workspace: self.workspace.as_os_str().as_bytes().to_vec(),
+            session: session.to_owned(),
+            path: real.as_os_str().as_bytes().to_vec(),
+        }
+    }
+
+    async fn read(&self, name: Name) -> Result<Option<ContentDigest>, Fault> {
+        let digest: Option<Vec<u8>> = sqlx::query_scalar(
+            "SELECT digest FROM seen_files WHERE principal = $1 AND workspace = $2 AND session = $3 AND path = $4",
+        )
+        .bind(name.principal)
+        .bind(name.workspace)
+        .bind(name.session)
+        .bind(name.path)
+        .fetch_optional(&self.readers)
+        .await?;
+        digest.map(|digest| contents::digest(&digest)).transpose()
+    }
+}
+
+#[async_trait]
+impl SeenFiles for SqliteSeenFiles {
+    async fn saw(
+        &self,
+        principal: &Principal,
+        session: &str,
+        real: &Path,
+        digest: ContentDigest,
+    ) -> Result<(), StoreError> {
+        let name = self.name(principal, session, real);
+        let kept = self.writer.apply(move |connection| keep(connection, name, digest).boxed()).await;
+        kept.map_err(|fault| store_error("remember what was read", fault))
+    }
+
+    async fn forget(&self, principal: &Principal, session: &str, real: &Path) -> Result<(), StoreError> {
+        let name = self.name(principal, session, real);
+        let forgotten = self.writer.apply(move |connection| delete(connection, name).boxed()).await;
+        forgotten.map_err(|fault| store_error("forget what was read", fault))
+    }
+
+    async fn known(
+        &self,
+        principal: &Principal,
+        session: &str,
+        real: &Path,
+    ) -> Result<Option<ContentDigest>, StoreError> {
+        let known = self.read(self.name(principal, session, real)).await;
+        known.map_err(|fault| store_error("look up what was read", fault))
+    }
+}
+
+/// The newest sight of a file takes the place of the one before, and the oldest sights make room.
+async fn keep(connection: &mut SqliteConnection, name: Name, digest: ContentDigest) -> Result<(), Fault> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    sqlx::query(
+        "INSERT OR REPLACE INTO seen_files (seq, principal, workspace, session, path, digest)
+         VALUES ((SELECT coalesce(max(seq), 0) + 1 FROM seen_files), $1, $2, $3, $4, $5)",
+    )
+    .bind(&name.principal)
+    .bind(&name.workspace)
+    .bind(&name.session)
+    .bind(&name.path)
+    .bind(digest.0.as_slice())
+    .execute(&mut *transaction)
+    .await?;
+    sqlx::query(
+        "DELETE FROM seen_files WHERE principal = $1 AND workspace = $2 AND session = $3 AND seq <= (
+             SELECT seq FROM seen_files WHERE principal = $1 AND workspace = $2 AND session = $3
+             ORDER BY seq DESC LIMIT 1 OFFSET $4)",
+    )
+    .bind(&name.principal)
+    .bind(&name.workspace)
+    .bind(&name.session)
+    .bind(OF_A_SESSION)
+    .execute(&mut *transaction)
+    .await?;
+    sqlx::query("DELETE FROM seen_files WHERE seq <= (SELECT seq FROM seen_files ORDER BY seq DESC LIMIT 1 OFFSET $1)")
+        .bind(IN_ALL)
+        .execute(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn delete(connection: &mut SqliteConnection, name: Name) -> Result<(), Fault> {
+    sqlx::query("DELETE FROM seen_files WHERE principal = $1 AND workspace = $2 AND session = $3 AND path = $4")
+        .bind(name.principal)
+        .bind(name.workspace)
+        .bind(name.session)
+        .bind(name.path)
+        .execute(connection)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! The sessions of clients that keep none themselves (MCP 2026-07-28): one for each principal and client name, until
+//! nobody uses it for long.
+
+use super::{sessions::Ended, settings::HttpSettings};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+use toolstead_domain::principal::Principal;
+use uuid::Uuid;
+
+/// All of them, bounded in number.
+pub(super) struct StatelessSessions {
+    by_client: Mutex<HashMap<ClientName, Kept>>,
+    limit: usize,
+    idle: Duration,
+    ended: Ended,
+}
+
+type ClientName = (Principal, String);
+
+#[derive(Debug)]
+struct Kept {
+    id: Arc<str>,
+    /// Calls that are at it.
+    users: usize,
+    last_used: Instant,
+}
+
+/// A session in use, which cannot expire meanwhile.
+#[derive(Debug)]
+pub(super) struct StatelessSession {
+    pub(super) id: Arc<str>,
+    client: ClientName,
+    sessions: Arc<StatelessSessions>,
+}
+
+impl StatelessSessions {
+    /// No sessions yet.
+    pub(super) fn new(settings: &HttpSettings, ended: Ended) -> Arc<Self> {
+        let (limit, idle) = (settings.max_sessions, settings.session_idle);
+        Arc::new(Self { by_client: Mutex::default(), limit, idle, ended })
+    }
+
+    /// The session of this client, which begins where there is none. One more than there may be takes the place of the one
+    /// that was idle for longest.
+    pub(super) fn enter(self: &Arc<Self>, principal: &Principal, client: &str, now: Instant) -> StatelessSession {
+        let client = (principal.clone(), client.to_owned());
+        let mut by_client = self.lock();
+        self.end_idle(&mut by_client, now);
+        if by_client.len() >= self.limit && !by_client.contains_key(&client) {
+            let idle = by_client.iter().filter(|(_, kept)| kept.users == 0);
+            let longest = idle.min_by_key(|(_, kept)| kept.last_used).map(|(client, _)| client.clone());
+            // Where all are in use there are as many as calls, which are bounded.
+            if let Some(longest) = longest
+                && let Some(kept) = by_client.remove(&longest)
+            {
+                (self.ended)(&longest.0, &kept.id);
+            }
+        }
+        // An id of its own each time: what ends with the session before is not taken for this one's.
+        let begin = || Kept { id: format!("stateless:{}", Uuid::new_v4().simple()).into(), users: 0, last_used: now };
+        let kept = by_client.entry(client.clone()).or_insert_with(begin);
+        kept.users += 1;
+        StatelessSession { id: kept.id.clone(), client, sessions: self.clone() }
+    }
+
+    /// Ends those that nobody used for long.
+    pub(super) fn expire(&self, now: Instant) {
+        self.end_idle(&mut self.lock(), now);
+    }
+
+    fn end_idle(&self, by_client: &mut HashMap<ClientName, Kept>, now: Instant) {
+        by_client.retain(|(principal, _), kept| {
+            let is_over = kept.users == 0 && now.saturating_duration_since(kept.last_used) >= self.idle;
+            if is_over {
+                (self.ended)(principal, &kept.id);
+            }
+            !is_over
+        });
+    }
+
+    fn leave(&self, client: &ClientName, now: Instant) {
+        if let Some(kept) = self.lock().get_mut(client) {
+            kept.users -= 1;
+            kept.last_used = now;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ClientName, Kept>> {
+        // Nothing panics while it is held.
+        self.by_client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for StatelessSessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatelessSessions").field("open", &self.lock().len()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for StatelessSession {
+    fn drop(&mut self) {
+        self.sessions.leave(&self.client, Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(30 * 60);
+
+    /// Sessions, and those of them that have ended.
+    struct Register {
+        sessions: Arc<StatelessSessions>,
+        ended: Arc<Mutex<Vec<Arc<str>>>>,
+        start: Instant,
+    }
+
+    impl Register {
+        fn new(max_sessions: usize) -> Self {
+            let settings = HttpSettings { max_sessions, ..HttpSettings::default() };
+            assert_eq!(settings.session_idle, IDLE);
+            let ended = Arc::new(Mutex::new(Vec::new()));
+            let told = ended.clone();
+            let sessions =
+                StatelessSessions::new(&settings, Box::new(move |_, id| told.lock().unwrap().push(id.clone())));
+            Self { sessions, ended, start: Instant::now() }
+        }
+
+        fn enter(&self, token: &str, client: &str, after: Duration) -> StatelessSession {
+            self.sessions.enter(&Principal::token(token), client, self.start + after)
+        }
+
+        /// One call, over at once.
+        fn used(&self, token: &str, client: &str, after: Duration) -> Arc<str> {
+            let session = self.enter(token, client, after);
+            self.sessions.leave(&session.client, self.start + after);
+            let id = session.id.clone();
+            std::mem::forget(session);
+            id
+        }
+
+        fn ended(&self) -> Vec<Arc<str>> {
+            self.ended.lock().unwrap().clone()
+        }
+    }
+
+    #[test]
+    fn a_session_is_of_one_principal_and_client_and_goes_on_from_call_to_call() {
+        let register = Register::new(10);
+        let first = register.used("a", "agent", Duration::ZERO);
+        assert_eq!(register.used("a", "agent", IDLE / 2), first);
+        let others = [("a", "other"), ("b", "agent"), ("a", "")];
+        let others = others.map(|(token, client)| register.used(token, client, IDLE / 2));
+        assert!(!others.contains(&first) && others[0] != others[1] && others[1] != others[2]);
+        // From the last call on, not from the first.
+        assert_eq!(register.used("a", "agent", IDLE + IDLE / 4), first);
+        assert!(register.ended().is_empty());
+    }
+
+    #[test]
+    fn a_session_ends_once_it_was_idle_for_its_time_and_the_next_one_is_another() {
+        let register = Register::new(10);
+        let first = register.used("a", "agent", Duration::ZERO);
+        let next = register.used("a", "agent", IDLE);
+        assert_ne!(next, first);
+        assert_eq!(register.ended(), std::slice::from_ref(&first));
+        register.sessions.expire(register.start + IDLE + IDLE);
+        assert_eq!(register.ended(), [first, next]);
+    }
+
+    #[test]
+    fn a_session_with_an_open_call_is_not_idle() {
+        let register = Register::new(1);
+        let open = register.enter("a", "agent", Duration::ZERO);
+        register.sessions.expire(register.start + IDLE * 3);
+        assert_eq!(register.used("b", "agent", IDLE * 3), register.used("b", "agent", IDLE * 3));
+        assert!(!register.ended().contains(&open.id));
+        assert_eq!(register.used("a", "agent", IDLE * 3), open.id);
+    }
+
+    #[test]
+    fn one_more_than_there_may_be_ends_the_one_that_was_idle_for_longest() {
+        let register = Register::new(2);
+        let second = Duration::from_secs(1);
+        let (one, two) = (register.used("a", "1", Duration::ZERO), register.used("a", "2", second));
+        assert_eq!(register.used("a", "1", second * 2), one);
+        register.used("a", "3", second * 3);
+        assert_eq!(register.ended(), [two]);
+        assert_eq!(register.used("a", "1", second * 4), one);
+    }
+}
