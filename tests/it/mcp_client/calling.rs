@@ -68,6 +68,7 @@ pub(super) fn deps() -> McpServerDeps {
         environment: child_environment::base(|name| std::env::var(name).ok()),
         working_dir: std::env::current_dir().unwrap(),
         forbidden: Vec::new(),
+        sealed: Vec::new(),
     }
 }
 

@@ -63,7 +63,7 @@ impl HooksCommand {
                     Failed::Usage(format!("nothing fires `{event}` here: name one of {}", known.join(", ")))
                 })?;
                 let arguments = read_arguments(&arguments)?;
-                let config = global.load()?;
+                let config = global.load_and_tell_all()?;
                 let servers = needed_for(&tool, &config);
                 let composition = crate::app::App::builder(config).servers(servers).build().await?;
                 let outcome = test(&composition, event, &tool, arguments, global.json, output).await;

@@ -11,8 +11,8 @@ use toolstead_infrastructure::{
     mcp::client::{
         McpServer,
         config::{
-            HttpServer, McpLimits, McpServerConfig, McpTimeouts, McpTransport, RetryPolicy, ServerConfinement,
-            ServerProfile, StdioServer, ToolNames,
+            HttpServer, LaunchCheck, McpLimits, McpServerConfig, McpTimeouts, McpTransport, RetryPolicy,
+            ServerConfinement, ServerProfile, StdioServer, ToolNames,
         },
         connection::McpServerDeps,
         http_connector::HttpConnector,
@@ -46,6 +46,7 @@ pub(super) fn start(
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         forbidden: config.roots.forbidden.clone(),
+        sealed: config.sealed.clone(),
     };
     Ok(servers.into_iter().map(|server| McpServer::start(server, deps.clone())).collect())
 }
@@ -90,6 +91,10 @@ fn converted(server: &Configured, config: &Config) -> Option<McpServerConfig> {
             },
             roots: server.roots.clone(),
             limits: config.sandbox_limits(),
+        },
+        launch_check: {
+            let programs = server.programs.clone();
+            LaunchCheck::new(move || programs.check())
         },
     })
 }

@@ -34,6 +34,9 @@ pub struct McpServerDeps {
     pub working_dir: PathBuf,
     /// What confined children never see, wherever it lies: Toolstead's own data and settings.
     pub forbidden: Vec<PathBuf>,
+    /// What confined children never change, wherever it lies: programs that run with more rights than theirs, or with
+    /// theirs the next time.
+    pub sealed: Vec<PathBuf>,
 }
 
 /// A server that has said who it is.
@@ -211,6 +214,7 @@ impl Connector<'_> {
         let limit = self.config.limits.message_bytes;
         match &self.config.transport {
             McpTransport::Stdio(server) => {
+                self.config.launch_check.passes().await.map_err(Loss::Failed)?;
                 let child = self.deps.launcher.launch(self.launch_spec(server)).await;
                 let child = child.map_err(|error| Loss::Failed(with_causes(&error)))?;
                 let lines = LineTransport::to_child(child, peer, limit);

@@ -58,7 +58,7 @@ pub(super) fn of(server: &StdioServer, confined: &ServerConfinement, deps: &McpS
             confinement,
             session: None,
             hidden: deps.forbidden.clone(),
-            sealed: Vec::new(),
+            sealed: deps.sealed.clone(),
             write_roots,
             read_roots,
             network,
@@ -100,6 +100,7 @@ mod tests {
             environment: BTreeMap::new(),
             working_dir: folder.path().to_path_buf(),
             forbidden: vec!["/own/data".into()],
+            sealed: vec!["/own/program".into()],
         };
         let args = [
             project.join("dist/index.js").display().to_string(),
@@ -117,6 +118,7 @@ mod tests {
             assert_eq!((policy.confinement, policy.network), (confinement, network));
             assert_eq!((policy.write_roots, policy.read_roots), (writable, readable));
             assert_eq!(policy.hidden, [Path::new("/own/data")]);
+            assert_eq!(policy.sealed, [Path::new("/own/program")]);
         }
     }
 
@@ -143,6 +145,7 @@ mod tests {
                 environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
                 working_dir: top.clone(),
                 forbidden: Vec::new(),
+                sealed: Vec::new(),
             };
             Self { folder, deps }
         }

@@ -63,6 +63,7 @@ pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
         environment: BTreeMap::new(),
         working_dir: "/".into(),
         forbidden: Vec::new(),
+        sealed: Vec::new(),
     };
     McpServer::start(config, deps)
 }
