@@ -63,7 +63,7 @@ impl HooksCommand {
                     Failed::Usage(format!("nothing fires `{event}` here: name one of {}", known.join(", ")))
                 })?;
                 let arguments = read_arguments(&arguments)?;
-                let config = global.load_and_tell_all()?;
+                let config = global.load()?;
                 let servers = needed_for(&tool, &config);
                 let composition = crate::app::App::builder(config).servers(servers).build().await?;
                 let outcome = test(&composition, event, &tool, arguments, global.json, output).await;
@@ -75,7 +75,7 @@ impl HooksCommand {
 }
 
 fn list(global: &Global, output: &mut Output) -> Outcome {
-    let config = global.load()?;
+    let config = global.load_and_tell_all()?;
     let hooks = &config.hooks;
     if global.json {
         let runs = hooks.definitions.iter().map(|hook| {
