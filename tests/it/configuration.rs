@@ -11,6 +11,7 @@ use toolstead_presentation::config::{
     problem::ConfigError,
     request::{Flags, Request},
     schema::reference,
+    token::server_token,
 };
 
 /// A machine of its own: `etc/`, `home/` with `.config/toolstead/`, and `home/project/` under version control, where
@@ -937,6 +938,92 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
     let config = machine.config();
     let Ok(McpTransport::Stdio { args, .. }) = &config.mcp_servers[0].transport else { panic!() };
     assert_eq!(args[0], machine.path("home/project"));
+}
+
+#[test]
+fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
+    let cursor = r#"{"mcpServers": {
+        "files": {"command": "${workspaceFolder}/bin/srv", "args": ["${userHome}", "${workspaceFolderBasename}"],
+            "envFile": "${workspaceFolder}/.env", "cwd": "${workspaceFolder}${/}src"},
+        "plain": {"command": "srv", "envFile": ".env", "type": "stdio"},
+        "old": {"type": "sse", "url": "http://127.0.0.1:1/sse"},
+        "odd": {"type": "pigeon", "url": "http://127.0.0.1:1/mcp"},
+        "http": {"type": "streamableHttp", "url": "http://127.0.0.1:1/mcp"},
+        "key": {"command": "srv", "env": {"KEY": "${input:api-key}"}},
+        "picked": {"command": "srv", "args": ["${command:pick}"]}
+    }}"#;
+    let machine =
+        Machine::with(&[("home/project/.cursor/mcp.json", cursor), ("home/project/.env", "TOKEN=of-the-project")]);
+    machine.trust(".cursor/mcp.json");
+    let config = machine.config();
+    let servers: Vec<String> = config
+        .mcp_servers
+        .iter()
+        .map(|server| match &server.transport {
+            Ok(McpTransport::Stdio { command, args, env, cwd }) => {
+                let env: Vec<String> = env.iter().map(|(name, value)| format!("{name}={}", value.expose())).collect();
+                let cwd = cwd.as_ref().unwrap().display();
+                machine.plain(format!("{}: {command} {} {} in {cwd}", server.name, args.join(" "), env.join(" ")))
+            }
+            Ok(McpTransport::Http { url, .. }) => format!("{}: {url}", server.name),
+            Err(reason) => format!("{}: {reason}", server.name),
+        })
+        .collect();
+    assert_eq!(
+        servers,
+        [
+            "files: ~/home/project/bin/srv ~/home project TOKEN=of-the-project in ~/home/project/src",
+            "http: http://127.0.0.1:1/mcp",
+            "key: `${input:api-key}` is a value that an editor asks a person for, which is not done here: set an environment variable, and write `${env:API_KEY}` instead",
+            "picked: `${command:pick}` is a value that only an editor knows: write the value itself, or `${env:NAME}`, instead",
+            "plain: srv  TOKEN=of-the-project in ~/home/project",
+        ]
+    );
+    let notes: Vec<String> = config.notes.iter().map(|note| machine.plain(note)).collect();
+    assert_eq!(
+        notes,
+        [
+            "~/home/project/.cursor/mcp.json:5: the server `old` is left out: `sse` is MCP's old transport, which is not spoken here: give the address of its streamable HTTP, often `/mcp` instead of `/sse`, and the type `http`",
+            "~/home/project/.cursor/mcp.json:6: the server `odd` is left out: its type is `stdio` or `http`, not \"pigeon\"",
+        ]
+    );
+}
+
+#[test]
+fn a_token_that_can_be_guessed_is_refused_and_one_that_others_can_read_is_closed_to_them() {
+    use std::os::unix::fs::PermissionsExt;
+    const GOOD: &str = "0123456789abcdef";
+    let machine = Machine::new();
+    let token = |variables: &[(&str, &str)]| {
+        let environment = Environment::new(variables.iter().copied());
+        server_token(&machine.config(), &environment).map_err(|problem| machine.plain(problem))
+    };
+    for (variable, expected) in [
+        (GOOD, Ok(())),
+        ("0123456789abcde", Err("has 15 characters, and a token of less than 16 can be guessed")),
+        ("x", Err("has 1 characters")),
+        ("", Err("is made of visible ASCII")),
+    ] {
+        let said = token(&[("TOOLSTEAD_SERVER_TOKEN", variable)]);
+        match expected {
+            Ok(()) => assert!(said.is_ok(), "{variable}: {said:?}"),
+            Err(reason) => assert!(said.as_ref().is_err_and(|said| said.contains(reason)), "{variable}: {said:?}"),
+        }
+    }
+    machine.write("home/token", GOOD);
+    machine.write(USER, &format!("[server]\ntoken_file = {:?}\n", machine.path("home/token")));
+    let mode = || fs::metadata(machine.path("home/token")).unwrap().permissions().mode() & 0o777;
+    for open in [0o644, 0o660, 0o604] {
+        fs::set_permissions(machine.path("home/token"), fs::Permissions::from_mode(open)).unwrap();
+        let mended = machine.plain(token(&[]).unwrap().mended.unwrap());
+        assert!(
+            mended.starts_with("~/home/token: others could get at it") && mended.contains("put another one"),
+            "{mended}"
+        );
+        assert_eq!((mode(), token(&[]).unwrap().mended), (0o600, None));
+    }
+    machine.write("home/token", "short");
+    assert!(token(&[]).unwrap_err().contains("can be guessed"));
 }
 
 #[test]

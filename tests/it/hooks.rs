@@ -106,8 +106,9 @@ fn a_settings_file_of_claude_code_works_unchanged_once_it_is_trusted() {
         0,
         &["a hook of this file, `PreToolUse` at ", ".claude/hooks/check.sh", "is trusted as it is now"],
     );
-    bench.check(&secret, 3, &["The hook `settings.json:6` refused the call: keep out of secrets"]);
-    bench.write(0, &["settings.json:12: a hook of `Stop`: nothing fires this event here"]);
+    let idle = "settings.json:12: a hook of `Stop`: nothing fires this event here";
+    bench.check(&secret, 3, &["The hook `settings.json:6` refused the call: keep out of secrets", idle]);
+    assert!(!bench.write(0, &[]).contains(idle), "it is told once");
     let seen: Value = serde_json::from_slice(&std::fs::read(bench.home.work().join("seen.json")).unwrap()).unwrap();
     let path = bench.home.work().join("a.txt");
     assert_eq!(
@@ -248,10 +249,30 @@ fn a_hook_that_could_not_run_is_an_error_of_the_configuration_with_its_place() {
         bench.check(&["call", "echo", r#"{"message":"hi"}"#], 2, &[told]);
     }
     let bench = Bench::new("[hooks]\nimport = [\"missing.json\"]\n", &[]);
-    bench.check(&["config", "check"], 2, &["there is no such file to take hooks from"]);
+    bench.check(&["config", "check"], 0, &["test.toml:4: there is no `", "missing.json` to take hooks from"]);
     let typo = SETTINGS.replace("hooks/check.sh", "hooks/chekc.sh");
     std::fs::write(bench.config.with_file_name("missing.json"), typo).unwrap();
     bench.check(&["call", "echo", "{}"], 2, &["missing.json:6: a hook of `PreToolUse`: ", "chekc.sh` cannot be run"]);
+}
+
+#[test]
+fn an_import_that_held_a_gate_is_missed_when_it_is_gone() {
+    let bench = Bench::new("[hooks]\nimport = [\"settings.json\"]\n", &[]);
+    let settings = bench.config.with_file_name("settings.json");
+    let echo = ["call", "echo", r#"{"message":"hi"}"#];
+    let hook = |gate: bool| {
+        let handler = json!({"type": "command", "command": "exit 2", "gate": gate});
+        json!({"hooks": {"PreToolUse": [{"hooks": [handler]}]}}).to_string()
+    };
+    put(&settings, &hook(true));
+    bench.check(&echo, 3, &["refused the call"]);
+    std::fs::remove_file(&settings).unwrap();
+    bench.check(&echo, 2, &["settings.json` held a gate and is gone, so nothing starts"]);
+    // Who takes the gate out before takes nothing away.
+    put(&settings, &hook(false));
+    bench.check(&echo, 3, &["refused the call"]);
+    std::fs::remove_file(&settings).unwrap();
+    bench.check(&echo, 0, &["hi", "to take hooks from"]);
 }
 
 /// What keeps a hook with these lines from ever being chosen.

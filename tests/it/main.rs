@@ -65,9 +65,13 @@ mod ordinary_life;
 mod real_servers;
 /// Where no namespaces can be had.
 mod sandbox_tiers;
+/// What servers run is what somebody said yes to.
+mod server_programs;
 /// Commands, tasks and what becomes of their processes, through the real binaries.
 mod shell;
 /// The names and parameters that other systems know our file tools by.
 mod spellings;
 /// What belongs to a workspace.
 mod workspaces;
+/// A yes holds for a content at a place.
+mod trust;

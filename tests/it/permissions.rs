@@ -421,7 +421,7 @@ fn settings_of_claude_code_count_with_their_own_lines() {
     beside(&home, "options.json", r#"{"disallowedTools": ["Bash(rm *"]}"#);
     check(&home, &["tools"], 2, &["options.json:1: the deny rule `Bash(rm *` cannot be used: the closing parenthesis"]);
     user(&home, "[permissions]\nimport = [\"missing.json\"]\n");
-    check(&home, &["tools"], 2, &["config.toml:2:", "missing.json` cannot be imported: there is no such file"]);
+    check(&home, &["tools"], 0, &["config.toml:2:", "missing.json` is not imported: there is no such file"]);
 }
 
 #[test]

@@ -21,8 +21,10 @@ pub mod layers;
 pub mod mcp_server;
 mod node;
 pub mod origin;
+mod ownership;
 pub mod policy;
 pub mod problem;
+pub mod programs;
 mod read_only_commands;
 pub mod request;
 pub mod rule_files;
@@ -31,6 +33,7 @@ pub mod secret;
 pub mod sections;
 mod source_file;
 pub mod token;
+pub mod told_notes;
 mod tool_block;
 mod tool_choice;
 mod trust;
@@ -112,6 +115,8 @@ pub struct Config {
     pub folders: Folders,
     /// The files that were read.
     pub files: Vec<ConfigFile>,
+    /// What no confined program changes: what hooks and servers run.
+    pub sealed: Vec<PathBuf>,
     /// Every value with its origins.
     pub resolved: Resolved,
     /// What is worth telling and no error.
@@ -124,12 +129,14 @@ pub struct Config {
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// Absolute, links resolved.
+    /// Absolute. A file of a project bears the name under which it lies there, any other one has its links resolved.
     pub path: Arc<Path>,
     /// Whose it is.
     pub kind: LayerKind,
     /// Whether all of it counts.
     pub trust: Trust,
+    /// The file that was read instead, where a link in a project leads to it.
+    pub leads_to: Option<PathBuf>,
     text: String,
 }
 
@@ -142,6 +149,15 @@ pub enum Trust {
     Given,
     /// Nobody did yet.
     Waiting,
+    /// Nobody can: it is a link in a project, or lies behind one, and what is trusted at one place is not at another.
+    Linked,
+}
+
+impl Trust {
+    /// Whether all of the file counts.
+    pub fn is_given(self) -> bool {
+        matches!(self, Self::Always | Self::Given)
+    }
 }
 
 impl Config {
@@ -151,14 +167,14 @@ impl Config {
     /// [`ConfigError`] with everything that is wrong in any file, variable or flag.
     pub fn load(request: &Request) -> Result<Self, ConfigError> {
         let folders = Folders::of(&request.environment, &request.start, &request.administrator)?;
-        let mut notes = Vec::new();
+        let mut notes = folders.guard_data()?;
         let (files, mut problems, foreign) = match &request.file {
             Some(path) => {
                 let (files, problems) = chosen(&folders.start.join(path));
                 (files, problems, Vec::new())
             }
             None => {
-                let (files, problems) = source_file::discover(&folders);
+                let (files, problems) = source_file::discover(&folders, &mut notes);
                 (files, problems, foreign_servers::discover(&folders, &mut notes))
             }
         };
@@ -167,7 +183,14 @@ impl Config {
 
         let mut layers = Layers::default();
         for file in &files {
-            layers = layers.merge(Layers::of(file_layer(file, &folders, &trusted, &mut problems)));
+            let mut wrong = Vec::new();
+            let layer = file_layer(file, &folders, &trusted, &mut wrong);
+            if file.kind == LayerKind::Local && !layer.trusted && !wrong.is_empty() {
+                notes.extend(wrong.into_iter().map(source_file::left_out));
+                continue;
+            }
+            problems.extend(wrong);
+            layers = layers.merge(Layers::of(layer));
         }
         for file in &foreign {
             layers = layers.merge(Layers::of(foreign_servers::layer(file, &folders, &trusted, &mut notes)));
@@ -187,7 +210,8 @@ impl Config {
         ConfigError::unless_none(problems)?;
 
         let foreign = foreign.into_iter().chain(imported.layers.into_iter().map(|(file, _)| file));
-        let files = files.into_iter().chain(foreign).map(|file| ConfigFile::of(file, &trusted)).collect();
+        let files: Vec<_> = files.into_iter().chain(foreign).map(|file| ConfigFile::of(file, &trusted)).collect();
+        notes.extend(files.iter().filter_map(ConfigFile::linked));
         Self::of(layers.resolve(), folders, files, imported.named, &request.environment, &trusted, notes)
     }
 
@@ -206,11 +230,14 @@ impl Config {
         let mut rules = policy::rules(&folders, &resolved, &roots, &mut problems);
         let surroundings = hooks::Surroundings { folders: &folders, environment, roots: &roots, trusted };
         let (mut hooks, imported) = hooks::hooks(&resolved, &surroundings, &mut problems, &mut notes);
-        rules.extend(hooks.guarding_rules(&roots));
+        rules.extend(programs::guarding_rules(hooks.guarded(), &roots));
         files.extend(imported);
         hooks.look_for_waiting_gates(&files, trusted, &folders);
         let project = source_file::project_folders(&folders).pop().unwrap_or_else(|| folders.start.clone());
-        let mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
+        let mut mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
+        let run = programs::of_servers(&mut mcp_servers, &roots, &folders, environment);
+        rules.extend(programs::guarding_rules(&run, &roots));
+        let sealed = hooks.guarded().iter().chain(&run).map(|(path, _)| path.clone()).collect();
         let found_servers = mcp_server::found(&resolved);
         let limits: Limits = section(&resolved, "limits")?;
         let file_limits: FileLimits = section(&resolved, "files")?;
@@ -230,6 +257,7 @@ impl Config {
         let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
         roots.forbidden = workspace::forbidden(&folders, chosen, &database, server.token_file.as_deref(), &mcp_servers);
         roots.forbidden.extend(imports::files(&resolved, named));
+        workspace::guard_database(&database, &mut problems, &mut notes);
         ConfigError::unless_none(problems)?;
         if limits.timeout_seconds > limits.max_timeout_seconds {
             let setting = resolved.setting("limits.timeout_seconds");
@@ -273,6 +301,7 @@ impl Config {
             server,
             folders,
             files,
+            sealed,
             resolved,
             selected,
             notes: Vec::new(),
@@ -309,6 +338,9 @@ impl Config {
             in_permissions.flat_map(|setting| setting.waiting.iter().map(move |one| (setting, one)))
         {
             let Origin::File(path, _) = &waiting.origin else { continue };
+            if self.files.iter().any(|file| file.path == *path && file.leads_to.is_some()) {
+                continue;
+            }
             let (rules, others) = files.entry(path.clone()).or_default();
             let counted = if setting.name() == "permissions.allow" { rules } else { others };
             *counted += 1;
@@ -376,6 +408,14 @@ impl Config {
         }
     }
 
+    /// Trusts what these servers run as it is now.
+    ///
+    /// # Errors
+    /// A [`Problem`] when it cannot be read or kept.
+    pub fn trust_programs(&self, programs: &[PathBuf]) -> Result<(), Problem> {
+        programs::trust(programs, &self.folders)
+    }
+
     /// No longer trusts the file that was trusted at this path, be it there or gone. Says whether one was.
     ///
     /// # Errors
@@ -384,7 +424,8 @@ impl Config {
         // What lies there now may be a link to another file.
         let folder = path.parent().map(folders::real).unwrap_or_default();
         let path = folder.join(path.file_name().unwrap_or_default());
-        if !TrustedFiles::load(&self.folders).0.knows(&path) {
+        let trusted = TrustedFiles::load(&self.folders).0;
+        if !trusted.knows(&path) && !trusted.held_gate(&path) {
             return Ok(false);
         }
         trust::set(&self.folders, &path, None).map(|()| true)
@@ -393,16 +434,37 @@ impl Config {
 
 impl ConfigFile {
     fn of(file: SourceFile, trusted: &TrustedFiles) -> Self {
-        let SourceFile { kind, path, text } = file;
+        let SourceFile { kind, path, text, leads_to } = file;
         let trust = match kind {
-            LayerKind::Project | LayerKind::Local | LayerKind::Foreign(_) if trusted.trusts(&path, &text) => {
-                Trust::Given
-            }
-            LayerKind::Project | LayerKind::Local | LayerKind::Foreign(_) => Trust::Waiting,
-            _ => Trust::Always,
+            _ if leads_to.is_some() => Trust::Linked,
+            kind if !needs_trust(kind, &path, trusted) => Trust::Always,
+            _ if trusted.trusts(&path, &text) => Trust::Given,
+            _ => Trust::Waiting,
         };
-        Self { path, kind, trust, text }
+        Self { path, kind, trust, leads_to, text }
     }
+
+    /// What is to be told of a link in a project.
+    fn linked(&self) -> Option<Problem> {
+        let target = self.leads_to.as_ref()?.display();
+        let message = format!(
+            "is a link, or lies behind one, to {target}: what is trusted there is a stranger's here, and only what is \
+             stricter counts. Put a file of its own here, or name the other with `--config`"
+        );
+        Some(Problem::new(Origin::file(self.path.clone()), message))
+    }
+}
+
+/// Whether a file counts only with the content that a person said yes to: any of a project, and an imported one that was
+/// not there when a person's own file named it first.
+fn needs_trust(kind: LayerKind, path: &Path, trusted: &TrustedFiles) -> bool {
+    kind.is_of_project() || trusted.was_missing(path)
+}
+
+/// Whether all of a file that was read counts.
+fn is_trusted(file: &SourceFile, trusted: &TrustedFiles) -> bool {
+    let is_content_trusted = || trusted.trusts(&file.path, &file.text);
+    file.leads_to.is_none() && (!needs_trust(file.kind, &file.path, trusted) || is_content_trusted())
 }
 
 /// The file of `--config`.
@@ -415,8 +477,7 @@ fn chosen(path: &Path) -> (Vec<SourceFile>, Vec<Problem>) {
 }
 
 fn file_layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles, problems: &mut Vec<Problem>) -> Layer {
-    let is_found = matches!(file.kind, LayerKind::Project | LayerKind::Local);
-    let trusted = !is_found || trusted.trusts(&file.path, &file.text);
+    let trusted = is_trusted(file, trusted);
     let mut entries = Vec::new();
     let format = Format::of(&file.path).ok_or_else(|| {
         let message = "the name of a configuration file ends in `.toml`, `.json`, `.yaml` or `.yml`";

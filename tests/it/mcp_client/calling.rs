@@ -69,6 +69,7 @@ pub(super) fn deps() -> McpServerDeps {
         environment: child_environment::base(|name| std::env::var(name).ok()),
         working_dir: std::env::current_dir().unwrap(),
         roots: WorkspaceRoots::default(),
+        sealed: Vec::new(),
         homes: None,
     }
 }

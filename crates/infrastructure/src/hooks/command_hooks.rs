@@ -42,7 +42,7 @@ const SLACK: Duration = Duration::from_secs(2);
 /// What hooks have around them.
 #[derive(Debug, Clone)]
 pub struct HookSurroundings {
-    /// The folder that they start in, and that relative paths start from.
+    /// The folder that they start in that have none of their own, and that relative paths of calls start from.
     pub start: PathBuf,
     /// The roots, for their `if`.
     pub roots: WorkspaceRoots,
@@ -275,7 +275,8 @@ impl One {
 }
 
 fn spec(hook: &HookDefinition, surroundings: &HookSurroundings, session: &str) -> LaunchSpec {
-    let start = surroundings.start.to_string_lossy().into_owned();
+    let working_dir = hook.start.as_ref().unwrap_or(&surroundings.start).clone();
+    let start = working_dir.to_string_lossy().into_owned();
     let mut environment = surroundings.environment.clone();
     environment.extend(hook.environment.clone());
     environment.extend([
@@ -291,7 +292,7 @@ fn spec(hook: &HookDefinition, surroundings: &HookSurroundings, session: &str) -
     LaunchSpec {
         program,
         args,
-        working_dir: surroundings.start.clone(),
+        working_dir,
         input: Input::Pipe,
         policy: SandboxPolicy {
             limits: SandboxLimits { timeout: hook.timeout, ..SandboxLimits::default() },

@@ -1,7 +1,7 @@
 //! One configured hook.
 
 use super::{filter::HookFilter, matcher::Matcher};
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// The moments of this runtime at which hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,6 +73,9 @@ pub struct HookDefinition {
     pub filter: Option<HookFilter>,
     /// What is run.
     pub program: HookProgram,
+    /// The folder that it starts in, which its `CLAUDE_PROJECT_DIR` names, too; `None`: where all start. A hook of a
+    /// project's file starts in that project, wherever the call is made.
+    pub start: Option<PathBuf>,
     /// Variables beside those that every hook gets.
     pub environment: BTreeMap<String, String>,
     /// How long it may take, waiting for its turn included.

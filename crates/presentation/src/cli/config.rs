@@ -13,6 +13,7 @@ use crate::{
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use toolstead_domain::permission::decision::in_shell;
 
 /// Shows, checks or trusts the configuration.
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ enum Command {
     Check,
     /// Trusts a file as it is now, and shows what of it comes into force
     Trust {
-        /// The file; without it, the project's own
+        /// The file, or a program of a server; without it, the project's own file, or the only one that waits
         file: Option<PathBuf>,
         /// Trusts it no longer
         #[arg(long)]
@@ -40,10 +41,10 @@ enum Command {
 impl ConfigCommand {
     pub(super) fn run(self, global: &Global, output: &mut Output) -> Outcome {
         match self.command {
-            Command::Show => show(&global.load()?, global.json, output),
+            Command::Show => show(&global.load_and_tell_all()?, global.json, output),
             Command::Check => check(global, output),
             Command::Trust { file, remove } => {
-                let changed = trust(&global.load()?, file.as_deref(), remove)?;
+                let changed = trust(global, file.as_deref(), remove)?;
                 if global.json {
                     output.json(&json!({"file": changed, "trusted": !remove}))?;
                 }
@@ -83,6 +84,7 @@ fn show(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
             Trust::Always => "counts",
             Trust::Given => "trusted",
             Trust::Waiting => "waits for `toolstead config trust`",
+            Trust::Linked => "is a link in a project, which nobody can trust",
         };
         output.line(&visible(&format!("# {} ({}): {trust}", file.path.display(), file.kind.describe())))?;
     }
@@ -90,7 +92,7 @@ fn show(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
 }
 
 fn check(global: &Global, output: &mut Output) -> Outcome {
-    match global.load().and_then(|config| Ok(check_rules(&config).map(|()| config)?)) {
+    match global.load_and_tell_all().and_then(|config| Ok(check_rules(&config).map(|()| config)?)) {
         Ok(config) => {
             let idle = idle_rules::of_commands(&config).into_iter().chain(idle_rules::outside_of_roots(&config));
             idle.for_each(|problem| note(&format!("note: {problem}")));
@@ -116,19 +118,24 @@ fn check(global: &Global, output: &mut Output) -> Outcome {
     }
 }
 
-/// Trusts one file, after showing what of it comes into force by that, and returns its path.
-fn trust(config: &Config, file: Option<&Path>, remove: bool) -> Result<PathBuf, Failed> {
+/// Trusts one file, after showing what of it comes into force by that, with what its servers run of places that tools
+/// write to; or what a server runs alone. Returns its path.
+fn trust(global: &Global, file: Option<&Path>, remove: bool) -> Result<PathBuf, Failed> {
+    let config = &global.load_silently()?;
     if remove {
         return take_back(config, file);
     }
+    let failed = |problem: Problem| Failed::Usage(problem.to_string());
+    if let Some(program) = file.and_then(|file| program(config, file)) {
+        config.trust_programs(std::slice::from_ref(&program)).map_err(failed)?;
+        note(&format!("{} is trusted as it is now; a change takes the trust back", program.display()));
+        return Ok(program);
+    }
     let file = chosen(config, file)?;
-    let path = file.path.display();
+    let path = &file.path;
+    let is_of_file = |origin: &Origin| matches!(origin, Origin::File(at, _) if at == path);
     for setting in config.resolved.all() {
-        for waiting in setting
-            .shown_waiting()
-            .iter()
-            .filter(|one| matches!(&one.origin, Origin::File(path, _) if *path == file.path))
-        {
+        for waiting in setting.shown_waiting().iter().filter(|one| is_of_file(&one.origin)) {
             note(&format!(
                 "in force from now on: {} = {}  # {}",
                 setting.name(),
@@ -137,14 +144,31 @@ fn trust(config: &Config, file: Option<&Path>, remove: bool) -> Result<PathBuf, 
             ));
         }
     }
-    for hook in &config.hooks.idle {
-        if matches!(&hook.origin, Origin::File(path, _) if *path == file.path) {
-            note(&format!("a hook of this file, `{}` at {}: {}", hook.event, hook.origin, hook.reason));
-        }
+    for hook in config.hooks.idle.iter().filter(|hook| is_of_file(&hook.origin)) {
+        let what = hook.waiting.as_ref().map_or(hook.reason.clone(), |line| format!("runs from now on: {line}"));
+        note(&format!("a hook of this file, `{}` at {}: {what}", hook.event, hook.origin));
     }
-    config.set_trust(file, true).map_err(|problem| Failed::Usage(problem.to_string()))?;
-    note(&format!("{path} is trusted as it is now; a change takes the trust back"));
-    Ok(file.path.to_path_buf())
+    if file.trust != Trust::Always {
+        config.set_trust(file, true).map_err(failed)?;
+    }
+    // Its servers are known only now.
+    let config = global.load_silently()?;
+    let servers = config.mcp_servers.iter().filter(|server| is_of_file(&server.origin));
+    let programs: Vec<PathBuf> = servers.flat_map(|server| server.programs.paths()).map(Path::to_path_buf).collect();
+    for program in programs.iter().filter(|program| program.exists()) {
+        note(&format!("a server of this file runs {}, which is trusted as it is now, too", program.display()));
+    }
+    config.trust_programs(&programs).map_err(failed)?;
+    note(&format!("{} is trusted as it is now; a change takes the trust back", path.display()));
+    Ok(path.to_path_buf())
+}
+
+/// The program of a server that a person names.
+fn program(config: &Config, named: &Path) -> Option<PathBuf> {
+    let named = std::path::absolute(named).ok()?;
+    let real = named.canonicalize().ok();
+    let mut programs = config.mcp_servers.iter().flat_map(|server| server.programs.paths());
+    programs.find(|program| **program == *named || real.as_deref() == Some(*program)).map(Path::to_path_buf)
 }
 
 /// No longer trusts a file, which may be gone.
@@ -163,23 +187,50 @@ fn take_back(config: &Config, file: Option<&Path>) -> Result<PathBuf, Failed> {
     Ok(path)
 }
 
-/// The file that is meant: the named one, or the project's own.
+/// The file that is meant: the named one; else the project's own, or the only one that waits.
 fn chosen<'a>(config: &'a Config, file: Option<&Path>) -> Result<&'a ConfigFile, Failed> {
-    let mut files = config.files.iter().filter(|known| known.trust != Trust::Always);
-    let Some(named) = file else {
-        let project = files.find(|known| known.kind == LayerKind::Project);
-        return project.ok_or_else(|| {
-            Failed::Usage(
-                "there is no project file here that needs trust: name the file, `toolstead config show` lists them"
-                    .into(),
-            )
-        });
+    let Some(named) = file else { return unnamed(config) };
+    let path = std::path::absolute(named)?;
+    let real = path.canonicalize().map_err(|error| Failed::Usage(format!("`{}`: {error}", named.display())))?;
+    // A name of its own counts before what it leads to.
+    let known = config.files.iter().find(|known| *known.path == *path);
+    let known = known.or_else(|| config.files.iter().find(|known| *known.path == *real));
+    let runs_programs = |file: &ConfigFile| {
+        let of_file = |origin: &Origin| matches!(origin, Origin::File(at, _) if *at == file.path);
+        config.mcp_servers.iter().any(|server| of_file(&server.origin) && server.programs.paths().next().is_some())
     };
-    let real = named.canonicalize().map_err(|error| Failed::Usage(format!("`{}`: {error}", named.display())))?;
-    files.find(|known| *known.path == *real).ok_or_else(|| {
-        Failed::Usage(format!(
+    match known {
+        Some(ConfigFile { leads_to: Some(target), .. }) => Err(Failed::Usage(format!(
+            "`{}` is a link, or lies behind one, to {}, and what is trusted at one place is not at another: put a file of \
+             its own here, or name the other with `--config`",
+            named.display(),
+            target.display()
+        ))),
+        Some(file) if file.trust != Trust::Always || runs_programs(file) => Ok(file),
+        _ => Err(Failed::Usage(format!(
             "`{}` is no configuration file here that needs trust: `toolstead config show` lists them",
             real.display()
-        ))
-    })
+        ))),
+    }
+}
+
+fn unnamed(config: &Config) -> Result<&ConfigFile, Failed> {
+    let project = |file: &&ConfigFile| file.kind == LayerKind::Project && file.trust != Trust::Linked;
+    if let Some(file) = config.files.iter().find(project) {
+        return Ok(file);
+    }
+    let waiting: Vec<&ConfigFile> = config.files.iter().filter(|file| file.trust == Trust::Waiting).collect();
+    let commands = || waiting.iter().map(|file| trusting(&file.path)).collect::<Vec<_>>().join(", ");
+    match waiting.as_slice() {
+        [file] => Ok(file),
+        [] => Err(Failed::Usage(
+            "there is no project file here that needs trust: name the file, `toolstead config show` lists them".into(),
+        )),
+        _ => Err(Failed::Usage(format!("several files wait for trust: say which one: {}", commands()))),
+    }
+}
+
+/// The command that trusts a file.
+pub(super) fn trusting(file: &Path) -> String {
+    format!("`toolstead config trust {}`", in_shell(&file.to_string_lossy()))
 }

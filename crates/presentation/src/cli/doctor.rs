@@ -39,7 +39,7 @@ struct Finding {
 impl Doctor {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
         let mut findings = kernel_findings();
-        let composition = global.compose(Servers::All).await;
+        let composition = global.compose_and_tell_all(Servers::All).await;
         let allows_tier_2 = composition.as_ref().is_ok_and(|one| one.config.sandbox.allows_tier_2());
         findings.push(sandbox_finding(allows_tier_2).await);
         findings.push(groups_finding());

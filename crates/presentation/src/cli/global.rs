@@ -9,7 +9,9 @@ use crate::{
         environment::Environment,
         hooks::choosing,
         policy::check_tool_names,
+        problem::Problem,
         request::{Flags, Request},
+        told_notes,
     },
     event_file::EventTarget,
     telemetry::Verbosity,
@@ -63,13 +65,35 @@ impl Global {
         self.quiet
     }
 
-    /// Loads the configuration and tells its notes.
+    /// Loads the configuration and tells those of its notes that were not told yet.
     pub(super) fn load(&self) -> Result<Config, Failed> {
         self.load_for(None)
     }
 
     /// As [`load`](Self::load), with the address to listen at.
     pub(super) fn load_for(&self, listen: Option<String>) -> Result<Config, Failed> {
+        let (config, notes) = self.load_with_notes(listen)?;
+        if !self.quiet {
+            told_notes::untold(&config, notes).iter().for_each(|problem| note(&format!("note: {problem}")));
+        }
+        Ok(config)
+    }
+
+    /// Loads the configuration and tells all of its notes, for who looks at it.
+    pub(super) fn load_and_tell_all(&self) -> Result<Config, Failed> {
+        let (config, notes) = self.load_with_notes(None)?;
+        if !self.quiet {
+            notes.iter().for_each(|problem| note(&format!("note: {problem}")));
+        }
+        Ok(config)
+    }
+
+    /// Loads the configuration and tells nothing.
+    pub(super) fn load_silently(&self) -> Result<Config, Failed> {
+        Ok(self.load_with_notes(None)?.0)
+    }
+
+    fn load_with_notes(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), Failed> {
         let request = Request {
             environment: Environment::of_process(),
             start: std::env::current_dir()?,
@@ -81,18 +105,20 @@ impl Global {
         let spellings = builtin::spellings();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
         choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;
-        if !self.quiet {
-            let hits = config.hooks.lint(&builtin::spellings_by_tool());
-            hits.iter().for_each(|hit| note(&format!("note: {hit}")));
-            let notes = choosing::notes(&config, &spellings).into_iter().chain(config.notes.iter().cloned());
-            notes.for_each(|problem| note(&format!("note: {problem}")));
-        }
-        Ok(config)
+        let mut notes = config.hooks.lint(&builtin::spellings_by_tool());
+        notes.extend(choosing::notes(&config, &spellings));
+        notes.extend(config.notes.iter().cloned());
+        Ok((config, notes))
     }
 
     /// Builds the application with these servers.
     pub(super) async fn compose(&self, servers: Servers) -> Result<Composition, Failed> {
         self.watched(App::builder(self.load()?).servers(servers).build().await?).await
+    }
+
+    /// As [`compose`](Self::compose), for who looks at the configuration: all notes are told.
+    pub(super) async fn compose_and_tell_all(&self, servers: Servers) -> Result<Composition, Failed> {
+        self.watched(App::builder(self.load_and_tell_all()?).servers(servers).build().await?).await
     }
 
     /// Builds the application for questions about calls of these tools, with the servers that they need.

@@ -75,7 +75,7 @@ impl HooksCommand {
 }
 
 fn list(global: &Global, output: &mut Output) -> Outcome {
-    let config = global.load()?;
+    let config = global.load_and_tell_all()?;
     let hooks = &config.hooks;
     if global.json {
         let runs = hooks.definitions.iter().map(|hook| {

@@ -81,7 +81,7 @@ impl Permissions {
                 tested
             }
             Command::Allow { rules } => allow(global, &rules, output),
-            Command::List => list(&global.load()?, global.json, output),
+            Command::List => list(&global.load_and_tell_all()?, global.json, output),
         }
     }
 }

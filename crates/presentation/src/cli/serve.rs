@@ -55,6 +55,9 @@ impl Serve {
         let config = self.global.load_for(self.listen.clone())?;
         let token = server_token(&config, &Environment::of_process())
             .map_err(|problem| StartupError::Config(problem.into()))?;
+        if let Some(mended) = &token.mended {
+            note(&format!("note: {mended}"));
+        }
         let listen = config.server.listen;
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))

@@ -2,12 +2,16 @@
 
 use super::{
     Outcome,
+    config::trusting,
     executions::time,
     exit::{Exit, Failed},
     global::Global,
     output::{Output, table, visible},
 };
-use crate::composition_root::{Composition, Servers as Started};
+use crate::{
+    composition_root::{Composition, Servers as Started},
+    config::origin::Origin,
+};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -111,10 +115,16 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
         output.line(&text)?;
     }
     for found in &composition.config.found_servers {
-        let line = format!(
-            "found, not used: `{}` ({}) in {}; `toolstead config trust` uses it",
-            found.name, found.what, found.origin
-        );
+        let how = match &found.origin {
+            Origin::File(file, _)
+                if composition.config.files.iter().any(|one| one.path == *file && one.leads_to.is_some()) =>
+            {
+                "its file is a link in a project, which nobody can trust".to_owned()
+            }
+            Origin::File(file, _) => format!("{} uses it", trusting(file)),
+            Origin::Environment(_) | Origin::Flag(_) | Origin::Default => "it is not trusted".to_owned(),
+        };
+        let line = format!("found, not used: `{}` ({}) in {}; {how}", found.name, found.what, found.origin);
         output.line(&visible(&line))?;
     }
     Ok(())

@@ -12,8 +12,8 @@ use toolstead_infrastructure::{
     mcp::client::{
         McpServer,
         config::{
-            HttpServer, McpLimits, McpServerConfig, McpTimeouts, McpTransport, RetryPolicy, ServerConfinement,
-            ServerProfile, StdioServer, ToolNames,
+            HttpServer, LaunchCheck, McpLimits, McpServerConfig, McpTimeouts, McpTransport, RetryPolicy,
+            ServerConfinement, ServerProfile, StdioServer, ToolNames,
         },
         connection::McpServerDeps,
         http_connector::HttpConnector,
@@ -66,6 +66,7 @@ pub(super) fn start(
         roots: config.roots.clone(),
         // Beside the database: no tool reaches that folder.
         homes: Some(homes_beside(&config.database)),
+        sealed: config.sealed.clone(),
     };
     Ok(servers.into_iter().map(|server| McpServer::start(server, deps.clone())).collect())
 }
@@ -111,6 +112,10 @@ fn converted(server: &Configured, config: &Config) -> Option<McpServerConfig> {
             },
             roots: server.roots.clone(),
             limits: config.sandbox_limits(),
+        },
+        launch_check: {
+            let programs = server.programs.clone();
+            LaunchCheck::new(move || programs.check())
         },
     })
 }

@@ -19,6 +19,9 @@ pub(super) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
         expanded.push_str(before);
         let end = from.find('}').ok_or_else(|| format!("`{}` has no closing brace", shortened(from)))?;
         let expression = &from[2..end];
+        if let Some(reason) = asked_of_an_editor(expression) {
+            return Err(reason);
+        }
         let (name, default) = match expression.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (expression, None),
@@ -36,6 +39,27 @@ pub(super) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
     }
     expanded.push_str(rest);
     Ok(expanded)
+}
+
+/// Why an expression of editors has no value here.
+fn asked_of_an_editor(expression: &str) -> Option<String> {
+    let (kind, name) = expression.split_once(':').filter(|(_, name)| !name.starts_with('-'))?;
+    let expression = shortened(expression);
+    match kind {
+        "input" => {
+            let variable: String =
+                name.chars().take(60).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+            let variable = variable.to_ascii_uppercase();
+            Some(format!(
+                "`${{{expression}}}` is a value that an editor asks a person for, which is not done here: set an environment \
+                 variable, and write `${{env:{variable}}}` instead"
+            ))
+        }
+        "command" | "config" => Some(format!(
+            "`${{{expression}}}` is a value that only an editor knows: write the value itself, or `${{env:NAME}}`, instead"
+        )),
+        _ => None,
+    }
 }
 
 fn shortened(text: &str) -> String {
@@ -73,6 +97,13 @@ mod tests {
         check("${A:-b}", Ok("a"));
         check("${B:-}", Ok(""));
         check("${B}", Err("the environment variable `B` is not set: set it, or write `${B:-…}`"));
+        check(
+            "${input:api-key}",
+            Err(
+                "`${input:api-key}` is a value that an editor asks a person for, which is not done here: set an environment \
+                 variable, and write `${env:API_KEY}` instead",
+            ),
+        );
         check("x ${B", Err("`${B` has no closing brace"));
     }
 }

@@ -1,10 +1,15 @@
 //! The folders that the program keeps things in.
 
-use crate::config::{environment::Environment, origin::Origin, problem::Problem};
+use crate::config::{
+    environment::Environment,
+    origin::Origin,
+    ownership::{close_to_others, user},
+    problem::Problem,
+};
 use std::{
     fs, io,
     io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -45,7 +50,39 @@ impl Folders {
         let data = self.data.as_deref().ok_or_else(no_data)?;
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(data);
         made.map_err(|error| Problem::new(Origin::file(data), format!("the data folder cannot be made: {error}")))?;
+        self.guard_data()?;
         Ok(data)
+    }
+
+    /// Makes sure that the data folder, where there is one, is this user's and closed to others: whoever writes there
+    /// decides what is trusted. Says what it mended, and where a link leads.
+    ///
+    /// # Errors
+    /// A [`Problem`] when it is, or may become, somebody else's.
+    pub(super) fn guard_data(&self) -> Result<Vec<Problem>, Problem> {
+        let Some(data) = self.data.as_deref() else { return Ok(Vec::new()) };
+        let wrong = |message: String| Problem::new(Origin::file(data), format!("the data folder {message}"));
+        let elsewhere = "name another place with XDG_DATA_HOME";
+        let owned = |facts: &fs::Metadata| match facts.uid() {
+            owner if owner == user() => Ok(()),
+            owner => Err(wrong(format!("belongs to the user {owner}, and not to you ({}): {elsewhere}", user()))),
+        };
+        let mut told = Vec::new();
+        let Ok(facts) = data.symlink_metadata() else { return Ok(told) };
+        owned(&facts)?;
+        if facts.is_symlink() {
+            let real = data.canonicalize().map_err(|error| wrong(format!("is a link to nothing: {error}")))?;
+            owned(&real.metadata().map_err(|error| wrong(format!("cannot be looked at: {error}")))?)?;
+            let around = data.parent().unwrap_or(data);
+            let mode = around.metadata().map(|facts| facts.permissions().mode()).unwrap_or(0o777);
+            if mode & 0o022 != 0 {
+                let message = format!("is a link that others can change, in `{}`: {elsewhere}", around.display());
+                return Err(wrong(message));
+            }
+            told.push(wrong(format!("is a link to {}, which is used", real.display())));
+        }
+        told.extend(close_to_others(data, 0o077)?);
+        Ok(told)
     }
 }
 

@@ -4,14 +4,14 @@
 use crate::config::{
     check::{Base, check},
     folders::Folders,
+    is_trusted,
     layers::{Layer, LayerKind},
     node::{Content, Format, Member, Node},
     origin::Origin,
     problem::Problem,
-    source_file::{SourceFile, project_folders},
+    source_file::{SourceFile, project_folders, project_of},
     trust::TrustedFiles,
 };
-use std::path::Path;
 
 /// Where the files lie, the first one with the highest precedence.
 const FILES: &[&str] = &[".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
@@ -38,11 +38,14 @@ pub(super) fn layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles
     match Node::read(Format::Json, &file.text, &file.path) {
         Err(problem) => notes.push(problem),
         Ok(root) => {
-            let folder = file.path.parent().unwrap_or(Path::new("/"));
-            let base = Base { folder, home: folders.home.as_deref() };
+            // Where the client starts it, and what its relative paths begin at.
+            let base = Base { folder: project_of(&file.path), home: folders.home.as_deref() };
             for server in servers(root) {
                 let name = server.name.clone();
-                let (found, problems) = check(&as_configuration(server, notes), base);
+                let (found, problems) = match as_configuration(server, base, notes) {
+                    Ok(server) => check(&server, base),
+                    Err(problem) => (Vec::new(), vec![problem]),
+                };
                 if problems.is_empty() {
                     entries.extend(found);
                 } else {
@@ -54,7 +57,7 @@ pub(super) fn layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles
             }
         }
     }
-    Layer { kind: file.kind, trusted: trusted.trusts(&file.path, &file.text), entries }
+    Layer { kind: file.kind, trusted: is_trusted(file, trusted), entries }
 }
 
 /// The servers of `mcpServers`, or of `servers` as VS Code writes it.
@@ -70,8 +73,25 @@ fn servers(root: Node) -> Vec<Member> {
 }
 
 /// One server under our own keys. Keys without a meaning here are left out, with a note.
-fn as_configuration(server: Member, notes: &mut Vec<Problem>) -> Node {
+///
+/// # Errors
+/// How it is reached, where that is not known here.
+fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<Problem>) -> Result<Node, Problem> {
     let Member { name, origin, node } = server;
+    if let Some((kind, at)) = transport_of(&node) {
+        let message = match kind {
+            "stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http" => None,
+            "sse" => Some(
+                "`sse` is MCP's old transport, which is not spoken here: give the address of its streamable HTTP, often \
+                 `/mcp` instead of `/sse`, and the type `http`"
+                    .to_owned(),
+            ),
+            other => Some(format!("its type is `stdio` or `http`, not {other:?}")),
+        };
+        if let Some(message) = message {
+            return Err(Problem::new(at.clone(), message));
+        }
+    }
     let content = match node.content {
         Content::Table(members) => {
             let mut ignored = Vec::new();
@@ -87,6 +107,9 @@ fn as_configuration(server: Member, notes: &mut Vec<Problem>) -> Node {
                         return None;
                     }
                 };
+                if let ("env_file" | "cwd", Content::Text(path)) = (known.as_str(), &mut member.node.content) {
+                    *path = in_folder(path, base);
+                }
                 member.name = known;
                 Some(member)
             });
@@ -104,5 +127,25 @@ fn as_configuration(server: Member, notes: &mut Vec<Problem>) -> Node {
         Content::Table(vec![Member { name: name.to_owned(), origin: origin.clone(), node }])
     };
     let named = inside(&name, content, &origin);
-    Node { content: inside("mcp_servers", named, &origin), origin }
+    Ok(Node { content: inside("mcp_servers", named, &origin), origin })
+}
+
+/// The transport that a server's table names, and where.
+fn transport_of(server: &Node) -> Option<(&str, &Origin)> {
+    let Content::Table(members) = &server.content else { return None };
+    let named = members.iter().find(|member| matches!(member.name.as_str(), "type" | "transport"))?;
+    match &named.node.content {
+        Content::Text(kind) => Some((kind, &named.node.origin)),
+        _ => None,
+    }
+}
+
+/// A path in which other clients name the project or the home.
+fn in_folder(path: &str, base: Base<'_>) -> String {
+    let folder = base.folder.to_string_lossy();
+    let path = path.replace("${workspaceFolder}", &folder).replace("${pathSeparator}", "/").replace("${/}", "/");
+    match base.home {
+        Some(home) => path.replace("${userHome}", &home.to_string_lossy()),
+        None => path,
+    }
 }

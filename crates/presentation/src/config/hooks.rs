@@ -1,12 +1,12 @@
 //! `[hooks]`: what runs before and after calls, of our own form and of settings files of Claude Code.
 
 pub mod choosing;
-mod executable;
+pub(super) mod executable;
 pub mod gates;
 mod settings_file;
 
 use crate::config::{
-    ConfigFile,
+    ConfigFile, Trust,
     check::Base,
     environment::Environment,
     expansion::expand,
@@ -15,7 +15,8 @@ use crate::config::{
     origin::Origin,
     problem::Problem,
     sections::section,
-    trust::TrustedFiles,
+    source_file::project_of,
+    trust::{self, TrustedFiles},
     value::Value,
 };
 use choosing::{Choices, WrittenMatcher};
@@ -24,16 +25,9 @@ use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
-use toolstead_domain::{
-    permission::{
-        path_pattern,
-        rule::{Effect, PermissionRule},
-    },
-    workspace_roots::WorkspaceRoots,
-};
+use toolstead_domain::workspace_roots::WorkspaceRoots;
 use toolstead_infrastructure::hooks::{
     definition::{HookDefinition, HookEvent, HookProgram, OnError},
     filter::HookFilter,
@@ -48,6 +42,8 @@ const MAX_HOOKS: usize = 200;
 pub struct Hooks {
     /// Those that run, in the order in which their answers count.
     pub definitions: Vec<HookDefinition>,
+    /// Where each of them was written.
+    places: Vec<Origin>,
     /// As many run at once.
     pub concurrency: usize,
     /// Those that never run here, for people.
@@ -69,6 +65,8 @@ pub struct IdleHook {
     pub event: String,
     /// Why it does not.
     pub reason: String,
+    /// The line that it runs once its file is trusted; `None` where that changes nothing.
+    pub waiting: Option<String>,
 }
 
 /// What hooks are read with.
@@ -80,7 +78,7 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// The folder that hooks start in.
+    /// The folder that a hook starts in which says no folder of its own.
     fn start(&self) -> &Path {
         self.roots.start().unwrap_or(&self.folders.start)
     }
@@ -111,6 +109,8 @@ struct Written {
     background: bool,
     /// Whether it stands in a file of Claude Code.
     is_of_claude_code: bool,
+    /// The folder of the project whose file it stands in: a yes to that file is none to what lies elsewhere.
+    folder: Option<PathBuf>,
 }
 
 /// Everything that is said of hooks, and the settings files that were read for them.
@@ -137,12 +137,30 @@ pub(super) fn hooks(
         }
     }
     let import = resolved.setting("hooks.import");
-    for item in import.iter().filter_map(|setting| setting.value.as_ref()).flat_map(Value::items) {
-        match settings_file::read(Path::new(&item.text), surroundings) {
+    let importing = import.iter().flat_map(|setting| &setting.contributions).filter(|one| one.trusted);
+    for (kind, item) in importing.flat_map(|one| one.value.items().iter().map(|item| (one.kind, item))) {
+        let path = Path::new(&item.text);
+        let project = project_folder(kind, &item.origin);
+        match settings_file::read(kind, path, project.as_deref(), surroundings) {
             Err(problem) => problems.push(Problem::new(item.origin.clone(), problem.to_string())),
-            Ok(settings) => {
+            Ok(None) if surroundings.trusted.held_gate(path) => {
+                let message = format!(
+                    "`{}` held a gate and is gone, so nothing starts: restore it, or take this import back",
+                    path.display()
+                );
+                problems.push(Problem::new(item.origin.clone(), message));
+            }
+            Ok(None) => {
+                let message = format!("there is no `{}` to take hooks from, so none of it runs", path.display());
+                notes.push(Problem::new(item.origin.clone(), message));
+            }
+            Ok(Some(settings)) => {
                 hooks.guarded.push((settings.file.path.to_path_buf(), item.origin.clone()));
                 settings.add_to(&mut hooks, timeout, surroundings, problems, notes);
+                let (file, holds_gate) = (&settings.file, hooks.hold_gate(&settings.file.path));
+                if file.trust == Trust::Always && surroundings.trusted.held_gate(path) != holds_gate {
+                    problems.extend(trust::set_gate(surroundings.folders, path, holds_gate).err());
+                }
                 files.push(settings.file);
             }
         }
@@ -165,6 +183,7 @@ fn own(resolved: &Resolved) -> Vec<(Written, Origin)> {
             for one in setting.contributions.iter().filter(|one| one.trusted) {
                 let (written, place) = layers.entry(one.kind).or_default();
                 written.name = name.clone();
+                written.folder = project_folder(one.kind, &one.origin);
                 written.take(key, &one.value, &one.origin);
                 if place.is_none() || key == "command" {
                     *place = Some(one.origin.clone());
@@ -174,6 +193,14 @@ fn own(resolved: &Resolved) -> Vec<(Written, Origin)> {
         all.extend(layers.into_values().map(|(written, place)| (written, place.unwrap_or(Origin::Default))));
     }
     all
+}
+
+/// The folder of the project that a value of this layer belongs to; `None` for what a person or the administrator says.
+fn project_folder(kind: LayerKind, origin: &Origin) -> Option<PathBuf> {
+    match origin {
+        Origin::File(path, _) if kind.is_of_project() => Some(project_of(path).to_path_buf()),
+        _ => None,
+    }
 }
 
 /// One note for each file whose hooks wait for trust.
@@ -250,7 +277,8 @@ impl Hooks {
             None => HookProgram::Shell(command),
             Some(arguments) => HookProgram::Direct(command, arguments),
         };
-        let found = executable::look(&program, surroundings.start(), surroundings.environment)
+        let start = written.folder.as_deref().unwrap_or(surroundings.start());
+        let found = executable::look(&program, start, surroundings.environment)
             .map_err(|missing| format!("{missing}; the hook could not run, so nothing starts"))?;
         self.guarded.extend(found.into_iter().map(|file| (file, origin.clone())));
         let mut environment = BTreeMap::new();
@@ -268,6 +296,7 @@ impl Hooks {
             };
             self.choices.add(chosen, filter.as_ref().zip(filter_at));
         }
+        self.places.push(origin.clone());
         self.definitions.push(HookDefinition {
             name: written.name,
             origin: origin.to_string(),
@@ -275,6 +304,7 @@ impl Hooks {
             matcher,
             filter,
             program,
+            start: written.folder,
             environment,
             timeout: written.timeout.unwrap_or(timeout),
             gate: written.gate,
@@ -284,35 +314,29 @@ impl Hooks {
         Ok(())
     }
 
-    /// What keeps tools from changing what hooks do: hooks are not confined, so whoever writes their programs writes
-    /// past every rule.
-    pub(super) fn guarding_rules(&self, roots: &WorkspaceRoots) -> Vec<Arc<PermissionRule>> {
-        let inside = self.guarded.iter().filter(|(path, _)| roots.write.iter().any(|root| path.starts_with(root)));
-        let rule = |(path, origin): &(PathBuf, Origin)| {
-            let text = format!("Write(/{})", path_pattern::literal(&path.to_string_lossy()));
-            let base = Base { folder: Path::new("/"), home: None }.patterns();
-            PermissionRule::parse(Effect::Deny, &text, origin.to_rule_origin(), &base).ok().map(Arc::new)
-        };
-        inside.filter_map(rule).collect()
+    /// The files that decide what hooks do, each with the place that names it.
+    pub(super) fn guarded(&self) -> &[(PathBuf, Origin)] {
+        &self.guarded
     }
 
     /// What is worth telling of matchers, given the names of each tool: an expression that is found in the middle of
     /// names hits more than its author may think.
-    pub fn lint(&self, tools: &[Vec<&str>]) -> Vec<String> {
+    pub fn lint(&self, tools: &[Vec<&str>]) -> Vec<Problem> {
         let hits = |hook: &HookDefinition| {
             let hit = tools.iter().filter(|names| hook.matcher.chooses(names.iter().copied()));
             hit.filter_map(|names| names.first().map(|name| format!("`{name}`"))).collect::<Vec<_>>()
         };
-        let unanchored = self.definitions.iter().filter(|hook| hook.event.is_of_tool() && hook.matcher.is_unanchored());
-        let told = unanchored.map(|hook| (hook, hits(hook))).filter(|(_, hits)| hits.len() > 1);
-        told.map(|(hook, hits)| {
-            format!(
-                "{}: the matcher `{}` is an expression without `^` and `$` and hits {} tools: {}",
-                hook.origin,
+        let placed = self.definitions.iter().zip(&self.places);
+        let unanchored = placed.filter(|(hook, _)| hook.event.is_of_tool() && hook.matcher.is_unanchored());
+        let told = unanchored.map(|(hook, place)| (hook, place, hits(hook))).filter(|(_, _, hits)| hits.len() > 1);
+        told.map(|(hook, place, hits)| {
+            let message = format!(
+                "the matcher `{}` is an expression without `^` and `$` and hits {} tools: {}",
                 hook.matcher,
                 hits.len(),
                 hits.join(", ")
-            )
+            );
+            Problem::new(place.clone(), message)
         })
         .collect()
     }

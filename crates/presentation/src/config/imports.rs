@@ -2,7 +2,8 @@
 //!
 //! Each file becomes a layer of the same owner as the file that names it. It is read as a table under our own keys, so
 //! its rules, mode and folders join as all others do, each with the line where it stands. What a project's file imports
-//! counts in full only once a person trusts that file, too. No tool may touch an imported file: it decides what tools do.
+//! counts in full only once a person trusts that file, too; so does what was not there when a person's own file named it
+//! first. No tool may touch an imported file: it decides what tools do.
 
 mod domains;
 mod translation;
@@ -10,12 +11,13 @@ mod translation;
 use crate::config::{
     check::{Base, check},
     folders::{Folders, real},
-    layers::{Layer, LayerKind, Layers, Resolved},
+    is_trusted,
+    layers::{Layer, Layers, Resolved},
     node::{Format, Node},
     origin::Origin,
     problem::Problem,
     source_file::SourceFile,
-    trust::TrustedFiles,
+    trust::{self, TrustedFiles},
 };
 use std::{
     collections::BTreeSet,
@@ -54,10 +56,24 @@ pub(super) fn load(
     for (kind, item) in named.into_iter().take(MAX_FILES) {
         let wrong =
             |reason: String| Problem::new(item.origin.clone(), format!("`{}` cannot be imported: {reason}", item.text));
-        let file = match SourceFile::read(kind, Path::new(&item.text)) {
+        let path = Path::new(&item.text);
+        let file = match SourceFile::read(kind, path) {
+            // A link that was put there since leads wherever a command likes.
+            Ok(Some(file)) if *file.path != *path && trusted.was_missing(path) => {
+                SourceFile { leads_to: Some(file.path.to_path_buf()), path: path.into(), ..file }
+            }
             Ok(Some(file)) => file,
             Ok(None) => {
-                problems.push(wrong("there is no such file".into()));
+                // Whoever puts it there later may be a command, so that its content waits for a yes then.
+                if !kind.is_of_project()
+                    && !trusted.was_missing(path)
+                    && let Err(problem) = trust::set_programs(folders, vec![(path.to_path_buf(), None)])
+                {
+                    problems.push(problem);
+                }
+                let message = "there is no such file, so nothing of it counts; what comes there waits for \
+                               `toolstead config trust`";
+                notes.push(Problem::new(item.origin.clone(), format!("`{}` is not imported: {message}", item.text)));
                 continue;
             }
             Err(problem) => {
@@ -82,11 +98,7 @@ pub(super) fn load(
                 let Translated { root, domains } = translate(root, surroundings, notes, problems);
                 let (entries, wrong) = check(&root, base);
                 problems.extend(wrong);
-                // What lies in a project may be a stranger's, whoever names it there.
-                let is_trusted = |file: &SourceFile| {
-                    !matches!(kind, LayerKind::Project | LayerKind::Local) || trusted.trusts(&file.path, &file.text)
-                };
-                let is_file_trusted = is_trusted(&file);
+                let is_file_trusted = is_trusted(&file, trusted);
                 loaded.layers.push((file, Layer { kind, trusted: is_file_trusted, entries }));
                 // Nothing is read on the word of a file that nobody trusts.
                 for (path, named_at) in domains.into_iter().filter(|_| is_file_trusted) {
@@ -95,7 +107,7 @@ pub(super) fn load(
                         Ok(file) => {
                             let (entries, wrong) = check(&domains::translate(&file, notes), base);
                             problems.extend(wrong);
-                            let trusted = is_trusted(&file);
+                            let trusted = is_trusted(&file, trusted);
                             loaded.layers.push((file, Layer { kind, trusted, entries }));
                             loaded.named.push(path);
                         }

@@ -31,6 +31,11 @@ pub enum LayerKind {
 }
 
 impl LayerKind {
+    /// Whether it lies in a project, where it was found or a file of the project names it.
+    pub(super) fn is_of_project(self) -> bool {
+        matches!(self, Self::Foreign(_) | Self::Project | Self::Local)
+    }
+
     /// The kind in words.
     pub fn describe(self) -> &'static str {
         match self {
@@ -73,8 +78,7 @@ impl Contribution {
     /// Whether it says what holds, and not just what is stricter than that. A file of the project cannot of what is the
     /// user's to say, however much it is trusted.
     fn decides(&self, key: &Key) -> bool {
-        let is_of_project = matches!(self.kind, LayerKind::Project | LayerKind::Local | LayerKind::Foreign(_));
-        self.trusted && !(is_of_project && matches!(key.merging, Merging::Users(_)))
+        self.trusted && !(self.kind.is_of_project() && matches!(key.merging, Merging::Users(_)))
     }
 }
 
@@ -130,7 +134,7 @@ impl Layers {
         self
     }
 
-    /// The items of a list that adds up, written with dots, as far as its files are trusted.
+    /// The items of a list that adds up, written with dots, as far as its files are trusted, with whose they are.
     pub(super) fn trusted_items(&self, path: &str) -> Vec<(LayerKind, Item)> {
         let trusted = self.contributions(path).filter(|one| one.trusted);
         trusted.flat_map(|one| one.value.items().iter().map(|item| (one.kind, item.clone()))).collect()

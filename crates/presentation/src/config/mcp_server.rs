@@ -3,11 +3,12 @@
 use crate::config::{
     environment::Environment,
     expansion::expand,
-    layers::{Resolved, Setting},
+    layers::{LayerKind, Resolved, Setting},
     origin::Origin,
     problem::Problem,
+    programs::ServerPrograms,
     secret::Secret,
-    source_file::read_bounded,
+    source_file::{project_of, read_bounded},
     value::Value,
 };
 use http::{HeaderName, HeaderValue};
@@ -58,6 +59,10 @@ pub struct McpServerConfig {
     pub roots: Vec<PathBuf>,
     /// Not to be started.
     pub disabled: bool,
+    /// Whose file says how it is reached.
+    pub(super) launched_by: LayerKind,
+    /// What it runs of places that tools write to.
+    pub programs: ServerPrograms,
 }
 
 /// How a server is reached. Everything is expanded.
@@ -71,7 +76,7 @@ pub enum McpTransport {
         args: Vec<String>,
         /// Its declared environment.
         env: BTreeMap<String, Secret>,
-        /// Where it starts; `None`: in the first root.
+        /// Where it starts; `None`: in the first root. A server of a project's file starts in the folder of that project.
         cwd: Option<PathBuf>,
     },
     /// Streamable HTTP.
@@ -152,7 +157,11 @@ pub(super) fn servers(
 ) -> Vec<McpServerConfig> {
     let mut servers = Vec::new();
     for (name, keys) in resolved.named("mcp_servers") {
-        let origin = place(&keys);
+        let (launched_by, origin) = place(&keys);
+        let project = match &origin {
+            Origin::File(path, _) if launched_by.is_of_project() => Some(project_of(path)),
+            _ => None,
+        };
         let mut wrong = |message: String| problems.push(Problem::new(origin.clone(), message));
         let Ok(name) = ServerName::parse(&name) else { continue };
         let written: Written = match serde_json::from_value(resolved.named_section("mcp_servers", name.as_str())) {
@@ -186,7 +195,7 @@ pub(super) fn servers(
             wrong(message);
             continue;
         }
-        let transport = transport(&written, environment, folder);
+        let transport = transport(&written, environment, project, folder);
         if let (Err(reason), true, false) = (&transport, written.required, written.disabled) {
             wrong(format!("`mcp_servers.{name}` is required and cannot be started: {reason}"));
         }
@@ -203,24 +212,36 @@ pub(super) fn servers(
             profile: written.profile,
             roots: written.roots,
             disabled: written.disabled,
+            launched_by,
+            programs: ServerPrograms::default(),
             origin,
         });
     }
     servers
 }
 
-/// The first key of a server's table: how it is reached, if it says so.
-fn place(keys: &BTreeMap<&str, &Setting>) -> Origin {
+/// Whose file says how a server is reached and where, else the first key of its table.
+fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
     let decisive = keys.get("command").or_else(|| keys.get("url")).or_else(|| keys.values().next());
-    let contribution = decisive.and_then(|setting| setting.contributions.first());
-    contribution.map_or(Origin::Default, |one| one.origin.clone())
+    let contributions = decisive.map(|setting| setting.contributions.as_slice()).unwrap_or_default();
+    let contribution = contributions.iter().find(|one| one.trusted).or(contributions.first());
+    contribution.map_or((LayerKind::Chosen, Origin::Default), |one| (one.kind, one.origin.clone()))
 }
 
-fn transport(written: &Written, environment: &Environment, folder: &Path) -> Result<McpTransport, String> {
+/// `project` is the folder of the project whose file describes the server, `folder` the one around the start folder.
+fn transport(
+    written: &Written,
+    environment: &Environment,
+    project: Option<&Path>,
+    folder: &Path,
+) -> Result<McpTransport, String> {
     let expand = |text: &str| {
         expand(text, |name| match name {
-            // As other clients write it.
-            "workspaceFolder" => folder.to_str().map(str::to_owned),
+            // As other clients write them.
+            "workspaceFolder" => project.unwrap_or(folder).to_str().map(str::to_owned),
+            "workspaceFolderBasename" => project.unwrap_or(folder).file_name()?.to_str().map(str::to_owned),
+            "userHome" => environment.home()?.to_str().map(str::to_owned),
+            "pathSeparator" | "/" => Some("/".to_owned()),
             _ => environment.get(name.strip_prefix("env:").unwrap_or(name)).map(str::to_owned),
         })
     };
@@ -250,8 +271,9 @@ fn transport(written: &Written, environment: &Environment, folder: &Path) -> Res
         env.insert(name.clone(), Secret::new(expand(value)?));
     }
     let args = written.args.iter().map(|text| expand(text)).collect::<Result<_, _>>()?;
-    let command = written.command.clone().unwrap_or_default();
-    Ok(McpTransport::Stdio { command, args, env, cwd: written.cwd.clone() })
+    let command = expand(written.command.as_deref().unwrap_or_default())?;
+    let cwd = written.cwd.clone().or_else(|| project.map(Path::to_path_buf));
+    Ok(McpTransport::Stdio { command, args, env, cwd })
 }
 
 /// The lines `NAME=value` of a file: comments, `export` and quotes are understood. The error is the line's number.

@@ -11,7 +11,7 @@ use crate::config::{
     origin::Origin,
     policy::{is_known_tool, no_such_tool},
     problem::Problem,
-    source_file::{LOCAL_STEM, project_folders, read_bounded},
+    source_file::{LOCAL_STEM, project_folders, read_with_place},
     trust::{self, TrustedFiles},
 };
 use async_trait::async_trait;
@@ -93,19 +93,24 @@ enum Owner {
 }
 
 /// Adds the rules to a file, all or none, under a lock that holds across processes. Whoever could read the file still
-/// can; what was trusted stays so, and what was not is left alone.
+/// can; what was trusted stays so, and what was not is left alone. A person's own link stays a link; one in a project may
+/// lead into another, and nothing is written there.
 fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<Vec<Written>, Problem> {
-    // A link stays a link.
-    let path = real(path);
+    let path = match owner {
+        Owner::Person => real(path),
+        Owner::Project => path.to_path_buf(),
+    };
     let wrong = |message: String| Problem::new(Origin::file(path.clone()), message);
     let failed = |error: io::Error| wrong(format!("cannot be changed: {error}"));
     let lock = folders.prepare_data()?.join("rules.lock");
     let lock = fs::OpenOptions::new().write(true).create(true).truncate(false).open(lock).map_err(failed)?;
     lock.lock().map_err(failed)?;
 
-    let before = match read_bounded(&path) {
-        Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".into()))?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+    let before = match read_with_place(&path) {
+        Ok((_, place)) if place != path => return Err(wrong(linked(&place))),
+        Ok((bytes, _)) => Some(String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".into()))?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && real(&path) == path && !path.is_symlink() => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(wrong(linked(&real(&path)))),
         Err(error) => return Err(failed(error)),
     };
     let was_trusted = before.as_ref().is_some_and(|text| TrustedFiles::load(folders).0.trusts(&path, text));
@@ -134,6 +139,13 @@ fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<V
     let written =
         |(rule, is_new): (&&str, bool)| Written { path: path.clone(), line: line_of(&after, rule, &path), is_new };
     Ok(rules.iter().zip(is_new).map(written).collect())
+}
+
+fn linked(target: &Path) -> String {
+    format!(
+        "it is a link, or lies behind one, to {}: only a file of the project itself is written to",
+        target.display()
+    )
 }
 
 /// Puts the text in the place of the file, whole or not at all. A new file is its owner's alone.
@@ -271,6 +283,36 @@ mod tests {
         let refused = store.keep("Write(//w/d)", ApprovalScope::Project).await.unwrap_err();
         assert!(refused.0.contains("toolstead config trust"), "{refused}");
         assert_eq!(fs::read_to_string(&local).unwrap(), "[permissions]\nallow = ['Bash']\n");
+    }
+
+    #[tokio::test]
+    async fn a_yes_for_the_project_is_not_written_where_a_link_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (home, project, other) = (root.join("home"), root.join("home/project"), root.join("home/other"));
+        for folder in [&project, &other] {
+            fs::create_dir_all(folder.join(".git")).unwrap();
+        }
+        let (local, theirs) = (project.join("toolstead.local.toml"), other.join("toolstead.local.toml"));
+        // What is there and trusted at its place, what is there, and what is not there yet.
+        for content in [Some("trusted"), Some("strange"), None] {
+            if content == Some("trusted") {
+                load(&home, &other).rule_store().keep("Write(//w/a)", ApprovalScope::Project).await.unwrap();
+            }
+            if content == Some("strange") {
+                fs::write(&theirs, "# theirs\n").unwrap();
+            }
+            let before = content.map(|_| fs::read(&theirs).unwrap());
+            std::os::unix::fs::symlink("../other/toolstead.local.toml", &local).unwrap();
+            let refused = load(&home, &project).rule_store().keep("Write(//w/b)", ApprovalScope::Project).await;
+            assert!(refused.as_ref().is_err_and(|reason| reason.0.contains("is a link")), "{content:?}: {refused:?}");
+            assert_eq!(fs::read(&theirs).ok(), before, "{content:?}");
+            assert!(local.is_symlink());
+            fs::remove_file(&local).unwrap();
+            let _ = fs::remove_file(&theirs);
+        }
+        let kept = load(&home, &project).rule_store().keep("Write(//w/b)", ApprovalScope::Project).await;
+        assert_eq!(kept, Ok(RuleOrigin::File(local, 2)));
     }
 
     #[test]

@@ -174,11 +174,11 @@ pub(super) const KEYS: &[Key] = &[
     key(&["files", "zip_entry_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 32 }, Capped, SMALLER, Some("52428800"), "Bytes that one entry of a zip archive unpacks to."),
     key(&["files", "zip_total_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 34 }, Capped, SMALLER, Some("209715200"), "Bytes that all entries of a zip archive unpack to."),
     key(&["files", "zip_ratio"], whole(100_000), Capped, SMALLER, Some("100"), "How many times larger an entry of a zip archive may become by unpacking."),
-    key(&["mcp_servers", "*", "command"], Kind::Text, Launch, Waits, None, "The program of a server that speaks over stdio."),
-    key(&["mcp_servers", "*", "args"], Kind::Texts, Launch, Waits, Some("[]"), "Its arguments. `${VAR}` and `${VAR:-default}` are expanded."),
+    key(&["mcp_servers", "*", "command"], Kind::Text, Launch, Waits, None, "The program of a server that speaks over stdio. `${VAR}` and `${VAR:-default}` are expanded."),
+    key(&["mcp_servers", "*", "args"], Kind::Texts, Launch, Waits, Some("[]"), "Its arguments. Expanded likewise."),
     key(&["mcp_servers", "*", "env"], Kind::Map, Launch, Waits, Some("{}"), "Its environment; nothing else is inherited. Expanded likewise."),
     key(&["mcp_servers", "*", "env_file"], Kind::Path, Launch, Waits, None, "A file of `NAME=value` lines, added to its environment; `env` wins."),
-    key(&["mcp_servers", "*", "cwd"], Kind::Path, Launch, Waits, None, "The folder that it is started in. Default: the first root."),
+    key(&["mcp_servers", "*", "cwd"], Kind::Path, Launch, Waits, None, "The folder that it is started in. Default: of a project's file the folder of the project, else the first root."),
     key(&["mcp_servers", "*", "url"], Kind::Url, Launch, Waits, None, "The address of a server that speaks over HTTP. Expanded likewise."),
     key(&["mcp_servers", "*", "headers"], Kind::Map, Launch, Waits, Some("{}"), "Headers of every request to it. Expanded likewise."),
     key(&["mcp_servers", "*", "allow_tools"], Kind::Texts, Sum, Waits, Some("[]"), "Its tools that run without asking, by their names there; `*` stands for any characters."),
@@ -192,7 +192,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["mcp_servers", "*", "profile"], Kind::Word(&["guarded", "strict", "open"]), Highest, Waits, Some("\"guarded\""), "How a stdio server is confined: `guarded` starts in the first root, reads and writes there and at the absolute paths among its arguments and variables, has a home of its own that lasts, and the network; `strict` has no network and only declared roots; `open` is not confined."),
     key(&["mcp_servers", "*", "roots"], Kind::Paths, Sum, Waits, Some("[]"), "Folders and files that a stdio server may read and write, beside those that its profile gives it."),
     key(&["mcp_servers", "*", "disabled"], Kind::Boolean, Highest, Tightens(Strictness::True), Some("false"), "Kept, and not started."),
-    key(&["hooks", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Settings files of Claude Code whose `hooks` run here. A file below a root counts once `toolstead config trust FILE` was said to its content."),
+    key(&["hooks", "import"], Kind::Paths, Sum, Waits, Some("[]"), "Settings files of Claude Code whose `hooks` run here. A file below a root, or that a file of a project names, counts once `toolstead config trust FILE` was said to its content."),
     key(&["hooks", "timeout_seconds"], whole(3_600), Capped, Waits, Some("60"), "Time of a hook that names none of its own."),
     key(&["hooks", "concurrency"], whole(256), Capped, Waits, Some("8"), "Hooks that run at once, over all calls."),
     key(&["hooks", "*", "event"], Kind::Word(&["SessionStart", "PreToolUse", "PermissionRequest", "PermissionDenied", "PostToolUse", "PostToolUseFailure", "SessionEnd"]), Own, Waits, None, "When the hook runs. Layers that name a hook alike have a hook each."),
@@ -217,7 +217,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["server", "allowed_hosts"], Kind::Texts, Sum, Waits, Some("[]"), "Names under which clients may reach the server, besides those of loopback."),
     key(&["server", "allowed_origins"], Kind::Texts, Sum, Waits, Some("[]"), "Origins of web pages that may call the server. None may by default."),
     key(&["server", "output_schemas"], Kind::Boolean, Highest, Waits, Some("false"), "Whether lists of tools over MCP carry the schemas of the results of built-in tools. Those of MCP servers come as they are."),
-    key(&["server", "token_file"], Kind::Path, Highest, Waits, None, "The file that holds the token. Default: `TOOLSTEAD_SERVER_TOKEN`, else one made once in the data folder."),
+    key(&["server", "token_file"], Kind::Path, Highest, Waits, None, "The file that holds the token, for its owner alone. Default: `TOOLSTEAD_SERVER_TOKEN`, else one made once in the data folder."),
 ];
 
 impl Key {

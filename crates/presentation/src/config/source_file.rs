@@ -1,10 +1,12 @@
 //! Finding and reading configuration files.
 
-use crate::config::{folders::Folders, layers::LayerKind, node::Format, origin::Origin, problem::Problem};
+use crate::config::{
+    folders::Folders, layers::LayerKind, node::Format, origin::Origin, ownership::check_owned, problem::Problem,
+};
 use std::{
     fs,
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,6 +15,8 @@ use std::{
 const STEM: &str = "toolstead";
 /// The name of a person's own file in a project, without its ending.
 pub(super) const LOCAL_STEM: &str = "toolstead.local";
+/// Folders of a project in which other clients keep their settings.
+const CLIENT_FOLDERS: [&str; 3] = [".claude", ".cursor", ".vscode"];
 /// No configuration is larger.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -20,25 +24,34 @@ const MAX_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SourceFile {
     pub(super) kind: LayerKind,
-    /// Absolute, links resolved.
+    /// Absolute. A file of a project bears the name under which it lies there, any other one has its links resolved.
     pub(super) path: Arc<Path>,
     pub(super) text: String,
+    /// The file that was read instead, where a link in a project leads to it. Nobody can trust such a file.
+    pub(super) leads_to: Option<PathBuf>,
 }
 
 impl SourceFile {
-    /// Reads a file; `None` if there is none.
+    /// Reads a file; `None` if there is none. What a person or the administrator keeps may be a link, as far as nobody
+    /// else can change where it leads.
     pub(super) fn read(kind: LayerKind, path: &Path) -> Result<Option<Self>, Problem> {
         let wrong = |reason: String| Problem::new(Origin::file(path), reason);
-        let bytes = match read_bounded(path) {
-            Ok(bytes) => bytes,
+        let (bytes, real) = match read_with_place(path) {
+            Ok(read) => read,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
             Err(error) => return Err(wrong(format!("cannot be read: {error}"))),
         };
         let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".into()))?;
-        let path = path.canonicalize().map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        Ok(Some(Self { kind, path: path.into(), text }))
+        if kind.is_of_project() {
+            let leads_to = (real != path).then_some(real);
+            return Ok(Some(Self { kind, path: path.into(), text, leads_to }));
+        }
+        if real != path && matches!(kind, LayerKind::Administrator | LayerKind::User) {
+            check_owned(path, &real).map_err(|reason| wrong(format!("is a link that is not followed: {reason}")))?;
+        }
+        Ok(Some(Self { kind, path: real.into(), text, leads_to: None }))
     }
 
     /// Reads the one file `STEM.toml`, `.json`, `.yaml` or `.yml` of the folder; `None` if there is none.
@@ -59,6 +72,12 @@ impl SourceFile {
 
 /// At most [`MAX_BYTES`] of a regular file. A pipe or device under that name is no file and does not block.
 pub(super) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    read_with_place(path).map(|(bytes, _)| bytes)
+}
+
+/// The same, with the path at which the very file that was read lies. It is another one than `path` where that leads over
+/// a link.
+pub(super) fn read_with_place(path: &Path) -> io::Result<(Vec<u8>, PathBuf)> {
     let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -68,13 +87,24 @@ pub(super) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     if metadata.len() > MAX_BYTES {
         return Err(too_large());
     }
+    // Asked of what is open: a path that is looked up a second time may lead elsewhere by then.
+    let place = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES { Err(too_large()) } else { Ok(bytes) }
+    if bytes.len() as u64 > MAX_BYTES { Err(too_large()) } else { Ok((bytes, place)) }
 }
 
-/// The files of administrator, user and project, as far as they exist, with what could not be read.
-pub(super) fn discover(folders: &Folders) -> (Vec<SourceFile>, Vec<Problem>) {
+/// The folder of the project that a file belongs to: the file's own, or the one around it where clients keep their
+/// settings in one of their own.
+pub(super) fn project_of(file: &Path) -> &Path {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let is_clients = folder.file_name().is_some_and(|name| CLIENT_FOLDERS.iter().any(|one| name == *one));
+    if is_clients { folder.parent().unwrap_or(folder) } else { folder }
+}
+
+/// The files of administrator, user and project, as far as they exist, with what could not be read. Of a person's own
+/// file in the project that is a note: commands can write there, and must not keep anything from starting.
+pub(super) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> (Vec<SourceFile>, Vec<Problem>) {
     let mut files = Vec::new();
     let mut problems = Vec::new();
     let mut look = |kind, folder: &Path, stem| match SourceFile::in_folder(kind, folder, stem) {
@@ -82,6 +112,10 @@ pub(super) fn discover(folders: &Folders) -> (Vec<SourceFile>, Vec<Problem>) {
             let there = found.is_some();
             files.extend(found);
             there
+        }
+        Err(problem) if kind == LayerKind::Local => {
+            notes.push(left_out(problem));
+            true
         }
         Err(problem) => {
             problems.push(problem);
@@ -96,6 +130,13 @@ pub(super) fn discover(folders: &Folders) -> (Vec<SourceFile>, Vec<Problem>) {
     project_folders(folders).iter().any(|folder| look(LayerKind::Project, folder, STEM));
     project_folders(folders).iter().any(|folder| look(LayerKind::Local, folder, LOCAL_STEM));
     (files, problems)
+}
+
+/// A problem of a person's own file in the project that nobody trusts as it is.
+pub(super) fn left_out(problem: Problem) -> Problem {
+    let Problem { origin, message } = problem;
+    let told = format!("nothing of this file counts: {message}; mend it or remove it");
+    Problem::new(origin, told)
 }
 
 /// Whether a file of the project would be looked for at this path, links resolved.

@@ -5,6 +5,7 @@ use crate::config::{
     environment::{Environment, SERVER_TOKEN},
     folders::{Existing, write_private},
     origin::Origin,
+    ownership::close_to_others,
     problem::Problem,
     secret::Secret,
     source_file::read_bounded,
@@ -22,13 +23,18 @@ pub struct ServerToken {
     pub origin: Origin,
     /// Whether it was made just now: the only time that it is shown.
     pub is_new: bool,
+    /// What was mended about its file.
+    pub mended: Option<Problem>,
 }
+
+/// A shorter token can be guessed.
+const MIN_CHARACTERS: usize = 16;
 
 /// The token of `TOOLSTEAD_SERVER_TOKEN`, else of `server.token_file`, else of the data folder, where one is made if
 /// there is none yet.
 ///
 /// # Errors
-/// A [`Problem`] when a token that is named cannot be used, or none can be made.
+/// A [`Problem`] when a token that is named cannot be used, is too short or stays open to others, or none can be made.
 pub fn server_token(config: &Config, environment: &Environment) -> Result<ServerToken, Problem> {
     if let Some(token) = environment.get(SERVER_TOKEN) {
         return checked(token, Origin::Environment(SERVER_TOKEN.into()));
@@ -42,7 +48,7 @@ pub fn server_token(config: &Config, environment: &Environment) -> Result<Server
     SystemRandom::new().fill(&mut random).map_err(|_| failed("the system gives no random numbers".into()))?;
     let token = URL_SAFE_NO_PAD.encode(random);
     match write_private(&path, token.as_bytes(), Existing::Kept) {
-        Ok(()) => Ok(ServerToken { token: Secret::new(token), origin: Origin::file(path), is_new: true }),
+        Ok(()) => Ok(ServerToken { token: Secret::new(token), origin: Origin::file(path), is_new: true, mended: None }),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => from_file(&path),
         Err(error) => Err(failed(error.to_string())),
     }
@@ -53,7 +59,11 @@ fn from_file(path: &Path) -> Result<ServerToken, Problem> {
     let wrong = |reason: String| Problem::new(origin.clone(), format!("the token cannot be read: {reason}"));
     let bytes = read_bounded(path).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("it is no text".into()))?;
-    checked(text.trim(), origin)
+    let mended = close_to_others(path, 0o077)?;
+    let mended = mended.map(|Problem { origin, message }| {
+        Problem::new(origin, format!("{message}; if somebody may have read the token, put another one there"))
+    });
+    Ok(ServerToken { mended, ..checked(text.trim(), origin)? })
 }
 
 fn checked(token: &str, origin: Origin) -> Result<ServerToken, Problem> {
@@ -61,5 +71,13 @@ fn checked(token: &str, origin: Origin) -> Result<ServerToken, Problem> {
     if token.is_empty() || token.len() > 4096 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Problem::new(origin, "a token is made of visible ASCII characters, without spaces"));
     }
-    Ok(ServerToken { token: Secret::new(token), origin, is_new: false })
+    if token.len() < MIN_CHARACTERS {
+        let message = format!(
+            "the token has {} characters, and a token of less than {MIN_CHARACTERS} can be guessed: take a longer one, or none, \
+             and one is made in the data folder",
+            token.len()
+        );
+        return Err(Problem::new(origin, message));
+    }
+    Ok(ServerToken { token: Secret::new(token), origin, is_new: false, mended: None })
 }

@@ -1,8 +1,9 @@
-//! Which files of projects a person has said yes to, by their content.
+//! What of projects a person has said yes to: files by their place and content, and programs of servers likewise.
 
 use crate::config::{
     folders::{Existing, Folders, write_private},
     origin::Origin,
+    ownership::{WRITABLE_BY_OTHERS, user},
     problem::Problem,
     source_file::read_bounded,
 };
@@ -10,35 +11,65 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    fs,
+    io::{self, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-/// The files that are trusted: path, links resolved, and SHA-256 in lower-case hex. A file that changed is a stranger
-/// again.
+/// The form of the list. Older ones trusted a content wherever a link led to it.
+const VERSION: u32 = 2;
+
+/// The files that are trusted: the path of real folder and name, and SHA-256 in lower-case hex. A file that changed is a
+/// stranger again, and so is the same content at another place.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TrustedFiles {
+    #[serde(default)]
+    version: u32,
     files: BTreeMap<PathBuf, String>,
     /// Those that held a gate when a person said yes to them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     gates: BTreeSet<PathBuf>,
+    /// What servers run of places that tools write to; `None`: it was not there when it was looked at.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    programs: BTreeMap<PathBuf, Option<String>>,
 }
 
 impl TrustedFiles {
-    /// What is trusted. An unreadable list trusts nothing, and the problem says so.
+    /// What is trusted. A list that is unreadable, or may be somebody else's, trusts nothing, and the problem says so.
     pub(super) fn load(folders: &Folders) -> (Self, Option<Problem>) {
         let Some(data) = &folders.data else { return (Self::default(), None) };
         let path = list(data);
         let read = read_bounded(&path).and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::other));
-        match read {
-            Ok(trusted) => (trusted, None),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (Self::default(), None),
+        let trusted: Self = match read {
+            Ok(trusted) => trusted,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return (Self::default(), None),
             Err(error) => {
                 let message = format!("cannot be read, so no project file is trusted: {error}");
-                (Self::default(), Some(Problem::new(Origin::file(path), message)))
+                return (Self::default(), Some(Problem::new(Origin::file(path), message)));
             }
-        }
+        };
+        let doubt = match path.symlink_metadata() {
+            _ if trusted.version < VERSION => Some("it was written when places did not count".to_owned()),
+            Ok(facts) if facts.is_symlink() => Some("it is a link".to_owned()),
+            Ok(facts) if facts.uid() != user() => Some(format!("it belongs to the user {}", facts.uid())),
+            Ok(facts) if facts.permissions().mode() & WRITABLE_BY_OTHERS != 0 => {
+                Some("others could write to it".to_owned())
+            }
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let Some(doubt) = doubt else { return (trusted, None) };
+        let named: Vec<String> = trusted.files.keys().map(|file| file.display().to_string()).collect();
+        let again = match named.as_slice() {
+            [] => String::new(),
+            named => format!("; `toolstead config trust FILE` trusts one again of: {}", named.join(", ")),
+        };
+        let message = format!("no project file is trusted by it, because {doubt}{again}");
+        // A gate stays shut on any doubt.
+        let gates = Self { gates: trusted.gates, ..Self::default() };
+        (gates, Some(Problem::new(Origin::file(path), message)))
     }
 
     /// Whether a person said yes to this content at this path.
@@ -60,6 +91,16 @@ impl TrustedFiles {
     pub(super) fn gates(&self) -> impl Iterator<Item = &Path> {
         self.gates.iter().map(PathBuf::as_path)
     }
+
+    /// What is known of a program: its digest, or that it was not there; `None` if nobody looked at it yet.
+    pub(super) fn program(&self, path: &Path) -> Option<Option<&str>> {
+        self.programs.get(path).map(Option::as_deref)
+    }
+
+    /// Whether a file was missing when it was to be read. Whoever put it there since may have been a command.
+    pub(super) fn was_missing(&self, path: &Path) -> bool {
+        self.program(path) == Some(None)
+    }
 }
 
 /// Trusts this content of a file, whose gates are those of the content before, or no longer trusts the file.
@@ -68,7 +109,7 @@ impl TrustedFiles {
 /// A [`Problem`] when the list cannot be written; then it is as it was.
 pub(super) fn set(folders: &Folders, path: &Path, text: Option<&str>) -> Result<(), Problem> {
     change(folders, |trusted| match text {
-        Some(text) => drop(trusted.files.insert(path.to_path_buf(), digest_of(text))),
+        Some(text) => trusted.trust(path, text),
         None => {
             trusted.files.remove(path);
             trusted.gates.remove(path);
@@ -82,12 +123,64 @@ pub(super) fn set(folders: &Folders, path: &Path, text: Option<&str>) -> Result<
 /// As [`set`].
 pub(super) fn set_with_gates(folders: &Folders, path: &Path, text: &str, holds_gate: bool) -> Result<(), Problem> {
     change(folders, |trusted| {
-        trusted.files.insert(path.to_path_buf(), digest_of(text));
+        trusted.trust(path, text);
         match holds_gate {
             true => trusted.gates.insert(path.to_path_buf()),
             false => trusted.gates.remove(path),
         };
     })
+}
+
+/// Notes whether a file that counts without a yes holds a gate, so that it is missed when it is gone.
+///
+/// # Errors
+/// As [`set`].
+pub(super) fn set_gate(folders: &Folders, path: &Path, holds_gate: bool) -> Result<(), Problem> {
+    change(folders, |trusted| {
+        match holds_gate {
+            true => trusted.gates.insert(path.to_path_buf()),
+            false => trusted.gates.remove(path),
+        };
+    })
+}
+
+/// Keeps what these programs are now; `None` for one that is not there.
+///
+/// # Errors
+/// As [`set`].
+pub(super) fn set_programs(folders: &Folders, programs: Vec<(PathBuf, Option<String>)>) -> Result<(), Problem> {
+    change(folders, |trusted| trusted.programs.extend(programs))
+}
+
+/// The digest of a program; `None` where there is none.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(super) fn program_digest(path: &Path) -> io::Result<Option<String>> {
+    let file = match fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let (mut digest, mut file, mut buffer) = (Sha256::new(), file, vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(Some(hex(&digest.finalize()))),
+            read => digest.update(&buffer[..read]),
+        }
+    }
+}
+
+impl TrustedFiles {
+    fn trust(&mut self, path: &Path, text: &str) {
+        self.files.insert(path.to_path_buf(), digest_of(text));
+        self.programs.remove(path);
+    }
 }
 
 /// Changes the list of trusted files, under a lock that holds across processes.
@@ -99,6 +192,7 @@ fn change(folders: &Folders, change: impl FnOnce(&mut TrustedFiles)) -> Result<(
     let lock = lock.map_err(failed)?;
     lock.lock().map_err(failed)?;
     let (mut trusted, _) = TrustedFiles::load(folders);
+    trusted.version = VERSION;
     change(&mut trusted);
     let content = serde_json::to_vec_pretty(&trusted).map_err(|error| failed(error.into()))?;
     write_private(&list(data), &content, Existing::Replaced).map_err(failed)
@@ -108,6 +202,11 @@ fn list(data: &Path) -> PathBuf {
     data.join("trusted.json")
 }
 
-fn digest_of(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+/// SHA-256 of a text, in lower-case hex.
+pub(super) fn digest_of(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

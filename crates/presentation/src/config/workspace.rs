@@ -5,6 +5,7 @@ use crate::config::{
     layers::{LayerKind, Resolved, Setting, Waiting},
     mcp_server::McpServerConfig,
     origin::Origin,
+    ownership::close_to_others,
     problem::Problem,
     tool_block::{self, Touches},
     value::{Item, Value},
@@ -78,6 +79,16 @@ pub(super) fn forbidden(
     let mut forbidden: Vec<PathBuf> = named.iter().map(|path| real(path)).chain(named.iter().cloned()).collect();
     without_twins(&mut forbidden);
     forbidden
+}
+
+/// Takes from strangers what they may do with the database and what lies beside it, and from the group what it may write.
+pub(super) fn guard_database(database: &Path, problems: &mut Vec<Problem>, notes: &mut Vec<Problem>) {
+    for path in of_database(&real(database)) {
+        match close_to_others(&path, 0o027) {
+            Ok(mended) => notes.extend(mended),
+            Err(problem) => problems.push(problem),
+        }
+    }
 }
 
 /// The file of a database and what lies beside it.

@@ -13,6 +13,7 @@ fn hook(gate: bool, on_error: OnError) -> HookDefinition {
         matcher: Matcher::parse("*").unwrap(),
         filter: None,
         program: HookProgram::Shell("true".into()),
+        start: None,
         environment: BTreeMap::new(),
         timeout: Duration::from_secs(5),
         gate,

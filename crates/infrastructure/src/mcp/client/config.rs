@@ -28,6 +28,39 @@ pub struct McpServerConfig {
     pub retry: RetryPolicy,
     /// How it is confined, if it is a child process.
     pub confinement: ServerConfinement,
+    /// What is asked before each start, if it is a child process.
+    pub launch_check: LaunchCheck,
+}
+
+/// Says whether what a start would run is what somebody said yes to. It is asked before every start, as programs may change
+/// in between; it may read files.
+#[derive(Clone)]
+pub struct LaunchCheck(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
+
+impl LaunchCheck {
+    /// A check that returns why the server is not started.
+    pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    pub(super) async fn passes(&self) -> Result<(), String> {
+        let check = self.0.clone();
+        let checked = tokio::task::spawn_blocking(move || check()).await;
+        checked.unwrap_or_else(|panic| Err(panic.to_string()))
+    }
+}
+
+impl Default for LaunchCheck {
+    /// A check that finds nothing.
+    fn default() -> Self {
+        Self::new(|| Ok(()))
+    }
+}
+
+impl fmt::Debug for LaunchCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LaunchCheck")
+    }
 }
 
 /// How a server that is started here is confined.
@@ -169,6 +202,7 @@ impl McpServerConfig {
             limits: McpLimits::default(),
             retry: RetryPolicy::default(),
             confinement: ServerConfinement::default(),
+            launch_check: LaunchCheck::default(),
         }
     }
 }

@@ -41,6 +41,9 @@ pub struct McpServerDeps {
     /// The workspace: guarded children start in its first root, and work on it. What is forbidden in it confined children
     /// never see, wherever it lies.
     pub roots: WorkspaceRoots,
+    /// What confined children never change, wherever it lies: programs that run with more rights than theirs, or with
+    /// theirs the next time.
+    pub sealed: Vec<PathBuf>,
     /// Where the homes of guarded children last; `None`: they go with the child.
     pub homes: Option<PathBuf>,
 }
@@ -222,6 +225,7 @@ impl Connector<'_> {
         let limit = self.config.limits.message_bytes;
         match &self.config.transport {
             McpTransport::Stdio(server) => {
+                self.config.launch_check.passes().await.map_err(Loss::Failed)?;
                 let child = self.deps.launcher.launch(self.launch_spec(server)).await;
                 let child = child.map_err(|error| Loss::Failed(with_causes(&error)))?;
                 let lines = LineTransport::to_child(child, peer, limit);

@@ -27,8 +27,11 @@ use std::{
 };
 
 /// Settings of this runtime and of agents.
-pub(super) const SETTINGS: [&str; 13] = [
+pub(super) const SETTINGS: [&str; 16] = [
     "toolstead.toml",
+    "toolstead.json",
+    "toolstead.yaml",
+    "toolstead.yml",
     ".toolstead.toml",
     ".toolstead",
     ".mcp.json",

@@ -1,4 +1,5 @@
-//! Whether what a hook runs is there: a gate whose path is mistyped must not stand open.
+//! The files that a command runs, of a hook or of a server, and whether what a hook runs is there: a gate whose path is
+//! mistyped must not stand open.
 
 use crate::config::environment::Environment;
 use std::{
@@ -57,6 +58,28 @@ pub(super) fn look(program: &HookProgram, start: &Path, environment: &Environmen
         check(first, is_shell, start, environment)?;
     }
     Ok(real(programs_of(&commands, start, environment)))
+}
+
+/// The files that a program with its arguments runs, as far as that can be told, there or not.
+pub(in crate::config) fn run_by(
+    program: &str,
+    arguments: &[String],
+    start: &Path,
+    environment: &Environment,
+) -> Vec<PathBuf> {
+    let words = std::iter::once(program).chain(arguments.iter().map(String::as_str));
+    let command = words.map(|word| Some(word.to_owned())).collect();
+    programs_of(&[command], start, environment)
+}
+
+/// The simple commands of the lines that shells among these words are given.
+pub(in crate::config) fn lines_within(words: &[&str], start: &Path, environment: &Environment) -> Vec<Vec<String>> {
+    let is_shell = |word: &&str| Path::new(word).file_name().is_some_and(|name| SHELLS.iter().any(|one| name == *one));
+    let Some(shell) = words.iter().position(is_shell) else { return Vec::new() };
+    let is_line = |pair: &[&str]| pair[0].starts_with('-') && pair[0].ends_with('c');
+    let lines = words[shell + 1..].windows(2).filter(|pair| is_line(pair)).map(|pair| pair[1]);
+    let all = lines.flat_map(|line| commands(line, start, environment));
+    all.map(|command| command.into_iter().map(Option::unwrap_or_default).collect()).collect()
 }
 
 /// Whether the program of a command is there, where it is certain what that is.

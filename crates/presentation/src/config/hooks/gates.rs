@@ -12,7 +12,7 @@ use crate::config::{
     value::Value,
 };
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -65,16 +65,19 @@ impl Hooks {
         folders: &Folders,
     ) {
         let is_relied_on = |path: &Path| self.gates.imported.contains(path) || trusted.held_gate(path);
-        let waiting = files.iter().filter(|file| file.trust == Trust::Waiting && is_relied_on(&file.path));
-        let paths: BTreeSet<&Path> = waiting.map(|file| &*file.path).collect();
-        let problem = |path: &Path| {
-            let message = format!(
-                "its gates do not run, so no call is made: read it, then say `toolstead config trust {}`",
-                path.display()
-            );
+        let waiting = files.iter().filter(|file| !file.trust.is_given() && is_relied_on(&file.path));
+        let files_by_path: BTreeMap<&Path, Trust> = waiting.map(|file| (&*file.path, file.trust)).collect();
+        let problem = |(path, trust): (&Path, Trust)| {
+            let remedy = match trust {
+                Trust::Linked => {
+                    "it is a link, which nobody can trust here: put the file itself in its place".to_owned()
+                }
+                _ => format!("read it, then say `toolstead config trust {}`", path.display()),
+            };
+            let message = format!("its gates do not run, so no call is made: {remedy}");
             Problem::new(Origin::file(path), message)
         };
-        self.gates.waiting = paths.into_iter().map(problem).collect();
+        self.gates.waiting = files_by_path.into_iter().map(problem).collect();
         // With `--config` no file of a project is looked for.
         if files.iter().all(|file| file.kind != LayerKind::Chosen) {
             self.gates.waiting.extend(trusted.gates().filter(|path| is_gone(path, folders)).map(gone));

@@ -7,30 +7,54 @@ use crate::config::{
     node::{Content, Format, Member, Node},
     origin::Origin,
     problem::Problem,
-    source_file::SourceFile,
+    source_file::{SourceFile, project_of},
 };
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use toolstead_infrastructure::hooks::definition::{HookEvent, OnError};
 
 /// A file that was read.
 pub(super) struct SettingsFile {
     pub(super) file: ConfigFile,
     root: Node,
+    /// The folder of the project that it belongs to, if it does.
+    folder: Option<PathBuf>,
 }
 
-/// Reads a file. One below a root counts only with the content that a person said yes to: tools can write there.
-pub(super) fn read(path: &Path, surroundings: &Surroundings<'_>) -> Result<SettingsFile, Problem> {
-    let read = SourceFile::read(LayerKind::Foreign(u8::MAX), path)?;
-    let SourceFile { kind, path, text } =
-        read.ok_or_else(|| Problem::new(Origin::file(path), "there is no such file to take hooks from"))?;
-    let root = Node::read(Format::Json, &text, &path)?;
-    let is_inside = surroundings.roots.write.iter().any(|root| path.starts_with(root));
-    let trust = match (is_inside, surroundings.trusted.trusts(&path, &text)) {
-        (false, _) => Trust::Always,
-        (true, true) => Trust::Given,
-        (true, false) => Trust::Waiting,
+/// The kind of these files.
+const FOREIGN: LayerKind = LayerKind::Foreign(u8::MAX);
+
+/// Reads a file that a layer of this kind names, in a file of that project if it is of one; `None` where there is none. One
+/// below a root, or in the project whose file names it, counts only with the content that a person said yes to at that
+/// place: tools can write there. None in a project, nor one that a project names, counts over a link.
+pub(super) fn read(
+    kind: LayerKind,
+    path: &Path,
+    project: Option<&Path>,
+    surroundings: &Surroundings<'_>,
+) -> Result<Option<SettingsFile>, Problem> {
+    let roots = surroundings.roots.write.iter().map(PathBuf::as_path);
+    let inside: Vec<&Path> = roots.chain(project).collect();
+    let is_inside = |path: &Path| inside.iter().any(|folder| path.starts_with(folder));
+    let Some(mut file) = SourceFile::read(kind, path)? else { return Ok(None) };
+    let is_inside = is_inside(path) || is_inside(&file.path);
+    if !kind.is_of_project() && is_inside {
+        let Some(read) = SourceFile::read(FOREIGN, path)? else { return Ok(None) };
+        file = read;
+    }
+    let root = Node::read(Format::Json, &file.text, &file.path)?;
+    let SourceFile { path, text, leads_to, .. } = file;
+    let trust = match &leads_to {
+        Some(_) => Trust::Linked,
+        None if !is_inside => Trust::Always,
+        None if surroundings.trusted.trusts(&path, &text) => Trust::Given,
+        None => Trust::Waiting,
     };
-    Ok(SettingsFile { file: ConfigFile { path, kind, trust, text }, root })
+    let folder = if is_inside { Some(project_of(&path)) } else { project };
+    let folder = folder.map(Path::to_path_buf);
+    Ok(Some(SettingsFile { file: ConfigFile { path, kind: FOREIGN, trust, leads_to, text }, root, folder }))
 }
 
 impl SettingsFile {
@@ -43,8 +67,10 @@ impl SettingsFile {
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,
     ) {
-        if self.file.trust == Trust::Waiting {
-            notes.push(waits(&self.file.path));
+        match self.file.trust {
+            Trust::Waiting => notes.push(waits(&self.file.path)),
+            Trust::Linked => notes.extend(self.file.linked()),
+            Trust::Always | Trust::Given => {}
         }
         if let Some(Node { content: Content::Boolean(true), origin }) = member(&self.root, "disableAllHooks") {
             notes.push(Problem::new(origin.clone(), "its hooks do not run: `disableAllHooks` is set"));
@@ -62,28 +88,32 @@ impl SettingsFile {
                 if matches!(member(handler, "gate"), Some(Node { content: Content::Boolean(true), .. })) {
                     hooks.gates.imported(&self.file.path);
                 }
-                let mut idle = |reason: String| {
-                    let hook = IdleHook { origin: handler.origin.clone(), event: event.to_owned(), reason };
-                    if self.file.trust != Trust::Waiting {
+                let mut idle = |reason: String, waiting: Option<String>| {
+                    let hook = IdleHook { origin: handler.origin.clone(), event: event.to_owned(), reason, waiting };
+                    if self.file.trust.is_given() {
                         notes.push(Problem::new(hook.origin.clone(), format!("a hook of `{event}`: {}", hook.reason)));
                     }
                     hooks.idle.push(hook);
                 };
                 let Some(fired) = HookEvent::parse(event) else {
-                    idle("nothing fires this event here".into());
+                    idle("nothing fires this event here".into(), None);
                     continue;
                 };
                 let kind = member(handler, "type").and_then(text).unwrap_or("command");
                 if kind != "command" || member(handler, "shell").and_then(text) == Some("powershell") {
-                    idle(format!("hooks of the type `{kind}` are not run here"));
+                    idle(format!("hooks of the type `{kind}` are not run here"), None);
                     continue;
                 }
-                if self.file.trust == Trust::Waiting {
-                    let line = member(handler, "command").and_then(text).unwrap_or_default();
-                    idle(format!("its file waits for `toolstead config trust`: {line}"));
+                if !self.file.trust.is_given() {
+                    let line = member(handler, "command").and_then(text).unwrap_or_default().to_owned();
+                    match self.file.trust {
+                        Trust::Linked => idle("its file is a link in a project, which nobody can trust".into(), None),
+                        _ => idle(format!("its file waits for `toolstead config trust`: {line}"), Some(line)),
+                    }
                     continue;
                 }
                 let written = written(self.name(&handler.origin), fired, matcher.clone(), handler);
+                let written = written.map(|written| Written { folder: self.folder.clone(), ..written });
                 let added = written.and_then(|written| hooks.add(written, &handler.origin, timeout, surroundings));
                 if let Err(reason) = added {
                     problems.push(Problem::new(handler.origin.clone(), format!("a hook of `{event}`: {reason}")));

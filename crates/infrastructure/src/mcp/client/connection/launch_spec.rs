@@ -76,7 +76,7 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, deps: &McpServe
             confinement,
             session: None,
             hidden: deps.roots.forbidden.clone(),
-            sealed: Vec::new(),
+            sealed: deps.sealed.clone(),
             write_roots,
             read_roots,
             lasting_home,
@@ -193,6 +193,7 @@ mod tests {
                 ]),
                 working_dir: top.join("work"),
                 roots,
+                sealed: vec!["/own/program".into()],
                 homes: Some(top.join("homes")),
             };
             Self { _folder: folder, top, deps }
@@ -278,6 +279,7 @@ mod tests {
             assert_eq!((policy.confinement, policy.network, &spec.working_dir), (confinement, network, start));
             assert_eq!((policy.write_roots, policy.lasting_home.is_some()), (writable, lasts));
             assert_eq!(policy.hidden, [Path::new("/own/data")]);
+            assert_eq!(policy.sealed, [Path::new("/own/program")]);
         }
     }
 

@@ -64,6 +64,7 @@ pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
         environment: BTreeMap::new(),
         working_dir: "/".into(),
         roots: WorkspaceRoots::default(),
+        sealed: Vec::new(),
         homes: None,
     };
     McpServer::start(config, deps)

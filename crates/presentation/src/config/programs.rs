@@ -1,0 +1,306 @@
+//! What runs outside of the confinement of commands, in places that tools write to: the programs and scripts of hooks, and
+//! those of servers that have the network or are not confined at all.
+//!
+//! No tool may change them. What a server runs has, beyond that, its digest kept, and is not started with another one until
+//! a person says yes to it: whoever changed it may have come another way.
+
+use crate::config::{
+    check::Base,
+    environment::Environment,
+    folders::Folders,
+    hooks::executable::{lines_within, run_by},
+    layers::LayerKind,
+    mcp_server::{McpProfile, McpServerConfig, McpTransport},
+    origin::Origin,
+    problem::Problem,
+    trust::{self, TrustedFiles, program_digest},
+};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use toolstead_domain::{
+    permission::{
+        decision::in_shell,
+        path_pattern,
+        rule::{Effect, PermissionRule},
+    },
+    workspace_roots::{WorkspaceRoots, lexical},
+};
+use toolstead_infrastructure::sandbox::child_environment;
+
+/// What a server runs of places that tools write to.
+#[derive(Clone, PartialEq, Default)]
+pub struct ServerPrograms {
+    files: Vec<ProgramFile>,
+    /// Where it is kept what a person said yes to.
+    folders: Option<Folders>,
+    /// The file of `--config`, which the yes needs, too.
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct ProgramFile {
+    path: PathBuf,
+    /// Whether a person's own configuration names this very file, so that its first use is a yes.
+    is_named: bool,
+}
+
+impl fmt::Debug for ServerPrograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.paths()).finish()
+    }
+}
+
+impl ServerPrograms {
+    /// The files, there or not.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Checks that a start would run nothing but what a person said yes to. What a person's own configuration names is
+    /// noted at its first use.
+    ///
+    /// # Errors
+    /// Which file is another one, or one that nobody said yes to, and what to do.
+    pub fn check(&self) -> Result<(), String> {
+        let Some(folders) = self.folders.as_ref().filter(|_| !self.files.is_empty()) else { return Ok(()) };
+        let (trusted, _) = TrustedFiles::load(folders);
+        let mut first_used = Vec::new();
+        for ProgramFile { path, is_named } in &self.files {
+            let digest = program_digest(path).map_err(|error| {
+                format!("it is not started: `{}`, which it runs, cannot be read: {error}", path.display())
+            })?;
+            match (trusted.program(path), digest) {
+                (Some(known), digest) if known == digest.as_deref() => {}
+                // What is gone is not run, and cannot come back as something else.
+                (_, None) if !is_named => {}
+                (Some(_), None) => {}
+                (None, digest) if *is_named => first_used.push((path.clone(), digest)),
+                (known, _) => return Err(self.refusal(path, known.is_some())),
+            }
+        }
+        match first_used.is_empty() || folders.data.is_none() {
+            true => Ok(()),
+            false => trust::set_programs(folders, first_used).map_err(|problem| problem.to_string()),
+        }
+    }
+
+    fn refusal(&self, path: &Path, is_known: bool) -> String {
+        let what = match is_known {
+            true => "has changed since a person said yes to it",
+            false => "lies where tools write, and nobody said yes to it",
+        };
+        let config = self.config.as_ref().map(|file| format!("--config {} ", in_shell(&file.to_string_lossy())));
+        format!(
+            "it is not started: `{}`, which it runs, {what}. Read it, then say `toolstead {}config trust {}`",
+            path.display(),
+            config.unwrap_or_default(),
+            in_shell(&path.to_string_lossy())
+        )
+    }
+}
+
+/// Trusts these programs as they are now.
+pub(super) fn trust(programs: &[PathBuf], folders: &Folders) -> Result<(), Problem> {
+    let digest = |path: &PathBuf| {
+        let digest = program_digest(path);
+        let digest =
+            digest.map_err(|error| Problem::new(Origin::file(path.clone()), format!("cannot be read: {error}")));
+        Ok((path.clone(), digest?))
+    };
+    trust::set_programs(folders, programs.iter().map(digest).collect::<Result<_, Problem>>()?)
+}
+
+/// Finds what each server runs of places that tools write to. Returns what no tool may change: that of all servers but
+/// those that have no network, each with the place that names it.
+pub(super) fn of_servers(
+    servers: &mut [McpServerConfig],
+    roots: &WorkspaceRoots,
+    folders: &Folders,
+    environment: &Environment,
+) -> Vec<(PathBuf, Origin)> {
+    let written = written_by_tools(servers, roots);
+    let is_written = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
+    let own = servers.iter().filter_map(|server| match &server.transport {
+        Ok(McpTransport::Stdio { cwd, .. }) => cwd.clone(),
+        _ => None,
+    });
+    let own: Vec<PathBuf> = with_real(own.collect());
+    let mut all = Vec::new();
+    for server in servers.iter_mut().filter(|server| server.profile != McpProfile::Strict && !server.disabled) {
+        let Ok(McpTransport::Stdio { command, args, env, cwd }) = &server.transport else { continue };
+        let start = cwd.as_deref().or(roots.start()).unwrap_or(&folders.start);
+        let words: Vec<&str> = std::iter::once(command).chain(args).map(String::as_str).collect();
+        let path = env.get("PATH").map(|path| path.expose().to_owned());
+        let path =
+            path.or_else(|| child_environment::base(|name| environment.get(name).map(str::to_owned)).remove("PATH"));
+        let run = run_by(command, args, start, environment).into_iter().chain(found_in(path.as_deref(), command));
+        let run: Vec<PathBuf> = with_real(run.collect());
+        let mut settings: Vec<PathBuf> = read_by(&words).iter().map(|name| lexical(start, Path::new(name))).collect();
+        for line in lines_within(&words, start, environment) {
+            let words: Vec<&str> = line.iter().map(String::as_str).collect();
+            settings.extend(read_by(&words).iter().map(|name| lexical(start, Path::new(name))));
+        }
+        settings.extend(server.env_file.clone());
+        let is_named = |path: &Path| match server.launched_by {
+            kind if kind.is_of_project() => false,
+            // A person named the place, and not just a name to be looked for wherever the runtime starts.
+            LayerKind::User | LayerKind::Administrator => {
+                let absolute = |word: &&str| word.starts_with('/') && lexical(Path::new("/"), Path::new(word)) == path;
+                cwd.is_some() || words.iter().any(absolute) || server.env_file.as_deref() == Some(path)
+            }
+            _ => true,
+        };
+        let files = run.iter().chain(&settings).filter(|path| is_written(path));
+        let mut files: Vec<ProgramFile> =
+            files.map(|path| ProgramFile { path: path.clone(), is_named: is_named(path) }).collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files.dedup_by(|a, b| a.path == b.path);
+        let config = match (&server.origin, server.launched_by) {
+            (Origin::File(path, _), LayerKind::Chosen) => Some(path.to_path_buf()),
+            _ => None,
+        };
+        server.programs = ServerPrograms { files, folders: Some(folders.clone()), config };
+        // A confined server writes to the folder of its own, too, and must not give itself another program.
+        let is_closed = |path: &PathBuf| is_written(path) || own.iter().any(|folder| path.starts_with(folder));
+        all.extend(run.into_iter().filter(is_closed).map(|path| (path, server.origin.clone())));
+    }
+    all
+}
+
+/// What keeps tools from changing these files: whoever writes what is not confined as a command is writes past every rule.
+pub(super) fn guarding_rules(files: &[(PathBuf, Origin)], roots: &WorkspaceRoots) -> Vec<Arc<PermissionRule>> {
+    let inside = files.iter().filter(|(path, _)| roots.write.iter().any(|root| path.starts_with(root)));
+    let rule = |(path, origin): &(PathBuf, Origin)| {
+        let text = format!("Write(/{})", path_pattern::literal(&path.to_string_lossy()));
+        let base = Base { folder: Path::new("/"), home: None }.patterns();
+        PermissionRule::parse(Effect::Deny, &text, origin.to_rule_origin(), &base).ok().map(Arc::new)
+    };
+    inside.filter_map(rule).collect()
+}
+
+/// The folders that tools, commands and confined servers write to.
+fn written_by_tools(servers: &[McpServerConfig], roots: &WorkspaceRoots) -> Vec<PathBuf> {
+    let confined = servers.iter().filter(|server| server.profile != McpProfile::Open && !server.disabled);
+    let of_server = |server: &McpServerConfig| {
+        let mut folders = server.roots.clone();
+        if let (Ok(McpTransport::Stdio { args, .. }), McpProfile::Guarded) = (&server.transport, server.profile) {
+            let values = args.iter().map(|arg| arg.split_once('=').map_or(arg.as_str(), |(_, value)| value));
+            folders.extend(values.map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir()));
+        }
+        folders
+    };
+    roots.write.iter().cloned().chain(with_real(confined.flat_map(of_server).collect())).collect()
+}
+
+/// The program of this name in the first folder of the `PATH` that has one.
+fn found_in(path: Option<&str>, command: &str) -> Option<PathBuf> {
+    let folders = path?.split(':').filter(|folder| folder.starts_with('/') && !command.contains('/'));
+    folders.map(|folder| Path::new(folder).join(command)).find(|program| program.is_file())
+}
+
+/// The paths, and what they lead to.
+fn with_real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let real: Vec<PathBuf> = paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let mut all: Vec<PathBuf> = paths.into_iter().chain(real).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Programs that start another one, which may read files of the folder as well.
+const STARTERS: [&str; 8] = ["env", "nice", "nohup", "timeout", "uv", "poetry", "pipenv", "dotenv"];
+
+/// The files of the folder that decide what runners run there, relative to it. What such a program loads beyond that is not
+/// known here.
+fn read_by(words: &[&str]) -> Vec<String> {
+    let name = |word: &str| Path::new(word).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Some(first) = words.first() else { return Vec::new() };
+    let starts_others = STARTERS.contains(&name(first).as_str());
+    let runners = words.iter().enumerate().filter(|(at, _)| *at == 0 || starts_others);
+    runners.flat_map(|(at, word)| read_by_runner(&name(word), &words[at + 1..])).collect()
+}
+
+fn read_by_runner(name: &str, words: &[&str]) -> Vec<String> {
+    let list = |files: &[&str]| files.iter().map(|file| (*file).to_owned()).collect::<Vec<_>>();
+    let operands = || words.iter().copied().filter(|word| !word.starts_with('-'));
+    let fetches = |word: Option<&str>| matches!(word, Some("exec" | "x" | "dlx"));
+    let is_python =
+        name.strip_prefix("python").is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'));
+    match name {
+        _ if is_python => {
+            let module = words.iter().position(|word| *word == "-m").and_then(|at| words.get(at + 1));
+            module.map(|module| of_module(module)).unwrap_or_default()
+        }
+        "npx" | "bunx" | "pnpx" => of_package(operands().next()),
+        "npm" | "pnpm" | "yarn" | "bun" if fetches(operands().next()) => of_package(operands().nth(1)),
+        "npm" | "pnpm" | "yarn" => list(&["package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs"]),
+        "bun" => list(&["package.json", "bunfig.toml", ".npmrc"]),
+        "deno" => list(&["deno.json", "deno.jsonc", "package.json"]),
+        "uv" | "poetry" | "pipenv" => {
+            let mut files = list(&["pyproject.toml", "uv.toml", "Pipfile"]);
+            files.extend(operands().nth(1).map(|program| format!(".venv/bin/{program}")));
+            files
+        }
+        "make" | "gmake" => list(&["GNUmakefile", "makefile", "Makefile"]),
+        "just" => list(&["justfile", "Justfile", ".justfile"]),
+        "cargo" => list(&["Cargo.toml", ".cargo/config.toml", "build.rs", "src/main.rs"]),
+        "go" => list(&["go.mod", "go.work", "main.go"]),
+        _ => Vec::new(),
+    }
+}
+
+/// Python looks for a module in the folder that it is started in before anywhere else.
+fn of_module(module: &str) -> Vec<String> {
+    let parts: Vec<&str> = module.split('.').collect();
+    let packages = (1..=parts.len()).map(|count| parts[..count].join("/"));
+    let files = packages.flat_map(|path| ["", "/__init__", "/__main__"].map(|end| format!("{path}{end}.py")));
+    files.collect()
+}
+
+/// A package that is in the folder is run instead of the one that would be fetched, and the settings there say from where
+/// that is.
+fn of_package(package: Option<&str>) -> Vec<String> {
+    let mut files = [".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml"].map(str::to_owned).to_vec();
+    let Some(package) = package else { return files };
+    let version = package.char_indices().skip(1).find(|(_, c)| *c == '@').map(|(at, _)| at);
+    let package = &package[..version.unwrap_or(package.len())];
+    let program = package.rsplit('/').next().unwrap_or(package);
+    files.extend([format!("node_modules/.bin/{program}"), format!("node_modules/{package}/package.json")]);
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_of_a_folder_that_decide_what_a_runner_runs_are_known() {
+        for (line, expected) in [
+            ("node server.js", ""),
+            ("python3.12 -m a.b", "a.py a/__init__.py a/__main__.py a/b.py a/b/__init__.py a/b/__main__.py"),
+            ("/usr/bin/python3 -u server.py", ""),
+            (
+                "npx -y @scope/server-x@1.2 /data",
+                ".npmrc .yarnrc .yarnrc.yml bunfig.toml node_modules/.bin/server-x node_modules/@scope/server-x/package.json",
+            ),
+            ("npm run serve", "package.json .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs"),
+            (
+                "pnpm dlx thing",
+                ".npmrc .yarnrc .yarnrc.yml bunfig.toml node_modules/.bin/thing node_modules/thing/package.json",
+            ),
+            (
+                "uv run python -m srv",
+                "pyproject.toml uv.toml Pipfile .venv/bin/python srv.py srv/__init__.py srv/__main__.py",
+            ),
+            ("env A=b make serve", "GNUmakefile makefile Makefile"),
+            ("pythonic -m x", ""),
+            ("", ""),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(read_by(&words).join(" "), expected, "{line}");
+        }
+    }
+}

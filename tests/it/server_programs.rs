@@ -1,0 +1,234 @@
+//! What servers run is what somebody said yes to: through the real binary, with real small servers.
+
+use crate::binaries::{Home, Pipe, stderr, stdout};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+/// A server with the tools `tell`, which says what it is and where, and `end`, after which there is none.
+const SERVER: &str = r#"
+import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    answer = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] == "server/discover":
+        answer["error"] = {"code": -32601, "message": "no"}
+    elif message["method"] == "initialize":
+        server = {"name": "srv", "version": "1"}
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": server}
+    elif message["method"] == "tools/list":
+        answer["result"] = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("tell", "end")]}
+    elif message["params"]["name"] == "end":
+        sys.exit(0)
+    else:
+        answer["result"] = {"content": [{"type": "text", "text": "MARK in " + os.getcwd()}]}
+    print(json.dumps(answer), flush=True)
+"#;
+const PYTHON: &str = "/usr/bin/python3";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn server(mark: &str) -> String {
+    SERVER.replace("MARK", mark)
+}
+
+/// A workspace with a server's script in it.
+struct Bench {
+    home: Home,
+    config: PathBuf,
+    script: PathBuf,
+}
+
+impl Bench {
+    fn new(profile: &str) -> Self {
+        let home = Home::new();
+        let script = home.work().canonicalize().unwrap().join("srv.py");
+        fs::write(&script, server("first")).unwrap();
+        let config = home.config(&format!(
+            "[permissions]\nallow = ['Bash', 'Write']\n[mcp_servers.srv]\ncommand = '{PYTHON}'\nargs = [{script:?}]\n\
+             allow_tools = ['*']\nprofile = '{profile}'\n"
+        ));
+        Self { home, config, script }
+    }
+
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.home.run(&[&["--config", self.config.to_str().unwrap()], arguments].concat());
+        (output.status.code(), format!("{}{}", stdout(&output), stderr(&output)))
+    }
+
+    #[track_caller]
+    fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> String {
+        let (ended, printed) = self.run(arguments);
+        assert_eq!(ended, Some(code), "{arguments:?}: {printed}");
+        for text in texts {
+            assert!(printed.contains(text), "{arguments:?} does not say `{text}`: {printed}");
+        }
+        printed
+    }
+
+    fn changed(&self) -> String {
+        format!("`{}`, which it runs, has changed since a person said yes to it", self.script.display())
+    }
+}
+
+const TELL: [&str; 3] = ["call", "mcp__srv__tell", "{}"];
+
+#[test]
+fn no_tool_changes_what_a_server_with_the_network_runs() {
+    for profile in ["open", "guarded"] {
+        let bench = Bench::new(profile);
+        bench.check(&TELL, 0, &["first in "]);
+        let write = json!({"path": "srv.py", "content": server("second")}).to_string();
+        bench.check(&["call", "write_file", &write], 3, &["the deny rule `Write("]);
+        for line in ["echo > srv.py", "rm -f srv.py", "mv srv.py old.py", "python3 -c 'open(\"srv.py\", \"w\")'"] {
+            bench.run(&["call", "bash", &json!({"command": line}).to_string()]);
+            assert_eq!(fs::read_to_string(&bench.script).unwrap(), server("first"), "{profile}: {line}");
+        }
+        bench.check(&TELL, 0, &["first in "]);
+    }
+}
+
+#[test]
+fn a_changed_script_is_not_started_until_somebody_says_yes() {
+    for profile in ["open", "guarded"] {
+        let bench = Bench::new(profile);
+        bench.check(&TELL, 0, &["first in "]);
+        fs::write(&bench.script, server("second")).unwrap();
+        let (_, printed) = bench.run(&TELL);
+        assert!(!printed.contains("second in"), "{printed}");
+        let trust = format!("config trust '{}'`", bench.script.display());
+        bench.check(&["servers"], 0, &[&bench.changed(), &trust]);
+        bench.check(&["config", "trust", bench.script.to_str().unwrap()], 0, &["is trusted as it is now"]);
+        bench.check(&TELL, 0, &["second in "]);
+        // What is gone does not come back as something else.
+        fs::remove_file(&bench.script).unwrap();
+        bench.run(&["servers"]);
+        fs::write(&bench.script, server("third")).unwrap();
+        bench.check(&["servers"], 0, &[&bench.changed()]);
+        bench.check(&["config", "trust", bench.config.to_str().unwrap()], 0, &["a server of this file runs"]);
+        bench.check(&TELL, 0, &["third in "]);
+    }
+}
+
+#[test]
+fn a_server_that_dies_is_not_started_again_with_another_script_in_the_same_session() {
+    let bench = Bench::new("open");
+    let mut command = bench.home.toolstead(&["mcp", "--config"]);
+    command.arg(&bench.config).stderr(Stdio::piped());
+    let mut pipe = Pipe::start(command);
+    pipe.initialize();
+    let mut id = 0;
+    let mut call = |tool: &str| -> Value {
+        id += 1;
+        let params = json!({"name": tool, "arguments": {}});
+        pipe.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string());
+        pipe.answer(id)
+    };
+    let end = Instant::now() + PATIENCE;
+    let first = loop {
+        let answer = call("mcp__srv__tell");
+        if answer["result"]["isError"] != true && answer["result"].is_object() {
+            break answer;
+        }
+        assert!(Instant::now() < end, "{answer}");
+    };
+    assert!(first.to_string().contains("first in"), "{first}");
+    fs::write(&bench.script, server("second")).unwrap();
+    call("mcp__srv__end");
+    // It is tried again soon, and stays down.
+    let reason = loop {
+        let answer = call("mcp__srv__tell").to_string();
+        assert!(!answer.contains("second in"), "{answer}");
+        if answer.contains("has changed since a person said yes to it") {
+            break answer;
+        }
+        assert!(Instant::now() < end, "{answer}");
+    };
+    assert!(reason.contains("config trust"), "{reason}");
+    bench.check(&["config", "trust", bench.script.to_str().unwrap()], 0, &["is trusted as it is now"]);
+    while !call("mcp__srv__tell").to_string().contains("second in") {
+        assert!(Instant::now() < end, "a yes lets it start in the same session");
+    }
+}
+
+#[test]
+fn a_server_of_a_project_starts_in_the_project_and_runs_what_was_there_when_it_was_trusted() {
+    let home = Home::new();
+    let top = home.work().canonicalize().unwrap();
+    for folder in [".git", "sub"] {
+        fs::create_dir(top.join(folder)).unwrap();
+    }
+    fs::write(top.join("srv.py"), server("of the project")).unwrap();
+    fs::write(top.join("sub/srv.py"), server("of the call")).unwrap();
+    let of = |profile: &str| {
+        format!(
+            "[mcp_servers.srv]\ncommand = '{PYTHON}'\nargs = ['srv.py']\nallow_tools = ['*']\nprofile = '{profile}'\n"
+        )
+    };
+    let run = |arguments: &[&str]| {
+        let output = home.toolstead(arguments).current_dir(top.join("sub")).stdin(Stdio::null()).output().unwrap();
+        format!("{}{}", stdout(&output), stderr(&output))
+    };
+    for profile in ["open", "guarded"] {
+        fs::write(top.join("toolstead.toml"), of(profile)).unwrap();
+        let told = run(&["config", "trust"]);
+        assert!(told.contains("is trusted as it is now"), "{told}");
+        let printed = run(&TELL);
+        assert!(printed.contains(&format!("of the project in {}", top.display())), "{profile}: {printed}");
+    }
+    // With the project as a root, what lies there is what tools write to.
+    let at_top = |arguments: &[&str]| {
+        let output = home.run(arguments);
+        format!("{}{}", stdout(&output), stderr(&output))
+    };
+    let told = at_top(&["config", "trust"]);
+    assert!(told.contains(&format!("a server of this file runs {}", top.join("srv.py").display())), "{told}");
+    assert!(at_top(&TELL).contains("of the project in"), "trusted with its file");
+    fs::write(top.join("srv.py"), server("changed")).unwrap();
+    assert!(at_top(&["servers"]).contains("has changed since a person said yes to it"));
+}
+
+#[test]
+fn a_name_that_a_persons_own_configuration_does_not_place_is_a_stranger_in_each_project() {
+    let home = Home::new();
+    let config = home.work().join("../config/toolstead/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(home.work().join("srv.py"), server("of a stranger")).unwrap();
+    fs::write(home.work().join("helper.py"), server("of a module")).unwrap();
+    for args in ["['srv.py']", "['-m', 'helper']"] {
+        let text =
+            format!("[mcp_servers.srv]\ncommand = '{PYTHON}'\nargs = {args}\nallow_tools = ['*']\nprofile = 'open'\n");
+        fs::write(&config, text).unwrap();
+        let output = home.run(&TELL);
+        assert!(!stdout(&output).contains("of a "), "{args}: {}", stdout(&output));
+        let told = stdout(&home.run(&["servers"]));
+        assert!(told.contains("lies where tools write, and nobody said yes to it"), "{args}: {told}");
+        let trusted = home.run(&["config", "trust", config.to_str().unwrap()]);
+        assert_eq!(trusted.status.code(), Some(0), "{}", stderr(&trusted));
+        assert!(stdout(&home.run(&TELL)).contains("of a "), "{args}");
+    }
+}
+
+#[test]
+fn a_guarded_server_does_not_change_what_it_or_another_one_runs() {
+    let home = Home::new();
+    let top = home.work().canonicalize().unwrap();
+    let writes = server("first").replace("import json, os, sys\n", "import json, os, sys\nfor name in ('srv.py', 'other.py'):\n    try:\n        open(name, 'a').write('#')\n    except OSError:\n        pass\nopen('wrote', 'w')\n");
+    fs::write(top.join("srv.py"), &writes).unwrap();
+    fs::write(top.join("other.py"), server("other")).unwrap();
+    let other = Path::new(&top).join("other.py");
+    let config = home.config(&format!(
+        "[mcp_servers.srv]\ncommand = '{PYTHON}'\nargs = ['srv.py']\ncwd = {top:?}\nallow_tools = ['*']\n\
+         [mcp_servers.other]\ncommand = '{PYTHON}'\nargs = [{other:?}]\nprofile = 'open'\n"
+    ));
+    let output = home.run(&[&["--config", config.to_str().unwrap()], &TELL[..]].concat());
+    assert!(stdout(&output).contains("first in"), "{}{}", stdout(&output), stderr(&output));
+    assert!(top.join("wrote").exists(), "its folder is open to it");
+    assert_eq!(fs::read_to_string(top.join("srv.py")).unwrap(), writes);
+    assert_eq!(fs::read_to_string(other).unwrap(), server("other"));
+}
