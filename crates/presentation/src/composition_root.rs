@@ -295,7 +295,7 @@ impl AppBuilder {
         );
         world.programs = Arc::new(Programs::new(command_settings(&config, &self.environment)));
         let tools = builtin::all().into_iter().chain(self.tools).collect();
-        let built_in = BuiltInTools::new(tools, world)?;
+        let built_in = BuiltInTools::new(tools, world)?.leaving_names_to(|server| config.names_server(server));
         let known = known_names(built_in.definitions());
         check_tool_names(&config, &known)?;
         // Providers that a program added may offer anything.

@@ -230,6 +230,9 @@ impl Config {
         let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
         roots.forbidden = workspace::forbidden(&folders, chosen, &database, server.token_file.as_deref(), &mcp_servers);
         roots.forbidden.extend(imports::files(&resolved, named));
+        let mode = resolved.setting("permissions.mode").and_then(|setting| setting.value);
+        let mode = mode.and_then(|mode| Mode::parse(mode.as_text()?)).unwrap_or_default();
+        problems.extend(policy::forbidden_mode(mode, &resolved));
         ConfigError::unless_none(problems)?;
         if limits.timeout_seconds > limits.max_timeout_seconds {
             let setting = resolved.setting("limits.timeout_seconds");
@@ -253,9 +256,8 @@ impl Config {
             Some(Value::Integer(seconds)) => seconds,
             _ => 300,
         };
-        let mode = resolved.setting("permissions.mode").and_then(|setting| setting.value);
         let mut config = Self {
-            mode: mode.and_then(|mode| Mode::parse(mode.as_text()?)).unwrap_or_default(),
+            mode,
             approval_timeout: Duration::from_secs(patience),
             sandbox: SandboxSettings::of(&resolved),
             tool_timeouts: tool_block::timeouts(&resolved),
@@ -278,9 +280,16 @@ impl Config {
             notes: Vec::new(),
         };
         policy::absent_servers(&config, &mut notes);
+        policy::idle_choices(&config, &mut notes);
         policy::wide_rules(&config, &mut notes);
         config.notes = notes;
         Ok(config)
+    }
+
+    /// Whether a file that was read names an MCP server so, be it disabled or not trusted yet.
+    pub fn names_server(&self, name: &str) -> bool {
+        self.mcp_servers.iter().any(|server| server.name.as_str() == name)
+            || self.found_servers.iter().any(|server| server.name.as_str() == name)
     }
 
     /// The policy that decides on every call.

@@ -109,6 +109,7 @@ impl BuiltInTool for Bash {
                                `background` and `ready_when`. A long output is kept whole under a handle.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["command", "process"];
+    const TAKES_COMMAND_LINES: bool = true;
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
         read_only_hint: Some(false),
         destructive_hint: Some(true),

@@ -68,6 +68,9 @@ pub trait BuiltInTool: Send + Sync + 'static {
     const CATEGORY: Category;
     /// Free words to filter by, sorted.
     const TAGS: &'static [&'static str] = &[];
+    /// Whether it runs a command line that it is given: then a command pattern stands in the parentheses of rules that
+    /// name it.
+    const TAKES_COMMAND_LINES: bool = false;
     /// MCP's hints.
     const ANNOTATIONS: ToolAnnotations;
     /// Arguments of a typical call, as JSON text, for the documentation.
@@ -135,6 +138,9 @@ pub trait AnyBuiltInTool: Send + Sync {
     /// Arguments of a typical call, as JSON text.
     fn example(&self) -> &'static str;
 
+    /// See [`BuiltInTool::TAKES_COMMAND_LINES`].
+    fn takes_command_lines(&self) -> bool;
+
     /// Its definition under a name, from a source.
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool;
 
@@ -170,6 +176,10 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         T::EXAMPLE
     }
 
+    fn takes_command_lines(&self) -> bool {
+        T::TAKES_COMMAND_LINES
+    }
+
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool {
         let mut definition = Map::new();
         definition.insert("name".into(), name.as_str().into());
@@ -183,6 +193,7 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         let mut tool = Tool::new(name, definition, T::CATEGORY, source);
         tool.tags = T::TAGS.iter().map(ToString::to_string).collect();
         tool.availability = self.availability(world);
+        tool.takes_command_lines = T::TAKES_COMMAND_LINES;
         tool
     }
 

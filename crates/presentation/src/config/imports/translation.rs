@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use toolstead_domain::{
     permission::{
         path_pattern,
-        rule::{Effect, PermissionRule, SHELL_TOOLS},
+        rule::{Effect, PermissionRule},
     },
     tool_input_schema::nearest_name,
     workspace_roots::lexical,
 };
-use toolstead_infrastructure::builtin::spellings;
+use toolstead_infrastructure::builtin::{command_tools, spellings};
 
 /// What kodelet never runs, whatever its lists say.
 const KODELET_BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
@@ -221,7 +221,9 @@ impl Made<'_> {
         }
         let parts = text.trim().split_once('(').map(|(head, spec)| (head.trim(), spec.trim_start()));
         match parts {
-            Some((head, spec)) if !SHELL_TOOLS.contains(&head) && spec.starts_with('/') && !spec.starts_with("//") => {
+            Some((head, spec))
+                if !command_tools().contains(&head) && spec.starts_with('/') && !spec.starts_with("//") =>
+            {
                 let project = project.to_str().ok_or("the path of its project is no text")?;
                 // The folder's name is a name, whatever it holds.
                 Ok(format!("{head}(/{}{spec}", path_pattern::literal(project.trim_end_matches('/'))))
