@@ -5,6 +5,7 @@
 //! counts in full only once a person trusts that file, too. No tool may touch an imported file: it decides what tools do.
 
 mod domains;
+mod prohibitions;
 mod translation;
 
 use crate::config::{
