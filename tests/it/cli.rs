@@ -114,6 +114,31 @@ fn the_choice_of_tools_hides_and_refuses() {
     check(&home, &["--tools", "echo,-grep", "tools"], 2, &["mixes"]);
     check(&home, &["tools", "--category", "nonsense"], 2, &["`nonsense` is not a category"]);
     assert_eq!(names(&["--tools", "mcp__absent__tool,echo"]), ["echo"], "a server that is not there is no error");
+    assert_eq!(names(&["-tools=echo,grep"]), ["echo", "grep"]);
+    assert_eq!(names(&["--tools", "*_tool"]), ["glob", "grep"]);
+    for idle in ["mcp_absent_tool", "absent__tool", "mcp_tool", "mcp_absent_*", "x*"] {
+        let told = format!("the choice of tools: `{idle}` fits no tool");
+        check(&home, &["--tools", &format!("{idle},echo"), "tools"], 0, &["echo ", &told]);
+    }
+}
+
+#[test]
+fn the_names_of_a_server_are_its_own_as_soon_as_a_file_names_it() {
+    let home = Home::new();
+    let file = home.work().join("toolstead.toml");
+    check(&home, &["call", "system-info__disk_info", "{}"], 0, &[]);
+    // In a file that nobody trusts, and in one that counts but switches it off.
+    let server = "[mcp_servers.system-info]\ncommand = \"/bin/false\"\n";
+    std::fs::write(&file, server).unwrap();
+    check(&home, &["call", "system-info__disk_info", "{}"], 4, &["Unknown tool: system-info__disk_info"]);
+    let chosen = file.with_file_name("chosen.toml");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&chosen, format!("{server}disabled = true\n")).unwrap();
+    let chosen = chosen.to_str().unwrap();
+    check(&home, &["--config", chosen, "call", "system-info__disk_info", "{}"], 4, &["Unknown tool"]);
+    check(&home, &["--config", chosen, "call", "disk_info", "{}"], 0, &[]);
+    std::fs::write(chosen, format!("[permissions]\nallow = [\"system-info__disk_info\"]\n{server}")).unwrap();
+    check(&home, &["--config", chosen, "tools"], 2, &["are called `mcp__system-info__disk_info`"]);
 }
 
 #[test]

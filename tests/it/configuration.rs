@@ -164,7 +164,7 @@ fn an_unknown_key_names_the_nearest_one_with_file_and_line() {
     wrong("[tools.bash]\ntime = 5", "config.toml:2: unknown key `tools.bash.time`; did you mean `timeout`?");
     wrong(
         "[permissions]\nlimits.x = 1",
-        "config.toml:2: unknown key `permissions.limits`; known here: mode, allow, ask, deny, import, read_only_commands, approval_timeout",
+        "config.toml:2: unknown key `permissions.limits`; known here: mode, disable_bypass, allow, ask, deny, import, read_only_commands, approval_timeout",
     );
 }
 
@@ -1088,7 +1088,7 @@ fn choices_of_tools_are_made_layer_by_layer() {
 
 #[test]
 fn names_of_tools_must_be_those_of_tools() {
-    let known = ["echo", "read_file", "Grep", "grep"];
+    let known = ["echo", "execute_command", "read_file", "Grep", "grep"];
     let check = |toml: &str, tools: Option<&str>| {
         let mut machine = Machine::with(&[(USER, toml)]);
         machine.request.flags.tools = tools.map(str::to_owned);

@@ -59,6 +59,42 @@ fn ordinary_work_of_an_ordinary_user_ends_as_it_ends_outside() {
     }
 }
 
+/// Folders that an ordinary user cannot look into: another one's, one's own, and one that lets in who knows a name.
+#[test]
+fn what_cannot_be_looked_into_stays_closed_and_stops_no_command() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let life = Life::begin(Some(NOBODY));
+    let mode = |name: &str, mode: u32| {
+        fs::set_permissions(life.work().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (name, owner, bits) in [("theirs", 0, 0o700), ("named", 0, 0o711), ("own", NOBODY, 0o000)] {
+        let folder = life.work().join(name);
+        fs::create_dir_all(folder.join("deep")).unwrap();
+        fs::write(folder.join("secret.key"), format!("secret of {name}\n")).unwrap();
+        std::os::unix::fs::chown(folder.join("deep"), Some(owner), Some(owner)).unwrap();
+        std::os::unix::fs::chown(&folder, Some(owner), Some(owner)).unwrap();
+        mode(name, bits);
+    }
+    let look = "chmod 700 own; for name in theirs named own; do cat $name/secret.key; done; echo it runs; true";
+    for (rules, own, named) in [
+        // About what lies elsewhere.
+        ("deny = [\"Write(//etc)\", \"Read(//elsewhere/**)\"]", true, true),
+        ("deny = [\"Read(secret.key)\"]", false, false),
+        // It can be read where it lets one in, and not be opened.
+        ("deny = [\"Write(secret.key)\"]", false, true),
+    ] {
+        let mut program = life.toolstead_with(rules);
+        let answer = call(&mut program, "bash", json!({"command": look})).to_string();
+        assert!(answer.contains("it runs"), "{rules}: {answer}");
+        assert!(!answer.contains("secret of theirs"), "{rules}: {answer}");
+        assert_eq!(answer.contains("secret of own"), own, "{rules}: {answer}");
+        assert_eq!(answer.contains("secret of named"), named, "{rules}: {answer}");
+        mode("own", 0o000);
+    }
+}
+
 fn check(user: Option<u32>) {
     let life = Life::begin(user);
     let mut program = life.toolstead();
@@ -179,7 +215,12 @@ impl Life {
     }
 
     fn toolstead(&self) -> Pipe {
-        let text = format!("[workspace]\nroots = [{:?}]\n[permissions]\nallow = [\"Bash\"]\n", self.work());
+        self.toolstead_with("")
+    }
+
+    /// With these further lines of permissions.
+    fn toolstead_with(&self, rules: &str) -> Pipe {
+        let text = format!("[workspace]\nroots = [{:?}]\n[permissions]\nallow = [\"Bash\"]\n{rules}\n", self.work());
         let file = self.at("config").join("test.toml");
         fs::write(&file, text).unwrap();
         let mut command = self.command(&self.at("toolstead"), "work");

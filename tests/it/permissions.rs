@@ -3,6 +3,7 @@
 use crate::binaries::{Home, stderr, stdout};
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf};
+use toolstead_infrastructure::builtin::command_tools;
 
 /// The user's own configuration, with this text.
 fn user(home: &Home, text: &str) -> PathBuf {
@@ -395,7 +396,6 @@ fn settings_of_claude_code_count_with_their_own_lines() {
             "mode   accept_edits",
             "settings.json:8: the allow rule `WebSearch` is left out: no tool is called `WebSearch` here",
             "settings.json:9: the allow rule `Bash(cd x && make *)` is left out",
-            "settings.json:15: `permissions.disableBypassPermissionsMode` has no meaning here",
             "keys without a meaning for permissions are not read: `model`",
         ],
     );
@@ -422,6 +422,161 @@ fn settings_of_claude_code_count_with_their_own_lines() {
     check(&home, &["tools"], 2, &["options.json:1: the deny rule `Bash(rm *` cannot be used: the closing parenthesis"]);
     user(&home, "[permissions]\nimport = [\"missing.json\"]\n");
     check(&home, &["tools"], 0, &["config.toml:2:", "missing.json` is not imported: there is no such file"]);
+}
+
+#[test]
+fn a_rule_by_any_name_of_a_tool_that_takes_command_lines_is_about_commands() {
+    let home = Home::new();
+    let names = command_tools();
+    assert!(names.contains(&"bash") && names.contains(&"async_cmd"), "{names:?}");
+    for name in names {
+        let explain = |line: &str, code, texts: &[&str]| {
+            let arguments = json!({"command": line}).to_string();
+            check(&home, &["-q", "permissions", "explain", "bash", &arguments], code, texts);
+        };
+        let deny = format!("{name}(rm *)");
+        user(&home, &format!("[permissions]\nallow = [\"Bash\"]\ndeny = [\"{deny}\"]\n"));
+        explain("ls; timeout 5 rm x", 3, &[&format!("the deny rule `{deny}`")]);
+        explain("ls x", 0, &[]);
+        let allow = format!("{name}(ls *)");
+        user(&home, &format!("[permissions]\nallow = [{{ rule = \"{allow}\", matches = [\"ls -l\"] }}]\n"));
+        explain("ls x", 0, &[&format!("the allow rule `{allow}`")]);
+        explain("rm x", 1, &[]);
+        user(&home, &format!("[permissions]\nallow = [\"{name}\", \"{name}(npx *)\"]\n"));
+        let notes = [&format!("`{name}` lets any program run")[..], "covers no command: npx starts another program"];
+        check(&home, &["config", "check"], 0, &notes);
+    }
+    user(&home, "[permissions]\nallow = [\"Bash\"]\ndeny = [\"async*(rm *)\"]\n");
+    check(&home, &["permissions", "explain", "bash", r#"{"command":"rm x"}"#], 3, &["async*(rm *)"]);
+}
+
+#[test]
+fn a_rule_that_words_can_never_fit_is_refused_with_what_to_write() {
+    let home = Home::new();
+    let settings = |deny: &str| {
+        let text = json!({"permissions": {"deny": [deny]}}).to_string();
+        let file = beside(&home, "settings.json", &text);
+        user(&home, &format!("[permissions]\nimport = [{file:?}]\n"));
+    };
+    for (pattern, instead) in [("psql -c \"drop *", "`psql -c \"drop \"*`"), (r"make a\ *", "`make a' '*`")] {
+        for head in ["Bash", "bash", "async_cmd", "*"] {
+            let rule = format!("{head}({pattern})");
+            user(&home, &format!("[permissions]\ndeny = ['{}']\n", rule.replace('\'', "\\'")));
+            // What holds `*` in its name is about every tool, and checked where the definitions are.
+            check(&home, &["config", "check"], 2, &["config.toml:2", instead]);
+            if head != "*" {
+                settings(&rule);
+                check(&home, &["permissions", "list"], 2, &["settings.json:1: the deny rule", instead]);
+            }
+        }
+    }
+    let clai = beside(&home, "clai.json", r#"{"cmd-ban": ["psql -c \"drop", "git push"]}"#);
+    user(&home, &format!("[permissions]\nimport = [{clai:?}]\n"));
+    check(&home, &["tools"], 2, &["clai.json:1: the deny rule `Bash(psql -c \"drop *)` cannot be used"]);
+}
+
+#[test]
+fn what_an_imported_file_forbids_is_kept_or_the_file_is_refused() {
+    let home = Home::new();
+    let import = |name: &str, text: &str| {
+        let file = beside(&home, name, text);
+        user(&home, &format!("[permissions]\nimport = [{file:?}]\n"));
+    };
+    import(
+        "seed.yaml",
+        "tools:\n  execute_command:\n    enabled: false\n    allowed_commands: [ls]\n    timeout: 30\n",
+    );
+    check(&home, &["call", "bash", r#"{"command":"ls"}"#], 3, &["the deny rule `execute_command`", "seed.yaml:3"]);
+    assert!(!stdout(&home.run(&["tools"])).contains("bash "));
+    import("seed.yaml", "tools:\n  mcp__git__push:\n    enabled: false\n  write_file:\n    enabled: true\n");
+    assert_eq!(rules(&home), ["deny mcp__git__push at seed.yaml:3"]);
+    import("settings.json", r#"{"disabledMcpjsonServers": ["git"]}"#);
+    assert_eq!(rules(&home), ["deny mcp__git at settings.json:1"]);
+    import("clai.json", r#"{"tools": ["echo"], "use_tools": false}"#);
+    check(&home, &["call", "echo", r#"{"message":"hi"}"#], 3, &["not among those chosen"]);
+    import("kodelet.yaml", "allowed_tools: ['-gr*', 'echo']\n");
+    check(&home, &["call", "glob", r#"{"pattern":"*"}"#], 3, &["not among those chosen"]);
+    for (text, key) in [
+        (r#"{"permissions": {"disableBypassPermissionsMode": "enable"}}"#, "permissions.disableBypassPermissionsMode"),
+        (r#"{"permissions": {"lockedDown": true}}"#, "permissions.lockedDown"),
+        (r#"{"permissions": {"defaultMode": "paranoid"}}"#, "\"paranoid\""),
+        (r#"{"deniedMcpServers": [{"serverName": "git"}]}"#, "deniedMcpServers"),
+        (r#"{"allowedMcpServers": []}"#, ""),
+        (r#"{"sandbox": {"filesystem": {"denyRead": ["~/.ssh"]}}}"#, "denyRead"),
+        (r#"{"tools": {"bash": {"read_only": true}}}"#, "tools.bash.read_only"),
+        (r#"{"tools": {"excute_command": {"denied_commands": ["rm"]}}}"#, "did you mean `execute_command`?"),
+        (r#"{"env": {"BLOCK": "1"}, "deniedMcpServers": [], "sandbox": {"blocked": false}, "model": "x"}"#, ""),
+    ] {
+        import("settings.json", text);
+        let (code, texts) = if key.is_empty() { (0, vec![]) } else { (2, vec!["settings.json:1", key]) };
+        check(&home, &["permissions", "list"], code, &texts);
+    }
+}
+
+#[test]
+fn a_mode_that_is_forbidden_is_refused_whoever_asks_for_it() {
+    let home = Home::new();
+    let file = beside(&home, "settings.json", r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#);
+    for import in [format!("import = [{file:?}]"), "disable_bypass = true".into()] {
+        user(&home, &format!("[permissions]\n{import}\n"));
+        check(&home, &["permissions", "list"], 0, &["mode   default"]);
+        user(&home, &format!("[permissions]\nmode = \"bypass\"\n{import}\n"));
+        let place = if import.starts_with("import") { "settings.json:1" } else { "config.toml:3" };
+        check(
+            &home,
+            &["call", "echo", r#"{"message":"hi"}"#],
+            2,
+            &["config.toml:2: the mode `bypass` is forbidden", place],
+        );
+    }
+}
+
+#[test]
+fn what_only_changes_files_is_accepted_beside_what_every_command_may_open() {
+    let home = Home::new();
+    user(&home, "[permissions]\nmode = \"accept_edits\"\n");
+    for (line, code) in [
+        ("touch a > /tmp/x", 0),
+        ("touch a /tmp/b 2> /dev/null", 0),
+        ("touch a > b", 0),
+        ("touch /etc/a > /tmp/x", 1),
+        ("make > /tmp/x", 1),
+        ("touch a > ../x", 3),
+    ] {
+        let arguments = json!({"command": line}).to_string();
+        check(&home, &["permissions", "explain", "bash", &arguments], code, &[]);
+    }
+}
+
+#[test]
+fn a_rule_on_git_covers_and_catches_each_spelling_of_its_general_options() {
+    let home = Home::new();
+    fs::create_dir(home.work().join("d")).unwrap();
+    let explain = |line: &str, code, texts: &[&str]| {
+        let arguments = json!({"command": line}).to_string();
+        check(&home, &["-q", "permissions", "explain", "bash", &arguments], code, texts);
+    };
+    user(&home, "[permissions]\nallow = [\"Bash(git *)\"]\n");
+    for line in ["git -C d status", "git --no-pager -C d log", "git submodule update --init", "git lfs pull"] {
+        explain(line, 0, &["the allow rule `Bash(git *)`"]);
+    }
+    for (line, reason) in [
+        ("git -c core.pager=x log", "options before git's subcommand change what it does"),
+        ("git submodule foreach rm x", "runs programs that it is given"),
+        ("git config core.pager x", "git config can name programs"),
+        ("git frobnicate", "`frobnicate` is no subcommand of git that is known here, and may be an alias"),
+    ] {
+        explain(line, 1, &["does not cover it, because", reason]);
+    }
+    user(
+        &home,
+        "[permissions]\nallow = [\"Bash(git *)\"]\ndeny = [\"Bash(git push *)\", \"Bash(git lfs push *)\", \"Read(d/**)\"]\n",
+    );
+    for line in
+        ["git -C . push", "git -C . -C . --no-pager push origin", "timeout 5 git -C . lfs push", "git -C d status"]
+    {
+        explain(line, 3, &["the deny rule"]);
+    }
 }
 
 #[test]

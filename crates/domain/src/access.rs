@@ -48,6 +48,9 @@ pub struct CommandAccess {
     /// The files that its words name and that it changes or reads itself, as far as that can be told (`rm x`). An allow
     /// rule on the command covers them; deny and ask rules on paths catch them.
     pub operands: Arc<[Access]>,
+    /// The same of files that every command may open, whatever the roots are (a `/tmp` of its own, devices, what all read
+    /// of the system), where it redirects to them as well.
+    pub free: Arc<[Access]>,
     /// How well it is understood.
     pub clarity: Clarity,
 }
@@ -141,6 +144,11 @@ impl Access {
 }
 
 impl CommandAccess {
+    /// Every file that is known to be opened by it or for it: what deny and ask rules on paths catch.
+    pub fn files(&self) -> impl Iterator<Item = &Access> {
+        self.operands.iter().chain(self.free.iter())
+    }
+
     /// A program with its arguments, as tools start it that use no shell.
     pub fn program<S: Into<Arc<str>>>(words: impl IntoIterator<Item = S>) -> Self {
         let words: Arc<[Arc<str>]> = words.into_iter().map(Into::into).collect();
@@ -153,6 +161,7 @@ impl CommandAccess {
             words,
             readings: Arc::default(),
             operands: Arc::default(),
+            free: Arc::default(),
             clarity: Clarity::Plain,
         }
     }
@@ -167,6 +176,7 @@ impl CommandAccess {
             words: Arc::default(),
             readings: Arc::default(),
             operands: Arc::default(),
+            free: Arc::default(),
             clarity,
         }
     }

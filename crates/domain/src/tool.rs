@@ -27,6 +27,9 @@ pub struct Tool {
     pub aliases: Vec<Alias>,
     /// Whether it can work here and now.
     pub availability: Availability,
+    /// Whether it runs a command line that it is given: then a command pattern stands in the parentheses of rules that
+    /// name it.
+    pub takes_command_lines: bool,
 }
 
 /// Who provides a tool.
@@ -110,6 +113,7 @@ impl Tool {
             source,
             aliases: Vec::new(),
             availability,
+            takes_command_lines: false,
         }
     }
 
@@ -198,6 +202,13 @@ impl Tool {
         if self.availability == Availability::Available {
             self.availability = availability;
         }
+    }
+
+    /// The other spellings of a server's tool: `{server}__{tool}`, `mcp_{server}_{tool}` and, where the name alone says
+    /// which tool it is, `mcp_{tool}`.
+    pub fn upstream_spellings(&self) -> Option<[String; 3]> {
+        let ToolSource::McpServer { server, tool } = &self.source else { return None };
+        Some([format!("{server}__{tool}"), format!("mcp_{server}_{tool}"), format!("mcp_{tool}")])
     }
 
     /// Whether the tool may be called at all: switched on and able to work.

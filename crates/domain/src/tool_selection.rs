@@ -2,7 +2,7 @@
 
 use crate::tool::Tool;
 
-/// A choice of tools by name: canonical names, aliases, and names with `*`.
+/// A choice of tools by name: canonical names, aliases, the spellings of a server's tools, and all of these with `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolSelection {
     /// `None`: everything. An empty list is nothing at all, never everything.
@@ -60,6 +60,11 @@ impl ToolSelection {
         self.only.iter().flatten().chain(&self.without).map(String::as_str)
     }
 
+    /// The names that were given and fit none of these tools.
+    pub fn unmatched<'a>(&self, tools: impl Iterator<Item = &'a Tool> + Clone) -> Vec<&str> {
+        self.names().filter(|name| !tools.clone().any(|tool| names(name, tool))).collect()
+    }
+
     /// Whether the choice can hold a tool that `is_built_in` does not know: then MCP servers are started.
     pub fn may_hold_other_than(&self, is_built_in: impl Fn(&str) -> bool) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| !is_built_in(name)))
@@ -67,9 +72,13 @@ impl ToolSelection {
 }
 
 fn names(pattern: &str, tool: &Tool) -> bool {
-    wildcard_match(pattern, tool.name().as_str())
-        || wildcard_match(pattern, tool.rule_name().as_str())
-        || tool.aliases.iter().any(|alias| alias.name == pattern)
+    let fits = |name: &str| wildcard_match(pattern, name);
+    // With a wildcard the last spelling, which names no server, would take `mcp_git_*` to other servers than `git`.
+    let is_upstream = |[first, second, last]: [String; 3]| fits(&first) || fits(&second) || last == pattern;
+    fits(tool.name().as_str())
+        || fits(tool.rule_name().as_str())
+        || tool.aliases.iter().any(|alias| fits(alias.name))
+        || tool.upstream_spellings().is_some_and(is_upstream)
 }
 
 /// Whether `text` fits `pattern`, where `*` stands for any characters, none included.
@@ -98,7 +107,13 @@ pub struct InvalidSelection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{category::Category, tool::ToolSource, tool_name::ToolName};
+    use crate::{
+        alias::{Alias, Dialect},
+        category::Category,
+        server_name::ServerName,
+        tool::ToolSource,
+        tool_name::ToolName,
+    };
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
@@ -118,6 +133,37 @@ mod tests {
         check("-echo,-gl*", &["grep"]);
         check("g*", &["glob", "grep"]);
         assert!(ToolSelection::all().adjusted("echo,-grep").is_err());
+    }
+
+    #[test]
+    fn a_choice_knows_aliases_and_every_spelling_of_the_tools_of_servers() {
+        let upstream = |server: &str, tool: &str| {
+            let server = ServerName::parse(server).unwrap();
+            let name = ToolName::for_upstream(&server, tool);
+            Tool::new(name, Default::default(), Category::Mcp, ToolSource::McpServer { server, tool: tool.into() })
+        };
+        let mut grep =
+            Tool::new(ToolName::parse("grep").unwrap(), Default::default(), Category::Search, ToolSource::BuiltIn);
+        grep.aliases = vec![Alias { name: "grep_tool", dialect: Dialect::Kodelet, rewrites: &[] }];
+        let tools = [grep, upstream("git", "status"), upstream("other", "git_status"), upstream("other", "run")];
+        for (text, expected) in [
+            ("*_tool", &["grep"][..]),
+            ("grep_tool", &["grep"]),
+            ("mcp_git_status", &["mcp__git__status", "mcp__other__git_status"]),
+            ("mcp_git_*", &["mcp__git__status"]),
+            ("git__status", &["mcp__git__status"]),
+            ("git__*", &["mcp__git__status"]),
+            ("mcp_run", &["mcp__other__run"]),
+            ("mcp_other_*", &["mcp__other__git_status", "mcp__other__run"]),
+            ("mcp_*", &["mcp__git__status", "mcp__other__git_status", "mcp__other__run"]),
+        ] {
+            let selection = ToolSelection::all().adjusted(text).unwrap();
+            let chosen = tools.iter().filter(|tool| selection.includes(tool));
+            assert_eq!(chosen.map(|tool| tool.name().as_str()).collect::<Vec<_>>(), expected, "{text}");
+            assert_eq!(selection.unmatched(tools.iter()), [""; 0], "{text}");
+        }
+        let selection = ToolSelection::only(["git__push", "grep", "x*"]);
+        assert_eq!(selection.unmatched(tools.iter()), ["git__push", "x*"]);
     }
 
     #[test]

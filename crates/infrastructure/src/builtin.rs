@@ -44,6 +44,7 @@ pub mod world;
 mod written_file;
 
 use crate::builtin::built_in_tool::AnyBuiltInTool;
+use std::sync::LazyLock;
 
 /// Declares the module of each tool and puts the tool into [`all`].
 macro_rules! built_in_tools {
@@ -99,11 +100,20 @@ pub fn spellings() -> Vec<&'static str> {
 
 /// The names of each built-in tool, its own first.
 pub fn spellings_by_tool() -> Vec<Vec<&'static str>> {
-    let names = |tool: Box<dyn AnyBuiltInTool>| {
-        let aliases = aliases::aliases_of(tool.name()).into_iter().map(|alias| alias.name);
-        std::iter::once(tool.name()).chain(aliases).collect()
-    };
-    all().into_iter().map(names).collect()
+    all().iter().map(|tool| spellings_of(&**tool)).collect()
+}
+
+/// Every name and alias of a built-in tool that takes command lines.
+pub fn command_tools() -> &'static [&'static str] {
+    static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+        all().iter().filter(|tool| tool.takes_command_lines()).flat_map(|tool| spellings_of(&**tool)).collect()
+    });
+    &NAMES
+}
+
+fn spellings_of(tool: &dyn AnyBuiltInTool) -> Vec<&'static str> {
+    let aliases = aliases::aliases_of(tool.name()).into_iter().map(|alias| alias.name);
+    std::iter::once(tool.name()).chain(aliases).collect()
 }
 
 #[cfg(test)]

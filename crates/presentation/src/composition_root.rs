@@ -325,7 +325,7 @@ impl AppBuilder {
         }
         let tasks = world.tasks.clone();
         let tools = builtin::all().into_iter().chain(self.tools).collect();
-        let mut built_in = BuiltInTools::new(tools, world)?;
+        let mut built_in = BuiltInTools::new(tools, world)?.leaving_names_to(|server| config.names_server(server));
         if config.server.output_schemas {
             built_in = built_in.with_output_schemas();
         }

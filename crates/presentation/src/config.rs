@@ -258,6 +258,9 @@ impl Config {
         roots.forbidden = workspace::forbidden(&folders, chosen, &database, server.token_file.as_deref(), &mcp_servers);
         roots.forbidden.extend(imports::files(&resolved, named));
         workspace::guard_database(&database, &mut problems, &mut notes);
+        let mode = resolved.setting("permissions.mode").and_then(|setting| setting.value);
+        let mode = mode.and_then(|mode| Mode::parse(mode.as_text()?)).unwrap_or_default();
+        problems.extend(policy::forbidden_mode(mode, &resolved));
         ConfigError::unless_none(problems)?;
         if limits.timeout_seconds > limits.max_timeout_seconds {
             let setting = resolved.setting("limits.timeout_seconds");
@@ -281,9 +284,8 @@ impl Config {
             Some(Value::Integer(seconds)) => seconds,
             _ => 300,
         };
-        let mode = resolved.setting("permissions.mode").and_then(|setting| setting.value);
         let mut config = Self {
-            mode: mode.and_then(|mode| Mode::parse(mode.as_text()?)).unwrap_or_default(),
+            mode,
             approval_timeout: Duration::from_secs(patience),
             sandbox: SandboxSettings::of(&resolved),
             tool_timeouts: tool_block::timeouts(&resolved),
@@ -307,6 +309,7 @@ impl Config {
             notes: Vec::new(),
         };
         policy::absent_servers(&config, &mut notes);
+        policy::idle_choices(&config, &mut notes);
         policy::wide_rules(&config, &mut notes);
         config.notes = notes;
         Ok(config)
@@ -315,6 +318,12 @@ impl Config {
     /// What outputs, undo and everything else that lasts belongs to: the first root, else the start folder.
     pub fn workspace(&self) -> &Path {
         self.roots.start().unwrap_or(&self.folders.start)
+    }
+
+    /// Whether a file that was read names an MCP server so, be it disabled or not trusted yet.
+    pub fn names_server(&self, name: &str) -> bool {
+        self.mcp_servers.iter().any(|server| server.name.as_str() == name)
+            || self.found_servers.iter().any(|server| server.name.as_str() == name)
     }
 
     /// The policy that decides on every call.

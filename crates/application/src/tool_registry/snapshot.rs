@@ -98,9 +98,9 @@ impl Snapshot {
         let mut by_alias: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, one) in tools.iter().enumerate() {
             let mut spellings: BTreeSet<String> = one.tool.aliases.iter().map(|alias| alias.name.to_owned()).collect();
-            if let ToolSource::McpServer { server, tool } = one.tool.source() {
+            if let Some(upstream) = one.tool.upstream_spellings() {
                 spellings.insert(one.tool.rule_name().to_string());
-                spellings.extend([format!("{server}__{tool}"), format!("mcp_{server}_{tool}"), format!("mcp_{tool}")]);
+                spellings.extend(upstream);
             }
             for spelling in spellings {
                 by_alias.entry(spelling).or_default().push(at);
@@ -112,10 +112,11 @@ impl Snapshot {
     fn taken_over(&self, provider: &Arc<dyn ToolProvider>, tool: &Tool, enabled: bool) -> Option<Arc<RegisteredTool>> {
         let old = &self.tools[*self.by_name.get(tool.name().as_str())?];
         let same = Arc::ptr_eq(&old.provider, provider) && old.tool.enabled == enabled && {
-            let Tool { category, tags, aliases, availability, .. } = tool;
+            let Tool { category, tags, aliases, availability, takes_command_lines, .. } = tool;
             (old.tool.definition(), old.tool.advertised()) == (tool.definition(), tool.advertised())
                 && (&old.tool.category, &old.tool.tags, old.tool.source()) == (category, tags, tool.source())
                 && (&old.tool.aliases, &old.tool.availability) == (aliases, availability)
+                && old.tool.takes_command_lines == *takes_command_lines
         };
         same.then(|| old.clone())
     }

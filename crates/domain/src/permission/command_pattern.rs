@@ -14,16 +14,14 @@ const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
 
 /// A command pattern, compiled.
 ///
-/// Words are separated by blanks; quotes keep blanks together as in the shell, and `\` takes a following `*`, quote,
-/// blank or `\` as it is. `*` stands for any characters, blanks included, anywhere and several times. At the end, ` *`
+/// Words are separated by blanks; quotes keep blanks together as in the shell, and `\` takes what follows as it is. `*`
+/// stands for any characters, blanks included, anywhere and several times. At the end, ` *`
 /// and `:*` mean the same: nothing, or further words. Without a wildcard the pattern is the whole command. Blanks of
 /// the pattern only ever match between words, so a pattern cannot match into a quoted argument.
 #[derive(Debug, Clone)]
 pub struct CommandPattern {
     /// Compared with words that [`BETWEEN`] joins.
     words: Matcher,
-    /// Compared with texts in which one blank stands between words.
-    text: Matcher,
     /// As it was written, without the escapes of `*`: what whole texts are compared with.
     literal: String,
     /// Whether it holds `;`, `|`, `<` or the like outside of quotes, and so speaks of a whole command line.
@@ -52,14 +50,13 @@ enum Matcher {
 }
 
 impl Matcher {
-    fn of(parts: &[String], open_end: bool, between: &str) -> Self {
-        let mut parts: Vec<String> = parts.iter().map(|part| part.replace(BETWEEN, between)).collect();
+    fn of(mut parts: Vec<String>, open_end: bool) -> Self {
         if !open_end && parts.len() == 1 {
             return Self::Exact(parts.concat());
         }
         let mut forms = vec![parts.clone()];
         if let (true, Some(last)) = (open_end, parts.last_mut()) {
-            last.push_str(between);
+            last.push_str(BETWEEN);
             parts.push(String::new());
             forms.push(parts);
         }
@@ -89,6 +86,11 @@ impl CommandPattern {
             None => (text, false),
         };
         let tokens = Tokens::of(head);
+        let has_wildcard = open_end || tokens.parts.len() > 1;
+        // Without a wildcard an allow rule may say any line as it is written.
+        if let (Some(broken), true) = (&tokens.broken, has_wildcard || effect != Effect::Allow) {
+            return Err(broken.told(head, open_end));
+        }
         let is_everything = tokens.parts.iter().all(|part| part.replace(BETWEEN, "").is_empty());
         if is_everything && (open_end || tokens.parts.len() > 1) {
             return Err("it stands for every command: write `Bash`".into());
@@ -96,15 +98,12 @@ impl CommandPattern {
         if is_everything {
             return Err("it holds no word, and would never match".into());
         }
-        let has_wildcard = open_end || tokens.parts.len() > 1;
         if has_wildcard && effect == Effect::Allow {
             tokens.can_be_allowed()?;
         }
         let literal = unescaped(text);
         let is_line = tokens.is_line;
-        let words = Matcher::of(&tokens.parts, open_end, BETWEEN);
-        let text = Matcher::of(&tokens.parts, open_end, " ");
-        Ok(Self { words, text, literal, is_line })
+        Ok(Self { words: Matcher::of(tokens.parts, open_end), literal, is_line })
     }
 
     /// Whether the pattern begins with a wildcard, and so lets any program run.
@@ -179,10 +178,11 @@ impl CommandPattern {
         self.words.fits(&words.join(BETWEEN))
     }
 
-    /// Compares with a text as it was written, blanks for blanks.
+    /// Compares with the words of a text, also those that are none of the command: assignments, redirections, and the
+    /// signs between commands.
     fn fits_text(&self, text: &str) -> bool {
-        let text = one_blank(text);
-        self.text.fits(&text) || (!self.has_wildcard() && one_blank(&self.literal) == text)
+        (!self.has_wildcard() && one_blank(&self.literal) == one_blank(text))
+            || (!text.contains(BETWEEN) && self.words.fits(&Tokens::of(text.trim()).parts.join("*")))
     }
 
     fn has_wildcard(&self) -> bool {
@@ -216,31 +216,76 @@ fn parts_match(parts: &[String], subject: &str) -> bool {
 }
 
 /// A pattern on its way: the texts between its wildcards, quotes taken off.
+#[derive(Default)]
 struct Tokens {
     parts: Vec<String>,
     is_line: bool,
+    broken: Option<Broken>,
+}
+
+/// Why a pattern says words that no command has.
+enum Broken {
+    /// This quote is never closed.
+    OpenQuote(char),
+    /// It ends with a `\` that takes nothing as it is.
+    LooseBackslash,
+    /// A `$` stands before a quote: the shell then reads the word otherwise.
+    SpecialQuote,
+}
+
+impl Broken {
+    /// What is wrong, and what to write instead. `head` is the pattern without its open end.
+    fn told(&self, head: &str, open_end: bool) -> String {
+        match (self, open_end) {
+            (Self::OpenQuote(quote), _) => {
+                let closed = if open_end { format!("{head} {quote}*") } else { format!("{head}{quote}") };
+                format!(
+                    "the quote `{quote}` is never closed, so that no word of a command could fit: close it, as in \
+                     `{closed}`, or write `\\{quote}` for the sign itself"
+                )
+            }
+            (Self::LooseBackslash, true) => {
+                let word = head.strip_suffix('\\').unwrap_or(head);
+                format!(
+                    "a blank that is part of a word cannot be escaped in front of the last `*`: quote it, as in \
+                     `{word}' '*`"
+                )
+            }
+            (Self::LooseBackslash, false) => {
+                "it ends with a `\\` that takes nothing as it is: write `\\\\` for the sign itself, and `' '` for a blank".into()
+            }
+            (Self::SpecialQuote, _) => {
+                "`$'` and `$\"` are read by the shell alone: write the word that they stand for, in usual quotes".into()
+            }
+        }
+    }
 }
 
 impl Tokens {
     fn of(text: &str) -> Self {
-        let mut tokens = Self { parts: vec![String::new()], is_line: false };
-        let balanced = tokens.read(text, true);
-        if !balanced {
+        let mut tokens = Self { parts: vec![String::new()], ..Self::default() };
+        tokens.read(text, true);
+        if let Some(Broken::OpenQuote(_)) = tokens.broken {
             // No shell would take it, so the quotes are meant as they stand.
-            tokens = Self { parts: vec![String::new()], is_line: false };
+            let broken = tokens.broken;
+            tokens = Self { parts: vec![String::new()], ..Self::default() };
             tokens.read(text, false);
+            tokens.broken = broken;
         }
         tokens
     }
 
-    /// Whether every quote was closed.
-    fn read(&mut self, text: &str, with_quotes: bool) -> bool {
+    fn read(&mut self, text: &str, with_quotes: bool) {
         let mut quote = None;
         let mut letters = text.chars().peekable();
         while let Some(letter) = letters.next() {
             match letter {
                 '\\' if letters.peek().is_some_and(|next| escapes(*next, quote)) => {
                     letters.next().into_iter().for_each(|next| self.put(next));
+                }
+                '\\' if letters.peek().is_none() && quote.is_none() => {
+                    self.broken = Some(Broken::LooseBackslash);
+                    self.put(letter);
                 }
                 '*' => self.parts.push(String::new()),
                 '\'' | '"' if with_quotes && quote.is_none() => quote = Some(letter),
@@ -254,11 +299,17 @@ impl Tokens {
                     self.is_line |= quote.is_none() && matches!(letter, ';' | '|' | '&' | '<' | '>');
                     let starts_command = letter == '`' || (letter == '$' && letters.peek() == Some(&'('));
                     self.is_line |= quote != Some('\'') && starts_command;
+                    if letter == '$' && quote.is_none() && letters.peek().is_some_and(|next| matches!(next, '\'' | '"'))
+                    {
+                        self.broken.get_or_insert(Broken::SpecialQuote);
+                    }
                     self.put(letter);
                 }
             }
         }
-        quote.is_none()
+        if let Some(quote) = quote {
+            self.broken = Some(Broken::OpenQuote(quote));
+        }
     }
 
     fn put(&mut self, letter: char) {
@@ -300,7 +351,7 @@ fn escapes(next: char, quote: Option<char>) -> bool {
     match quote {
         Some('\'') => next == '*',
         Some(_) => matches!(next, '*' | '"' | '\\' | '$' | '`'),
-        None => matches!(next, '*' | '\'' | '"' | '\\') || next.is_whitespace(),
+        None => true,
     }
 }
 

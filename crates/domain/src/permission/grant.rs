@@ -26,11 +26,11 @@ impl Grant {
     /// A yes to a command is one to those of the files that it names about which an ask rule made somebody be asked, and
     /// to no more: what lies below another folder that it names was not shown.
     pub fn new(policy: Arc<PermissionPolicy>, tool: Arc<Tool>, mut approved: Vec<Access>) -> Self {
-        let operands = approved.iter().flat_map(|access| match access {
-            Access::RunCommand(command) => &command.operands[..],
-            _ => &[],
+        let files = approved.iter().flat_map(|access| match access {
+            Access::RunCommand(command) => command.files().collect(),
+            _ => Vec::new(),
         });
-        let asked: Vec<Access> = operands.filter(|operand| policy.asks_about_path(&tool, operand)).cloned().collect();
+        let asked: Vec<Access> = files.filter(|operand| policy.asks_about_path(&tool, operand)).cloned().collect();
         approved.extend(asked);
         Self { policy, tool, approved }
     }
@@ -107,6 +107,13 @@ impl Grant {
     pub fn has_rules_against_paths(&self) -> bool {
         let mut against = self.policy.rules.iter().filter(|rule| rule.effect != Effect::Allow);
         against.any(|rule| rule.subject() == RuleSubject::Path)
+    }
+
+    /// A deny or ask rule that may catch the reading, or the changing, of something below this folder, as far as that can
+    /// be told without the names there.
+    pub fn rule_below(&self, folder: &PathAccess, kind: AccessKind) -> Option<Arc<PermissionRule>> {
+        let mut against = self.policy.rules.iter().filter(|rule| rule.effect != Effect::Allow);
+        against.find(|rule| rule.may_catch_below(&self.tool, kind, folder, self.roots())).cloned()
     }
 
     /// What reading below a folder is judged by, worked out once for a walk that meets many files.

@@ -32,6 +32,8 @@ pub struct PatternBase {
     pub folder: Option<PathBuf>,
     /// The home folder.
     pub home: Option<PathBuf>,
+    /// Names and aliases of tools that are known to [take command lines](crate::tool::Tool::takes_command_lines).
+    pub command_tools: &'static [&'static str],
 }
 
 /// How far a pattern reaches, by the effect of its rule.
@@ -176,7 +178,7 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, reach: Reach, path: &str, expected: bool) {
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
-        let base = PatternBase { folder: Some("/w/conf".into()), home: Some("/home/me".into()) };
+        let base = PatternBase { folder: Some("/w/conf".into()), home: Some("/home/me".into()), command_tools: &[] };
         let tree = path.ends_with('/');
         let access = PathAccess { tree, ..PathAccess::plain(path.trim_end_matches('/')) };
         assert_eq!(

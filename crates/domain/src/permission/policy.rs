@@ -142,16 +142,20 @@ impl PermissionPolicy {
     }
 
     /// What decides on reading below a folder: the rules that may catch something there.
-    pub(super) fn read_rules(&self, tool: &Tool, folder: &PathAccess) -> ReadRules<'_> {
+    pub(super) fn read_rules<'a>(&'a self, tool: &'a Tool, folder: &PathAccess) -> ReadRules<'a> {
         let matters = |effect: Effect| {
             let rules = self.rules.iter().filter(move |rule| rule.effect == effect);
-            rules.filter(|rule| rule.may_catch_reading_below(tool, folder, &self.roots)).map(Arc::as_ref).collect()
+            rules
+                .filter(|rule| rule.may_catch_below(tool, AccessKind::Read, folder, &self.roots))
+                .map(Arc::as_ref)
+                .collect()
         };
         let is_inside = self.roots.containing(&folder.real).is_some();
         let forbidden = self.roots.forbidden.iter();
         let has_forbidden =
             folder.forms().any(|form| forbidden.clone().any(|path| path.starts_with(form) || form.starts_with(path)));
         ReadRules {
+            tool,
             roots: &self.roots,
             is_inside,
             has_forbidden,
@@ -193,13 +197,13 @@ impl PermissionPolicy {
         }
     }
 
-    /// Whether a command does nothing but change files inside the roots, all of which it names.
+    /// Whether a command does nothing but change files inside the roots or free ones, all of which it names.
     fn only_changes_files(&self, access: &Access) -> bool {
         let Access::RunCommand(command) = access else { return false };
         let program = command.words.first().map_or("", |word| &**word);
         command.clarity == Clarity::Plain
             && matches!(program, "mkdir" | "touch" | "rm" | "rmdir" | "mv" | "cp")
-            && !command.operands.is_empty()
+            && command.files().next().is_some()
             && command.operands.iter().all(|operand| self.bounds(operand).is_none())
     }
 
@@ -291,6 +295,7 @@ impl PermissionPolicy {
 /// looking only at what can matter: reading inside the roots is allowed unless something denies or asks.
 #[derive(Debug)]
 pub(super) struct ReadRules<'a> {
+    tool: &'a Tool,
     roots: &'a WorkspaceRoots,
     is_inside: bool,
     has_forbidden: bool,
@@ -304,7 +309,8 @@ impl ReadRules<'_> {
     }
 
     pub(super) fn verdict(&self, path: &PathAccess) -> Verdict {
-        let caught = |rules: &[&PermissionRule]| rules.iter().any(|rule| rule.catches_reading(path, self.roots));
+        let caught =
+            |rules: &[&PermissionRule]| rules.iter().any(|rule| rule.catches_reading(self.tool, path, self.roots));
         let is_forbidden = || self.has_forbidden && path.forms().any(|form| self.roots.is_forbidden(form));
         if !self.is_inside || is_forbidden() || caught(&self.deny) {
             Verdict::Deny

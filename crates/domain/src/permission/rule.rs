@@ -68,9 +68,6 @@ impl fmt::Display for RuleOrigin {
     }
 }
 
-/// The names of the tool that runs command lines: in parentheses behind them stands a command pattern, as behind `Bash`.
-pub const SHELL_TOOLS: &[&str] = &["bash", "Bash", "execute_command", "freetext_command", "cmd"];
-
 /// What a rule is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RuleSubject {
@@ -122,10 +119,22 @@ enum Spec {
     Command(CommandPattern),
     /// `parameter:value` of a tool, for deny and ask.
     Parameter(String, String),
+    /// Behind a name that may be that of a tool which takes command lines: with each call its definition says.
+    OfTool(Box<Readings>),
+}
+
+/// What stands behind a tool's name, in both readings.
+#[derive(Debug, Clone)]
+struct Readings {
+    /// For a tool that takes command lines; why it is none there.
+    command: Result<Spec, String>,
+    /// For any other.
+    other: Spec,
 }
 
 impl PermissionRule {
-    /// Parses a rule.
+    /// Parses a rule. Behind the name of a tool that [takes command lines](Tool::takes_command_lines) stands a command
+    /// pattern, as behind `Bash`: also where only the definition of the tool that is called says so.
     ///
     /// # Errors
     /// [`InvalidRule`] with what is wrong and what to write instead.
@@ -152,6 +161,32 @@ impl PermissionRule {
         Ok(Self { effect, text: trimmed.into(), origin, head, spec })
     }
 
+    /// What stands behind the head, for this tool.
+    ///
+    /// # Errors
+    /// Why it means nothing for that tool.
+    fn spec_for(&self, tool: &Tool) -> Result<&Spec, &str> {
+        match &self.spec {
+            Spec::OfTool(readings) if tool.takes_command_lines => readings.command.as_ref().map_err(String::as_str),
+            _ => Ok(self.spec()),
+        }
+    }
+
+    /// What stands behind the head, where no tool is known.
+    fn spec(&self) -> &Spec {
+        match &self.spec {
+            Spec::OfTool(readings) => &readings.other,
+            spec => spec,
+        }
+    }
+
+    /// Why what stands behind the head means nothing for this tool, if it names that tool: for checking rules against
+    /// what exists. Such a deny or ask rule catches every call of the tool, such an allow rule covers none.
+    pub fn unreadable_for(&self, tool: &Tool) -> Option<&str> {
+        let Head::Tool(pattern) = &self.head else { return None };
+        self.spec_for(tool).err().filter(|_| names(pattern, tool))
+    }
+
     /// The tool's name that the head must name, if it is a plain name: for checking rules against what exists.
     /// `None` for access kinds, globs and names of MCP tools.
     pub fn named_tool(&self) -> Option<&str> {
@@ -164,7 +199,7 @@ impl PermissionRule {
     /// The tool, if it is a plain name, and the parameter that a rule on parameters looks at, without what lies deeper:
     /// for checking rules against what exists.
     pub fn named_parameter(&self) -> Option<(&str, &str)> {
-        match &self.spec {
+        match self.spec() {
             Spec::Parameter(path, _) => Some((self.named_tool()?, path.split('.').next().unwrap_or(path))),
             _ => None,
         }
@@ -172,12 +207,12 @@ impl PermissionRule {
 
     /// What the rule is compared with; of a rule without parentheses, what its head names.
     pub fn subject(&self) -> RuleSubject {
-        match (&self.spec, &self.head) {
+        match (self.spec(), &self.head) {
             (Spec::Command(_), _) | (Spec::Any, Head::Kind(AccessKind::Run)) => RuleSubject::Command,
             (Spec::Path(_), _) | (Spec::Any, Head::Kind(AccessKind::Read | AccessKind::Write)) => RuleSubject::Path,
             (Spec::Domain(_), _) | (Spec::Any, Head::Kind(AccessKind::Reach)) => RuleSubject::Host,
             (Spec::Parameter(..), _) => RuleSubject::Arguments,
-            (Spec::Any, Head::Tool(_) | Head::Kind(AccessKind::Send | AccessKind::Upstream)) => RuleSubject::ToolName,
+            (Spec::Any | Spec::OfTool(_), _) => RuleSubject::ToolName,
         }
     }
 
@@ -188,21 +223,23 @@ impl PermissionRule {
 
     /// Whether the rule says which paths it is about.
     pub(super) fn names_paths(&self) -> bool {
-        matches!(self.spec, Spec::Path(_))
+        matches!(self.spec(), Spec::Path(_))
     }
 
     /// Whether the rule meets accesses of these kinds, whatever tool they are of: every one of them for an allow rule,
     /// some one for the others. For trying a rule out.
     pub fn meets(&self, accesses: &[Access], roots: &WorkspaceRoots) -> bool {
         match self.effect {
-            Effect::Allow => !accesses.is_empty() && accesses.iter().all(|access| self.covers_access(access, roots)),
-            Effect::Ask | Effect::Deny => accesses.iter().any(|access| self.catches_access(access, roots)),
+            Effect::Allow => {
+                !accesses.is_empty() && accesses.iter().all(|access| self.covers_access(self.spec(), access, roots))
+            }
+            Effect::Ask | Effect::Deny => accesses.iter().any(|access| self.catches_access(self.spec(), access, roots)),
         }
     }
 
     /// Whether the rule meets a call with these arguments, for rules on parameters. For trying a rule out.
     pub fn meets_arguments(&self, arguments: &Map<String, Value>) -> bool {
-        let Spec::Parameter(name, value) = &self.spec else { return false };
+        let Spec::Parameter(name, value) = self.spec() else { return false };
         parameter(arguments, name).is_some_and(|given| is_value(value, given))
     }
 
@@ -211,11 +248,12 @@ impl PermissionRule {
         matches!(&self.head, Head::Tool(pattern) if fits(pattern, name))
     }
 
-    /// Whether this allow rule lets any program run, and with what words it says so.
-    pub fn allows_any_program(&self) -> bool {
-        let any = match (&self.head, &self.spec) {
+    /// Whether this allow rule lets any program run, where this says which tools
+    /// [take command lines](Tool::takes_command_lines).
+    pub fn allows_any_program(&self, takes_command_lines: impl FnOnce(&str) -> bool) -> bool {
+        let any = match (&self.head, self.spec()) {
             (Head::Kind(AccessKind::Run), Spec::Any) => true,
-            (Head::Tool(name), Spec::Any) => SHELL_TOOLS.contains(&name.as_str()),
+            (Head::Tool(name), Spec::Any) => takes_command_lines(name),
             (_, Spec::Command(pattern)) => pattern.fits_any_program(),
             _ => false,
         };
@@ -224,7 +262,7 @@ impl PermissionRule {
 
     /// Of an allow rule on commands with wildcards: what stands in all that it may cover.
     pub fn outline(&self) -> Option<Outline> {
-        match &self.spec {
+        match self.spec() {
             Spec::Command(pattern) if self.effect == Effect::Allow => pattern.outline(),
             _ => None,
         }
@@ -232,7 +270,7 @@ impl PermissionRule {
 
     /// Whether this allow rule is about paths outside of every root alone, so that it covers nothing.
     pub fn is_outside(&self, roots: &WorkspaceRoots) -> bool {
-        let Spec::Path(pattern) = &self.spec else { return false };
+        let Spec::Path(pattern) = self.spec() else { return false };
         self.effect == Effect::Allow && !roots.all().any(|root| pattern.may_reach_into(root))
     }
 
@@ -242,7 +280,7 @@ impl PermissionRule {
             Head::Kind(kind) => access.kind() == *kind,
             Head::Tool(pattern) => names(pattern, tool),
         };
-        let Spec::Command(pattern) = &self.spec else { return false };
+        let Ok(Spec::Command(pattern)) = self.spec_for(tool) else { return false };
         head && matches!(access, Access::RunCommand(command) if pattern.misses(command))
     }
 
@@ -259,21 +297,21 @@ impl PermissionRule {
                 names(pattern, tool) && (access.kind() != AccessKind::Send || !pattern.contains('*'))
             }
         };
-        head && self.covers_access(access, roots)
+        head && self.spec_for(tool).is_ok_and(|spec| self.covers_access(spec, access, roots))
     }
 
     /// For allow, the tool aside.
-    fn covers_access(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
+    fn covers_access(&self, spec: &Spec, access: &Access, roots: &WorkspaceRoots) -> bool {
         let head = match &self.head {
             Head::Kind(kind) => access.kind() == *kind,
             Head::Tool(_) => true,
         };
-        head && match &self.spec {
+        head && match spec {
             Spec::Any => true,
             Spec::Path(pattern) => access.path().is_some_and(|path| pattern.covers(path, roots)),
             Spec::Domain(host) => matches!(access, Access::ReachHost(reached) if host_matches(host, reached)),
             Spec::Command(pattern) => matches!(access, Access::RunCommand(command) if pattern.covers(command)),
-            Spec::Parameter(..) => false,
+            Spec::Parameter(..) | Spec::OfTool(_) => false,
         }
     }
 
@@ -291,20 +329,22 @@ impl PermissionRule {
         roots: &WorkspaceRoots,
     ) -> Option<Option<&'a Access>> {
         match &self.head {
-            Head::Tool(pattern) if !names(pattern, tool) => return None,
+            Head::Tool(pattern) if !names_in_any_spelling(pattern, tool) => return None,
             Head::Tool(_) if matches!(self.spec, Spec::Any) => return Some(None),
             Head::Tool(_) | Head::Kind(_) => {}
         }
-        if let Spec::Parameter(name, value) = &self.spec {
+        // Nothing that it could be about gets past a rule that means nothing for the tool.
+        let Ok(spec) = self.spec_for(tool) else { return Some(None) };
+        if let Spec::Parameter(name, value) = spec {
             let given = parameter(arguments, name).or_else(|| default_of(tool, name));
             return given.is_some_and(|given| is_value(value, given)).then_some(None);
         }
-        accesses.iter().find(|access| self.catches_access(access, roots)).map(Some)
+        accesses.iter().find(|access| self.catches_access(spec, access, roots)).map(Some)
     }
 
-    fn catches_access(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
+    fn catches_access(&self, spec: &Spec, access: &Access, roots: &WorkspaceRoots) -> bool {
         if let Access::RunCommand(command) = access
-            && command.operands.iter().any(|operand| self.catches_access(operand, roots))
+            && command.files().any(|file| self.catches_access(spec, file, roots))
         {
             return true;
         }
@@ -312,39 +352,45 @@ impl PermissionRule {
             (Head::Tool(_), _) => true,
             // What may not be read may not be written either; asking stays with what it names.
             (Head::Kind(AccessKind::Read), AccessKind::Write) => {
-                self.effect == Effect::Deny && !matches!(self.spec, Spec::Any)
+                self.effect == Effect::Deny && !matches!(spec, Spec::Any)
             }
             (Head::Kind(kind), other) => *kind == other,
         };
-        head && match &self.spec {
+        head && match spec {
             Spec::Any => true,
             Spec::Path(pattern) => access.path().is_some_and(|path| pattern.touches(path, roots)),
             Spec::Domain(host) => matches!(access, Access::ReachHost(reached) if host_matches(host, reached)),
             Spec::Command(pattern) => matches!(access, Access::RunCommand(command) if pattern.catches(command)),
-            Spec::Parameter(..) => false,
+            Spec::Parameter(..) | Spec::OfTool(_) => false,
         }
     }
 
-    /// Whether the rule catches the reading of anything below a folder by this tool, as far as that can be told without
-    /// the names there. For deny and ask rules.
-    pub(super) fn may_catch_reading_below(&self, tool: &Tool, folder: &PathAccess, roots: &WorkspaceRoots) -> bool {
+    /// Whether the rule catches an access of this kind, which is one to paths, to anything below a folder by this tool, as
+    /// far as that can be told without the names there. For deny and ask rules.
+    pub(super) fn may_catch_below(
+        &self,
+        tool: &Tool,
+        kind: AccessKind,
+        folder: &PathAccess,
+        roots: &WorkspaceRoots,
+    ) -> bool {
         let head = match &self.head {
-            Head::Kind(kind) => *kind == AccessKind::Read,
+            Head::Kind(named) => *named == kind,
             Head::Tool(pattern) => names(pattern, tool),
         };
-        head && match &self.spec {
-            Spec::Any => true,
-            Spec::Path(pattern) => pattern.may_touch_below(folder, roots),
-            Spec::Domain(_) | Spec::Command(_) | Spec::Parameter(..) => false,
+        head && match self.spec_for(tool) {
+            Ok(Spec::Any) | Err(_) => true,
+            Ok(Spec::Path(pattern)) => pattern.may_touch_below(folder, roots),
+            Ok(_) => false,
         }
     }
 
-    /// Whether the rule catches the reading of a path, if [it may](Self::may_catch_reading_below).
-    pub(super) fn catches_reading(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
-        match &self.spec {
-            Spec::Any => true,
-            Spec::Path(pattern) => pattern.touches(path, roots),
-            Spec::Domain(_) | Spec::Command(_) | Spec::Parameter(..) => false,
+    /// Whether the rule catches the reading of a path, if [it may](Self::may_catch_below).
+    pub(super) fn catches_reading(&self, tool: &Tool, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+        match self.spec_for(tool) {
+            Ok(Spec::Any) | Err(_) => true,
+            Ok(Spec::Path(pattern)) => pattern.touches(path, roots),
+            Ok(_) => false,
         }
     }
 
@@ -401,12 +447,10 @@ impl Spec {
     fn parse(head: &Head, text: &str, effect: Effect, base: &PatternBase) -> Result<Self, String> {
         let reach = if effect == Effect::Allow { Reach::Anchored } else { Reach::AnyDepth };
         let path = || PathPattern::parse(text, base, reach).map(Self::Path).map_err(|error| error.to_string());
+        let command = || CommandPattern::parse(text, effect).map(Self::Command);
         match head {
             Head::Kind(AccessKind::Read | AccessKind::Write) => path(),
-            Head::Kind(AccessKind::Run) => CommandPattern::parse(text, effect).map(Self::Command),
-            Head::Tool(name) if SHELL_TOOLS.contains(&name.as_str()) => {
-                CommandPattern::parse(text, effect).map(Self::Command)
-            }
+            Head::Kind(AccessKind::Run) => command(),
             Head::Kind(AccessKind::Reach) => match text.strip_prefix("domain:").map(str::trim) {
                 Some(host) if !host.is_empty() && !host.contains(['/', ' ', ':']) => {
                     Ok(Self::Domain(host.to_ascii_lowercase()))
@@ -414,17 +458,20 @@ impl Spec {
                 _ => Err("write `WebFetch(domain:example.com)` or `WebFetch(domain:*.example.com)`".into()),
             },
             Head::Kind(AccessKind::Send | AccessKind::Upstream) => Err("no rule names this kind of access".into()),
-            Head::Tool(_) => match text.split_once(':') {
-                Some(("domain", host)) if !host.is_empty() => Ok(Self::Domain(host.trim().to_ascii_lowercase())),
-                Some((name, value)) if is_parameter(name) => match effect {
-                    Effect::Allow => {
-                        Err("`parameter:value` works in deny and ask rules only: values can be rewritten to slip past"
-                            .into())
-                    }
-                    Effect::Ask | Effect::Deny => Ok(Self::Parameter(name.into(), value.trim().into())),
-                },
-                _ => path(),
-            },
+            Head::Tool(name) if base.command_tools.contains(&name.as_str()) => command(),
+            Head::Tool(_) => {
+                let other = match text.split_once(':') {
+                    Some(("domain", host)) if !host.is_empty() => Ok(Self::Domain(host.trim().to_ascii_lowercase())),
+                    Some((name, value)) if is_parameter(name) => match effect {
+                        Effect::Allow => Err("`parameter:value` works in deny and ask rules only: values can be \
+                                              rewritten to slip past"
+                            .into()),
+                        Effect::Ask | Effect::Deny => Ok(Self::Parameter(name.into(), value.trim().into())),
+                    },
+                    _ => path(),
+                }?;
+                Ok(Self::OfTool(Box::new(Readings { command: command(), other })))
+            }
         }
     }
 }
@@ -478,12 +525,18 @@ fn fits(pattern: &str, name: &str) -> bool {
     if pattern.contains('*') { wildcard_match(pattern, name) } else { pattern == name }
 }
 
-/// For deny and ask: by any name.
+/// By any name that it bears.
 fn names(pattern: &str, tool: &Tool) -> bool {
     let fits = |name: &str| fits(pattern, name);
     fits(tool.name().as_str())
         || (tool.server().is_some() && fits(tool.rule_name().as_str()))
         || tool.aliases.iter().any(|alias| fits(alias.name))
+}
+
+/// For deny and ask: also by the spellings of other clients, with which a server's tool may be called.
+fn names_in_any_spelling(pattern: &str, tool: &Tool) -> bool {
+    let is_upstream = |spellings: [String; 3]| spellings.iter().any(|spelling| fits(pattern, spelling));
+    names(pattern, tool) || tool.upstream_spellings().is_some_and(is_upstream)
 }
 
 /// A text that is no rule.

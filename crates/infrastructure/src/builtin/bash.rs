@@ -124,6 +124,7 @@ impl BuiltInTool for Bash {
     const BRIEF: &str = "Runs a command line in a fresh bash (`cd` and variables do not last); answers output and exit code, a long output under a handle. For files prefer the tools for files.";
     const CATEGORY: Category = Category::Shell;
     const TAGS: &[&str] = &["command", "process"];
+    const TAKES_COMMAND_LINES: bool = true;
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
         read_only_hint: Some(false),
         destructive_hint: Some(true),

@@ -75,6 +75,9 @@ pub trait BuiltInTool: Send + Sync + 'static {
     const CATEGORY: Category;
     /// Free words to filter by, sorted.
     const TAGS: &'static [&'static str] = &[];
+    /// Whether it runs a command line that it is given: then a command pattern stands in the parentheses of rules that
+    /// name it.
+    const TAKES_COMMAND_LINES: bool = false;
     /// MCP's hints.
     const ANNOTATIONS: ToolAnnotations;
     /// Arguments of a typical call, as JSON text, for the documentation and the tool `help`.
@@ -149,6 +152,9 @@ pub trait AnyBuiltInTool: Send + Sync {
     /// See [`BuiltInTool::TELLS_CHANGE`].
     fn tells_change(&self) -> bool;
 
+    /// See [`BuiltInTool::TAKES_COMMAND_LINES`].
+    fn takes_command_lines(&self) -> bool;
+
     /// Its definition under a name, from a source.
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool;
 
@@ -188,6 +194,10 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         T::TELLS_CHANGE
     }
 
+    fn takes_command_lines(&self) -> bool {
+        T::TAKES_COMMAND_LINES
+    }
+
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool {
         let mut definition = Map::new();
         definition.insert("name".into(), name.as_str().into());
@@ -205,6 +215,7 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         let mut tool = Tool::new(name, definition, T::CATEGORY, source).advertised_as(brief::<T>());
         tool.tags = T::TAGS.iter().map(ToString::to_string).collect();
         tool.set_availability(self.availability(world));
+        tool.takes_command_lines = T::TAKES_COMMAND_LINES;
         tool
     }
 

@@ -10,7 +10,7 @@ use crate::{
     sandbox::workspace::{
         facts::FileKind,
         granted::GrantedWorkspace,
-        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
+        walk::{Entry, Folder, Unread, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
     },
 };
 use std::{
@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{
-    access::{Access, PathAccess},
+    access::{Access, AccessKind, PathAccess},
     error_kind::ErrorKind,
     permission::{decision::Verdict, grant::Grant},
     tool_failure::ToolFailure,
@@ -26,7 +26,7 @@ use toolstead_domain::{
 
 /// As many entries of all roots together are looked at.
 const MAX_ENTRIES: usize = 400_000;
-/// What lies deep is closed as well; a path that is too long for the system counts as a folder that cannot be read.
+/// What lies deep is closed as well; of a path that is too long for the system nothing can be told.
 const ANY_DEPTH: usize = usize::MAX;
 /// It takes no longer than this.
 const MAX_TIME: Duration = Duration::from_secs(10);
@@ -40,6 +40,8 @@ pub(super) struct ClosedPaths {
     pub(super) sealed: Vec<PathBuf>,
     /// Not to be changed without a yes, as they are met.
     asked: Vec<PathBuf>,
+    /// Folders of which nothing can be told, though a rule may close something in them.
+    unknown: Vec<PathBuf>,
     /// What is read-only beside what rules name, and why; a sentence for whoever meets it.
     pub(super) wider: Option<String>,
 }
@@ -75,11 +77,17 @@ impl ClosedPaths {
         self.hidden.extend(other.hidden);
         self.sealed.extend(other.sealed);
         self.asked.extend(other.asked);
+        self.unknown.extend(other.unknown);
     }
 }
 
-fn not_told(message: String) -> ToolFailure {
-    ToolFailure::new(ErrorKind::BudgetExhausted, format!("{message}, so no command can be kept from them"))
+/// Nothing may be started, because not all is known that a rule may close in this folder.
+fn not_told(message: &str, folder: &Path, grant: &Grant) -> ToolFailure {
+    let path = PathAccess::plain(folder);
+    let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
+    let rule = rule.map_or("rules".into(), |rule| bounds::named(&rule));
+    let message = format!("{message}, so no command can be kept from what {rule} may close in `{}`", folder.display());
+    ToolFailure::new(ErrorKind::BudgetExhausted, message)
         .next("Name fewer or narrower paths in deny and ask rules, or smaller roots.")
 }
 
@@ -104,20 +112,14 @@ fn found(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Result<ClosedPath
         let shown = root.display();
         match walked.ended {
             Some(WalkEnd::Entries) => {
-                let message =
-                    format!("`{shown}` holds more than {MAX_ENTRIES} entries, and rules may close some of them");
-                return Err(not_told(message));
+                let message = format!("`{shown}` holds more than {MAX_ENTRIES} entries");
+                return Err(not_told(&message, root, grant));
             }
-            Some(WalkEnd::Time) => {
-                let message = format!("looking for what rules close in `{shown}` took too long");
-                return Err(not_told(message));
-            }
+            Some(WalkEnd::Time) => return Err(not_told(&format!("looking into `{shown}` took too long"), root, grant)),
             Some(WalkEnd::Visitor) | None => {}
         }
-        if walked.unreadable > 0 {
-            let message =
-                format!("{} folders in `{shown}` cannot be looked into for what rules close", walked.unreadable);
-            return Err(not_told(message));
+        if let Some(folder) = closed.unknown.first() {
+            return Err(not_told(&format!("`{}` cannot be looked into", folder.display()), folder, grant));
         }
     }
     bounds::within_bounds(closed, grant)
@@ -155,6 +157,22 @@ impl Visitor for Closed<'_> {
 
     fn pass_over(&self, closed: &mut ClosedPaths, path: &PathAccess) {
         closed.hidden.push(path.real.clone());
+    }
+
+    fn miss(&self, closed: &mut ClosedPaths, folder: &PathAccess, why: Unread) {
+        let may_close = |kind| self.grant.rule_below(folder, kind).is_some();
+        let real = || folder.real.clone();
+        match why {
+            // What is gone is gone, and a command gets no further than the one who starts it.
+            Unread::Gone | Unread::Foreign => {}
+            // It is closed as a whole.
+            Unread::Unlisted if may_close(AccessKind::Read) => closed.hidden.push(real()),
+            Unread::Unlisted if may_close(AccessKind::Write) => closed.sealed.push(real()),
+            Unread::Unknown if may_close(AccessKind::Read) || may_close(AccessKind::Write) => {
+                closed.unknown.push(real());
+            }
+            Unread::Unlisted | Unread::Unknown => {}
+        }
     }
 
     fn meet(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, above: &Verdict) -> Visit {

@@ -92,6 +92,16 @@ impl BuiltInTools {
         Ok(Self { name, world, tools, definitions, places })
     }
 
+    /// Leaves the names of these MCP servers to them: an alias of the form `{server}__{tool}` is none any more.
+    #[must_use]
+    pub fn leaving_names_to(mut self, is_server: impl Fn(&str) -> bool) -> Self {
+        let is_theirs = |name: &str| name.split_once("__").is_some_and(|(server, _)| is_server(server));
+        for tool in &mut self.definitions {
+            tool.aliases.retain(|alias| !is_theirs(alias.name));
+        }
+        self
+    }
+
     /// Keeps changes of files in this journal. Whether tools can work may depend on it, so they are asked again.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {

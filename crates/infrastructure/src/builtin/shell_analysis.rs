@@ -164,8 +164,8 @@ pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access>
     let Analysis { mut commands, touches } = analyse(text, folder);
     let whole: Arc<str> = text.into();
     let mut opened = Vec::new();
-    let mut operands: Vec<Vec<Access>> = vec![Vec::new(); commands.len()];
-    let (mut nowhere, mut of_no_command) = (Vec::new(), Vec::new());
+    let mut files = vec![Files::default(); commands.len()];
+    let (mut nowhere, mut of_no_command) = (Vec::new(), Files::default());
     for touch in touches {
         match judged_path(workspace, &touch.path) {
             Some(path) => {
@@ -179,8 +179,9 @@ pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access>
                 match touch.origin {
                     TouchOrigin::Redirection { .. } if !is_free => opened.extend(named),
                     TouchOrigin::Redirection { command } | TouchOrigin::Operand { command } => {
-                        let last = operands.len().saturating_sub(1);
-                        operands.get_mut(command.min(last)).unwrap_or(&mut of_no_command).extend(named);
+                        let last = files.len().saturating_sub(1);
+                        let files = files.get_mut(command.min(last)).unwrap_or(&mut of_no_command);
+                        if is_free { files.free.extend(named) } else { files.operands.extend(named) }
                     }
                 }
             }
@@ -190,19 +191,29 @@ pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access>
             }),
         }
     }
-    if !of_no_command.is_empty() {
+    if of_no_command != Files::default() {
         // It opens files and runs nothing.
         let nothing = CommandAccess::program::<&str>([]);
         commands.push(CommandAccess { whole: whole.clone(), text: whole.clone(), ..nothing });
-        operands.push(of_no_command);
+        files.push(of_no_command);
     }
-    for (command, operands) in commands.iter_mut().zip(operands) {
+    let once = |files: Vec<Access>| {
         let mut known = HashSet::new();
-        command.operands = operands.into_iter().filter(|operand| known.insert(operand.clone())).collect();
+        files.into_iter().filter(|file| known.insert(file.clone())).collect()
+    };
+    for (command, Files { operands, free }) in commands.iter_mut().zip(files) {
+        (command.operands, command.free) = (once(operands), once(free));
     }
     let mut known = HashSet::new();
     let accesses = commands.into_iter().chain(nowhere).map(Access::RunCommand).chain(opened);
     accesses.filter(|access| known.insert(access.clone())).collect()
+}
+
+/// The files of one command.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Files {
+    operands: Vec<Access>,
+    free: Vec<Access>,
 }
 
 /// The names of the folder for temporary files that commands have to themselves.

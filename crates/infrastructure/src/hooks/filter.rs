@@ -75,7 +75,7 @@ mod tests {
         let workspace = Arc::new(Workspace::open(&roots, FolderNames::default()).unwrap());
         let world = World::new(workspace, Arc::new(SystemClock), "test".into());
         let tools = BuiltInTools::new(builtin::all(), world).unwrap();
-        let base = PatternBase { folder: Some(root), home: None };
+        let base = PatternBase { folder: Some(root), ..PatternBase::default() };
         let filter = HookFilter::parse(rule, RuleOrigin::Program, &base).unwrap();
         let call = call(tool, arguments.clone());
         let accesses = Runtime::new().unwrap().block_on(tools.accesses(&call)).ok();

@@ -17,14 +17,14 @@ use crate::{
     telemetry::Verbosity,
 };
 use clap::Args;
-use std::path::PathBuf;
+use std::{convert::Infallible, path::PathBuf};
 use toolstead_infrastructure::builtin;
 
 /// The global flags.
 #[derive(Debug, Args)]
 pub struct Global {
     /// The tools to offer: `a,b` alone, `+a,-b` more and less than configured, nothing for none
-    #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true)]
+    #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true, value_parser = chosen_tools)]
     tools: Option<String>,
     /// This configuration file alone, instead of those that would be found
     #[arg(long, global = true, value_name = "FILE")]
@@ -153,6 +153,11 @@ impl Global {
     }
 }
 
+/// The list behind `--tools` and `-t`; `-tools=a,b` means the same, as with programs whose long flags have one dash.
+fn chosen_tools(text: &str) -> Result<String, Infallible> {
+    Ok(text.strip_prefix("ools=").unwrap_or(text).to_owned())
+}
+
 /// What all of these tools need together.
 fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config) -> Servers {
     let Some(first) = tools.next().map(|tool| needed_for(tool, config)) else { return Servers::None };
@@ -161,14 +166,12 @@ fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config)
 
 /// A built-in tool needs no server, a tool with a server's name needs that one.
 pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
-    if builtin::spellings().contains(&tool) {
-        return Servers::None;
-    }
-    let named = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map(|(server, _)| server);
+    let named = tool.strip_prefix("mcp__").unwrap_or(tool).split_once("__").map(|(server, _)| server);
     match named {
         Some(server) if config.mcp_servers.iter().any(|one| one.name.as_str() == server) => {
             Servers::Only(server.into())
         }
+        _ if builtin::spellings().contains(&tool) => Servers::None,
         _ => Servers::All,
     }
 }

@@ -88,6 +88,10 @@ impl Tools {
             output.json(&json!({"tools": definitions}))?;
             return Ok(Exit::Done);
         }
+        let (registry, selection) = (composition.app.registry.snapshot(), &composition.config.selection);
+        for name in selection.unmatched(registry.tools().iter().map(|one| &*one.tool)) {
+            note(&format!("note: the choice of tools: `{name}` fits no tool"));
+        }
         let width = views.iter().map(|view| view.registered.tool.name().as_str().len()).max().unwrap_or(0);
         for view in &views {
             let tool = &view.registered.tool;

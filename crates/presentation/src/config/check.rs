@@ -20,9 +20,12 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
     workspace_roots::lexical,
 };
-use toolstead_infrastructure::sandbox::egress::{
-    address,
-    host::{Host, parse_authority},
+use toolstead_infrastructure::{
+    builtin,
+    sandbox::egress::{
+        address,
+        host::{Host, parse_authority},
+    },
 };
 
 /// One value of a layer.
@@ -44,9 +47,13 @@ pub(super) struct Base<'a> {
 }
 
 impl Base<'_> {
-    /// What path rules of this layer start from.
+    /// What rules of this layer are read with.
     pub(super) fn patterns(&self) -> PatternBase {
-        PatternBase { folder: Some(self.folder.to_path_buf()), home: self.home.map(Path::to_path_buf) }
+        PatternBase {
+            folder: Some(self.folder.to_path_buf()),
+            home: self.home.map(Path::to_path_buf),
+            command_tools: builtin::command_tools(),
+        }
     }
 
     fn absolute(&self, text: &str) -> Result<PathBuf, String> {

@@ -6,6 +6,7 @@
 //! first. No tool may touch an imported file: it decides what tools do.
 
 mod domains;
+mod prohibitions;
 mod translation;
 
 use crate::config::{

@@ -6,19 +6,24 @@ use crate::config::{
     examples,
     folders::Folders,
     layers::{Resolved, Waiting},
-    mcp_server::{self, McpNames},
+    mcp_server::{self, McpNames, McpServerConfig},
     origin::Origin,
     problem::{ConfigError, Problem},
     read_only_commands, tool_block,
+    value::Value,
 };
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_domain::{
-    permission::rule::{Effect, InvalidRule, PermissionRule, RuleOrigin, SHELL_TOOLS},
+    permission::{
+        policy::Mode,
+        rule::{Effect, InvalidRule, PermissionRule, RuleOrigin},
+    },
     tool::Tool,
     tool_input_schema::nearest_name,
+    tool_selection::wildcard_match,
     workspace_roots::WorkspaceRoots,
 };
-use toolstead_infrastructure::builtin::spellings;
+use toolstead_infrastructure::builtin::{command_tools, spellings};
 
 /// Every rule in force: those of `[permissions]`, of servers and of tools, the highest precedence first.
 pub(super) fn rules(
@@ -70,8 +75,11 @@ fn parsed(effect: Effect, text: &str, origin: &Origin, folders: &Folders) -> Res
 /// Each name that nothing bears, with the nearest one that something does.
 pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
+    let is_of_server = |name: &str| name.split_once("__").is_some_and(|(server, _)| config.names_server(server));
     let mut check = |name: &str, origin: Origin, what: String| {
-        if !known.contains(&name) && !SHELL_TOOLS.contains(&name) {
+        if is_of_server(name) && !name.starts_with("mcp__") {
+            problems.push(Problem::new(origin, format!("{what}: the tools of that server are called `mcp__{name}`")));
+        } else if !known.contains(&name) {
             problems.push(Problem::new(origin, format!("{what}: {}", no_such_tool(name, known))));
         }
     };
@@ -105,13 +113,19 @@ pub(super) fn no_such_tool(name: &str, known: &[&str]) -> String {
     format!("no tool is called `{name}`; {advice}")
 }
 
-/// Checks that every parameter that rules on `tools` name is one: a rule on another could never match.
+/// Checks that what rules on `tools` say means something for these tools, and that every parameter that they name is one:
+/// a rule on another could never match.
 ///
 /// # Errors
-/// Each that is none, with the nearest one that is.
+/// Each rule that means nothing, and each parameter that is none, with the nearest one that is.
 pub fn check_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
     for rule in &config.rules {
+        if let Some(reason) = tools.iter().find_map(|tool| rule.unreadable_for(tool)) {
+            let message = format!("the {} rule `{}` cannot be used: {reason}", rule.effect.as_str(), rule.text);
+            problems.push(Problem::new(origin_of(&rule.origin), message));
+            continue;
+        }
         let Some((named, parameter)) = rule.named_parameter() else { continue };
         let bears =
             |tool: &&Tool| tool.name().as_str() == named || tool.aliases.iter().any(|alias| alias.name == named);
@@ -137,11 +151,11 @@ pub fn check_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigErr
 
 /// Whether a built-in tool bears the name.
 pub(super) fn is_known_tool(name: &str) -> bool {
-    SHELL_TOOLS.contains(&name) || spellings().contains(&name)
+    spellings().contains(&name)
 }
 
 /// Whether the name may be one of the spellings of an MCP server's tool.
-fn is_of_mcp(name: &str) -> bool {
+pub(super) fn is_of_mcp(name: &str) -> bool {
     name.starts_with("mcp_") || name.contains("__")
 }
 
@@ -156,11 +170,57 @@ pub(super) fn origin_of(origin: &RuleOrigin) -> Origin {
 
 /// Allow rules that let any program run: legal, and worth a second look.
 pub(super) fn wide_rules(config: &Config, notes: &mut Vec<Problem>) {
-    for rule in config.rules.iter().filter(|rule| rule.allows_any_program()) {
+    let is_wide = |rule: &&Arc<PermissionRule>| rule.allows_any_program(|tool| command_tools().contains(&tool));
+    for rule in config.rules.iter().filter(is_wide) {
         let message =
             format!("the allow rule `{}` lets any program run: name programs, such as `Bash(git *)`", rule.text);
         notes.push(Problem::new(origin_of(&rule.origin), message));
     }
+}
+
+/// The mode that somebody asks for and somebody else has forbidden.
+pub(super) fn forbidden_mode(mode: Mode, resolved: &Resolved) -> Option<Problem> {
+    let first = |name: &str| {
+        let origins = resolved.setting(name).map(|setting| setting.origins).unwrap_or_default();
+        origins.into_iter().next().unwrap_or(Origin::Default)
+    };
+    let forbidding = resolved.setting("permissions.disable_bypass");
+    let is_forbidden = forbidding.is_some_and(|setting| setting.value == Some(Value::Boolean(true)));
+    (mode == Mode::Bypass && is_forbidden).then(|| {
+        let message = format!(
+            "the mode `bypass` is forbidden by `permissions.disable_bypass` from {}: choose another mode",
+            first("permissions.disable_bypass")
+        );
+        Problem::new(first("permissions.mode"), message)
+    })
+}
+
+/// Choices of tools that neither a built-in tool nor one of a configured server can fit: no error, since a program that
+/// embeds Toolstead may have others.
+pub(super) fn idle_choices(config: &Config, notes: &mut Vec<Problem>) {
+    let spellings = spellings();
+    let may_fit = |text: &str| {
+        spellings.iter().any(|name| wildcard_match(text, name))
+            || config.mcp_servers.iter().any(|server| may_be_of(text, server))
+    };
+    // Of a server that is not configured another note tells.
+    let idle = config.selected.iter().filter(|item| !item.text.starts_with("mcp__") && !may_fit(&item.text));
+    notes.extend(idle.map(|item| {
+        let message = format!("the choice of tools: `{}` fits no tool, and none of a configured MCP server", item.text);
+        Problem::new(item.origin.clone(), message)
+    }));
+}
+
+/// Whether a tool of the server may be chosen so.
+fn may_be_of(text: &str, server: &McpServerConfig) -> bool {
+    let (fixed, is_open) = text.split_once('*').map_or((text, false), |(fixed, _)| (fixed, true));
+    let name = server.name.as_str();
+    let begins = |start: String| fixed.starts_with(&start) || (is_open && start.starts_with(fixed));
+    server.names == McpNames::Plain
+        || begins(format!("{name}__"))
+        || begins(format!("mcp_{name}_"))
+        || begins(format!("mcp__{name}__"))
+        || (!is_open && fixed.starts_with("mcp_"))
 }
 
 /// Rules and choices that name servers which are not configured: no error, since servers come and go.

@@ -133,6 +133,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["workspace", "roots"], Kind::Paths, Sum, Narrows, None, "Folders that tools may read and write. Without any: the start folder, unless that is `/` or the home folder."),
     key(&["workspace", "read_only_roots"], Kind::Paths, Sum, Narrows, Some("[]"), "Folders that tools may read."),
     key(&["permissions", "mode"], Kind::Word(&["default", "plan", "accept_edits", "dont_ask", "bypass"]), Strictest(Strictness::Mode), Tightens(Strictness::Mode), Some("\"default\""), "What happens to calls that no rule decides. From strict to lenient: `plan`, `dont_ask`, `default`, `accept_edits`, `bypass`."),
+    key(&["permissions", "disable_bypass"], Kind::Boolean, Strictest(Strictness::True), Counts, Some("false"), "The mode `bypass` is refused, whatever asks for it."),
     key(&["permissions", "allow"], Kind::Rules(Effect::Allow), Sum, Waits, Some("[]"), "Rules of calls that run without asking."),
     key(&["permissions", "ask"], Kind::Rules(Effect::Ask), Sum, Counts, Some("[]"), "Rules of calls that somebody is asked about."),
     key(&["permissions", "deny"], Kind::Rules(Effect::Deny), Sum, Counts, Some("[]"), "Rules of calls that never run."),

@@ -10,8 +10,9 @@ use crate::config::{
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use toolstead_domain::permission::{
     path_pattern,
-    rule::{Effect, PermissionRule, SHELL_TOOLS},
+    rule::{Effect, PermissionRule},
 };
+use toolstead_infrastructure::builtin::command_tools;
 
 /// The spellings of the tools that change files.
 const WRITING_TOOLS: &[&str] = &[
@@ -56,7 +57,7 @@ pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc
         ];
         for (key, effect) in lists {
             let Some(setting) = keys.get(key) else { continue };
-            if key.ends_with("_commands") && !SHELL_TOOLS.contains(&tool.as_str()) {
+            if key.ends_with("_commands") && !command_tools().contains(&tool.as_str()) {
                 let origin = setting.contributions.first().map_or(Origin::Default, |one| one.origin.clone());
                 let message = format!("`{}` is for tools that run commands: `{tool}` is none", setting.name());
                 problems.push(Problem::new(origin, message));

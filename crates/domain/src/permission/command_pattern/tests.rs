@@ -70,7 +70,8 @@ fn quotes_and_backslashes_keep_what_they_hold_together() {
     assert!(!allows("git commit -m a b *", &command("git commit -m 'a b'", "a b")));
     assert!(allows(r"git commit -m \*", &command("git commit -m '*'", "*")));
     assert!(!allows(r"git commit -m \*", &command("git commit -m x", "x")));
-    assert!(allows("git commit -m it's *", &command("git commit -m it\\'s", "it's")), "a quote that nobody closes");
+    assert!(allows(r"git commit -m it\'s *", &command("git commit -m it\\'s", "it's")));
+    assert!(allows(r"git commit -m \x *", &command(r"git commit -m \x", "x")));
 }
 
 #[test]
@@ -216,6 +217,67 @@ fn a_pattern_that_can_never_match_is_refused() {
     }
     for text in ["git status && *", "timeout *", "FOO=1 *"] {
         assert!(CommandPattern::parse(text, Effect::Deny).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_pattern_whose_words_no_command_can_have_is_refused_with_what_to_write() {
+    for (text, instead) in [
+        ("psql -c \"drop *", "`psql -c \"drop \"*`"),
+        ("psql -c \"drop", "`psql -c \"drop\"`"),
+        ("git commit -m it's *", r"write `\'` for the sign itself"),
+        (r"make a\ *", "`make a' '*`"),
+        (r"make a\:*", "`make a' '*`"),
+        (r"make a\", r"`\\` for the sign itself"),
+        ("rm $'a b' *", "in usual quotes"),
+        ("rm $\"a b\"", "in usual quotes"),
+    ] {
+        for effect in [Effect::Deny, Effect::Ask] {
+            let error = CommandPattern::parse(text, effect).unwrap_err();
+            assert!(error.contains(instead), "{text}: {error}");
+        }
+        assert_eq!(CommandPattern::parse(text, Effect::Allow).is_err(), text.ends_with('*'), "{text}");
+        if let Some(instead) = instead.strip_prefix('`').and_then(|text| text.strip_suffix('`')) {
+            assert!(CommandPattern::parse(instead, Effect::Deny).is_ok(), "{instead}");
+        }
+    }
+    // A line that is allowed as it is written.
+    assert!(allows("cat <<E\nit's\nE", &CommandAccess::opaque("cat <<E\nit's\nE", "a reason")));
+}
+
+/// What is denied is denied behind a wrapper, in other quotes and behind an assignment alike.
+#[test]
+fn words_are_compared_and_never_how_they_are_written() {
+    let written = |line: &str, words: &[&str], reading: &[&str]| CommandAccess {
+        readings: [reading.iter().map(|word| (*word).into()).collect()].into(),
+        ..CommandAccess { words: words.iter().map(|word| (*word).into()).collect(), ..plain(line) }
+    };
+    for (pattern, words, expected) in [
+        ("psql -c \"drop \"*", &["psql", "-c", "drop t"][..], true),
+        ("psql -c \"drop *\"", &["psql", "-c", "drop t"], true),
+        ("psql -c drop *", &["psql", "-c", "drop t"], false),
+        ("make a' '*", &["make", "a b"], true),
+        ("* b", &["make", "b"], true),
+        // `b` is the end of a word here.
+        ("* b", &["make", "a b"], false),
+        ("make a b", &["make", "a b"], false),
+    ] {
+        let quoted = |quote: &str| {
+            let quoted =
+                |word: &&str| if word.contains(' ') { format!("{quote}{word}{quote}") } else { (*word).into() };
+            words.iter().map(quoted).collect::<Vec<String>>().join(" ")
+        };
+        let escaped = words.iter().map(|word| word.replace(' ', r"\ ")).collect::<Vec<_>>().join(" ");
+        for line in [quoted("'"), quoted("\""), escaped] {
+            let wrapped: Vec<&str> = ["timeout", "5"].iter().chain(words).copied().collect();
+            for command in [
+                written(&line, words, &[]),
+                written(&format!("timeout 5 {line}"), words, &wrapped),
+                written(&format!("LANG=C  {line}"), words, &[]),
+            ] {
+                assert_eq!(denies(pattern, &command), expected, "{pattern}: {}", command.text);
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     access::CommandAccess,
+    alias::{Alias, Dialect},
     permission::{path_pattern::PatternBase, rule::RuleOrigin},
     server_name::ServerName,
     tool_name::ToolName,
@@ -26,10 +27,12 @@ fn tool(name: &str) -> Tool {
         }
         None => (ToolSource::BuiltIn, Category::File),
     };
-    Tool::new(ToolName::parse(name).unwrap(), Map::new(), category, source)
+    let mut tool = Tool::new(ToolName::parse(name).unwrap(), Map::new(), category, source);
+    tool.takes_command_lines = name == "bash";
+    tool
 }
 
-/// Accesses as texts: `read /w/a`, `write /w/a`, `run ls -l`, `opaque $x`, `host x`, `up`, `send x`, or nothing.
+/// Accesses as texts: `read /w/a`, `write /w/a`, `run ls -l`, `run rm x naming /w/x freely /tmp/x`, `opaque $x`, `host x`, `up`, `send x`, or nothing.
 fn accesses(text: &str) -> Vec<Access> {
     let path = |path: &str| match path.split_once("->") {
         Some((lexical, real)) => PathAccess { lexical: lexical.into(), real: real.into(), tree: false },
@@ -39,10 +42,17 @@ fn accesses(text: &str) -> Vec<Access> {
         Some(("read", rest)) => Access::ReadPath(path(rest)),
         Some(("write", rest)) => Access::WritePath(path(rest)),
         Some(("run", rest)) => {
+            let named = |text: Option<&str>| text.map(|text| Access::WritePath(path(text))).into_iter().collect();
+            let split = |text: &'_ str, at: &str| {
+                let (before, behind) = text.split_once(at)?;
+                Some((before.to_owned(), behind.to_owned()))
+            };
+            let (rest, free) =
+                split(rest, " freely ").map_or((rest.to_owned(), None), |(rest, path)| (rest, Some(path)));
             let (words, operand) =
-                rest.split_once(" naming ").map_or((rest, None), |(words, path)| (words, Some(path)));
-            let operands = operand.map(|operand| Access::WritePath(path(operand))).into_iter().collect();
-            Access::RunCommand(CommandAccess { operands, ..CommandAccess::program(words.split(' ')) })
+                split(&rest, " naming ").map_or((rest.clone(), None), |(words, path)| (words, Some(path)));
+            let (operands, free) = (named(operand.as_deref()), named(free.as_deref()));
+            Access::RunCommand(CommandAccess { operands, free, ..CommandAccess::program(words.split(' ')) })
         }
         Some(("opaque", rest)) => Access::RunCommand(CommandAccess::opaque(rest, "it holds a variable")),
         Some(("host", rest)) => Access::ReachHost(rest.into()),
@@ -149,6 +159,33 @@ fn rules_on_commands_follow_what_was_understood_of_them() {
 }
 
 #[test]
+fn the_definition_of_a_tool_says_whether_rules_that_name_it_are_about_commands() {
+    let mut shell = tool("bash");
+    shell.aliases = vec![Alias { name: "async_cmd", dialect: Dialect::Clai, rewrites: &[] }];
+    let mut other = shell.clone();
+    other.takes_command_lines = false;
+    let verdict = |rules: &[(Effect, &str)], tool: &Tool, touches| {
+        policy(Mode::Default, rules).decide(tool, &Map::new(), &accesses(touches)).verdict
+    };
+    for name in ["bash", "async_cmd", "a*cmd", "*"] {
+        let deny = format!("{name}(rm *)");
+        assert_eq!(verdict(&[(A, "Bash"), (D, &deny)], &shell, "run rm x"), Deny, "{deny}");
+        assert_eq!(verdict(&[(A, "Bash"), (D, &deny)], &shell, "run ls x"), Allow, "{deny}");
+        assert_eq!(verdict(&[(A, "Bash"), (D, &deny)], &shell, "opaque $x"), Deny, "{deny}");
+        assert_eq!(verdict(&[(A, "Bash"), (D, &deny)], &other, "run rm x"), Allow, "{deny}");
+        // What means nothing for the tool lets nothing of it pass.
+        let broken = format!("{name}(psql -c \"drop *)");
+        assert_eq!(verdict(&[(A, "Bash"), (D, &broken)], &shell, "run ls"), Deny, "{broken}");
+        assert_eq!(verdict(&[(A, "Bash"), (D, &broken)], &other, "run ls"), Allow, "{broken}");
+    }
+    for name in ["bash", "async_cmd"] {
+        assert_eq!(verdict(&[(A, &format!("{name}(ls *)"))], &shell, "run ls x"), Allow, "{name}");
+        assert_eq!(verdict(&[(A, &format!("{name}(ls *)"))], &shell, "run rm x"), Ask, "{name}");
+    }
+    assert_eq!(verdict(&[(D, "bash(secret/**)")], &other, "read /w/secret/x"), Deny);
+}
+
+#[test]
 fn a_command_that_nobody_understands_is_never_allowed_by_pattern_and_caught_by_every_other_rule() {
     check(&[(A, "Bash(ls *)")], "bash", "opaque ls $x", Ask);
     check(&[(A, "Bash(ls $x)")], "bash", "opaque ls $x", Allow);
@@ -175,6 +212,11 @@ fn a_command_that_only_changes_files_is_accepted_with_the_files_that_it_names() 
     accepted("run rm x naming /w/x", Allow);
     accepted("run mkdir a naming /w/a", Allow);
     accepted("run rm x naming /etc/x", Ask);
+    accepted("run touch a naming /w/a freely /tmp/x", Allow);
+    accepted("run touch /tmp/x freely /tmp/x", Allow);
+    accepted("run touch a naming /etc/a freely /tmp/x", Ask);
+    accepted("run make freely /tmp/x", Ask);
+    check_mode(Mode::AcceptEdits, &[(D, "Edit(//tmp/**)")], "bash", "run touch a naming /w/a freely /tmp/x", Deny);
     accepted("run rm x", Ask);
     accepted("run dd of=x naming /w/x", Ask);
     accepted("run rm x naming /w/x, run make", Ask);

@@ -10,7 +10,7 @@ use super::{
     word::{Dynamic, Word},
     wrappers,
 };
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 use toolstead_domain::access::Clarity;
 
 /// Words without quotes.
@@ -287,34 +287,56 @@ pub(super) fn git_subcommand(words: &[Word]) -> Option<&[Word]> {
 
 /// Whether this subcommand, with its arguments, is what it says and no alias.
 pub(super) fn is_plain_git(words: &[Word]) -> bool {
-    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    subcommands::GIT_SUBCOMMANDS.contains(&text(0))
-        || text(0) == "config" && matches!(text(1), "--get" | "--get-all" | "--list" | "-l")
+    let arguments: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    subcommands::git_objection(&arguments).is_none()
 }
 
-/// Options before git's subcommand are taken away for deny rules.
+/// Options before git's subcommand are taken away for deny rules. The folder that it is to work in is one that it reads.
 fn git(words: &[Word], result: &mut Understood) {
     let place = subcommand_place(words);
-    let general = place > 1;
-    let first = words.get(1).map(|word| word.text.as_str());
-    let only_prints = words[1..place].iter().all(|word| matches!(word.text.as_str(), "--no-pager" | "-P"));
-    if general && !only_prints && !matches!(first, Some("--version" | "--help")) {
-        result.exact("options before git's subcommand change what it does and where");
+    let general = &words[1..place];
+    if !matches!(general.first().map(|word| word.text.as_str()), Some("--version" | "--help")) {
+        match git_folder(general) {
+            Ok(folder) => {
+                result.operands.extend(folder.map(|path| Operand { path, writes: false, tree: true }));
+            }
+            Err(reason) => result.exact(reason),
+        }
     }
     let Some(rest) = git_subcommand(words) else { return };
-    if general {
+    if !general.is_empty() {
         let mut reading: Words = vec!["git".into()];
         reading.extend(texts(rest));
         result.reading(reading);
     }
-    if !is_plain_git(rest) {
-        result.exact("this subcommand of git runs other commands, or may be an alias that does");
+    let subcommand: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
+    if let Some(reason) = subcommands::git_objection(&subcommand) {
+        result.exact(reason);
     }
     let arguments: Vec<&str> = rest[1..].iter().map(|word| word.text.as_str()).collect();
     let short = subcommands::GIT_RISKS.iter().find(|(name, _)| *name == rest[0].text);
     if short.is_some_and(|(_, risks)| risks::hits("git", risks, &arguments)) {
         result.exact("this argument makes git run or write something else");
     }
+}
+
+/// The folder that git's general options lead to, if they do nothing beside that; else why they are not plain.
+fn git_folder(general: &[Word]) -> Result<Option<String>, &'static str> {
+    let mut folder: Option<PathBuf> = None;
+    let mut options = general.iter();
+    while let Some(option) = options.next() {
+        match option.text.as_str() {
+            "-C" => match options.next().and_then(Word::literal) {
+                // Each one begins where the one before it leads.
+                Some(next) => folder = Some(folder.unwrap_or_default().join(next)),
+                None => return Err("the folder that git is to work in cannot be told"),
+            },
+            name if subcommands::GIT_HARMLESS.contains(&name) => {}
+            _ => return Err("options before git's subcommand change what it does and where"),
+        }
+    }
+    let text = |folder: PathBuf| folder.into_os_string().into_string();
+    folder.map(text).transpose().map_err(|_| "the folder that git is to work in cannot be told")
 }
 
 /// Arguments whose value is known only when the command runs.

@@ -198,6 +198,7 @@ impl<'t> Walk<'t> {
             words,
             readings: understood.readings.into_iter().map(Arc::from).collect(),
             operands: Arc::default(),
+            free: Arc::default(),
             clarity: understood.clarity,
         });
     }

@@ -409,8 +409,84 @@ impl Commander {
     }
 }
 
+/// Why this subcommand of git, with its arguments, is not only what it says; `None` where it is.
+pub(super) fn git_objection(words: &[&str]) -> Option<String> {
+    const RUNS: &str = "this subcommand of git runs programs that it is given, or that its configuration names";
+    let (name, arguments) = words.split_first()?;
+    if GIT_SUBCOMMANDS.contains(name) {
+        return None;
+    }
+    if let Some((_, further, flags)) = GIT_NESTED.iter().find(|(outer, ..)| outer == name) {
+        let inner = arguments.iter().find(|word| !flags.contains(*word));
+        return inner.is_some_and(|inner| !further.contains(inner)).then(|| RUNS.into());
+    }
+    match *name {
+        "config" => {
+            let only_reads = matches!(arguments.first(), Some(&("--get" | "--get-all" | "--list" | "-l")));
+            (!only_reads).then(|| "git config can name programs that git runs".into())
+        }
+        _ if GIT_RUNNERS.contains(name) => Some(RUNS.into()),
+        _ => Some(format!("`{name}` is no subcommand of git that is known here, and may be an alias or any program")),
+    }
+}
+
+/// Subcommands of git that have subcommands: those that are what they say, and what may stand before one.
+const GIT_NESTED: &[(&str, &[&str], &[&str])] = &[
+    (
+        "lfs",
+        &[
+            "checkout", "env", "fetch", "fsck", "lock", "locks", "ls-files", "prune", "pull", "push", "status",
+            "track", "unlock", "untrack", "version",
+        ],
+        &[],
+    ),
+    (
+        "submodule",
+        &["absorbgitdirs", "add", "deinit", "init", "set-branch", "set-url", "status", "summary", "sync", "update"],
+        &["--cached", "--quiet", "-q"],
+    ),
+];
+
+/// Subcommands of git that run other programs by design.
+const GIT_RUNNERS: &[&str] = &[
+    "archive",
+    "bisect",
+    "citool",
+    "credential",
+    "daemon",
+    "difftool",
+    "filter-branch",
+    "for-each-repo",
+    "gui",
+    "hook",
+    "imap-send",
+    "instaweb",
+    "interpret-trailers",
+    "maintenance",
+    "merge-index",
+    "mergetool",
+    "p4",
+    "send-email",
+    "svn",
+    "upload-pack",
+    "web--browse",
+];
+
+/// Options of git before its subcommand that change neither what it runs nor where.
+pub(super) const GIT_HARMLESS: &[&str] = &[
+    "--glob-pathspecs",
+    "--icase-pathspecs",
+    "--literal-pathspecs",
+    "--no-advice",
+    "--no-optional-locks",
+    "--no-pager",
+    "--no-replace-objects",
+    "--noglob-pathspecs",
+    "-P",
+];
+
 /// Subcommands of git that are what they say. Others may be aliases, which run anything, or run commands by design.
-pub(super) const GIT_SUBCOMMANDS: &[&str] = &[
+const GIT_SUBCOMMANDS: &[&str] = &[
     "add",
     "am",
     "annotate",

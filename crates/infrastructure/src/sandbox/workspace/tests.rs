@@ -7,7 +7,7 @@ use crate::sandbox::workspace::{
     granted::GrantedWorkspace,
     rights::Rights,
     stop::Stop,
-    walk::{Entry, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, walk_on},
+    walk::{Entry, Unread, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, walk_on},
     write::{WriteOptions, WriteTarget, Written},
 };
 use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
@@ -419,6 +419,48 @@ impl Visitor for Met {
         met.push(format!("{}{}", entry.below().display(), if opened { "" } else { " -" }));
         Visit::Continue
     }
+}
+
+/// Takes away what it meets by these names, and keeps why folders were not read.
+struct Removing(PathBuf);
+
+impl Visitor for Removing {
+    type Context = ();
+    type Worker = Vec<(String, Unread)>;
+
+    fn worker(&self) -> Self::Worker {
+        Vec::new()
+    }
+
+    fn miss(&self, missed: &mut Self::Worker, folder: &PathAccess, why: Unread) {
+        missed.push((folder.real.strip_prefix(&self.0).unwrap().display().to_string(), why));
+    }
+
+    fn meet(&self, _: &mut Self::Worker, entry: &Entry<'_>, (): &()) -> Visit {
+        let path = &entry.path().real;
+        match entry.name().to_str() {
+            Some("gone") => fs::remove_dir(path).unwrap(),
+            Some("moved") => fs::rename(path, path.with_file_name("elsewhere")).unwrap(),
+            Some("a_link_now") => {
+                fs::remove_dir(path).unwrap();
+                symlink("sub", path).unwrap();
+            }
+            _ => {}
+        }
+        Visit::Continue
+    }
+}
+
+#[test]
+fn what_vanishes_during_a_walk_is_gone() {
+    let place = Place::new(&[]);
+    for name in ["gone", "moved/deep", "a_link_now"] {
+        fs::create_dir_all(place.at("w").join(name)).unwrap();
+    }
+    let folder = place.granted.find(".").unwrap();
+    let (_, missed) = place.granted.walk(&folder, limits(100, 9), (), &Removing(place.at("w"))).unwrap();
+    let expected = ["a_link_now", "gone", "moved"].map(|name| (name.to_owned(), Unread::Gone));
+    assert_eq!(missed.concat(), expected);
 }
 
 /// As many entries, so deep, the shallow ones first.

@@ -2,6 +2,7 @@
 
 mod entries;
 mod pool;
+mod unread;
 
 use crate::sandbox::workspace::{
     facts::{FileFacts, FileKind},
@@ -33,6 +34,7 @@ use std::{
     thread::{self, Scope},
 };
 use toolstead_domain::{access::PathAccess, permission::grant::ReadingBelow};
+pub use unread::Unread;
 
 /// More threads wait for each other more than they help.
 const MAX_THREADS: usize = 8;
@@ -79,6 +81,11 @@ pub trait Visitor: Sync {
     /// An entry of a folder, which the call may not read.
     fn pass_over(&self, worker: &mut Self::Worker, path: &PathAccess) {
         let _ = (worker, path);
+    }
+
+    /// A folder that the call may read, and that could not be.
+    fn miss(&self, worker: &mut Self::Worker, folder: &PathAccess, why: Unread) {
+        let _ = (worker, folder, why);
     }
 
     /// An entry of a folder, which the call may read.
@@ -332,7 +339,10 @@ impl<V: Visitor> Walk<'_, V> {
         });
         let (handle, names) = match read {
             Ok(read) => read,
-            Err(error) => return self.pool.unreadable(pending.depth, error),
+            Err(error) => {
+                self.visitor.miss(&mut hand.worker, &path, Unread::of(&error, self.start.handle(), &pending.below));
+                return self.pool.unreadable(pending.depth, error);
+            }
         };
         let count = self.pool.seen(names.len());
         let folder = Folder { path: &path, handle: handle.as_fd(), names: &names, reading: &self.reading };

@@ -1,24 +1,24 @@
 //! From another program's keys to ours.
 
-use super::at;
+use super::{at, prohibitions};
 use crate::config::{
     check::Base,
     foreign_tools::FOREIGN_TOOLS,
     node::{Content, Member, Node},
     origin::Origin,
-    policy::{is_known_tool, no_such_tool},
+    policy::{is_known_tool, is_of_mcp, no_such_tool},
     problem::Problem,
 };
 use std::path::{Path, PathBuf};
 use toolstead_domain::{
     permission::{
         path_pattern,
-        rule::{Effect, PermissionRule, SHELL_TOOLS},
+        rule::{Effect, PermissionRule},
     },
     tool_input_schema::nearest_name,
     workspace_roots::lexical,
 };
-use toolstead_infrastructure::builtin::spellings;
+use toolstead_infrastructure::builtin::{command_tools, spellings};
 
 /// What kodelet never runs, whatever its lists say.
 const KODELET_BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
@@ -96,9 +96,17 @@ impl Made<'_> {
 
     fn put(&mut self, section: &'static str, name: &str, origin: &Origin, content: Content) {
         let node = at(origin, content);
-        match self.rest.iter().any(|(known, member)| *known == section && member.name == name) {
-            true => self.note(origin, format!("`{section}.{name}` is said twice in this file: the first one counts")),
-            false => self.rest.push((section, Member { name: name.into(), origin: origin.clone(), node })),
+        let known = self.rest.iter_mut().find(|(known, member)| *known == section && member.name == name);
+        match known {
+            None => self.rest.push((section, Member { name: name.into(), origin: origin.clone(), node })),
+            Some((_, first)) if first.node.content == node.content || is_nothing(&first.node.content) => {}
+            // No tools are fewer than any.
+            Some((_, first)) if is_nothing(&node.content) => first.node = node,
+            Some(_) => {
+                let message =
+                    format!("`{section}.{name}` is said twice in this file, and differently: keep one of them");
+                self.problems.push(Problem::new(origin.clone(), message));
+            }
         }
     }
 
@@ -131,7 +139,15 @@ impl Made<'_> {
                 "permissions" | "allowed_domains_file" | "allowed_tools" | "tools" | "use_tools" | "use-tools",
                 content,
             ) => self.problems.push(Problem::new(node.origin, format!("`{name}` cannot be read: got {content}"))),
-            _ => ignored.push(format!("`{name}`")),
+            ("disabledMcpjsonServers", content) => {
+                for (server, origin) in self.texts(&name, content, &node.origin) {
+                    self.rule(Effect::Deny, format!("mcp__{server}"), &origin);
+                }
+            }
+            (_, content) => match prohibitions::found(&name, &origin, &content) {
+                Some(problem) => self.problems.push(problem),
+                None => ignored.push(format!("`{name}`")),
+            },
         }
     }
 
@@ -144,7 +160,13 @@ impl Made<'_> {
             "deny" => self.rules(&name, Effect::Deny, node.content, &node.origin),
             "defaultMode" => self.mode(node.content, &node.origin),
             "additionalDirectories" => self.folders(&name, node.content, &node.origin),
-            _ => self.note(&origin, format!("`permissions.{name}` has no meaning here")),
+            "disableBypassPermissionsMode" if node.content == Content::Text("disable".into()) => {
+                self.put("permissions", "disable_bypass", &origin, Content::Boolean(true));
+            }
+            _ if prohibitions::HARMLESS_PERMISSIONS.contains(&name.as_str()) => {
+                self.note(&origin, format!("`permissions.{name}` has no meaning here"));
+            }
+            _ => self.problems.push(prohibitions::unknown(&format!("permissions.{name}"), &node.content, &origin)),
         }
     }
 
@@ -221,7 +243,9 @@ impl Made<'_> {
         }
         let parts = text.trim().split_once('(').map(|(head, spec)| (head.trim(), spec.trim_start()));
         match parts {
-            Some((head, spec)) if !SHELL_TOOLS.contains(&head) && spec.starts_with('/') && !spec.starts_with("//") => {
+            Some((head, spec))
+                if !command_tools().contains(&head) && spec.starts_with('/') && !spec.starts_with("//") =>
+            {
                 let project = project.to_str().ok_or("the path of its project is no text")?;
                 // The folder's name is a name, whatever it holds.
                 Ok(format!("{head}(/{}{spec}", path_pattern::literal(project.trim_end_matches('/'))))
@@ -238,9 +262,17 @@ impl Made<'_> {
                 "acceptEdits" => "accept_edits",
                 "dontAsk" => "dont_ask",
                 "bypassPermissions" => "bypass",
-                _ => return self.note(origin, format!("the mode {text:?} is not known here and left out")),
+                // It lets more happen than the usual mode, which is in force without it.
+                "auto" => return self.note(origin, "the mode \"auto\" is not known here and left out"),
+                _ => {
+                    let message = format!("the mode {text:?} is not known here, and may be stricter than any that is");
+                    return self.problems.push(Problem::new(origin.clone(), message));
+                }
             },
-            other => return self.note(origin, format!("the mode must be a text, got {other}, and is left out")),
+            other => {
+                let message = format!("the mode must be a text, got {other}");
+                return self.problems.push(Problem::new(origin.clone(), message));
+            }
         };
         self.put("permissions", "mode", origin, Content::Text(mode.into()));
     }
@@ -274,13 +306,28 @@ impl Made<'_> {
             let message = format!("`tools.{name}` must be a table, got {}", node.content);
             return self.problems.push(Problem::new(node.origin, message));
         };
-        if !is_known_tool(&name) {
-            return self.note(&origin, format!("`tools.{name}` is left out: no tool is called `{name}` here"));
+        let of_mcp = is_of_mcp(&name);
+        if !is_known_tool(&name) && !of_mcp {
+            let is_typo = !FOREIGN_TOOLS.contains(&name.as_str()) && nearest_name(&name, spellings()).is_some();
+            let message = format!("`tools.{name}` is left out: no tool is called `{name}` here");
+            return match is_typo {
+                true => self.problems.push(Problem::new(origin, no_such_tool(&name, &spellings()))),
+                false => self.note(&origin, message),
+            };
         }
-        let (known, unknown): (Vec<Member>, Vec<Member>) =
+        let (known, others): (Vec<Member>, Vec<Member>) =
             members.into_iter().partition(|member| BLOCK_KEYS.contains(&member.name.as_str()));
-        for member in unknown {
-            self.note(&member.origin, format!("`tools.{name}.{}` has no meaning here", member.name));
+        for Member { name: key, origin, node } in others {
+            match (key.as_str(), &node.content) {
+                ("enabled", Content::Boolean(true)) => {}
+                ("enabled", Content::Boolean(false)) => self.rule(Effect::Deny, name.clone(), &origin),
+                (key, _) if prohibitions::HARMLESS_OF_TOOLS.contains(&key) => {
+                    self.note(&origin, format!("`tools.{name}.{key}` has no meaning here"));
+                }
+                (key, content) => {
+                    self.problems.push(prohibitions::unknown(&format!("tools.{name}.{key}"), content, &origin));
+                }
+            }
         }
         self.put("tools", &name, &origin, Content::Table(known));
     }
@@ -289,7 +336,9 @@ impl Made<'_> {
     fn selection(&mut self, name: &str, nodes: Vec<Node>, origin: &Origin) {
         let mut chosen = Vec::new();
         for (text, origin) in self.texts(name, Content::List(nodes), origin) {
-            match text.contains('*') || text.starts_with("mcp_") || is_known_tool(&text) {
+            // Signs and commas would adjust the choice, and so widen it.
+            let is_name = !text.contains(',') && !text.trim_start().starts_with(['+', '-']);
+            match is_name && (text.contains('*') || is_of_mcp(&text) || is_known_tool(&text)) {
                 _ if text == "none" => {}
                 true => chosen.push(at(&origin, Content::Text(text))),
                 false => self.note(&origin, format!("no tool is called `{text}` here: it is not chosen")),
@@ -349,14 +398,12 @@ impl Made<'_> {
     }
 }
 
-/// A word of a phrase, with what would mean something in a pattern taken as it is.
+/// Whether a choice of tools is one of no tools.
+fn is_nothing(content: &Content) -> bool {
+    matches!(content, Content::Text(text) if text.is_empty()) || *content == Content::List(Vec::new())
+}
+
+/// A word of a phrase: quotes mean in patterns what they mean in a command, a star does not.
 fn literal(word: &str) -> String {
-    let mut pattern = String::with_capacity(word.len());
-    for letter in word.chars() {
-        if matches!(letter, '*' | '\'' | '"' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-    pattern
+    word.replace('*', r"\*")
 }

@@ -17,7 +17,7 @@ fn touched(text: &str) -> Vec<String> {
     let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
     let short = |text: String| text.replace(here.to_str().unwrap(), "HERE").replace(there.to_str().unwrap(), "THERE");
     let with_operands = |access: &Access| match access {
-        Access::RunCommand(command) => command.operands.iter().map(|operand| format!("naming: {operand}")).collect(),
+        Access::RunCommand(command) => command.files().map(|file| format!("naming: {file}")).collect(),
         _ => Vec::new(),
     };
     let accesses = accesses(&workspace, text, &here);

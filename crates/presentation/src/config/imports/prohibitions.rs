@@ -1,0 +1,85 @@
+//! Keys of other programs that may forbid something and that nothing here stands for: their file is refused, so that
+//! nobody believes forbidden what is not.
+
+use crate::config::{
+    node::{Content, Member},
+    origin::Origin,
+    problem::Problem,
+};
+
+/// Keys of `permissions` that forbid nothing that there is here.
+pub(super) const HARMLESS_PERMISSIONS: &[&str] = &["disableAutoMode", "skipDangerousModePermissionPrompt"];
+
+/// Keys of a tool's table that forbid nothing.
+pub(super) const HARMLESS_OF_TOOLS: &[&str] = &["category", "description", "name", "tags", "title"];
+
+/// Tables that say nothing of tools, or whose names are no keys. Servers and hooks are taken elsewhere.
+const OTHERS: &[&str] = &["env", "hooks", "mcpServers"];
+
+/// Names of prohibitions that hold none of [`WORDS`].
+const NAMES: &[&str] = &["allowManagedPermissionRulesOnly", "allowedMcpServers"];
+
+/// Words that the names of prohibitions hold, in whichever spelling.
+const WORDS: &[&str] = &[
+    "ban",
+    "banned",
+    "block",
+    "blocked",
+    "blocklist",
+    "denied",
+    "deny",
+    "denylist",
+    "disallow",
+    "disallowed",
+    "forbid",
+    "forbidden",
+    "restrict",
+    "restricted",
+];
+
+/// The prohibition in a part of a file that is not read, if there is one.
+pub(super) fn found(name: &str, origin: &Origin, content: &Content) -> Option<Problem> {
+    if OTHERS.contains(&name) {
+        return None;
+    }
+    if forbids(name, content) {
+        return Some(unknown(name, content, origin));
+    }
+    let below = |members: &[Member]| members.iter().find_map(|one| found(&one.name, &one.origin, &one.node.content));
+    match content {
+        Content::Table(members) => below(members),
+        Content::List(nodes) => nodes.iter().find_map(|node| match &node.content {
+            Content::Table(members) => below(members),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+/// Whether the name is that of a prohibition, and the value forbids something.
+fn forbids(name: &str, content: &Content) -> bool {
+    let is_off = match content {
+        Content::Boolean(is_on) => !is_on,
+        Content::List(items) => items.is_empty(),
+        Content::Table(members) => members.is_empty(),
+        _ => false,
+    };
+    // `deniedMcpServers`, `denied_servers` and `denied-servers` alike.
+    let mut words = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            words.push('-');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    !is_off && (NAMES.contains(&name) || words.split(['-', '_', '.']).any(|word| WORDS.contains(&word)))
+}
+
+/// That this key is not known, and so the file is not used.
+pub(super) fn unknown(key: &str, content: &Content, origin: &Origin) -> Problem {
+    let message = format!(
+        "`{key}` ({content}) may forbid something and is not known here, so the file is not used: write what it forbids \
+         as `deny` rules, and take it out of what is imported"
+    );
+    Problem::new(origin.clone(), message)
+}
