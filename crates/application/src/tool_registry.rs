@@ -246,7 +246,7 @@ impl ToolRegistry {
 
     async fn put(self: &Arc<Self>, provider: Arc<dyn ToolProvider>, placement: Placement) -> Result<(), RegistryError> {
         let (tools, known) = match provider.list().await {
-            Ok(tools) => (tools, true),
+            Ok(tools) => (owned(tools, provider.as_ref()), true),
             Err(error) => {
                 tracing::debug!(%error, "showing the stored catalogue");
                 let stored = self.repository.catalogue(provider.name()).await?;
@@ -310,7 +310,7 @@ impl ToolRegistry {
     /// Takes the provider's list into a new snapshot and into the store, if it differs.
     async fn take_list(&self, provider: &Arc<dyn ToolProvider>) {
         let tools = match provider.list().await {
-            Ok(tools) => tools,
+            Ok(tools) => owned(tools, provider.as_ref()),
             Err(error) => return tracing::debug!(%error, "keeping the tools that were known"),
         };
         let changed = {
@@ -371,6 +371,11 @@ impl ToolRegistry {
 enum Placement {
     New,
     Replacing,
+}
+
+/// The provider's tools; none of them is built in but those of the built-in ones' own provider.
+fn owned(tools: Vec<Tool>, provider: &dyn ToolProvider) -> Vec<Tool> {
+    tools.into_iter().map(|tool| tool.owned_by(provider.name())).collect()
 }
 
 fn check_names(entries: &[Entry], provider: &str, tools: &[Tool]) -> Result<(), RegistryError> {

@@ -93,6 +93,7 @@ pub struct AppBuilder {
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
     tools: Vec<Box<dyn AnyBuiltInTool>>,
+    program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
     approver: Option<Arc<dyn Approver>>,
     rule_store: Option<Arc<dyn RuleStore>>,
@@ -171,6 +172,7 @@ impl App {
             servers: Servers::All,
             providers: Vec::new(),
             tools: Vec::new(),
+            program: ServerName::program(),
             hooks: Vec::new(),
             approver: None,
             rule_store: None,
@@ -196,7 +198,16 @@ impl AppBuilder {
         self
     }
 
-    /// Adds a tool beside the built-in ones.
+    /// Names the program, as rules, lists and the audit trail know the tools that it adds: `embedded:NAME`. Without it
+    /// the name is `program`. No provider and no configured server may bear the same.
+    #[must_use]
+    pub fn program(mut self, name: ServerName) -> Self {
+        self.program = name;
+        self
+    }
+
+    /// Adds a tool beside the built-in ones, under its own name. What it touches decides about its calls; what it says of
+    /// itself in hints grants nothing.
     #[must_use]
     pub fn tool(mut self, tool: impl AnyBuiltInTool + 'static) -> Self {
         self.tools.push(Box::new(tool));
@@ -294,16 +305,17 @@ impl AppBuilder {
                 .allowing_tier_2(config.sandbox.allows_tier_2()),
         );
         world.programs = Arc::new(Programs::new(command_settings(&config, &self.environment)));
-        let tools = builtin::all().into_iter().chain(self.tools).collect();
-        let built_in = BuiltInTools::new(tools, world)?;
-        let known = known_names(built_in.definitions());
+        let added = BuiltInTools::of_program(&self.program, self.tools, world.clone())?;
+        let built_in = BuiltInTools::new(builtin::all(), world)?.explaining(added.definitions());
+        let in_process: Vec<Tool> = [built_in.definitions(), added.definitions()].concat();
+        let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
         // Providers that a program added may offer anything.
         if self.providers.is_empty() {
             check_choices(&config, &known)?;
         }
-        check_against(&config, built_in.definitions())?;
-        let built_in_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
+        check_against(&config, &in_process)?;
+        let in_process_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
 
         let database = match (&self.tool_repository, &self.execution_log) {
             (Some(_), Some(_)) => None,
@@ -322,7 +334,9 @@ impl AppBuilder {
         let outputs = self.output_store.or_else(|| stored.map(Database::output_store));
         let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
         let journal = self.change_journal.or_else(|| stored.map(Database::change_journal));
-        let built_in = built_in.with_journal(journal.unwrap_or_else(|| Arc::new(NoJournal)));
+        let journal = journal.unwrap_or_else(|| Arc::new(NoJournal));
+        let built_in = built_in.with_journal(journal.clone());
+        let added = added.with_journal(journal);
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
         let approver = self.approver.unwrap_or_else(asks_client);
@@ -343,11 +357,14 @@ impl AppBuilder {
             Composition { app, servers: Vec::new(), config, hooks: command_hooks, event_file: None, database };
         let registered = async {
             composition.app.registry.register(Arc::new(built_in)).await?;
+            if !added.definitions().is_empty() {
+                composition.app.registry.register(Arc::new(added)).await?;
+            }
             for provider in self.providers {
                 composition.app.registry.register(provider).await?;
             }
-            if composition.config.selection.may_hold_other_than(|name| built_in_names.iter().any(|known| known == name))
-            {
+            let is_known = |name: &str| in_process_names.iter().any(|known| known == name);
+            if composition.config.selection.may_hold_other_than(is_known) {
                 let servers = upstream::start(&composition.config, &self.servers, &self.environment)?;
                 for server in &servers {
                     composition.app.registry.register(server.clone()).await?;
