@@ -63,7 +63,7 @@ use toolstead_infrastructure::{
         workspace::{FolderNames, OpenWorkspaceError, Workspace},
     },
     sqlite::{
-        database::Database,
+        database::{self, Database},
         database_options::DatabaseOptions,
         open_error::OpenError,
         retention::{ContentRetention, Retention},
@@ -437,6 +437,14 @@ impl Composition {
             Some(status) => Err(StartupError::RequiredServer { server: status.name, state: status.state.to_string() }),
         }
     }
+}
+
+/// The audit trail alone, where the database can be read and not written: its disk is full, or read-only.
+///
+/// # Errors
+/// [`OpenError`].
+pub async fn trail_to_read(config: &Config) -> Result<Arc<dyn ExecutionLog>, OpenError> {
+    database::trail_to_read(database_options(config)).await
 }
 
 /// Checks the rules and hooks against the definitions of the built-in tools, as a start does.
