@@ -21,6 +21,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
             "async-trait",
             "base64",
             "futures",
+            "regex",
             "serde",
             "serde_json",
             "sha2",

@@ -88,7 +88,7 @@ fn a_rule_of_the_run_allows_a_change_and_the_trail_says_so() {
         rows[1]["decision"]["reason"].as_str().unwrap().contains("the allow rule `Write(b.txt)` in the command line"),
         "{rows:?}"
     );
-    let shown = json_of(&home, &["executions", "show", rows[1]["id"].as_str().unwrap()]);
+    let shown = json_of(&home, &["executions", "show", rows[1]["id"].as_str().unwrap(), "--json"]);
     assert_eq!(
         (&shown["tool"], &shown["accesses"][0]),
         (&json!("write_file"), &json!(format!("write {}", home.work().join("b.txt").display())))
@@ -421,4 +421,65 @@ fn a_token_is_made_once_and_shown_once() {
     let token = made.rsplit(' ').next().unwrap().to_owned();
     assert!(token.len() >= 40, "{made}");
     assert_eq!(first_line_with(&token), None, "it is not shown again");
+}
+
+#[test]
+fn the_trail_is_listed_shown_and_filtered_by_short_ids_clients_and_times() {
+    let home = Home::new();
+    std::fs::write(home.work().join("a.txt"), "text").unwrap();
+    check(&home, &["call", "read_file", r#"{"path":"a.txt"}"#], 0, &[]);
+    check(&home, &["call", "echo", r#"{"message":"hi"}"#], 0, &[]);
+    let path = home.work().join("a.txt").display().to_string();
+    let listed = stdout(&home.run(&["executions", "list"]));
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(lines[0].starts_with("ID ") && lines[0].ends_with("CALLED"), "{listed}");
+    assert!(lines[1].contains("echo") && lines[1].ends_with(r#"{"message":"hi"}"#), "{listed}");
+    assert!(lines[2].contains("read_file") && lines[2].ends_with(&path), "{listed}");
+    let id = lines[2].split(' ').next().unwrap();
+    let shown = stdout(&home.run(&["executions", "show", id]));
+    assert!(shown.contains("tool         read_file") && shown.contains(&format!("read {path}")), "{shown}");
+    assert!(serde_json::from_str::<Value>(&shown).is_err(), "it is for people: {shown}");
+    let record = json_of(&home, &["executions", "show", id, "--json"]);
+    assert_eq!(
+        (&record["toolName"], &record["success"], record.get("error")),
+        (&json!("read_file"), &json!(true), None)
+    );
+    assert!(record["metadata"].is_object() && record["timestamp"].is_string(), "{record}");
+    check(&home, &["executions", "show", "0"], 2, &["several calls begin with 0: "]);
+    check(&home, &["executions", "show", "fff"], 4, &["no call whose id begins with fff is on record"]);
+    check(&home, &["executions", "show", "x1"], 2, &["`x1` is no id of a call"]);
+    let count = |arguments: &[&str]| {
+        let listed = json_of(&home, &[&["executions", "list", "--json"], arguments].concat());
+        listed["executions"].as_array().unwrap().len()
+    };
+    let client = record["client"].as_str().unwrap().split(' ').next().unwrap();
+    assert_eq!((count(&["--client", client]), count(&["--client", "nobody"])), (2, 0));
+    assert_eq!((count(&["--since", "1h"]), count(&["--since", "2999-01-01"])), (2, 0));
+    assert_eq!((count(&["--before", id]), count(&["--before", lines[1].split(' ').next().unwrap()])), (0, 1));
+    check(&home, &["executions", "list", "--since", "soon"], 2, &["use `30m`"]);
+}
+
+#[test]
+fn the_trail_is_read_where_the_disk_is_full_or_takes_no_writes() {
+    let home = Home::new();
+    check(&home, &["call", "echo", r#"{"message":"hi"}"#], 0, &[]);
+    let data = home.data();
+    let data = data.to_str().unwrap();
+    for (disk, prepare) in [
+        ("read-only", r#"mount --bind "$D" "$D" && mount -o remount,ro,bind "$D""#),
+        (
+            "full",
+            r#"S=$(mktemp -d) && cp -a "$D"/. "$S" && mount -t tmpfs -o size=8m none "$D" && cp -a "$S"/. "$D" && rm -r "$S" &&
+               { dd if=/dev/zero of="$D/filling" bs=4096 2>/dev/null; true; }"#,
+        ),
+    ] {
+        let script = format!(r#"set -e; {prepare}; exec "$@""#);
+        let toolstead = env!("CARGO_BIN_EXE_toolstead");
+        for asked in [&["executions", "list", "--json"][..], &["executions", "show", "0", "--json"]] {
+            let mut command = home.command("unshare", &["-rm", "sh", "-c", &script, "sh", toolstead]);
+            let output = command.args(asked).env("D", data).output().unwrap();
+            assert_eq!(output.status.code(), Some(0), "{disk}: {}", stderr(&output));
+            assert!(stdout(&output).contains(r#""tool": "echo""#), "{disk}: {}", stdout(&output));
+        }
+    }
 }

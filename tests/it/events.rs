@@ -221,3 +221,32 @@ async fn the_server_tells_the_holder_of_a_token_what_is_its_own() {
     soon(server.stop(std::time::Duration::ZERO)).await;
     assert_eq!(next_of_a_call(&mut other).await, None);
 }
+
+#[test]
+fn a_file_of_events_inside_of_a_root_is_out_of_reach_of_every_call() {
+    let home = Home::new();
+    std::os::unix::fs::symlink("events.jsonl", home.work().join("link")).unwrap();
+    let run = |tool: &str, arguments: Value| {
+        let arguments = arguments.to_string();
+        home.run(&["--allow", "Bash", "--allow", "Write", "--events", "events.jsonl", "call", tool, &arguments])
+    };
+    run("echo", json!({"message": "hi"}));
+    let before = std::fs::read_to_string(home.work().join("events.jsonl")).unwrap();
+    assert!(before.contains("tool_call_completed"), "{before}");
+    for path in ["events.jsonl", "./link"] {
+        for (tool, arguments) in [
+            ("read_file", json!({"path": path})),
+            ("write_file", json!({"path": path, "content": "cut"})),
+            ("delete_file", json!({"path": path})),
+            ("bash", json!({"command": format!("cat {path} | grep tool_call")})),
+            ("bash", json!({"command": format!(": > {path}")})),
+            ("bash", json!({"command": format!("truncate -s 0 {path}")})),
+        ] {
+            let output = run(tool, arguments.clone());
+            assert_ne!(output.status.code(), Some(0), "{tool} {arguments}: {}", stdout(&output));
+            assert!(!stdout(&output).contains("tool_call_completed"), "{tool} {arguments}: {}", stdout(&output));
+        }
+    }
+    let after = std::fs::read_to_string(home.work().join("events.jsonl")).unwrap();
+    assert!(after.starts_with(&before), "nothing of it is gone");
+}

@@ -15,6 +15,8 @@ mod configuration;
 mod editing;
 /// The built-in tools in one folder, for tests of these.
 mod editor;
+/// A program that embeds Toolstead adds tools of its own.
+mod embedding;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
 mod mcp_client;
 /// The MCP server over HTTP.

@@ -686,6 +686,10 @@ async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
     starting.set_state(ProviderState::Ready);
     starting.announce_change();
     soon(async { while readyz().await != 200 {} }).await;
+    app.log.be_full(true);
+    assert_eq!((healthz().await, readyz().await), (200, 503), "no call can be recorded");
+    app.log.be_full(false);
+    assert_eq!(readyz().await, 200);
 
     // A call is running, and a connection is open on which the state can be asked.
     let running = tokio::spawn(front.post_modern(&modern(1, "tools/call", call("endless", json!({})))).send());

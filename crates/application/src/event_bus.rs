@@ -1,5 +1,6 @@
 //! The one stream of events, and who watches it.
 
+use crate::redaction::redacted;
 use std::sync::Arc;
 use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 use toolstead_domain::{
@@ -59,6 +60,7 @@ impl EventSink for EventBus {
 
     fn send(&self, origin: EventOrigin, kind: EventKind) {
         if self.is_watched() {
+            let kind = kind.with_texts(|text| redacted(&text).into_owned());
             let event = Event { id: Uuid::now_v7(), at: self.clock.now(), origin, kind };
             // Fails only where the last watcher went away meanwhile.
             let _ = self.sender.send(Arc::new(event));

@@ -34,6 +34,7 @@ use outliving::Outliving;
 use output::{Budget, keeper::Keeper};
 use preview::Previews;
 use record::Record;
+use running::Running;
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tool_timeouts::ToolTimeouts;
@@ -175,8 +176,61 @@ pub enum ExecuteToolError {
     #[error("the call was cancelled ({})", .0.as_str())]
     Cancelled(CancelReason),
     /// It could not be recorded, so it did not run, or its result is withheld.
-    #[error("the call could not be recorded")]
-    NotRecorded(#[from] StoreError),
+    #[error("{what}")]
+    NotRecorded {
+        /// What happened all the same.
+        what: Unrecorded,
+        /// Why.
+        source: StoreError,
+    },
+}
+
+/// What became of a call that could not be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrecorded {
+    /// It was about to run, and did not.
+    Start,
+    /// It was refused, and did not run.
+    Refusal,
+    /// It ran and succeeded.
+    Success,
+    /// It ran and failed.
+    Failure,
+    /// It was taken back, perhaps after it had begun.
+    Cancellation,
+    /// It waits for answers of its client.
+    Question,
+}
+
+impl Unrecorded {
+    fn of(outcome: &Result<CallOutcome, ExecuteToolError>) -> Self {
+        match outcome {
+            Ok(CallOutcome::Done(result)) if result.is_error() => Self::Failure,
+            Ok(CallOutcome::Done(_)) => Self::Success,
+            Ok(CallOutcome::InputRequired(_)) => Self::Question,
+            Err(ExecuteToolError::NotCallable(_) | ExecuteToolError::Refused(_)) => Self::Refusal,
+            Err(ExecuteToolError::Failed(_)) => Self::Failure,
+            Err(ExecuteToolError::Cancelled(_)) => Self::Cancellation,
+            Err(ExecuteToolError::NotRecorded { what, .. }) => *what,
+        }
+    }
+}
+
+impl std::fmt::Display for Unrecorded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Start => "the call did not run: its start cannot be recorded",
+            Self::Refusal => "the call was refused and did not run, and that could not be recorded",
+            Self::Success => {
+                "the call ran and succeeded, but its outcome could not be recorded, so its result is withheld"
+            }
+            Self::Failure => {
+                "the call ran and failed, but its outcome could not be recorded, so its result is withheld"
+            }
+            Self::Cancellation => "the call was taken back, perhaps after it had begun, and that could not be recorded",
+            Self::Question => "the call did not run: the question that it waits for could not be recorded",
+        })
+    }
 }
 
 impl ExecuteToolError {
@@ -186,7 +240,7 @@ impl ExecuteToolError {
             Self::NotCallable(failure) | Self::Refused(failure) | Self::Failed(failure) => failure.kind,
             Self::Cancelled(CancelReason::Deadline) => ErrorKind::Timeout,
             Self::Cancelled(CancelReason::Client | CancelReason::Shutdown) => ErrorKind::Cancelled,
-            Self::NotRecorded(_) => ErrorKind::Internal,
+            Self::NotRecorded { .. } => ErrorKind::Internal,
         }
     }
 }
@@ -257,6 +311,14 @@ impl ExecuteToolHandler {
         outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
     }
 
+    /// Finds out whether a call could be recorded now.
+    ///
+    /// # Errors
+    /// Why it could not.
+    pub async fn can_record(&self) -> Result<(), StoreError> {
+        self.ports.log.check().await
+    }
+
     async fn run_and_record(&self, mut command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
         let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
         // Handed on and never copied: they may be large.
@@ -273,7 +335,13 @@ impl ExecuteToolHandler {
         let budget = self.settings.output_budget();
         let outcome = hooked.after(&self.ports.hooks, &command, &mut execution, outcome, budget).await;
         let (origin, end) = events::end(&self.ports.events, &command, &execution);
-        self.ports.log.record(execution).await?;
+        if let Err(source) = self.ports.log.record(execution).await {
+            // Whatever could not be recorded first is what happened.
+            return Err(match outcome {
+                Err(first @ ExecuteToolError::NotRecorded { .. }) => first,
+                outcome => ExecuteToolError::NotRecorded { what: Unrecorded::of(&outcome), source },
+            });
+        }
         events::ended(&self.ports.events, origin, end);
         outcome
     }
@@ -309,7 +377,7 @@ impl ExecuteToolHandler {
         let policy = self.permissions.policy_of(&command.principal, &command.session);
         let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.mode);
         record.decided(&accesses, &decision);
-        events::permission_requested(&self.ports.events, &call, &accesses, &decision);
+        events::permission_requested(&self.ports.events, &call, &decision, record.row());
         let provider = registered.provider.as_ref();
         let obtained =
             self.asking(&policy, provider).obtain(command, &call, &references, accesses, &decision, record).await;
@@ -326,14 +394,15 @@ impl ExecuteToolHandler {
         if let Some(reason) = command.cancel.reason() {
             return Err(ExecuteToolError::Cancelled(reason));
         }
-        if can_change(&call.tool, &approved.accesses) {
-            self.ports.log.record(record.started()).await?;
+        if can_change(&approved.accesses) {
+            let recorded = self.ports.log.record(record.started()).await;
+            recorded.map_err(|source| ExecuteToolError::NotRecorded { what: Unrecorded::Start, source })?;
         }
-        events::started(&self.ports.events, &call, || record.started());
+        events::started(&self.ports.events, &call, record.row());
         let answers = approved.answers.clone();
         let grant = Grant::new(policy, call.tool.clone(), approved.by_person);
-        let outcome =
-            running::run(provider, &call, command, answers.as_ref(), &grant, &self.ports, &self.settings).await;
+        let running = Running { command, answers: answers.as_ref(), grant: &grant, redaction: record.redaction() };
+        let outcome = running::run(provider, &call, &running, &self.ports, &self.settings).await;
         let budget = self.settings.output_budget().up_to(max_output);
         let keeper = Keeper::new(outputs, &command.principal, call.id, self.settings.stored_output_bytes);
         output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await
@@ -369,14 +438,10 @@ impl ExecuteToolHandler {
     }
 }
 
-/// Whether a call can leave something changed, so that it must be on record before it runs. An upstream's hint that it
-/// only reads spares the row; it never grants anything.
-fn can_change(tool: &Tool, accesses: &[Access]) -> bool {
-    accesses.iter().any(|access| match access.kind() {
-        AccessKind::Read => false,
-        AccessKind::Upstream | AccessKind::Reach => tool.annotations().read_only_hint != Some(true),
-        AccessKind::Write | AccessKind::Run | AccessKind::Send => true,
-    })
+/// Whether a call can leave something changed, so that it must be on record before it runs. What it touches says so, and
+/// no hint of the tool.
+fn can_change(accesses: &[Access]) -> bool {
+    accesses.iter().any(|access| access.kind() != AccessKind::Read)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod list_executions;
 pub mod list_tools;
 pub mod open_calls;
 pub mod permission_book;
+pub mod redaction;
 pub mod refresh_tools;
 pub mod registry_events;
 pub mod set_tool_enabled;

@@ -35,6 +35,14 @@ impl ListExecutionsHandler {
         self.log.list(filter).await
     }
 
+    /// The calls whose ids begin with these hexadecimal digits; at most so many.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn beginning_with(&self, digits: &str, at_most: u32) -> Result<Vec<CallId>, StoreError> {
+        self.log.beginning_with(digits, at_most).await
+    }
+
     /// One row; `None` when there is none.
     ///
     /// # Errors

@@ -315,7 +315,7 @@ impl ToolRegistry {
     }
 
     async fn put(self: &Arc<Self>, provider: Arc<dyn ToolProvider>, placement: Placement) -> Result<(), RegistryError> {
-        let listed = provider.list().await;
+        let listed = provider.list().await.map(|tools| owned(tools, provider.as_ref()));
         // What a program brings along needs no store.
         let stored = match &listed {
             Ok(_) if provider.owns_schemas() => Catalogue::default(),
@@ -391,7 +391,7 @@ impl ToolRegistry {
     /// Takes the provider's list into a new snapshot and into the store, if it differs.
     async fn take_list(&self, provider: &Arc<dyn ToolProvider>) {
         let tools = match provider.list().await {
-            Ok(tools) => tools,
+            Ok(tools) => owned(tools, provider.as_ref()),
             Err(error) => return tracing::debug!(%error, "keeping the tools that were known"),
         };
         let news = {
@@ -530,6 +530,11 @@ fn may_be_meant(server: &str, name: &str) -> bool {
 enum Placement {
     New,
     Replacing,
+}
+
+/// The provider's tools; none of them is built in but those of the built-in ones' own provider.
+fn owned(tools: Vec<Tool>, provider: &dyn ToolProvider) -> Vec<Tool> {
+    tools.into_iter().map(|tool| tool.owned_by(provider.name())).collect()
 }
 
 fn check_names(entries: &[Entry], provider: &str, tools: &[Tool]) -> Result<(), RegistryError> {

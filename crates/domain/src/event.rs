@@ -217,6 +217,35 @@ impl EventKind {
         }
     }
 
+    /// The same with other texts, where it tells people something. Names, ids and paths stay, and arguments.
+    #[must_use]
+    pub fn with_texts(self, change: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::ToolCallProgress { progress, total, message } => {
+                Self::ToolCallProgress { progress, total, message: message.map(change) }
+            }
+            Self::ToolCallFailed { tool, error, message, duration } => {
+                Self::ToolCallFailed { tool, error, message: change(message), duration }
+            }
+            Self::ToolCallDenied { tool, reason } => Self::ToolCallDenied { tool, reason: change(reason) },
+            Self::PermissionRequested { tool, reason, accesses } => Self::PermissionRequested {
+                tool,
+                reason: change(reason),
+                accesses: accesses.into_iter().map(change).collect(),
+            },
+            Self::TaskStarted { task, title } => Self::TaskStarted { task, title: change(title) },
+            Self::TaskFinished { task, outcome } => Self::TaskFinished { task, outcome: change(outcome) },
+            same @ (Self::ToolCallStarted { .. }
+            | Self::ToolCallCompleted { .. }
+            | Self::ToolCallSuspended { .. }
+            | Self::PermissionResolved { .. }
+            | Self::FileChanged { .. }
+            | Self::TaskOutput { .. }
+            | Self::McpServerState { .. }
+            | Self::RegistryChanged { .. }) => same,
+        }
+    }
+
     fn members(&self) -> Value {
         let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         match self {

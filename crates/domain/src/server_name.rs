@@ -23,6 +23,11 @@ impl ServerName {
         if good { Ok(Self(text.into())) } else { Err(InvalidServerName { name: text.chars().take(80).collect() }) }
     }
 
+    /// The name under which the tools of an embedding program stand that gave itself no other.
+    pub fn program() -> Self {
+        Self("program".into())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

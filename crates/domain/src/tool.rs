@@ -6,6 +6,9 @@ use crate::{alias::Alias, category::Category, server_name::ServerName, tool_name
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+/// The provider whose tools may say that they are built in ([`ToolSource::BuiltIn`]), and the label of that source.
+pub const BUILT_IN: &str = "built-in";
+
 /// A tool as it is known here: MCP's definition as a JSON object, and what Toolstead adds to it.
 ///
 /// The object is the one that goes on the wire (MCP 2025-11-25, server/tools, "Tool"), with every member that its
@@ -35,7 +38,8 @@ pub struct Tool {
 /// Who provides a tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolSource {
-    /// Compiled into this program.
+    /// One of Toolstead's own. Where a rule or a default trusts what a tool says of itself, it trusts these alone, so a
+    /// tool of any other provider than [`BUILT_IN`] never has this source, whatever its author wrote.
     BuiltIn,
     /// Served by an MCP server.
     McpServer {
@@ -100,6 +104,9 @@ impl Tool {
         definition.insert("name".into(), name.as_str().into());
         let rule_name = match &source {
             ToolSource::McpServer { server, tool } => ToolName::for_upstream(server, tool),
+            ToolSource::Embedded(provider) if !name.as_str().starts_with("mcp__") => {
+                ToolName::for_upstream(provider, name.as_str())
+            }
             ToolSource::BuiltIn | ToolSource::Embedded(_) => name.clone(),
         };
         Self {
@@ -179,12 +186,30 @@ impl Tool {
         DefinitionPart::ALL.into_iter().filter(differs).collect()
     }
 
+    /// The same tool as one of the provider of that name, unless it says already that it is not built in.
+    #[must_use]
+    pub fn owned_by(self, provider: &str) -> Self {
+        if self.source != ToolSource::BuiltIn || provider == BUILT_IN {
+            return self;
+        }
+        let source = ToolSource::Embedded(ServerName::parse(provider).unwrap_or_else(|_| ServerName::program()));
+        let renamed = Self::new(self.name, Arc::unwrap_or_clone(self.definition), self.category, source);
+        Self {
+            tags: self.tags,
+            enabled: self.enabled,
+            aliases: self.aliases,
+            availability: self.availability,
+            ..renamed
+        }
+    }
+
     /// Where it comes from.
     pub fn source(&self) -> &ToolSource {
         &self.source
     }
 
-    /// The name by which rules know it: `mcp__{server}__{tool}` also where a server's names are advertised unchanged.
+    /// The name by which rules know it: `mcp__{server}__{tool}` also where the names of a server or of an embedding
+    /// program are advertised unchanged.
     pub fn rule_name(&self) -> &ToolName {
         &self.rule_name
     }
@@ -303,7 +328,7 @@ impl ToolSource {
     /// The source as one word, for lists and the audit trail: `built-in`, `mcp:SERVER` or `embedded:NAME`.
     pub fn label(&self) -> String {
         match self {
-            Self::BuiltIn => "built-in".into(),
+            Self::BuiltIn => BUILT_IN.into(),
             Self::McpServer { server, .. } => format!("mcp:{server}"),
             Self::Embedded(name) => format!("embedded:{name}"),
         }
@@ -367,6 +392,21 @@ mod tests {
             let mut changed = base.clone();
             changed.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
             assert_eq!(tool(&base).differences(&tool(&changed)), expected, "{change}");
+        }
+    }
+
+    #[test]
+    fn only_the_built_in_provider_has_built_in_tools() {
+        for (provider, label, rule_name) in [
+            ("built-in", "built-in", "t"),
+            ("deploys", "embedded:deploys", "mcp__deploys__t"),
+            ("no name of a server!", "embedded:program", "mcp__program__t"),
+        ] {
+            let definition = json!({"name": "t", "annotations": {"readOnlyHint": true}}).as_object().unwrap().clone();
+            let tool = Tool::new(ToolName::parse("t").unwrap(), definition, Category::Shell, ToolSource::BuiltIn);
+            let owned = Tool { tags: vec!["x".into()], ..tool }.owned_by(provider);
+            assert_eq!((owned.source().label().as_str(), owned.rule_name().as_str()), (label, rule_name));
+            assert_eq!((owned.name().as_str(), owned.tags.len()), ("t", 1), "all else stays");
         }
     }
 }

@@ -39,6 +39,9 @@ pub struct ToolExecution {
     pub result_bytes: u64,
     /// SHA-256 of the result as compact JSON, in lower-case hex; `None` without a result.
     pub result_digest: Option<String>,
+    /// The structured content of the result, redacted and capped as the configuration says; `Null` where there is none or
+    /// it is not kept.
+    pub metadata: Value,
 }
 
 /// A decision as it was at the time of the call.

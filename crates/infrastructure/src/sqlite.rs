@@ -27,6 +27,7 @@ mod migrations;
 #[cfg(test)]
 mod new_database;
 mod output_store;
+mod passed_time;
 mod recorder;
 mod seen_files;
 mod tool_repository;

@@ -67,7 +67,7 @@ use toolstead_infrastructure::{
     },
     schema_validation::HelperSchemaValidator,
     sqlite::{
-        database::Database,
+        database::{self, Database},
         database_options::DatabaseOptions,
         open_error::OpenError,
         retention::{ContentRetention, Retention},
@@ -106,6 +106,7 @@ pub struct AppBuilder {
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
     tools: Vec<Box<dyn AnyBuiltInTool>>,
+    program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
     approver: Option<Arc<dyn Approver>>,
     rule_store: Option<Arc<dyn RuleStore>>,
@@ -186,6 +187,7 @@ impl App {
             servers: Servers::All,
             providers: Vec::new(),
             tools: Vec::new(),
+            program: ServerName::program(),
             hooks: Vec::new(),
             approver: None,
             rule_store: None,
@@ -212,7 +214,16 @@ impl AppBuilder {
         self
     }
 
-    /// Adds a tool beside the built-in ones.
+    /// Names the program, as rules, lists and the audit trail know the tools that it adds: `embedded:NAME`. Without it
+    /// the name is `program`. No provider and no configured server may bear the same.
+    #[must_use]
+    pub fn program(mut self, name: ServerName) -> Self {
+        self.program = name;
+        self
+    }
+
+    /// Adds a tool beside the built-in ones, under its own name. What it touches decides about its calls; what it says of
+    /// itself in hints grants nothing.
     #[must_use]
     pub fn tool(mut self, tool: impl AnyBuiltInTool + 'static) -> Self {
         self.tools.push(Box::new(tool));
@@ -324,19 +335,22 @@ impl AppBuilder {
             world.tasks = Arc::new(Tasks::of_session_that_goes_on(place, going_on == GoingOn::Outlives));
         }
         let tasks = world.tasks.clone();
-        let tools = builtin::all().into_iter().chain(self.tools).collect();
-        let mut built_in = BuiltInTools::new(tools, world)?.leaving_names_to(|server| config.names_server(server));
+        let mut added = BuiltInTools::of_program(&self.program, self.tools, world.clone())?;
+        let mut built_in =
+            BuiltInTools::new(builtin::all(), world)?.leaving_names_to(|server| config.names_server(server));
         if config.server.output_schemas {
-            built_in = built_in.with_output_schemas();
+            (added, built_in) = (added.with_output_schemas(), built_in.with_output_schemas());
         }
-        let known = known_names(built_in.definitions());
+        let built_in = built_in.explaining(added.definitions());
+        let in_process: Vec<Tool> = [built_in.definitions(), added.definitions()].concat();
+        let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
         // Providers that a program added may offer anything.
         if self.providers.is_empty() {
             check_choices(&config, &known)?;
         }
-        check_against(&config, built_in.definitions())?;
-        let built_in_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
+        check_against(&config, &in_process)?;
+        let in_process_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
 
         let database = match (&self.tool_repository, &self.execution_log) {
             (Some(_), Some(_)) => None,
@@ -356,11 +370,12 @@ impl AppBuilder {
         let outputs = self.output_store.or_else(|| stored.map(|database| database.output_store(workspace)));
         let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
         let journal = self.change_journal.or_else(|| stored.map(|database| database.change_journal(workspace)));
-        let built_in = built_in.with_journal(journal.unwrap_or_else(|| Arc::new(NoJournal)));
-        let built_in = match stored.filter(|_| self.going_on.is_some()) {
-            Some(database) => built_in.with_seen_files(database.seen_files(workspace)),
-            None => built_in,
-        };
+        let journal = journal.unwrap_or_else(|| Arc::new(NoJournal));
+        let (mut built_in, mut added) = (built_in.with_journal(journal.clone()), added.with_journal(journal));
+        if let Some(database) = stored.filter(|_| self.going_on.is_some()) {
+            let seen = database.seen_files(workspace);
+            (built_in, added) = (built_in.with_seen_files(seen.clone()), added.with_seen_files(seen));
+        }
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
         let approver = self.approver.unwrap_or_else(asks_client);
@@ -382,11 +397,14 @@ impl AppBuilder {
             Composition { app, servers: Vec::new(), config, hooks: command_hooks, tasks, event_file: None, database };
         let registered = async {
             composition.app.registry.register(Arc::new(built_in)).await?;
+            if !added.definitions().is_empty() {
+                composition.app.registry.register(Arc::new(added)).await?;
+            }
             for provider in self.providers {
                 composition.app.registry.register(provider).await?;
             }
-            if composition.config.selection.may_hold_other_than(|name| built_in_names.iter().any(|known| known == name))
-            {
+            let is_known = |name: &str| in_process_names.iter().any(|known| known == name);
+            if composition.config.selection.may_hold_other_than(is_known) {
                 for (server, why) in upstream::absent(&composition.config, &self.servers) {
                     composition.app.registry.note_absent(server, &why);
                 }
@@ -475,6 +493,14 @@ impl Composition {
             Some(status) => Err(StartupError::RequiredServer { server: status.name, state: status.state.to_string() }),
         }
     }
+}
+
+/// The audit trail alone, where the database can be read and not written: its disk is full, or read-only.
+///
+/// # Errors
+/// [`OpenError`].
+pub async fn trail_to_read(config: &Config) -> Result<Arc<dyn ExecutionLog>, OpenError> {
+    database::trail_to_read(database_options(config)).await
 }
 
 /// Checks the rules and hooks against the definitions of the built-in tools, as a start does.

@@ -69,7 +69,7 @@ use toolstead_domain::{
     ports::rule_store::RuleStore,
     sandbox_policy::SandboxLimits,
     tool_selection::ToolSelection,
-    workspace_roots::WorkspaceRoots,
+    workspace_roots::{WorkspaceRoots, lexical},
 };
 use toolstead_infrastructure::builtin::file_limits::FileLimits;
 use trust::TrustedFiles;
@@ -438,6 +438,14 @@ impl Config {
             return Ok(false);
         }
         trust::set(&self.folders, &path, None).map(|()| true)
+    }
+}
+
+impl Config {
+    /// Keeps a file from every tool and command, wherever it lies: what a call writes there would be told as ours.
+    pub fn keep_from_tools(&mut self, file: &Path) {
+        let named = lexical(&self.folders.start, file);
+        self.roots.forbidden.extend([folders::real(&named), named]);
     }
 }
 

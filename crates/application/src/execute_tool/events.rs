@@ -1,10 +1,9 @@
 //! What the path of a call tells those who watch.
 
 use super::{ExecuteToolCommand, ExecuteToolError};
-use crate::event_bus::EventBus;
+use crate::{event_bus::EventBus, redaction::Redaction};
 use async_trait::async_trait;
 use toolstead_domain::{
-    access::Access,
     error_kind::ErrorKind,
     event::{EventKind, EventOrigin},
     permission::decision::{Decision, Verdict},
@@ -17,11 +16,11 @@ use toolstead_domain::{
     tool_execution::{Outcome, ToolExecution},
 };
 
-/// Somebody is to be asked.
-pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, accesses: &[Access], decision: &Decision) {
+/// Somebody is to be asked. The texts are those of the row.
+pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &Decision, row: &ToolExecution) {
     if decision.verdict == Verdict::Ask && bus.is_watched() {
-        let accesses = accesses.iter().map(ToString::to_string).collect();
-        let kind = EventKind::PermissionRequested { tool: tool(call), reason: decision.reason(), accesses };
+        let reason = row.decision.as_ref().map(|decision| decision.reason.clone()).unwrap_or_default();
+        let kind = EventKind::PermissionRequested { tool: tool(call), reason, accesses: row.accesses.clone() };
         bus.send(of(call), kind);
     }
 }
@@ -38,10 +37,10 @@ pub(super) fn permission_resolved<T>(
     }
 }
 
-/// The call is about to run. `row` makes the row as it is now, with the arguments that may be seen.
-pub(super) fn started(bus: &EventBus, call: &ToolCall, row: impl FnOnce() -> ToolExecution) {
+/// The call is about to run. The row has the arguments that may be seen.
+pub(super) fn started(bus: &EventBus, call: &ToolCall, row: &ToolExecution) {
     if bus.is_watched() {
-        bus.send(of(call), EventKind::ToolCallStarted { tool: tool(call), arguments: row().arguments });
+        bus.send(of(call), EventKind::ToolCallStarted { tool: tool(call), arguments: row.arguments.clone() });
     }
 }
 
@@ -91,6 +90,8 @@ pub(super) struct Watched<'a> {
     pub(super) caller: &'a dyn Caller,
     pub(super) bus: &'a EventBus,
     pub(super) call: &'a ToolCall,
+    /// What takes secrets of the call out of texts; `None` where no text of it may be told.
+    pub(super) redaction: Option<&'a Redaction>,
 }
 
 #[async_trait]
@@ -106,6 +107,8 @@ impl Caller for Watched<'_> {
     fn progress(&self, progress: Progress) {
         if self.bus.is_watched() {
             let Progress { progress, total, message } = progress.clone();
+            let redacted = |text: String| Some(self.redaction?.text(&text).into_owned());
+            let message = message.and_then(redacted);
             self.bus.send(of(self.call), EventKind::ToolCallProgress { progress, total, message });
         }
         self.caller.progress(progress);

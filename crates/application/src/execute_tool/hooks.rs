@@ -155,6 +155,8 @@ impl Hooked {
             if let (Some(output), Ok(CallOutcome::Done(result))) = (said.output, &mut outcome) {
                 let name = said.by.as_deref().unwrap_or(hook.name());
                 *result = withheld_if_too_long(output, name, budget);
+                // The hook may have wanted to hide what was there.
+                execution.metadata = serde_json::Value::Null;
                 if let Some(decision) = &mut execution.decision {
                     decision.reason.push_str(&format!("; the hook `{name}` changed the output"));
                 }

@@ -1,13 +1,17 @@
 //! The audit row of one call, filled in on its way.
 
 use super::{ExecuteToolCommand, ExecuteToolError, RecordedArguments};
+use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_secret_name, redacted};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use std::io;
+use std::{io, sync::Arc};
 use toolstead_domain::{
-    access::Access,
+    access::{Access, AccessKind},
     error_kind::ErrorKind,
-    permission::decision::Decision,
+    permission::{
+        decision::{Cause, Decision, Finding},
+        rule::RuleOrigin,
+    },
     ports::{clock::Clock, tool_provider::CallOutcome},
     tool::Tool,
     tool_call::CallId,
@@ -22,76 +26,112 @@ const KEPT_TEXT: usize = 2_000;
 const KEPT_FINDINGS: usize = 64;
 /// All kept arguments of a call together, as JSON.
 const KEPT_BYTES: usize = 16 << 10;
-/// What stands in place of a secret.
-const REDACTED: &str = "[redacted]";
+/// A longer member of structured content that is no text is not kept, in bytes of JSON.
+const KEPT_MEMBER: u64 = 4 << 10;
 
-/// One row in the making.
+/// What stands in place of a text that may tell of arguments, where those are not kept.
+const NOT_KEPT: &str = "[not kept]";
+
+/// One row in the making. What of the call stands in it, stands in it as `[audit] arguments` says.
 #[derive(Debug)]
-pub(super) struct Record(ToolExecution, RecordedArguments);
+pub(super) struct Record {
+    row: ToolExecution,
+    keep: RecordedArguments,
+    redaction: Arc<Redaction>,
+}
 
 impl Record {
     pub(super) fn begin(command: &ExecuteToolCommand, keep: RecordedArguments, clock: &dyn Clock) -> Self {
-        let name: String = command.tool.chars().take(128).collect();
-        Self(
-            ToolExecution {
-                id: CallId(Uuid::now_v7()),
-                tool: name.clone(),
-                called_as: name,
-                source: String::new(),
-                principal: command.principal.id().to_owned(),
-                session: command.session.to_string(),
-                client: command.client.client.clone(),
-                arguments: kept(&command.arguments, keep),
-                arguments_digest: digest(&command.arguments).0,
-                accesses: Vec::new(),
-                decision: None,
-                started: clock.now(),
-                ended: None,
-                outcome: Outcome::Running,
-                result_bytes: 0,
-                result_digest: None,
-            },
-            keep,
-        )
+        let name: String = redacted(&command.tool).chars().take(128).collect();
+        let redaction = match keep {
+            RecordedArguments::Redacted => Redaction::of(&command.arguments),
+            RecordedArguments::Full | RecordedArguments::None => Redaction::default(),
+        };
+        let row = ToolExecution {
+            id: CallId(Uuid::now_v7()),
+            tool: name.clone(),
+            called_as: name,
+            source: String::new(),
+            principal: command.principal.id().to_owned(),
+            session: command.session.to_string(),
+            client: command.client.client.clone(),
+            arguments: Value::Null,
+            arguments_digest: digest(&command.arguments).0,
+            accesses: Vec::new(),
+            decision: None,
+            started: clock.now(),
+            ended: None,
+            outcome: Outcome::Running,
+            result_bytes: 0,
+            result_digest: None,
+            metadata: Value::Null,
+        };
+        let mut record = Self { row, keep, redaction: redaction.into() };
+        record.row.arguments = record.kept(&command.arguments, "arguments");
+        record
     }
 
     pub(super) fn id(&self) -> CallId {
-        self.0.id
+        self.row.id
+    }
+
+    /// The row as it is now.
+    pub(super) fn row(&self) -> &ToolExecution {
+        &self.row
+    }
+
+    /// What takes the secrets of this call out of its texts; `None` where no text of the call may be told.
+    pub(super) fn redaction(&self) -> Option<Arc<Redaction>> {
+        (self.keep != RecordedArguments::None).then(|| self.redaction.clone())
     }
 
     pub(super) fn resolved(&mut self, tool: &Tool) {
-        self.0.tool = tool.name().to_string();
-        self.0.source = tool.source().label();
+        self.row.tool = tool.name().to_string();
+        self.row.source = tool.source().label();
     }
 
     /// References among the arguments were replaced by what they name. The row keeps the references, and its digest
     /// stands for what the call gets.
     pub(super) fn substituted(&mut self, arguments: &Map<String, Value>) {
-        self.0.arguments_digest = digest(arguments).0;
+        self.row.arguments_digest = digest(arguments).0;
+        self.learn(&Value::Object(arguments.clone()));
     }
 
     /// A hook gave the call other arguments. It saw values, so the row keeps values from now on, and no references.
     pub(super) fn rewritten(&mut self, arguments: &Map<String, Value>) {
-        self.0.arguments_digest = digest(arguments).0;
-        self.0.arguments = kept(&Value::Object(arguments.clone()), self.1);
+        let arguments = Value::Object(arguments.clone());
+        self.row.arguments_digest = digest(&arguments).0;
+        self.learn(&arguments);
+        self.row.arguments = self.kept(&arguments, "arguments");
     }
 
     pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision) {
-        self.0.accesses = accesses.iter().map(ToString::to_string).collect();
-        let verdict = decision.verdict.as_str().to_owned();
-        let reason = decision.reason();
-        self.0.decision = Some(RecordedDecision { verdict, reason, approved_by: None, trace: trace(decision) });
+        let bare;
+        let told = match self.keep {
+            RecordedArguments::None => {
+                bare = without_arguments(decision);
+                &bare
+            }
+            RecordedArguments::Full | RecordedArguments::Redacted => decision,
+        };
+        self.row.accesses = accesses.iter().map(|access| self.access(access)).collect();
+        self.row.decision = Some(RecordedDecision {
+            verdict: decision.verdict.as_str().to_owned(),
+            reason: self.text(&told.reason(), LOOKED_AT),
+            approved_by: None,
+            trace: self.trace(decision, told),
+        });
     }
 
     pub(super) fn approved_by(&mut self, by: String) {
-        if let Some(decision) = &mut self.0.decision {
+        if let Some(decision) = &mut self.row.decision {
             decision.approved_by = Some(by);
         }
     }
 
     /// The row that says that the call is about to run.
     pub(super) fn started(&self) -> ToolExecution {
-        self.0.clone()
+        self.row.clone()
     }
 
     /// The final row.
@@ -100,77 +140,195 @@ impl Record {
         outcome: &Result<CallOutcome, ExecuteToolError>,
         clock: &dyn Clock,
     ) -> ToolExecution {
-        let keep = self.1;
-        self.0.outcome = match outcome {
+        self.row.outcome = match outcome {
             Ok(CallOutcome::Done(result)) => {
                 let (digest, bytes) = digest(result.as_object());
-                (self.0.result_digest, self.0.result_bytes) = (Some(digest), bytes);
+                (self.row.result_digest, self.row.result_bytes) = (Some(digest), bytes);
+                self.row.metadata = result.structured_content().map_or(Value::Null, |content| self.metadata(content));
                 match result.is_error() {
                     true => Outcome::Failed(
                         result.error_kind().unwrap_or(ErrorKind::ExecutionFailed),
-                        shortened(&result.joined_text()),
+                        self.detail(&result.joined_text()),
                     ),
                     false => Outcome::Succeeded,
                 }
             }
             Ok(CallOutcome::InputRequired(_)) => Outcome::InputRequired,
-            Err(ExecuteToolError::NotCallable(failure) | ExecuteToolError::Refused(failure)) => {
-                Outcome::Refused(failure.kind, refusal(failure, keep))
+            // The name of a tool is no argument.
+            Err(ExecuteToolError::NotCallable(failure)) if failure.kind != ErrorKind::InvalidInput => {
+                Outcome::Refused(failure.kind, shortened(&redacted(&failure.message), KEPT_TEXT))
             }
-            Err(ExecuteToolError::Failed(failure)) => Outcome::Failed(failure.kind, shortened(&failure.message)),
+            Err(ExecuteToolError::NotCallable(failure) | ExecuteToolError::Refused(failure)) => {
+                Outcome::Refused(failure.kind, self.refusal(failure))
+            }
+            Err(ExecuteToolError::Failed(failure)) => Outcome::Failed(failure.kind, self.detail(&failure.message)),
             Err(ExecuteToolError::Cancelled(reason)) => Outcome::Cancelled(*reason),
-            Err(ExecuteToolError::NotRecorded(error)) => Outcome::Failed(ErrorKind::Internal, error.to_string()),
+            Err(error @ ExecuteToolError::NotRecorded { .. }) => {
+                Outcome::Failed(ErrorKind::Internal, error.to_string())
+            }
         };
-        self.0.ended = Some(clock.now());
-        self.0
+        self.row.ended = Some(clock.now());
+        self.row
     }
-}
 
-/// What is kept of the findings on each part: as many as matter to a person, the strictest first where it is more.
-fn trace(decision: &Decision) -> Value {
-    let mut findings: Vec<_> = decision.trace.iter().collect();
-    let more = findings.len().saturating_sub(KEPT_FINDINGS);
-    if more > 0 {
-        findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
-        findings.truncate(KEPT_FINDINGS);
-    }
-    let mut kept: Vec<Value> = findings.iter().map(|finding| finding.to_json()).collect();
-    for text in kept.iter_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
-        if let Value::String(long) = text
-            && long.len() > KEPT_TEXT
-        {
-            *text = shortened(long).into();
+    fn learn(&mut self, arguments: &Value) {
+        if self.keep == RecordedArguments::Redacted {
+            Arc::make_mut(&mut self.redaction).learn(arguments);
         }
     }
-    if more > 0 {
-        kept.push(json!({"verdict": null, "part": null, "cause": format!("{more} more parts")}));
-    }
-    kept.into()
-}
 
-/// What is kept of arguments.
-fn kept(arguments: &Value, keep: RecordedArguments) -> Value {
-    match keep {
-        RecordedArguments::None => Value::Null,
-        RecordedArguments::Full => arguments.clone(),
-        // A copy of very many values is not made for being thrown away.
-        RecordedArguments::Redacted if has_more_values(arguments, KEPT_BYTES) => {
-            not_kept(each_piece(arguments, |_| ()))
+    /// What is kept of a text that may hold secrets: so many characters.
+    fn text(&self, text: &str, at_most: usize) -> String {
+        match self.keep {
+            RecordedArguments::Full | RecordedArguments::None => shortened(text, at_most),
+            RecordedArguments::Redacted => {
+                let clean = self.redaction.text(text);
+                match clean.char_indices().nth(at_most) {
+                    Some((end, _)) => cut(&clean[..end], text),
+                    None if text.len() > LOOKED_AT => cut(&clean, text),
+                    None => clean.into_owned(),
+                }
+            }
         }
-        RecordedArguments::Redacted => capped(redacted(arguments)),
+    }
+
+    /// What is kept of what a failed call said.
+    fn detail(&self, text: &str) -> String {
+        match self.keep {
+            RecordedArguments::None => NOT_KEPT.into(),
+            RecordedArguments::Full | RecordedArguments::Redacted => self.text(text, KEPT_TEXT),
+        }
+    }
+
+    fn access(&self, access: &Access) -> String {
+        match self.keep {
+            RecordedArguments::None => kind_of(access),
+            RecordedArguments::Full | RecordedArguments::Redacted => self.text(&access.to_string(), LOOKED_AT),
+        }
+    }
+
+    /// What is kept of arguments, or of another value.
+    fn kept(&self, value: &Value, what: &str) -> Value {
+        let too_many = |bytes: u64| format!("[{bytes} bytes of {what}, too many to keep]").into();
+        match self.keep {
+            RecordedArguments::None => Value::Null,
+            RecordedArguments::Full => value.clone(),
+            // So many values are longer than what is kept, whatever they are.
+            RecordedArguments::Redacted if !has_at_most(value, &mut (KEPT_BYTES / 2)) => {
+                too_many(each_piece(value, |_| ()))
+            }
+            RecordedArguments::Redacted => {
+                let kept = self.redaction.value(value, &|text| self.text(text, KEPT_TEXT));
+                let bytes = each_piece(&kept, |_| ());
+                if bytes > KEPT_BYTES as u64 { too_many(bytes) } else { kept }
+            }
+        }
+    }
+
+    /// What is kept of structured content: each member that is not too long.
+    fn metadata(&self, content: &Value) -> Value {
+        let Some(members) = content.as_object() else { return Value::Null };
+        if self.keep == RecordedArguments::None {
+            return Value::Null;
+        }
+        let mut left = KEPT_BYTES as u64;
+        let mut kept = Map::new();
+        for (name, value) in members.iter().take(KEPT_FINDINGS) {
+            let is_long = |value: &Value| !value.is_string() && each_piece(value, |_| ()) > KEPT_MEMBER;
+            let value = match (is_secret_name(name) && self.keep == RecordedArguments::Redacted, is_long(value)) {
+                (true, _) => REDACTED.into(),
+                (false, true) => format!("[{} bytes, too many to keep]", each_piece(value, |_| ())).into(),
+                (false, false) => match value {
+                    Value::String(text) => self.text(text, KEPT_TEXT).into(),
+                    value => self.kept(value, "metadata"),
+                },
+            };
+            let bytes = each_piece(&value, |_| ()) + name.len() as u64;
+            let Some(rest) = left.checked_sub(bytes) else { break };
+            left = rest;
+            kept.insert(self.text(name, KEPT_TEXT), value);
+        }
+        kept.into()
+    }
+
+    /// Why a call was refused; without the values of arguments where those are not kept in full.
+    fn refusal(&self, failure: &ToolFailure) -> String {
+        let reason = || self.row.decision.as_ref().map(|decision| decision.reason.clone());
+        match (self.keep, failure.kind) {
+            (RecordedArguments::Full, _) => shortened(&failure.message, KEPT_TEXT),
+            (RecordedArguments::None, ErrorKind::InvalidInput) => "the arguments do not fit".into(),
+            (RecordedArguments::None, _) => reason().unwrap_or_else(|| NOT_KEPT.into()),
+            (RecordedArguments::Redacted, ErrorKind::InvalidInput) => {
+                let expected = failure.data.get("violations").and_then(Value::as_array);
+                let expected: Vec<&str> = expected.into_iter().flatten().filter_map(Value::as_str).collect();
+                match expected.is_empty() {
+                    true => "the arguments are malformed".into(),
+                    false => self.text(&expected.join("; "), KEPT_TEXT),
+                }
+            }
+            (RecordedArguments::Redacted, _) => self.text(&failure.message, KEPT_TEXT),
+        }
+    }
+
+    /// What is kept of the findings on each part, as they are to be told: as many as matter to a person, the strictest
+    /// first where it is more.
+    fn trace(&self, decision: &Decision, told: &Decision) -> Value {
+        let mut findings: Vec<(&Finding, &Finding)> = decision.trace.iter().zip(&told.trace).collect();
+        let more = findings.len().saturating_sub(KEPT_FINDINGS);
+        if more > 0 {
+            findings.sort_by_key(|(finding, _)| std::cmp::Reverse(finding.verdict));
+            findings.truncate(KEPT_FINDINGS);
+        }
+        let mut kept: Vec<Value> = Vec::with_capacity(findings.len());
+        for (finding, told) in findings {
+            let mut told = told.to_json();
+            for text in told.as_object_mut().into_iter().flat_map(Map::values_mut) {
+                if let Value::String(long) = text {
+                    *text = self.text(long, KEPT_TEXT).into();
+                }
+            }
+            if let (RecordedArguments::None, Some(access)) = (self.keep, &finding.part) {
+                told["part"] = kind_of(access).into();
+            }
+            kept.push(told);
+        }
+        if more > 0 {
+            kept.push(json!({"verdict": null, "part": null, "cause": format!("{more} more parts")}));
+        }
+        kept.into()
     }
 }
 
-/// Why a call was refused; without the values of arguments where those are not kept in full.
-fn refusal(failure: &ToolFailure, keep: RecordedArguments) -> String {
-    if keep == RecordedArguments::Full || failure.kind != ErrorKind::InvalidInput {
-        return shortened(&failure.message);
-    }
-    let expected = failure.data.get("violations").and_then(Value::as_array);
-    let expected: Vec<&str> = expected.into_iter().flatten().filter_map(Value::as_str).collect();
-    match expected.is_empty() {
-        true => "the arguments are malformed".into(),
-        false => shortened(&expected.join("; ")),
+/// The kind of an access, without what it touches: that is an argument. The tool of a server is none.
+fn kind_of(access: &Access) -> String {
+    let kind = match access.kind() {
+        AccessKind::Read => "read",
+        AccessKind::Write => "write",
+        AccessKind::Run => "run",
+        AccessKind::Reach => "reach",
+        AccessKind::Send => "send",
+        AccessKind::Upstream => return access.to_string(),
+    };
+    kind.into()
+}
+
+/// The decision without what the call would touch, and without what was made of that: a rule that a person approved in
+/// the session, and what a hook says.
+fn without_arguments(decision: &Decision) -> Decision {
+    let bare = |finding: &Finding| {
+        let cause = match &finding.cause {
+            Cause::Rule(rule) if rule.origin == RuleOrigin::Session => {
+                Cause::Default("a rule that was approved in this session")
+            }
+            Cause::Hook { by, .. } => Cause::Hook { by: by.clone(), reason: NOT_KEPT.into() },
+            other => other.clone(),
+        };
+        Finding::new(finding.verdict, None, cause)
+    };
+    Decision {
+        verdict: decision.verdict,
+        decisive: bare(&decision.decisive),
+        trace: decision.trace.iter().map(bare).collect(),
     }
 }
 
@@ -205,94 +363,86 @@ fn each_piece(value: &impl serde::Serialize, take: impl FnMut(&[u8])) -> u64 {
     sink.1
 }
 
-/// The value with everything hidden that bears a secret's name, and long texts shortened.
-fn redacted(value: &Value) -> Value {
+/// Whether the value is made of no more values than those.
+fn has_at_most(value: &Value, left: &mut usize) -> bool {
+    let Some(rest) = left.checked_sub(1) else { return false };
+    *left = rest;
     match value {
-        Value::Object(members) => {
-            let hide = |(name, value): (&String, &Value)| {
-                let value = if is_secret(name) { REDACTED.into() } else { redacted(value) };
-                (name.clone(), value)
-            };
-            Value::Object(members.iter().map(hide).collect::<Map<_, _>>())
-        }
-        Value::Array(items) => items.iter().map(redacted).collect::<Vec<_>>().into(),
-        Value::String(text) => shortened(text).into(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Value::Object(members) => members.values().all(|value| has_at_most(value, left)),
+        Value::Array(items) => items.iter().all(|item| has_at_most(item, left)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
-fn is_secret(name: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "token",
-        "apikey",
-        "api_key",
-        "api-key",
-        "authorization",
-        "cookie",
-        "credential",
-        "private_key",
-        "privatekey",
-    ];
-    let name = name.to_ascii_lowercase();
-    // Counters and cursors of tokens are no secrets.
-    !matches!(name.as_str(), "max_tokens" | "page_token" | "tokens") && WORDS.iter().any(|word| name.contains(word))
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(KEPT_TEXT) {
-        Some((at, _)) => format!("{}… ({} bytes in all)", &text[..at], text.len()),
+fn shortened(text: &str, at_most: usize) -> String {
+    match text.char_indices().nth(at_most) {
+        Some((at, _)) => cut(&text[..at], text),
         None => text.to_owned(),
     }
 }
 
-fn capped(value: Value) -> Value {
-    let bytes = each_piece(&value, |_| ());
-    if bytes > KEPT_BYTES as u64 { not_kept(bytes) } else { value }
-}
-
-fn not_kept(bytes: u64) -> Value {
-    format!("[{bytes} bytes of arguments, too many to keep]").into()
-}
-
-fn has_more_values(value: &Value, most: usize) -> bool {
-    fn count(value: &Value, left: &mut usize) -> bool {
-        let Some(rest) = left.checked_sub(1) else { return true };
-        *left = rest;
-        match value {
-            Value::Array(items) => items.iter().any(|item| count(item, left)),
-            Value::Object(members) => members.values().any(|member| count(member, left)),
-            _ => false,
-        }
-    }
-    count(value, &mut { most })
+/// The beginning of a text, and how long that was.
+fn cut(beginning: &str, whole: &str) -> String {
+    format!("{beginning}… ({} bytes in all)", whole.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cancel_signal::CancelSignal;
+    use toolstead_domain::{
+        client_profile::ClientProfile,
+        ports::{caller::SilentCaller, clock::Timestamp},
+        principal::Principal,
+        testing::fixed_clock::FixedClock,
+    };
 
-    #[test]
-    fn what_bears_a_secrets_name_is_hidden_at_any_depth() {
-        let given = json!({"path": "a", "auth": {"API_KEY": "k", "x-token": ["t"]}, "max_tokens": 5});
-        assert_eq!(
-            redacted(&given),
-            json!({"path": "a", "auth": {"API_KEY": REDACTED, "x-token": REDACTED}, "max_tokens": 5})
-        );
+    fn record(arguments: Value, keep: RecordedArguments) -> Record {
+        let command = ExecuteToolCommand {
+            tool: "t".into(),
+            arguments,
+            meta: Map::new(),
+            principal: Principal::local(),
+            session: "s".into(),
+            keeps_session: true,
+            client: Arc::new(ClientProfile::without_protocol("test")),
+            caller: Arc::new(SilentCaller),
+            answers: None,
+            request_state: None,
+            timeout: None,
+            cancel: CancelSignal::new(),
+        };
+        Record::begin(&command, keep, &FixedClock::at(Timestamp(1)))
     }
 
     #[test]
     fn long_arguments_are_shortened_and_never_lost_in_silence() {
-        let kept = redacted(&json!({"content": "x".repeat(5000)}));
-        assert!(kept["content"].as_str().unwrap().ends_with("… (5000 bytes in all)"));
+        let kept = |arguments| record(arguments, RecordedArguments::Redacted).row.arguments;
+        for length in [5000, LOOKED_AT + 1] {
+            let content = kept(json!({"content": "x".repeat(length)}))["content"].as_str().unwrap().to_owned();
+            assert!(content.ends_with(&format!("… ({length} bytes in all)")) && content.len() < 2100, "{content}");
+        }
         let many: Vec<Value> = (0..20).map(|_| json!("y".repeat(1900))).collect();
-        assert!(capped(redacted(&json!(many))).as_str().unwrap().contains("too many to keep"));
-        let values = json!({"a": vec![0; 20_000]});
-        let told = format!("[{} bytes of arguments, too many to keep]", values.to_string().len());
-        assert_eq!(super::kept(&values, RecordedArguments::Redacted), json!(told));
+        assert!(kept(json!(many)).as_str().unwrap().contains("bytes of arguments, too many to keep"));
+        assert!(kept(json!(vec![0; 100_000])).as_str().unwrap().contains("too many to keep"));
+    }
+
+    #[test]
+    fn metadata_is_redacted_and_each_member_of_it_is_bounded() {
+        let content = json!({
+            "path": "a", "token": "abcdef", "url": "https://u:pw@h/", "echoed": "it is tok-1",
+            "lines": vec!["x"; 4000], "content": "y".repeat(9000), "n": 3,
+        });
+        let metadata = |keep| record(json!({"env": {"MY_TOKEN": "tok-1"}}), keep).metadata(&content);
+        let kept = metadata(RecordedArguments::Redacted);
+        assert_eq!(
+            (&kept["path"], &kept["token"], &kept["url"], &kept["echoed"], &kept["n"]),
+            (&json!("a"), &json!(REDACTED), &json!("https://u:[redacted]@h/"), &json!("it is [redacted]"), &json!(3))
+        );
+        assert_eq!(kept["lines"], "[16001 bytes, too many to keep]");
+        assert!(kept["content"].as_str().unwrap().ends_with("… (9000 bytes in all)"));
+        assert_eq!(metadata(RecordedArguments::Full)["token"], "abcdef");
+        assert_eq!(metadata(RecordedArguments::None), Value::Null);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The one place where providers are called: bounded in time, cancellable, and safe from panics.
 
 use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts, events::Watched};
-use crate::cancel_signal::CancelSignal;
+use crate::{cancel_signal::CancelSignal, redaction::Redaction};
 use futures::FutureExt;
 use std::{
     any::Any,
     future::Future,
     panic::AssertUnwindSafe,
+    sync::Arc,
     time::{Duration, Instant},
 };
 use toolstead_domain::{
@@ -34,26 +35,34 @@ pub(super) async fn accesses(
     bounded(&call.tool, work, cancel, at_most).await?.map_err(ExecuteToolError::Refused)
 }
 
+/// What accompanies a call that runs.
+pub(super) struct Running<'a> {
+    pub(super) command: &'a ExecuteToolCommand,
+    pub(super) answers: Option<&'a InputResponses>,
+    pub(super) grant: &'a Grant,
+    /// What takes its secrets out of texts; `None` where no text of it may be told.
+    pub(super) redaction: Option<Arc<Redaction>>,
+}
+
 /// Runs the call until it ends, is taken back, or is a grace past its deadline. Whichever comes first, the provider's
 /// future is gone when this returns.
 pub(super) async fn run(
     provider: &dyn ToolProvider,
     call: &ToolCall,
-    command: &ExecuteToolCommand,
-    answers: Option<&InputResponses>,
-    grant: &Grant,
+    running: &Running<'_>,
     ports: &ExecuteToolPorts,
     settings: &CallSettings,
 ) -> Result<CallOutcome, ExecuteToolError> {
+    let Running { command, answers, grant, redaction } = running;
     let time = settings.time_for(&call.tool, command.timeout.or_else(|| provider.time_wanted(call)));
-    let caller = Watched { caller: command.caller.as_ref(), bus: &ports.events, call };
-    let context = CallContext { answers, ..context(command, call, grant, &caller, ports, settings, time) };
+    let caller = Watched { caller: command.caller.as_ref(), bus: &ports.events, call, redaction: redaction.as_deref() };
+    let context = CallContext { answers: *answers, ..context(command, call, grant, &caller, ports, settings, time) };
     let work = provider.call(call, &context);
     match bounded(&call.tool, work, &command.cancel, time + settings.grace).await? {
         Ok(outcome) => Ok(outcome),
         Err(failure) => {
             if let Some(cause) = &failure.source {
-                tracing::info!(call = %call.id, tool = %call.tool.name(), error = &**cause as &dyn std::error::Error, "the tool failed");
+                tracing::info!(call = %call.id, tool = %call.tool.name(), error = told(&**cause, redaction.as_deref()), "the tool failed");
             }
             Err(ExecuteToolError::Failed(failure))
         }
@@ -96,6 +105,13 @@ fn context<'a>(
         outputs: ports.outputs.as_ref(),
         output_characters: settings.output_characters,
     }
+}
+
+/// The error with all its causes, as a log may have it.
+fn told(error: &dyn std::error::Error, redaction: Option<&Redaction>) -> String {
+    let Some(redaction) = redaction else { return "[not kept]".into() };
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    redaction.text(&chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")).into_owned()
 }
 
 /// Does the work of a call of the tool until it ends, is taken back, or is out of time.

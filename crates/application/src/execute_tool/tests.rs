@@ -20,7 +20,7 @@ use toolstead_domain::{
     },
     ports::{
         approver::{Approval, ApprovalRequest, ApprovalScope, Unattended},
-        caller::{InputRequest, InputResponse, SilentCaller},
+        caller::{InputRequest, InputResponse, Progress, SilentCaller},
         clock::Timestamp,
         output_store::{NoOutputs, OutputHandle, OutputStore, StoredContent, StoredOutput},
         rule_store::RuleStore,
@@ -343,14 +343,27 @@ async fn wait_for_end(house: &House) -> ToolExecution {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_recorded_does_not_run_or_keeps_its_result() {
+async fn a_call_that_cannot_be_recorded_does_not_run_or_keeps_its_result_and_says_which() {
     let house = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() }.house(provider()).await;
     house.log.fail_next_record();
-    assert_eq!(house.call("write", json!({})).await, "the call could not be recorded");
+    assert_eq!(house.call("write", json!({})).await, "the call did not run: its start cannot be recorded");
     assert_eq!(house.provider.calls().len(), 0, "it did not run");
     house.log.fail_next_record();
-    assert_eq!(house.call("echo", json!({})).await, "the call could not be recorded");
+    let told = "the call ran and succeeded, but its outcome could not be recorded, so its result is withheld";
+    assert_eq!(house.call("echo", json!({})).await, told);
     assert_eq!(house.provider.calls().len(), 1, "it ran, and its result is withheld");
+    // A disk that stays full: what was met first is told, and not that the row of the failure failed as well.
+    house.log.be_full(true);
+    for (tool, told) in [
+        ("write", "the call did not run: its start cannot be recorded"),
+        ("nothing", "the call was refused and did not run, and that could not be recorded"),
+    ] {
+        assert_eq!(house.call(tool, json!({})).await, told);
+    }
+    assert_eq!(house.provider.calls().len(), 1, "nothing ran");
+    assert!(house.handler.can_record().await.is_err());
+    house.log.be_full(false);
+    assert!(house.handler.can_record().await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -1380,4 +1393,110 @@ async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at()
     let row = house.only_row();
     assert!(matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _)), "{row:?}");
     assert_eq!(row.decision.map(|decision| decision.verdict).as_deref(), Some("deny"));
+}
+
+const SECRETS: [&str; 4] = ["tok123456789", "hunter2pw", "querytok", "bearertok"];
+
+/// A call that a rule allows and that fails, whose secrets stand in all that is said of it.
+async fn secretive(
+    keep: RecordedArguments,
+    verdict: Effect,
+) -> (House, ExecuteToolError, Vec<toolstead_domain::event::EventKind>) {
+    let settings = CallSettings { arguments: keep, ..CallSettings::default() };
+    let line = "export MY_TOKEN='tok123456789'; curl -H 'Authorization: Bearer bearertok' https://me:hunter2pw@h/?token=querytok";
+    let runs = Access::RunCommand(toolstead_domain::access::CommandAccess::opaque(line, "it says tok123456789"));
+    let failing = ScriptedTool::named("shell").touches(vec![runs]).reports(Progress {
+        progress: 1.0,
+        total: None,
+        message: Some("using tok123456789".into()),
+    });
+    let failing = failing.ends_by(|_| {
+        let said = ToolResult::error(ErrorKind::ExecutionFailed, "tok123456789 of https://me:hunter2pw@h is wrong");
+        Ending::Done(said.with_structured_content(json!({"exit": 1, "stderr": "tok123456789 is wrong"})))
+    });
+    let provider = ScriptedProvider::new("built-in").with(failing);
+    let house = Plan { rules: vec![(verdict, "Bash")], settings, ..Default::default() }.house(provider).await;
+    let mut watch = house.events.subscribe();
+    let arguments = json!({"command": "true", "env": {"MY_TOKEN": "tok123456789"}, "line": line});
+    let outcome = house.handler.handle(command("shell", arguments)).await;
+    let error = match outcome {
+        Ok(_) => ExecuteToolError::Cancelled(CancelReason::Client),
+        Err(error) => error,
+    };
+    let mut events = Vec::new();
+    while let Some(crate::event_bus::Heard::Event(event)) = watch.waiting() {
+        events.push(event.kind.clone());
+    }
+    (house, error, events)
+}
+
+#[tokio::test]
+async fn no_text_of_a_row_or_an_event_tells_a_secret_of_the_arguments() {
+    for verdict in [Effect::Allow, Effect::Ask, Effect::Deny] {
+        let (house, _, events) = secretive(RecordedArguments::Redacted, verdict).await;
+        let row = house.only_row();
+        let all = format!("{row:?} {events:?}");
+        for secret in SECRETS {
+            assert!(!all.contains(secret), "{verdict:?} {secret}: {all}");
+        }
+        assert!(row.accesses[0].starts_with("run export MY_TOKEN=[redacted]; curl"), "{row:?}");
+        assert!(events.len() >= if verdict == Effect::Deny { 1 } else { 3 }, "{events:?}");
+    }
+}
+
+#[tokio::test]
+async fn where_arguments_are_not_kept_no_text_of_a_row_tells_of_them() {
+    for verdict in [Effect::Allow, Effect::Ask, Effect::Deny] {
+        let (house, _, _) = secretive(RecordedArguments::None, verdict).await;
+        let row = house.only_row();
+        let all = format!("{row:?}");
+        for text in SECRETS.iter().chain(&["curl", "MY_TOKEN", "it says", "is wrong"]) {
+            assert!(!all.contains(text), "{verdict:?} {text}: {all}");
+        }
+        let decision = row.decision.as_ref().unwrap();
+        assert_eq!(row.accesses, ["run"]);
+        assert_eq!(decision.trace[0]["part"], "run");
+        assert!(decision.reason.contains("rule `Bash` in the command line"), "{decision:?}");
+        match (verdict, &row.outcome) {
+            (Effect::Allow, Outcome::Failed(ErrorKind::ExecutionFailed, detail)) => assert_eq!(detail, "[not kept]"),
+            (Effect::Ask | Effect::Deny, Outcome::Refused(ErrorKind::PermissionDenied, detail)) => {
+                assert_eq!(*detail, decision.reason);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_wants_everything_kept_gets_everything() {
+    let (house, _, _) = secretive(RecordedArguments::Full, Effect::Allow).await;
+    let row = house.only_row();
+    assert!(row.accesses[0].contains("tok123456789") && row.arguments["env"]["MY_TOKEN"] == "tok123456789");
+    assert_eq!(row.metadata, json!({"exit": 1, "stderr": "tok123456789 is wrong"}));
+}
+
+#[tokio::test]
+async fn a_hint_that_it_only_reads_spares_no_call_the_record_of_its_start() {
+    for access in [
+        Access::ReachHost("a.org".into()),
+        Access::CallUpstream {
+            server: toolstead_domain::server_name::ServerName::parse("up").unwrap(),
+            tool: "t".into(),
+        },
+    ] {
+        let mut definition = samples::tool("t").definition().clone();
+        definition.insert("annotations".into(), json!({"readOnlyHint": true}));
+        let tool = Tool::new(
+            toolstead_domain::tool_name::ToolName::parse("t").unwrap(),
+            definition,
+            Category::Web,
+            toolstead_domain::tool::ToolSource::BuiltIn,
+        );
+        let provider = ScriptedProvider::new("built-in").with(ScriptedTool::of(tool).touches(vec![access]));
+        let rules = vec![(Effect::Allow, "t"), (Effect::Allow, "WebFetch")];
+        let house = Plan { rules, ..Default::default() }.house(provider).await;
+        house.log.be_full(true);
+        assert_eq!(house.call("t", json!({})).await, "the call did not run: its start cannot be recorded");
+        assert_eq!(house.provider.calls().len(), 0);
+    }
 }

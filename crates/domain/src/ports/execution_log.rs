@@ -1,13 +1,14 @@
 //! The audit trail.
 
 use crate::{
-    ports::tool_repository::StoreError,
+    ports::{clock::Timestamp, tool_repository::StoreError},
     tool_call::CallId,
     tool_execution::{OutcomeKind, ToolExecution},
 };
 use async_trait::async_trait;
 
-/// Which rows to list: newest first, those that fit every given condition.
+/// Which rows to list: those that fit every given condition, the one that was recorded last first. A row stands where it
+/// was recorded first, whatever the clock said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionFilter {
     /// Only this tool, by canonical name.
@@ -16,15 +17,33 @@ pub struct ExecutionFilter {
     pub outcome: Option<OutcomeKind>,
     /// Only this principal.
     pub principal: Option<String>,
-    /// Only rows older than this one: where the page before ended.
+    /// Only this client: its name, or its name and version.
+    pub client: Option<String>,
+    /// Only calls that came at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only rows that were recorded before this one: where the page before ended. None where there is no such row.
     pub before: Option<CallId>,
     /// At most so many rows.
     pub limit: u32,
 }
 
+impl ExecutionFilter {
+    /// Whether the row fits all conditions but `before` and `limit`.
+    pub fn fits(&self, row: &ToolExecution) -> bool {
+        let is_client = |client: &String| {
+            row.client.strip_prefix(client.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        };
+        self.tool.as_ref().is_none_or(|tool| row.tool == *tool)
+            && self.outcome.is_none_or(|outcome| row.outcome.kind() == outcome)
+            && self.principal.as_ref().is_none_or(|principal| row.principal == *principal)
+            && self.client.as_ref().is_none_or(is_client)
+            && self.since.is_none_or(|since| row.started >= since)
+    }
+}
+
 impl Default for ExecutionFilter {
     fn default() -> Self {
-        Self { tool: None, outcome: None, principal: None, before: None, limit: 50 }
+        Self { tool: None, outcome: None, principal: None, client: None, since: None, before: None, limit: 50 }
     }
 }
 
@@ -47,9 +66,22 @@ pub trait ExecutionLog: Send + Sync {
     /// [`StoreError`] when the store cannot be read.
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError>;
 
-    /// The rows that fit, newest first.
+    /// The calls on record whose ids begin with these hexadecimal digits (lower case, without dashes), in the order of
+    /// their ids; at most so many.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    async fn beginning_with(&self, digits: &str, at_most: u32) -> Result<Vec<CallId>, StoreError>;
+
+    /// The rows that fit, the one that was recorded last first.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     async fn list(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, StoreError>;
+
+    /// Finds out whether a row could be recorded now, and records none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it could not.
+    async fn check(&self) -> Result<(), StoreError>;
 }

@@ -21,7 +21,9 @@ pub async fn execution_log_contract(log: &dyn ExecutionLog) {
     every_outcome_comes_back_as_it_was(log).await;
     every_value_comes_back_as_it_was(log).await;
     rows_recorded_side_by_side_are_all_there(log).await;
-    a_list_is_newest_first_and_fits_every_condition(log).await;
+    a_list_is_in_the_order_of_recording_and_fits_every_condition(log).await;
+    calls_are_found_by_the_beginning_of_their_ids(log).await;
+    log.check().await.expect("a log that takes rows says so");
 }
 
 async fn an_empty_log_has_no_rows(log: &dyn ExecutionLog) {
@@ -91,6 +93,7 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
         outcome: Outcome::Failed(ErrorKind::Internal, hostile.into()),
         result_bytes: u64::from(u32::MAX) + 1,
         result_digest: Some(hostile.into()),
+        metadata: json!({hostile: [hostile]}),
         ..sample(204)
     };
     comes_back(log, everywhere).await;
@@ -126,7 +129,7 @@ async fn rows_recorded_side_by_side_are_all_there(log: &dyn ExecutionLog) {
     }
 }
 
-async fn a_list_is_newest_first_and_fits_every_condition(log: &dyn ExecutionLog) {
+async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn ExecutionLog) {
     let outcomes = [
         Outcome::Succeeded,
         Outcome::Failed(ErrorKind::Io, "no".into()),
@@ -139,14 +142,22 @@ async fn a_list_is_newest_first_and_fits_every_condition(log: &dyn ExecutionLog)
         rows.push(ToolExecution {
             tool: format!("listed_{}", turn % 3),
             principal: format!("lister_{}", turn / 2 % 2),
+            client: ["one 1.0", "one-more 2", "one"][turn / 4 % 3].to_owned(),
             outcome: outcomes[turn % 4].clone(),
             ..samples::execution(number)
         });
     }
-    // Recorded in another order than that of their ids.
-    for row in rows.iter().rev().step_by(2).chain(rows.iter().step_by(2)) {
+    // Recorded in another order than that of their ids and times, as when a clock was set.
+    rows = rows.iter().rev().step_by(2).chain(rows.iter().step_by(2)).cloned().collect();
+    for row in &rows {
         log.record(row.clone()).await.unwrap();
     }
+    // What is recorded again stays where it is.
+    let late = ToolExecution { ended: Some(Timestamp(7)), outcome: Outcome::Succeeded, ..rows[1].clone() };
+    let at = rows.iter().position(|row| row.outcome == Outcome::Running).unwrap();
+    let late = ToolExecution { id: rows[at].id, ..late };
+    log.record(late.clone()).await.unwrap();
+    rows[at] = late;
     rows.reverse();
     let tools = [None, Some("listed_1"), Some("nothing")];
     let principals = [None, Some("lister_0"), Some("nobody")];
@@ -162,8 +173,8 @@ async fn a_list_is_newest_first_and_fits_every_condition(log: &dyn ExecutionLog)
                 tool: tool.map(str::to_owned),
                 outcome,
                 principal: principal.map(str::to_owned),
-                before: None,
                 limit: 20,
+                ..ExecutionFilter::default()
             };
             let expected: Vec<ToolExecution> = rows.iter().filter(fits).take(20).cloned().collect();
             let mut listed = log.list(&filter).await.unwrap();
@@ -172,7 +183,36 @@ async fn a_list_is_newest_first_and_fits_every_condition(log: &dyn ExecutionLog)
             assert_eq!(listed, expected, "{filter:?}");
         }
     }
+    let since = Some(samples::execution(5020).started);
+    for (client, since, clients) in [
+        (Some("one"), None, &["one", "one 1.0"][..]),
+        (Some("one 1.0"), None, &["one 1.0"]),
+        (None, since, &["one", "one 1.0", "one-more 2"]),
+        (Some("one-more"), since, &["one-more 2"]),
+    ] {
+        let fits = |row: &ToolExecution| {
+            clients.contains(&row.client.as_str()) && since.is_none_or(|since| row.started >= since)
+        };
+        let client = client.map(str::to_owned);
+        let filter = ExecutionFilter { client, since, limit: 30, ..ExecutionFilter::default() };
+        let listed = log.list(&filter).await.unwrap();
+        let listed: Vec<_> = listed.into_iter().filter(|row| row.id >= samples::call_id(5000)).collect();
+        let expected: Vec<ToolExecution> = rows.iter().filter(|row| fits(row)).take(listed.len()).cloned().collect();
+        assert!(!listed.is_empty() && listed == expected, "{filter:?}");
+    }
     pages_join_without_gap(log, &rows).await;
+}
+
+async fn calls_are_found_by_the_beginning_of_their_ids(log: &dyn ExecutionLog) {
+    let [one, other] = [5000, 5001].map(|number| samples::call_id(number).0.simple().to_string());
+    let found = async |digits: &str, at_most| log.beginning_with(digits, at_most).await.unwrap();
+    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    assert_eq!(found(&one[..same + 1], 9).await, [samples::call_id(5000)], "a beginning that is one call's");
+    assert_eq!(found(&one, 9).await, [samples::call_id(5000)], "a whole id");
+    assert!(found(&one[..same], 99).await.starts_with(&[samples::call_id(5000), samples::call_id(5001)]), "several");
+    assert_eq!(found(&one[..same], 2).await.len(), 2, "no more than were asked for");
+    assert_eq!(found("ffff", 9).await, [], "none");
+    assert_eq!(found("", 1).await.len(), 1, "every id begins with nothing");
 }
 
 async fn pages_join_without_gap(log: &dyn ExecutionLog, rows: &[ToolExecution]) {
@@ -187,6 +227,8 @@ async fn pages_join_without_gap(log: &dyn ExecutionLog, rows: &[ToolExecution]) 
     }
     let expected: Vec<ToolExecution> = rows.iter().filter(|row| row.principal == "lister_1").cloned().collect();
     assert_eq!(paged, expected, "pages join without a gap and without a row twice");
+    filter.before = Some(samples::call_id(4_000_000));
+    assert_eq!(log.list(&filter).await.unwrap(), [], "nothing is known to be older than what there is not");
     filter.limit = 0;
     filter.before = None;
     assert_eq!(log.list(&filter).await.unwrap(), [], "a page of no rows is empty");

@@ -12,14 +12,18 @@ use crate::{
 use async_trait::async_trait;
 use std::{
     collections::BTreeMap,
-    ops::Bound::{Excluded, Unbounded},
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// Keeps every row until it is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryExecutionLog {
-    rows: Mutex<BTreeMap<CallId, ToolExecution>>,
+    rows: Mutex<Vec<ToolExecution>>,
+    places: Mutex<BTreeMap<CallId, usize>>,
+    is_full: AtomicBool,
     records: FailureSwitch,
     reads: FailureSwitch,
 }
@@ -40,9 +44,21 @@ impl InMemoryExecutionLog {
         self.reads.fail_next(1);
     }
 
-    /// All rows, oldest first.
+    /// Lets every `record` fail from now on, or none any more.
+    pub fn be_full(&self, is_full: bool) {
+        self.is_full.store(is_full, Ordering::SeqCst);
+    }
+
+    /// All rows, in the order in which they were recorded first.
     pub fn rows(&self) -> Vec<ToolExecution> {
-        lock(&self.rows).values().cloned().collect()
+        lock(&self.rows).clone()
+    }
+
+    fn has_room(&self, operation: &str) -> Result<(), StoreError> {
+        match self.is_full.load(Ordering::SeqCst) {
+            true => Err(StoreError { operation: operation.into(), source: "the disk is full".into() }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -50,29 +66,44 @@ impl InMemoryExecutionLog {
 impl ExecutionLog for InMemoryExecutionLog {
     async fn record(&self, execution: ToolExecution) -> Result<(), StoreError> {
         self.records.check("record the call")?;
-        let mut rows = lock(&self.rows);
-        let is_final = rows.get(&execution.id).is_some_and(|row| row.outcome.is_final());
-        if !is_final {
-            rows.insert(execution.id, execution);
+        self.has_room("record the call")?;
+        let (mut rows, mut places) = (lock(&self.rows), lock(&self.places));
+        match places.get(&execution.id) {
+            Some(place) if rows[*place].outcome.is_final() => {}
+            Some(place) => rows[*place] = execution,
+            None => {
+                places.insert(execution.id, rows.len());
+                rows.push(execution);
+            }
         }
         Ok(())
     }
 
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {
         self.reads.check("read the call")?;
-        Ok(lock(&self.rows).get(&id).cloned())
+        Ok(lock(&self.rows).iter().find(|row| row.id == id).cloned())
+    }
+
+    async fn beginning_with(&self, digits: &str, at_most: u32) -> Result<Vec<CallId>, StoreError> {
+        self.reads.check("read the calls")?;
+        let places = lock(&self.places);
+        let fitting = places.keys().filter(|id| id.0.simple().to_string().starts_with(digits));
+        Ok(fitting.take(at_most as usize).copied().collect())
     }
 
     async fn list(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, StoreError> {
         self.reads.check("list the calls")?;
-        let fits = |row: &ToolExecution| {
-            filter.tool.as_ref().is_none_or(|tool| *tool == row.tool)
-                && filter.outcome.is_none_or(|outcome| outcome == row.outcome.kind())
-                && filter.principal.as_ref().is_none_or(|principal| *principal == row.principal)
-        };
         let rows = lock(&self.rows);
-        let older = rows.range((Unbounded, filter.before.map_or(Unbounded, Excluded))).rev();
-        Ok(older.map(|(_, row)| row).filter(|row| fits(row)).take(filter.limit as usize).cloned().collect())
+        let end = match filter.before {
+            Some(before) => rows.iter().position(|row| row.id == before).unwrap_or(0),
+            None => rows.len(),
+        };
+        let newest_first = rows[..end].iter().rev();
+        Ok(newest_first.filter(|row| filter.fits(row)).take(filter.limit as usize).cloned().collect())
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.has_room("record a call")
     }
 }
 

@@ -47,12 +47,20 @@ pub fn execution(number: u32) -> ToolExecution {
         outcome: Outcome::Succeeded,
         result_bytes: 120,
         result_digest: Some(format!("{:064x}", number + 1)),
+        metadata: json!({"lines": number}),
     }
 }
 
 /// The same row as it is while the call runs.
 pub fn running_execution(number: u32) -> ToolExecution {
-    ToolExecution { ended: None, outcome: Outcome::Running, result_bytes: 0, result_digest: None, ..execution(number) }
+    ToolExecution {
+        ended: None,
+        outcome: Outcome::Running,
+        result_bytes: 0,
+        result_digest: None,
+        metadata: Value::Null,
+        ..execution(number)
+    }
 }
 
 /// A tool of that name that takes any arguments. A text that is no tool name gives the tool `invalid`.

@@ -93,7 +93,7 @@ impl BuiltInTool for Help {
         // What this caller could never call is not talked about.
         let grant = run.context().grant;
         let tools: Vec<&Tool> =
-            run.tools().iter().filter(|tool| tool.is_callable() && grant.advertises(tool)).collect();
+            run.tools().filter(|tool| tool.is_callable() && grant.advertises(tool)).collect();
         let topic = input.topic.as_deref().map(str::trim).unwrap_or_default();
         if topic.is_empty() {
             return Ok(ToolResult::text(overview(&tools)));

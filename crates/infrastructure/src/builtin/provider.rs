@@ -21,15 +21,12 @@ use toolstead_domain::{
     },
     principal::Principal,
     server_name::ServerName,
-    tool::{Tool, ToolSource},
+    tool::{BUILT_IN, Tool, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
     tool_name::{InvalidToolName, ToolName},
     tool_result::text_block,
 };
-
-/// The name under which the built-in tools are registered.
-pub const BUILT_IN: &str = "built-in";
 
 /// The parameter of a call that changes nothing.
 const DRY_RUN: &str = "dry_run";
@@ -43,6 +40,8 @@ pub struct BuiltInTools {
     world: World,
     tools: Vec<Box<dyn AnyBuiltInTool>>,
     definitions: Vec<Tool>,
+    /// Tools of other providers that `help` explains as well.
+    explained: Vec<Tool>,
     places: HashMap<ToolName, usize>,
 }
 
@@ -74,6 +73,26 @@ impl BuiltInTools {
         })
     }
 
+    /// The tools that a program adds beside the built-in ones, under their own names. Their source is the program, and so
+    /// nothing that they say of themselves is trusted.
+    ///
+    /// # Errors
+    /// As [`named`](Self::named).
+    pub fn of_program(
+        program: &ServerName,
+        tools: Vec<Box<dyn AnyBuiltInTool>>,
+        world: World,
+    ) -> Result<Self, InvalidBuiltInTools> {
+        Self::of(program.to_string(), tools, world, |name| (name, ToolSource::Embedded(program.clone())))
+    }
+
+    /// Has `help` explain these tools of another provider as well.
+    #[must_use]
+    pub fn explaining(mut self, tools: &[Tool]) -> Self {
+        self.explained.extend_from_slice(tools);
+        self
+    }
+
     fn of(
         name: String,
         tools: Vec<Box<dyn AnyBuiltInTool>>,
@@ -89,7 +108,7 @@ impl BuiltInTools {
             }
             definitions.push(tool.definition(name, source, &world));
         }
-        Ok(Self { name, world, tools, definitions, places })
+        Ok(Self { name, world, tools, definitions, explained: Vec::new(), places })
     }
 
     /// Leaves the names of these MCP servers to them: an alias of the form `{server}__{tool}` is none any more.
@@ -194,7 +213,7 @@ impl ToolProvider for BuiltInTools {
         let reserved = if tasks.has_news(&viewer) { ROOM_FOR_NEWS } else { 0 };
         let context =
             &CallContext { output_characters: context.output_characters.saturating_sub(reserved), ..*context };
-        let run = Run { world: &self.world, tools: &self.definitions, call, context };
+        let run = Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call, context };
         let result = self.tool(call)?.run(&call.arguments, &run).await?;
         let news = tasks.take_news(&viewer);
         Ok(CallOutcome::Done(if news.is_empty() { result } else { result.with_block(text_block(news.join("\n"))) }))

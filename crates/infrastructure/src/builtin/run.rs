@@ -14,6 +14,7 @@ use toolstead_domain::{ports::tool_provider::CallContext, tool::Tool, tool_call:
 pub struct Run<'a> {
     pub(super) world: &'a World,
     pub(super) tools: &'a [Tool],
+    pub(super) explained: &'a [Tool],
     pub(super) call: &'a ToolCall,
     pub(super) context: &'a CallContext<'a>,
 }
@@ -24,9 +25,9 @@ impl<'a> Run<'a> {
         self.world
     }
 
-    /// All tools of the same provider.
-    pub fn tools(&self) -> &'a [Tool] {
-        self.tools
+    /// All tools of the same provider, and those of others that stand beside them.
+    pub fn tools(&self) -> impl Iterator<Item = &'a Tool> {
+        self.tools.iter().chain(self.explained)
     }
 
     /// The call.

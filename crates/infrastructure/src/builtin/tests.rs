@@ -228,7 +228,7 @@ impl Bench {
         };
         let _entered = self.runtime.enter();
         let world = &self.world;
-        let run = Run { world, tools: &[], call: &call, context: &context };
+        let run = Run { world, tools: &[], explained: &[], call: &call, context: &context };
         let recording = Recording::of(&run);
         let files = GrantedWorkspace::new(world.workspace.clone(), grant.clone(), Stop::at(context.deadline));
         std::thread::scope(|scope| scope.spawn(|| work(&files, &recording)).join().unwrap())

@@ -108,6 +108,16 @@ impl Place {
         Ok(found.into_iter().map(|(instance, _, path)| (instance, path)).collect())
     }
 
+    /// All rows on record, whichever process recorded them; some of them are in the database by now. Those of one process
+    /// are in their order.
+    pub(super) fn rows(&self) -> Result<Vec<RecordedRow>, Fault> {
+        let mut rows = Vec::new();
+        for (_, path) in self.files().map_err(Fault::Files)? {
+            rows.extend(rows_in(&path).map_err(Fault::Files)?.rows);
+        }
+        Ok(rows)
+    }
+
     fn file(&self, instance: Uuid, number: u32) -> PathBuf {
         self.folder.join(format!("{instance}.{number}{}", self.ending))
     }
@@ -225,14 +235,9 @@ impl Backlog {
         }
     }
 
-    /// All rows on record, whichever process recorded them; some of them are in the database by now. Those of one process
-    /// are in their order.
-    pub(super) fn read(&self) -> Result<Vec<RecordedRow>, Fault> {
-        let mut rows = Vec::new();
-        for (_, path) in self.place.files().map_err(Fault::Files)? {
-            rows.extend(rows_in(&path).map_err(Fault::Files)?.rows);
-        }
-        Ok(rows)
+    /// Where its files stand.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The files, with one to write to unless it cannot be made or nothing more is taken.
@@ -392,7 +397,7 @@ mod tests {
         for number in [1, 2] {
             backlog.append(row(number)).unwrap();
         }
-        assert_eq!(ids(&backlog.read().unwrap()), of([1, 2]));
+        assert_eq!(ids(&backlog.place().rows().unwrap()), of([1, 2]));
         let taken = backlog.take();
         assert_eq!(ids(&taken.rows), of([1, 2]));
         backlog.failed(taken, &full());
@@ -404,7 +409,7 @@ mod tests {
         assert_eq!(count(&folder), 0, "an idle process has no file");
         backlog.append(row(3)).unwrap();
         backlog.close();
-        assert_eq!(ids(&backlog.read().unwrap()), of([3]), "what is not committed stays");
+        assert_eq!(ids(&backlog.place().rows().unwrap()), of([3]), "what is not committed stays");
         assert!(backlog.append(row(4)).is_err());
     }
 
@@ -414,7 +419,7 @@ mod tests {
         backlog.append(row(1)).unwrap();
         drop(backlog.take());
         backlog.close();
-        assert_eq!(ids(&backlog.read().unwrap()), of([1]));
+        assert_eq!(ids(&backlog.place().rows().unwrap()), of([1]));
     }
 
     #[tokio::test]
@@ -437,7 +442,7 @@ mod tests {
         backlog.append(row(6000)).unwrap();
         assert_eq!(count(&folder), 2, "a long file is followed by a new one");
         backlog.committed(taken);
-        assert_eq!(ids(&backlog.read().unwrap()), of([6000]));
+        assert_eq!(ids(&backlog.place().rows().unwrap()), of([6000]));
         let large = |number, length| {
             let mut execution = samples::execution(number);
             execution.arguments = "x".repeat(length).into();
@@ -466,10 +471,13 @@ mod tests {
     /// A row as this version writes it. A later one has to read it.
     #[test]
     fn a_row_of_this_version_can_be_read() {
-        let line = r#"{"id":"00000000-0000-7000-8000-000000000007","tool":"echo","called_as":"Echo","source":"built-in","principal":"local","session":"s","client":"c 1","arguments":"{\"a\":1}","arguments_digest":"d","accesses":"[\"read /x\"]","verdict":"allow","reason":"r","approved_by":null,"started":1,"ended":2,"outcome":"failed","error_kind":"timeout","detail":"late","result_bytes":3,"result_digest":null,"instance":null,"trace":"[]"}"#;
+        let line = r#"{"id":"00000000-0000-7000-8000-000000000007","tool":"echo","called_as":"Echo","source":"built-in","principal":"local","session":"s","client":"c 1","arguments":"{\"a\":1}","arguments_digest":"d","accesses":"[\"read /x\"]","verdict":"allow","reason":"r","approved_by":null,"started":1,"ended":2,"outcome":"failed","error_kind":"timeout","detail":"late","result_bytes":3,"result_digest":null,"instance":null,"trace":"[]","metadata":"{\"lines\":1}"}"#;
         let row: RecordedRow = serde_json::from_str(line).unwrap();
         assert_eq!(serde_json::to_string(&row).unwrap(), line);
         assert_eq!(row.into_execution().unwrap().accesses, ["read /x"]);
+        let before = line.replace(r#","metadata":"{\"lines\":1}""#, "");
+        let row: RecordedRow = serde_json::from_str(&before).unwrap();
+        assert_eq!(row.into_execution().unwrap().metadata, serde_json::Value::Null);
     }
 
     #[test]
@@ -490,6 +498,6 @@ mod tests {
         drop(folder);
         assert!(backlog.append(row(1)).is_err());
         assert!(backlog.take().rows.is_empty());
-        assert!(matches!(backlog.read(), Err(Fault::Files(_))));
+        assert!(matches!(backlog.place().rows(), Err(Fault::Files(_))));
     }
 }

@@ -62,6 +62,22 @@ pub(super) fn readers(path: &Path, options: &DatabaseOptions) -> SqlitePool {
         .connect_lazy_with(base(path, options).read_only(true))
 }
 
+/// Connections that read the database file and nothing beside it, neither lock nor write-ahead log: for a disk on which
+/// nothing can be written, where nobody changes the file meanwhile.
+pub(super) fn readers_of_the_file_alone(path: &Path, options: &DatabaseOptions) -> SqlitePool {
+    let connect = base(path, options).read_only(true).immutable(true);
+    SqlitePoolOptions::new()
+        .max_connections(MAX_READERS)
+        .acquire_timeout(options.busy_timeout)
+        .connect_lazy_with(connect)
+}
+
+/// Finds out whether the database can be read.
+pub(super) async fn try_to_read(readers: &SqlitePool) -> Result<(), Fault> {
+    sqlx::query("SELECT count(*) FROM sqlite_schema").fetch_one(readers).await?;
+    Ok(())
+}
+
 fn base(path: &Path, options: &DatabaseOptions) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).busy_timeout(options.busy_timeout).disable_statement_logging()
 }

@@ -9,9 +9,10 @@ use super::{
     execution_log::SqliteExecutionLog,
     fault::Fault,
     instance::{self, Instance},
-    migrations::{self, MigrateError},
+    migrations,
     open_error::OpenError,
     output_store::SqliteOutputStore,
+    passed_time,
     recorder::Recorder,
     retention::{self, ContentRetention, Retention},
     seen_files::SqliteSeenFiles,
@@ -42,6 +43,8 @@ use uuid::Uuid;
 const INSTANCES: &str = "instances";
 /// The folder beside the database with the contents of large outputs and of changed files.
 const BLOBS: &str = "blobs";
+/// Who hears warnings alone is told when as many rows, or outputs and changes, are deleted at once.
+const MANY: u64 = 1_000;
 /// A process that runs for long looks so often for what need not be kept any longer, and whenever the contents have
 /// grown by an eighth of what they may have.
 const TIDIES_EVERY: Duration = Duration::from_secs(600);
@@ -78,12 +81,8 @@ impl Database {
         let instances = path.with_file_name(INSTANCES);
         let failed = |fault: Fault| OpenError::of(fault, path.clone());
         let mut connection = connection::connect_writer(&path, &options).await.map_err(failed)?;
-        migrations::migrate(&mut connection).await.map_err(|error| match error {
-            MigrateError::NotOurs => OpenError::NotOurs { path: path.clone() },
-            MigrateError::Newer(version) => OpenError::Newer { path: path.clone(), version },
-            MigrateError::Changed(version) => OpenError::ChangedMigration { path: path.clone(), version },
-            MigrateError::Fault(fault) => failed(fault),
-        })?;
+        let migrated = migrations::migrate(&mut connection).await;
+        migrated.map_err(|error| OpenError::of_migration(error, path.clone()))?;
         let instance = Instance::join(&instances)
             .map_err(|source| OpenError::JoinInstances { path: instances.clone(), source })?;
         let blobs = Arc::new(Blobs::new(
@@ -153,6 +152,35 @@ impl Database {
     }
 }
 
+/// The audit trail of a database that cannot be opened in whole: its disk is full, or may only be read. Nothing is written,
+/// not even the files that SQLite shares between processes, where those cannot be had.
+///
+/// # Errors
+/// [`OpenError`] when it cannot be read either, or its schema is not the newest: that is brought up to date where it can
+/// be written.
+pub async fn trail_to_read(options: DatabaseOptions) -> Result<Arc<dyn ExecutionLog>, OpenError> {
+    let path = options.path.canonicalize();
+    let path = path.map_err(|source| OpenError::CreateFile { path: options.path.clone(), source })?;
+    let failed = |fault: Fault| OpenError::of(fault, path.clone());
+    let place = Place::new(&path.with_file_name(INSTANCES), &path);
+    let mut readers = connection::readers(&path, &options);
+    if let Err(fault) = connection::try_to_read(&readers).await {
+        readers = connection::readers_of_the_file_alone(&path, &options);
+        // What the first try met is the reason.
+        connection::try_to_read(&readers).await.map_err(|_| failed(fault))?;
+        let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
+        if log.metadata().is_ok_and(|log| log.len() > 0) {
+            tracing::warn!("the last rows stand in the write-ahead log, which cannot be read here, and are missing");
+        }
+    }
+    let mut connection = readers.acquire().await.map_err(Fault::from).map_err(failed)?;
+    match migrations::missing_steps(&mut connection).await {
+        Ok(0) => Ok(Arc::new(SqliteExecutionLog::only_to_read(place, readers.clone()))),
+        Ok(_) => Err(OpenError::ReadOnly { path, source: "its schema is not the newest".into() }),
+        Err(error) => Err(OpenError::of_migration(error, path)),
+    }
+}
+
 /// Makes file and folder where they are missing, and returns the file's one true path: two processes that come by
 /// different links must meet at the same lock files.
 fn create(path: &Path) -> Result<PathBuf, OpenError> {
@@ -204,17 +232,22 @@ struct Tidy {
 impl Tidy {
     async fn again_and_again(mut self, audit: Retention, contents: ContentRetention, done: watch::Sender<bool>) {
         loop {
-            let expiry = audit.expiry(self.clock.now());
+            let now = self.clock.now();
+            let look = self.writer.apply(move |connection| passed_time::look(connection, now).boxed());
+            let Ok(now) = look.await.inspect_err(|fault| not_done("look at what is old", fault)) else {
+                // Without a clock nothing is old.
+                done.send_replace(true);
+                tokio::time::sleep(TIDIES_EVERY).await;
+                continue;
+            };
+            let expiry = audit.expiry(now);
             all("rows of the audit trail", || self.writer.delete_expired(expiry)).await;
             match self.sweep(contents.max_bytes).await {
-                Err(fault) if !matches!(*fault, Fault::Closed) => {
-                    let fault: &(dyn std::error::Error + 'static) = &*fault;
-                    tracing::warn!(error = fault, "could not remove what killed processes left behind");
-                }
-                _ => {}
+                Ok(()) => {}
+                Err(fault) => not_done("remove what killed processes left behind", &fault),
             }
             all("outputs and changes of files", || {
-                let (blobs, now) = (self.blobs.clone(), self.clock.now());
+                let blobs = self.blobs.clone();
                 self.writer.apply(move |connection| {
                     async move { retention::forget_some(connection, &blobs, contents, now).await }.boxed()
                 })
@@ -255,15 +288,23 @@ async fn all<F: Future<Output = Result<u64, Arc<Fault>>>>(what: &str, mut step: 
         match step().await {
             Ok(0) => break,
             Ok(some) => deleted += some,
-            Err(fault) if matches!(*fault, Fault::Closed) => break,
             Err(fault) => {
-                let fault: &(dyn std::error::Error + 'static) = &*fault;
-                tracing::warn!(error = fault, "could not delete old {what}");
+                not_done(&format!("delete old {what}"), &fault);
                 break;
             }
         }
     }
-    if deleted > 0 {
-        tracing::info!(deleted, "deleted old {what}");
+    match deleted {
+        0 => {}
+        MANY.. => tracing::warn!(deleted, "deleted {what} that are older, or more, than the configuration keeps"),
+        _ => tracing::info!(deleted, "deleted {what} that are older, or more, than the configuration keeps"),
+    }
+}
+
+/// Tells what could not be done. That the database is closed is no news.
+fn not_done(what: &str, fault: &Arc<Fault>) {
+    if !matches!(**fault, Fault::Closed) {
+        let fault: &(dyn std::error::Error + 'static) = &**fault;
+        tracing::warn!(error = fault, "could not {what}");
     }
 }

@@ -1,13 +1,17 @@
 //! The audit trail.
 
 use super::{
+    backlog,
     execution_row::{self, RecordedRow, select_executions},
     fault::{Fault, store_error},
     writer::Writer,
 };
 use async_trait::async_trait;
 use sqlx::SqlitePool;
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry},
+    sync::Arc,
+};
 use toolstead_domain::{
     ports::{
         execution_log::{ExecutionFilter, ExecutionLog},
@@ -16,140 +20,212 @@ use toolstead_domain::{
     tool_call::CallId,
     tool_execution::{OutcomeKind, ToolExecution},
 };
+use uuid::Uuid;
 
-/// Records through the [`Writer`], reads from the pool.
+/// Records through the [`Writer`], reads from the pool and the backlog.
 #[derive(Debug)]
 pub(super) struct SqliteExecutionLog {
-    writer: Writer,
+    /// `None` where the trail may only be read.
+    writer: Option<Writer>,
+    backlog: backlog::Place,
     readers: SqlitePool,
 }
 
 impl SqliteExecutionLog {
     /// A log on this database.
     pub(super) fn new(writer: Writer, readers: SqlitePool) -> Self {
-        Self { writer, readers }
+        Self { backlog: writer.backlog(), writer: Some(writer), readers }
+    }
+
+    /// A log that takes no rows.
+    pub(super) fn only_to_read(backlog: backlog::Place, readers: SqlitePool) -> Self {
+        Self { writer: None, backlog, readers }
+    }
+
+    fn writer(&self) -> Result<&Writer, Arc<Fault>> {
+        self.writer.as_ref().ok_or_else(|| Fault::Closed.into())
     }
 
     async fn rows(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, Fault> {
         // First those that wait: what is committed meanwhile is found in the database.
-        let mut waiting = self.waiting(|_| true).await?;
-        // Each of them may stand in place of one that the database has.
-        let limit = u64::from(filter.limit) + waiting.len() as u64;
+        let waiting = self.waiting(|_| true).await?;
+        let mut listed = BTreeMap::new();
+        for (at, row) in waiting.into_iter().enumerate() {
+            // What is to follow in the database stands behind all that it has.
+            let stored = self.stored(row.id).await?;
+            let place = stored.as_ref().map_or(Place::Waiting(at), |(seq, _)| Place::Stored(*seq));
+            // A final row is never changed.
+            listed.insert(place, stored.map(|(_, row)| row).filter(|row| row.outcome.is_final()).unwrap_or(row));
+        }
+        let before = match filter.before {
+            None => None,
+            Some(id) => match listed.iter().find(|(_, row)| row.id == id) {
+                Some((place, _)) => Some(*place),
+                None => match self.stored(id).await? {
+                    Some((seq, _)) => Some(Place::Stored(seq)),
+                    None => return Ok(Vec::new()),
+                },
+            },
+        };
         let rows = sqlx::query(statement(filter))
-            .bind(before(filter))
+            .bind(match before {
+                Some(Place::Stored(seq)) => seq,
+                Some(Place::Waiting(_)) | None => i64::MAX,
+            })
             .bind(filter.tool.clone())
             .bind(filter.principal.clone())
             .bind(filter.outcome.map(OutcomeKind::as_str))
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .bind(i64::from(filter.limit))
+            .bind(filter.client.clone())
+            .bind(filter.since.map(|since| since.0))
             .fetch_all(&self.readers)
             .await?;
-        let mut listed = BTreeMap::new();
-        for row in &rows {
-            let stored = execution_row::read(row)?;
-            // A final row is never changed.
-            let newer = waiting.remove(&stored.id).filter(|_| !stored.outcome.is_final());
-            listed.insert(stored.id, newer.unwrap_or(stored));
-        }
-        for (id, row) in waiting.into_iter().filter(|(_, row)| fits(filter, row)) {
-            // The final row may have been committed meanwhile, and is none of the list's.
-            let is_over = !row.outcome.is_final() && self.stored(id).await?.is_some_and(|row| row.outcome.is_final());
-            if !is_over {
-                listed.insert(id, row);
+        // What is committed by now stands where it was committed.
+        let waiting: Vec<Place> = listed.keys().filter(|place| matches!(place, Place::Waiting(_))).copied().collect();
+        for place in waiting {
+            if let Some(id) = listed.get(&place).map(|row| row.id)
+                && let Some((seq, stored)) = self.stored(id).await?
+                && let Some(read) = listed.remove(&place)
+            {
+                listed.insert(Place::Stored(seq), if read.outcome.is_final() { read } else { stored });
             }
         }
-        let listed = listed.into_values().rev().filter(|row| fits(filter, row));
-        Ok(listed.take(usize::try_from(filter.limit).unwrap_or(usize::MAX)).collect())
+        for row in &rows {
+            let stored = execution_row::read(row)?;
+            // What was read first is the newer one where it was not committed yet.
+            match listed.entry(Place::Stored(execution_row::seq(row)?)) {
+                Entry::Occupied(known) if known.get().outcome.is_final() => {}
+                Entry::Occupied(mut known) => _ = known.insert(stored),
+                Entry::Vacant(free) => _ = free.insert(stored),
+            }
+        }
+        let listed = listed
+            .into_iter()
+            .rev()
+            .filter(|(place, row)| before.is_none_or(|before| *place < before) && filter.fits(row));
+        Ok(listed.map(|(_, row)| row).take(usize::try_from(filter.limit).unwrap_or(usize::MAX)).collect())
     }
 
-    async fn stored(&self, id: CallId) -> Result<Option<ToolExecution>, Fault> {
+    /// The row in the database, and where it stands there.
+    async fn stored(&self, id: CallId) -> Result<Option<(i64, ToolExecution)>, Fault> {
         let statement = sqlx::query(select_executions!("WHERE id = $1")).bind(id.0);
-        statement.fetch_optional(&self.readers).await?.as_ref().map(execution_row::read).transpose()
+        let Some(row) = statement.fetch_optional(&self.readers).await? else { return Ok(None) };
+        Ok(Some((execution_row::seq(&row)?, execution_row::read(&row)?)))
     }
 
-    /// Rows that are on record, and perhaps not in the database yet.
-    async fn waiting(
-        &self,
-        is_wanted: impl Fn(CallId) -> bool + Send + 'static,
-    ) -> Result<BTreeMap<CallId, ToolExecution>, Fault> {
-        let writer = self.writer.clone();
+    /// Rows that are on record, and perhaps not in the database yet, each where it was recorded first.
+    async fn waiting(&self, is_wanted: impl Fn(CallId) -> bool + Send + 'static) -> Result<Vec<ToolExecution>, Fault> {
+        let backlog = self.backlog.clone();
         let rows = tokio::task::spawn_blocking(move || {
-            let mut rows = BTreeMap::<CallId, ToolExecution>::new();
-            for row in writer.waiting()?.into_iter().filter(|row| is_wanted(CallId(row.id()))) {
+            let (mut rows, mut places) = (Vec::<ToolExecution>::new(), HashMap::<CallId, usize>::new());
+            for row in backlog.rows()?.into_iter().filter(|row| is_wanted(CallId(row.id()))) {
                 let row = row.into_execution()?;
-                // As in the database: a final row is never changed.
-                if rows.get(&row.id).is_none_or(|known| !known.outcome.is_final()) {
-                    rows.insert(row.id, row);
+                match places.get(&row.id) {
+                    // As in the database: a final row is never changed.
+                    Some(place) if rows[*place].outcome.is_final() => {}
+                    Some(place) => rows[*place] = row,
+                    None => {
+                        places.insert(row.id, rows.len());
+                        rows.push(row);
+                    }
                 }
             }
             Ok(rows)
         });
         rows.await.map_err(|_| Fault::Closed)?
     }
+
+    async fn found(&self, id: CallId) -> Result<Option<ToolExecution>, Fault> {
+        let waiting = self.waiting(move |waiting| waiting == id).await?.pop();
+        Ok(match self.stored(id).await? {
+            Some((_, row)) if row.outcome.is_final() => Some(row),
+            stored => waiting.or(stored.map(|(_, row)| row)),
+        })
+    }
+
+    async fn ids(&self, digits: &str, at_most: u32) -> Result<Vec<CallId>, Fault> {
+        let whole = |rest: char| -> Option<Uuid> {
+            let padded: String = digits.chars().chain(std::iter::repeat(rest)).take(32.max(digits.len())).collect();
+            Uuid::try_parse(&padded).ok()
+        };
+        let (Some(first), Some(last)) = (whole('0'), whole('f')) else { return Ok(Vec::new()) };
+        let waiting = self.waiting(move |id| (first..=last).contains(&id.0)).await?;
+        let statement = "SELECT id FROM tool_executions WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3";
+        let stored: Vec<Uuid> =
+            sqlx::query_scalar(statement).bind(first).bind(last).bind(at_most).fetch_all(&self.readers).await?;
+        let all: BTreeSet<CallId> = stored.into_iter().map(CallId).chain(waiting.iter().map(|row| row.id)).collect();
+        Ok(all.into_iter().take(at_most as usize).collect())
+    }
+}
+
+/// Where a row stands in the order of recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// In the database.
+    Stored(i64),
+    /// Among the rows that it is to get.
+    Waiting(usize),
 }
 
 #[async_trait]
 impl ExecutionLog for SqliteExecutionLog {
     async fn record(&self, execution: ToolExecution) -> Result<(), StoreError> {
         let id = execution.id;
-        let row = RecordedRow::new(execution, self.writer.instance());
-        self.writer.record(row).await.map_err(|fault| store_error(format!("record the call {id}"), fault))
+        let failed = |fault| store_error(format!("record the call {id}"), fault);
+        let writer = self.writer().map_err(failed)?;
+        writer.record(RecordedRow::new(execution, writer.instance())).await.map_err(failed)
     }
 
     async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {
-        let found = async {
-            let mut waiting = self.waiting(move |waiting| waiting == id).await?;
-            Ok::<_, Fault>(match self.stored(id).await? {
-                Some(row) if row.outcome.is_final() => Some(row),
-                other => waiting.remove(&id).or(other),
-            })
-        };
-        found.await.map_err(|fault| store_error(format!("read the call {id}"), fault))
+        self.found(id).await.map_err(|fault| store_error(format!("read the call {id}"), fault))
+    }
+
+    async fn beginning_with(&self, digits: &str, at_most: u32) -> Result<Vec<CallId>, StoreError> {
+        self.ids(digits, at_most).await.map_err(|fault| store_error("read the ids of the calls", fault))
     }
 
     async fn list(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, StoreError> {
         self.rows(filter).await.map_err(|fault| store_error("list the calls", fault))
     }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let failed = |fault| store_error("record a call", fault);
+        self.writer().map_err(failed)?.check().await.map_err(failed)
+    }
 }
 
-/// Whether a row that did not come from the database belongs into the list.
-fn fits(filter: &ExecutionFilter, row: &ToolExecution) -> bool {
-    filter.before.is_none_or(|before| row.id < before)
-        && filter.tool.as_ref().is_none_or(|tool| row.tool == *tool)
-        && filter.principal.as_ref().is_none_or(|principal| row.principal == *principal)
-        && filter.outcome.is_none_or(|outcome| row.outcome.kind() == outcome)
-}
-
-/// One end of the range of ids: the row where the page before ended, or what is greater than every id.
-fn before(filter: &ExecutionFilter) -> Vec<u8> {
-    filter.before.map_or_else(|| vec![0xff; 17], |id| id.0.as_bytes().to_vec())
-}
-
-/// The statement that walks along the most telling index, newest first, and looks at each row for the other conditions.
+/// The statement that walks along the most telling index, from the row that was recorded last, and looks at each row for
+/// the other conditions.
 ///
-/// Parameters of all of them: before, tool, principal, outcome, limit.
+/// Parameters of all of them: before, tool, principal, outcome, limit, client, since.
 fn statement(filter: &ExecutionFilter) -> &'static str {
+    macro_rules! statement {
+        ($index:literal, $first:literal, $($rest:literal),*) => {
+            select_executions!(
+                $index, "WHERE ", $first, "seq < $1 ", $($rest,)*
+                "AND ($6 IS NULL OR client = $6 OR substr(client, 1, length($6) + 1) = $6 || ' ') ",
+                "AND ($7 IS NULL OR started >= $7) ",
+                "ORDER BY seq DESC LIMIT $5",
+            )
+        };
+    }
     match (filter.outcome, &filter.tool, &filter.principal) {
-        (Some(outcome), _, _) if outcome != OutcomeKind::Succeeded => select_executions!(
+        (Some(outcome), _, _) if outcome != OutcomeKind::Succeeded => statement!(
             "INDEXED BY tool_executions_by_outcome ",
-            "WHERE outcome = $4 AND outcome <> 'succeeded' AND id < $1 ",
-            "AND ($2 IS NULL OR tool = $2) AND ($3 IS NULL OR principal = $3) ",
-            "ORDER BY id DESC LIMIT $5",
+            "outcome = $4 AND outcome <> 'succeeded' AND ",
+            "AND ($2 IS NULL OR tool = $2) AND ($3 IS NULL OR principal = $3) "
         ),
-        (_, Some(_), _) => select_executions!(
+        (_, Some(_), _) => statement!(
             "INDEXED BY tool_executions_by_tool ",
-            "WHERE tool = $2 AND id < $1 ",
-            "AND ($3 IS NULL OR principal = $3) AND ($4 IS NULL OR outcome = $4) ",
-            "ORDER BY id DESC LIMIT $5",
+            "tool = $2 AND ",
+            "AND ($3 IS NULL OR principal = $3) AND ($4 IS NULL OR outcome = $4) "
         ),
-        (_, None, Some(_)) => select_executions!(
+        (_, None, Some(_)) => statement!(
             "INDEXED BY tool_executions_by_principal ",
-            "WHERE principal = $3 AND id < $1 ",
-            "AND ($4 IS NULL OR outcome = $4) ",
-            "ORDER BY id DESC LIMIT $5",
+            "principal = $3 AND ",
+            "AND ($4 IS NULL OR outcome = $4) "
         ),
-        (_, None, None) => {
-            select_executions!("WHERE id < $1 AND ($4 IS NULL OR outcome = $4) ", "ORDER BY id DESC LIMIT $5")
-        }
+        (_, None, None) => statement!("", "", "AND ($4 IS NULL OR outcome = $4) "),
     }
 }
 
@@ -175,7 +251,7 @@ mod tests {
                 let plan: Vec<(i64, i64, i64, String)> =
                     sqlx::query_as(explain).fetch_all(&mut connection).await.unwrap();
                 let [(.., step)] = plan.as_slice() else { panic!("{filter:?} takes several steps: {plan:?}") };
-                assert!(step.starts_with("SEARCH tool_executions USING INDEX"), "{filter:?}: {step}");
+                assert!(step.starts_with("SEARCH tool_executions USING "), "{filter:?}: {step}");
             }
         }
     }

@@ -19,9 +19,9 @@ pub(super) const RECORD: &str = "
     INSERT INTO tool_executions (
         id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses,
         verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, instance,
-        trace
+        trace, metadata
     )
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
     ON CONFLICT (id) DO UPDATE SET
         tool = excluded.tool, called_as = excluded.called_as, source = excluded.source,
         principal = excluded.principal, session = excluded.session, client = excluded.client,
@@ -30,7 +30,7 @@ pub(super) const RECORD: &str = "
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         error_kind = excluded.error_kind, detail = excluded.detail, result_bytes = excluded.result_bytes,
         result_digest = excluded.result_digest, instance = excluded.instance,
-        trace = excluded.trace
+        trace = excluded.trace, metadata = excluded.metadata
     WHERE tool_executions.outcome = 'running'";
 
 /// A row on its way to the disk, a field a column.
@@ -59,6 +59,9 @@ pub(super) struct RecordedRow {
     /// The process that writes it; kept while the call runs.
     instance: Option<Uuid>,
     trace: Option<String>,
+    /// Absent in files of versions that did not keep it.
+    #[serde(default)]
+    metadata: Option<String>,
 }
 
 impl RecordedRow {
@@ -94,6 +97,7 @@ impl RecordedRow {
             result_digest: execution.result_digest,
             instance: (!execution.outcome.is_final()).then_some(instance),
             trace,
+            metadata: (!execution.metadata.is_null()).then(|| json(&execution.metadata)),
             detail: detail(execution.outcome),
         }
     }
@@ -120,6 +124,7 @@ impl RecordedRow {
             outcome: outcome(&self.outcome, self.error_kind, self.detail.unwrap_or_default())?,
             result_bytes: u64::try_from(self.result_bytes).unwrap_or(0),
             result_digest: self.result_digest,
+            metadata: self.metadata.map_or(Ok(Value::Null), |text| parse(&text))?,
         })
     }
 
@@ -130,7 +135,7 @@ impl RecordedRow {
 
     /// About how long its texts are, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let texts = [&self.arguments, &self.trace, &self.detail].into_iter().flatten();
+        let texts = [&self.arguments, &self.trace, &self.detail, &self.metadata].into_iter().flatten();
         self.accesses.len() + texts.map(String::len).sum::<usize>()
     }
 
@@ -157,7 +162,8 @@ impl RecordedRow {
         statement.raw_bind_parameter(19, self.result_bytes)?;
         statement.raw_bind_parameter(20, &self.result_digest)?;
         statement.raw_bind_parameter(21, self.instance.as_ref().map(Uuid::as_bytes))?;
-        statement.raw_bind_parameter(22, &self.trace)
+        statement.raw_bind_parameter(22, &self.trace)?;
+        statement.raw_bind_parameter(23, &self.metadata)
     }
 }
 
@@ -180,7 +186,7 @@ macro_rules! select_executions {
         concat!(
             "SELECT id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses, ",
             "verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, ",
-            "trace ",
+            "trace, metadata, seq ",
             "FROM tool_executions ",
             $($rest),*
         )
@@ -215,8 +221,14 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
         result_digest: optional(19)?,
         instance: None,
         trace: optional(20)?,
+        metadata: optional(21)?,
     };
     row.into_execution()
+}
+
+/// Where a row of such a statement stands in the order of recording.
+pub(super) fn seq(row: &SqliteRow) -> Result<i64, Fault> {
+    Ok(row.try_get(22)?)
 }
 
 fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) -> Result<Outcome, Fault> {

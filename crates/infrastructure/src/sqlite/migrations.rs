@@ -32,6 +32,7 @@ fn migrations() -> Vec<Migration> {
         migration!(6, "0006_made_folders.sql"),
         migration!(7, "0007_workspaces.sql"),
         migration!(8, "0008_tell_providers_apart.sql"),
+        migration!(9, "0009_order_by_recording.sql"),
     ]
 }
 
@@ -74,6 +75,10 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Mig
 }
 
 /// How many steps the database lacks.
+pub(super) async fn missing_steps(connection: &mut SqliteConnection) -> Result<usize, MigrateError> {
+    missing(connection, &migrations()).await
+}
+
 async fn missing(connection: &mut SqliteConnection, migrations: &[Migration]) -> Result<usize, MigrateError> {
     let is_used: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema)")
         .fetch_one(&mut *connection)

@@ -1,6 +1,6 @@
 //! Why a database cannot be opened, in words that say what to do.
 
-use super::fault::Fault;
+use super::{fault::Fault, migrations::MigrateError};
 use std::{error::Error, io, path::PathBuf};
 
 /// A database that cannot be opened. Nothing in it was changed.
@@ -101,6 +101,41 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Whether the database may still be read: only writing fails, for want of room or of a permission.
+    pub fn may_be_readable(&self) -> bool {
+        let is_about_writing = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+                    | io::ErrorKind::ReadOnlyFilesystem
+                    | io::ErrorKind::PermissionDenied
+            )
+        };
+        match self {
+            Self::DiskFull { .. } | Self::ReadOnly { .. } | Self::Other { .. } => true,
+            Self::CreateFolder { source, .. }
+            | Self::CreateFile { source, .. }
+            | Self::JoinInstances { source, .. } => is_about_writing(source),
+            Self::PathNotText { .. }
+            | Self::NotOurs { .. }
+            | Self::Damaged { .. }
+            | Self::Locked { .. }
+            | Self::Newer { .. }
+            | Self::ChangedMigration { .. } => false,
+        }
+    }
+
+    /// A schema of this database that is not ours.
+    pub(super) fn of_migration(error: MigrateError, path: PathBuf) -> Self {
+        match error {
+            MigrateError::NotOurs => Self::NotOurs { path },
+            MigrateError::Newer(version) => Self::Newer { path, version },
+            MigrateError::Changed(version) => Self::ChangedMigration { path, version },
+            MigrateError::Fault(fault) => Self::of(fault, path),
+        }
+    }
+
     /// A failure of SQLite while this database was opened.
     pub(super) fn of(fault: Fault, path: PathBuf) -> Self {
         match fault {

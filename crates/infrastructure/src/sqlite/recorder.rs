@@ -37,6 +37,22 @@ impl Recorder {
         written
     }
 
+    /// Writes something small, so that it is known whether rows could be written.
+    ///
+    /// # Errors
+    /// The fault that would hit a row.
+    pub(super) fn check(&mut self) -> Result<(), Fault> {
+        self.execute("BEGIN IMMEDIATE")?;
+        let tried = self
+            .execute("INSERT INTO trials VALUES (zeroblob(8192))")
+            .and_then(|()| self.execute("DELETE FROM trials"))
+            .and_then(|()| self.execute("COMMIT"));
+        if tried.is_err() && !self.0.is_autocommit() {
+            self.execute("ROLLBACK")?;
+        }
+        tried
+    }
+
     fn insert<'a>(&self, rows: impl Iterator<Item = &'a RecordedRow>) -> Result<Vec<Result<(), Fault>>, Fault> {
         let mut statement = self.0.prepare_cached(RECORD)?;
         rows.map(|row| {

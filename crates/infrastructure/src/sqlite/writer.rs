@@ -59,6 +59,7 @@ enum Write {
         done: Done<()>,
     },
     DeleteExpired(Expiry, Done<u64>),
+    Check(Done<()>),
     Apply(Work),
     Close(oneshot::Sender<()>),
 }
@@ -100,9 +101,14 @@ impl Writer {
         }
     }
 
-    /// The rows that wait, of all processes. Blocks.
-    pub(super) fn waiting(&self) -> Result<Vec<RecordedRow>, Fault> {
-        self.backlog.read()
+    /// Where rows wait that are on record, of all processes.
+    pub(super) fn backlog(&self) -> backlog::Place {
+        self.backlog.place().clone()
+    }
+
+    /// Finds out whether a row could be committed now.
+    pub(super) async fn check(&self) -> Result<(), Arc<Fault>> {
+        self.write(Write::Check).await
     }
 
     /// Replaces a catalogue.
@@ -156,7 +162,7 @@ async fn run(
     mut queue: mpsc::Receiver<Write>,
 ) {
     let mut writes = Vec::with_capacity(BATCH_ROWS);
-    let mut closed = Vec::new();
+    let (mut checks, mut closed) = (Vec::new(), Vec::new());
     let closing = Closing(backlog);
     loop {
         let retry = async { if backlog.has_failed() { sleep(RETRY).await } else { future::pending().await } };
@@ -185,6 +191,7 @@ async fn run(
                 Write::DeleteExpired(expiry, done) => {
                     tell(done, retention::delete_some(&mut connection, expiry).await);
                 }
+                Write::Check(done) => checks.push(done),
                 Write::Apply(work) => work(&mut connection).await,
                 Write::Close(done) => {
                     // What stands in the queue is still taken out and written; nothing new comes in.
@@ -194,6 +201,14 @@ async fn run(
             }
         }
         batch.commit(&mut recorder, backlog);
+        // One answer for all who ask at the same time: anybody may ask.
+        if !checks.is_empty() {
+            let found = recorder.check().map_err(Arc::new);
+            for done in checks.drain(..) {
+                // Nobody waits any more.
+                let _ = done.send(found.clone());
+            }
+        }
         if is_over {
             break;
         }
@@ -343,6 +358,7 @@ mod tests {
         };
         assert!(written > 10, "{written}");
         assert!(matches!(*fault, Fault::DiskFull(_)), "{fault:?}");
+        assert!(matches!(*writer.check().await.unwrap_err(), Fault::DiskFull(_)), "whoever asks before is told");
         let told = log.record(samples::execution(written + 1)).await.unwrap_err();
         assert_eq!(told.source().unwrap().to_string(), "the disk is full");
         assert_eq!(log.find(samples::call_id(written + 1)).await.unwrap(), None);
@@ -454,6 +470,7 @@ mod tests {
     #[tokio::test]
     async fn a_row_counts_before_it_is_committed_and_is_read_by_everybody() {
         let (writer, log, folder) = start(new_database().await, true);
+        writer.check().await.unwrap();
         writer.record(row(1)).now_or_never().expect("nothing to wait for").unwrap();
         assert_eq!(log.find(samples::call_id(1)).await.unwrap(), Some(samples::execution(1)));
         let options = DatabaseOptions::at(folder.path().join("test.db"));

@@ -1,21 +1,29 @@
 //! `toolstead executions list|show`.
 
+mod called;
+mod listing;
+mod record;
+
 use super::{
     Outcome,
     exit::{Exit, Failed},
     global::Global,
-    output::{Output, cut, table},
+    output::{Output, note},
 };
-use crate::composition_root::Servers;
-use chrono::{DateTime, SecondsFormat};
+use crate::composition_root::{Composition, Servers, StartupError, trail_to_read};
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use toolstead_application::list_executions::ListExecutionsHandler;
 use toolstead_domain::{
     ports::{clock::Timestamp, execution_log::ExecutionFilter},
     tool_call::CallId,
-    tool_execution::{Outcome as CallOutcome, OutcomeKind, ToolExecution},
+    tool_execution::OutcomeKind,
 };
-use uuid::Uuid;
+
+/// So many calls are named where an id is not enough to tell one.
+const NAMED_CALLS: u32 = 5;
 
 /// Looks into the audit trail.
 #[derive(Debug, Args)]
@@ -26,70 +34,163 @@ pub struct Executions {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Lists calls, the newest first
+    /// Lists calls, the one that was recorded last first
     List {
         /// Only calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
+        /// Only calls of this client: its name, or its name and version
+        #[arg(long, value_name = "NAME")]
+        client: Option<String>,
+        /// Only calls that came since then: `30m`, `12h`, `7d`, a date or a time (2026-11-22T10:00:00Z)
+        #[arg(long, value_name = "TIME", value_parser = since)]
+        since: Option<Timestamp>,
         /// Only calls that ended so: running, succeeded, failed, refused, cancelled, input_required or interrupted
         #[arg(long)]
         outcome: Option<String>,
         /// At most so many
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
-        /// Only calls older than this one
+        /// Only calls that were recorded before this one
         #[arg(long, value_name = "ID")]
-        before: Option<Uuid>,
+        before: Option<String>,
     },
     /// Shows everything that is on record of one call
     Show {
-        /// The call's id
-        id: Uuid,
+        /// The call's id, or how it begins
+        id: String,
     },
+}
+
+/// The audit trail, and what has to be closed after it.
+struct Trail {
+    executions: Arc<ListExecutionsHandler>,
+    composition: Option<Composition>,
+}
+
+impl Trail {
+    /// The trail of the database, or what can be read of it where nothing can be written.
+    async fn open(global: &Global) -> Result<Self, Failed> {
+        let why = match global.compose(Servers::None).await {
+            Ok(composition) => {
+                let executions = composition.app.list_executions.clone();
+                return Ok(Self { executions, composition: Some(composition) });
+            }
+            Err(Failed::Startup(StartupError::Database(why))) if why.may_be_readable() => why,
+            Err(other) => return Err(other),
+        };
+        match trail_to_read(&global.load()?).await {
+            Ok(log) => {
+                note(&format!(
+                    "note: {why}; the audit trail is read as it is, and calls of processes that died still run"
+                ));
+                Ok(Self { executions: Arc::new(ListExecutionsHandler::new(log)), composition: None })
+            }
+            // What went wrong first is what has to be mended.
+            Err(_) => Err(Failed::Startup(StartupError::Database(why))),
+        }
+    }
+
+    /// The call whose id that is, or begins so.
+    async fn call(&self, id: &str) -> Result<CallId, Failed> {
+        let digits: String = id.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
+        if digits.is_empty() || digits.len() > 32 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
+            return Err(Failed::Usage(format!("`{id}` is no id of a call: take one from `toolstead executions list`")));
+        }
+        let found = self.executions.beginning_with(&digits, NAMED_CALLS + 1).await?;
+        match found.as_slice() {
+            [one] => Ok(*one),
+            [] => Err(Failed::NotFound(match digits.len() {
+                32 => format!("no call of the id {id} is on record"),
+                _ => format!("no call whose id begins with {id} is on record"),
+            })),
+            several => {
+                let named: Vec<String> =
+                    several.iter().take(NAMED_CALLS as usize).map(|id| id.0.simple().to_string()).collect();
+                let more = if several.len() > named.len() { ", and more" } else { "" };
+                Err(Failed::Usage(format!("several calls begin with {id}: {}{more}", named.join(", "))))
+            }
+        }
+    }
+
+    async fn close(self) {
+        if let Some(composition) = self.composition {
+            composition.close().await;
+        }
+    }
 }
 
 impl Executions {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let composition = global.compose(Servers::None).await?;
-        let trail = &composition.app.list_executions;
-        let outcome = match self.command {
-            Command::List { tool, outcome, limit, before } => {
+        let trail = Trail::open(global).await?;
+        let outcome = self.command.run(&trail, global.json, output).await;
+        trail.close().await;
+        outcome.map(|()| Exit::Done)
+    }
+}
+
+impl Command {
+    async fn run(self, trail: &Trail, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+        match self {
+            Self::List { tool, client, since, outcome, limit, before } => {
                 let outcome =
                     outcome.map(|text| OutcomeKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
                         let known: Vec<&str> = OutcomeKind::ALL.iter().map(|kind| kind.as_str()).collect();
                         Failed::Usage(format!("`{text}` is no outcome: use one of {}", known.join(", ")))
                     })?;
-                let filter = ExecutionFilter { tool, outcome, limit, before: before.map(CallId), principal: None };
-                list(&trail.list(&filter).await?, global.json, output)
+                let before = match before {
+                    Some(id) => Some(trail.call(&id).await?),
+                    None => None,
+                };
+                let filter = ExecutionFilter { tool, client, since, outcome, limit, before, principal: None };
+                let executions = trail.executions.list(&filter).await?;
+                if as_json {
+                    let all: Vec<Value> = executions.iter().map(record::to_json).collect();
+                    return Ok(output.json(&json!({"executions": all}))?);
+                }
+                for line in listing::lines(&executions, output.width()) {
+                    output.line(&line)?;
+                }
+                Ok(())
             }
-            Command::Show { id } => match trail.get(CallId(id)).await? {
-                Some(execution) => output.json(&to_json(&execution)).map_err(Failed::from),
-                None => Err(Failed::NotFound(format!("no call of the id {id} is on record"))),
-            },
-        };
-        composition.close().await;
-        outcome.map(|()| Exit::Done)
+            Self::Show { id } => {
+                let id = trail.call(&id).await?;
+                let execution = trail.executions.get(id).await?;
+                let execution =
+                    execution.ok_or_else(|| Failed::NotFound(format!("no call of the id {id} is on record")))?;
+                match as_json {
+                    true => output.json(&record::with_kodelets_names(&execution))?,
+                    false => output.line(&record::to_text(&execution))?,
+                }
+                Ok(())
+            }
+        }
     }
 }
 
-fn list(executions: &[ToolExecution], as_json: bool, output: &mut Output) -> Result<(), Failed> {
-    if as_json {
-        let all: Vec<Value> = executions.iter().map(to_json).collect();
-        return Ok(output.json(&json!({"executions": all}))?);
+/// A point in time as a person gives it: so long ago, a day, or a time with its zone.
+fn since(text: &str) -> Result<Timestamp, String> {
+    let of = |time: DateTime<Utc>| Timestamp(time.timestamp_micros());
+    if let Ok(time) = DateTime::parse_from_rfc3339(text) {
+        return Ok(of(time.to_utc()));
     }
-    let row = |one: &ToolExecution| {
-        let took =
-            one.ended.map_or("-".to_owned(), |ended| format!("{:.1} ms", ended.since(one.started).as_secs_f64() * 1e3));
-        let outcome = match one.outcome.error_kind() {
-            Some(kind) => format!("{} ({kind})", one.outcome.kind().as_str()),
-            None => one.outcome.kind().as_str().to_owned(),
+    if let Some(midnight) = text.parse::<NaiveDate>().ok().and_then(|day| day.and_hms_opt(0, 0, 0)) {
+        return Ok(of(midnight.and_utc()));
+    }
+    let seconds = text.char_indices().next_back().and_then(|(at, unit)| {
+        let unit = match unit {
+            's' => 1,
+            'm' => 60,
+            'h' => 60 * 60,
+            'd' => 24 * 60 * 60,
+            _ => return None,
         };
-        vec![time(one.started), one.tool.clone(), outcome, took, one.client.clone(), one.id.to_string()]
-    };
-    for line in table(&["STARTED", "TOOL", "OUTCOME", "TOOK", "CLIENT", "ID"], executions.iter().map(row)).lines() {
-        output.line(&cut(line, output.width()))?;
-    }
-    Ok(())
+        text[..at].parse::<u64>().ok()?.checked_mul(unit)
+    });
+    let ago = seconds.and_then(|seconds| {
+        Utc::now().checked_sub_signed(chrono::Duration::from_std(Duration::from_secs(seconds)).ok()?)
+    });
+    ago.map(of).ok_or_else(|| "use `30m`, `12h` or `7d`, a date (2026-11-22) or a time (2026-11-22T10:00:00Z)".into())
 }
 
 pub(super) fn time(timestamp: Timestamp) -> String {
@@ -97,34 +198,17 @@ pub(super) fn time(timestamp: Timestamp) -> String {
         .map_or("-".into(), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
-/// One row as JSON, with the names of the audit trail.
-fn to_json(execution: &ToolExecution) -> Value {
-    let detail = match &execution.outcome {
-        CallOutcome::Failed(_, detail) | CallOutcome::Refused(_, detail) => Some(detail.clone()),
-        CallOutcome::Cancelled(reason) => Some(reason.as_str().to_owned()),
-        CallOutcome::Running | CallOutcome::Succeeded | CallOutcome::InputRequired | CallOutcome::Interrupted => None,
-    };
-    json!({
-        "id": execution.id.to_string(),
-        "tool": execution.tool,
-        "called_as": execution.called_as,
-        "source": execution.source,
-        "principal": execution.principal,
-        "session": execution.session,
-        "client": execution.client,
-        "arguments": execution.arguments,
-        "arguments_digest": execution.arguments_digest,
-        "accesses": execution.accesses,
-        "decision": execution.decision.as_ref().map(|decision| json!({
-            "verdict": decision.verdict, "reason": decision.reason, "approved_by": decision.approved_by,
-            "trace": decision.trace,
-        })),
-        "started": time(execution.started),
-        "ended": execution.ended.map(time),
-        "outcome": execution.outcome.kind().as_str(),
-        "error_kind": execution.outcome.error_kind().map(|kind| kind.as_str()),
-        "detail": detail,
-        "result_bytes": execution.result_bytes,
-        "result_digest": execution.result_digest,
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_day_a_moment_or_so_long_ago() {
+        assert_eq!(since("2026-11-22").map(time), Ok("2026-11-22T00:00:00.000Z".into()));
+        assert_eq!(since("2026-11-22T10:00:00+01:00").map(time), Ok("2026-11-22T09:00:00.000Z".into()));
+        assert!(since("2h").unwrap() < since("1h").unwrap() && since("1d").unwrap() < since("90m").unwrap());
+        for bad in ["", "h", "-1h", "yesterday", "1 h", "99999999999999999999d", "9999999999999999d", "ü"] {
+            assert!(since(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -101,7 +101,10 @@ impl Global {
             file: self.config.clone(),
             flags: Flags { roots: self.root.clone(), allow: self.allow.clone(), tools: self.tools.clone(), listen },
         };
-        let config = Config::load(&request).map_err(StartupError::from)?;
+        let mut config = Config::load(&request).map_err(StartupError::from)?;
+        if let Some(EventTarget::File(file)) = &self.events {
+            config.keep_from_tools(file);
+        }
         let spellings = builtin::spellings();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
         choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;

@@ -222,6 +222,7 @@ fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
         outcome,
         result_bytes: 0,
         result_digest: None,
+        metadata: Value::Null,
     }
 }
 

@@ -207,7 +207,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["hooks", "*", "on_error"], Kind::Word(&["allow", "ask", "deny"]), Own, Waits, None, "What follows when it breaks before a call. Default: `allow`, for a gate `deny`."),
     key(&["hooks", "*", "background"], Kind::Boolean, Own, Waits, None, "Whether it is not waited for; what it answers does not count then."),
     key(&["database", "url"], Kind::Database, Highest, Waits, None, "Where tools and the audit trail are kept: `sqlite://PATH`. Default: `toolstead.db` in the data folder."),
-    key(&["audit", "arguments"], Kind::Word(&["redacted", "full", "none"]), Highest, Waits, Some("\"redacted\""), "What the audit trail keeps of arguments, beside their digest."),
+    key(&["audit", "arguments"], Kind::Word(&["redacted", "full", "none"]), Highest, Waits, Some("\"redacted\""), "What the audit trail keeps of arguments, beside their digest, and of every text that tells of them."),
     key(&["audit", "power_safe"], Kind::Boolean, Highest, Waits, Some("false"), "Rows survive a power cut, not only a kill; every call waits longer."),
     key(&["audit", "retention_days"], whole(36_500), Highest, Waits, Some("90"), "Rows of calls that are older are deleted."),
     key(&["audit", "retention_rows"], Kind::Integer { least: 1000, most: 1 << 40 }, Highest, Waits, Some("5000000"), "Of more rows than this, some 3 GB by default, the oldest are deleted."),

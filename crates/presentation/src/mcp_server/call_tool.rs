@@ -123,10 +123,11 @@ impl McpServer {
                 let message = "the call was cancelled: the server is shutting down";
                 Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
             }
-            Err(ExecuteToolError::NotRecorded(error)) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "a call could not be recorded");
-                let message = "the call could not be recorded, so its result is withheld";
-                Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, message))
+            Err(ExecuteToolError::NotRecorded { what, source }) => {
+                tracing::error!(error = &source as &dyn std::error::Error, "{what}");
+                // The cause is told as far as it says what to mend.
+                let message = format!("{what}: {}", source.source);
+                Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, &message))
             }
         })
     }

@@ -425,6 +425,20 @@ fn the_program_of_a_built_in_tool_that_only_reads_is_reading() {
     assert_eq!(verdict(Mode::Plan, &[], ToolSource::BuiltIn, "run git log, read /etc"), Deny);
     let foreign = || ToolSource::McpServer { server: ServerName::parse("git").unwrap(), tool: "git".into() };
     assert_eq!(verdict(Mode::Default, &[], foreign(), run), Ask, "its server says so, and nobody else");
+    let embedded = || ToolSource::Embedded(ServerName::parse("deploys").unwrap());
+    for (mode, rules, touches, expected) in [
+        (Mode::Default, &[][..], "run terraform destroy", Ask),
+        (Mode::DontAsk, &[], "run terraform destroy", Deny),
+        (Mode::Plan, &[], "run terraform destroy", Deny),
+        (Mode::Plan, &[(A, "git")], "run terraform destroy", Deny),
+        (Mode::Plan, &[], "write /w/a", Deny),
+        (Mode::Plan, &[], "read /w/a", Allow),
+        (Mode::Default, &[(D, "mcp__deploys__*")], "read /w/a", Deny),
+        (Mode::Default, &[(A, "git")], "run terraform destroy", Allow),
+    ] {
+        let decided = verdict(mode, rules, embedded(), touches);
+        assert_eq!(decided, expected, "the program says that it reads, and nobody else: {mode:?} {rules:?} {touches}");
+    }
     check_mode(Mode::Plan, &[(A, "Bash")], "bash", "run ls", Deny);
 }
 

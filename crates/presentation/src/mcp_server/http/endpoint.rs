@@ -96,7 +96,13 @@ impl Endpoint {
             "/healthz" => text(StatusCode::OK, "alive\n"),
             "/readyz" if self.is_draining() => text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
             "/readyz" if !self.server.is_settled() => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
-            "/readyz" => text(StatusCode::OK, "ready\n"),
+            "/readyz" => match self.server.app.execute_tool.can_record().await {
+                Ok(()) => text(StatusCode::OK, "ready\n"),
+                Err(error) => {
+                    tracing::info!(error = &error as &dyn std::error::Error, "not ready");
+                    text(StatusCode::SERVICE_UNAVAILABLE, "no call can be recorded\n")
+                }
+            },
             _ => text(StatusCode::NOT_FOUND, "there is nothing here\n"),
         }
     }

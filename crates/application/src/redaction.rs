@@ -1,0 +1,431 @@
+//! Secrets are taken out of texts: the one redaction for every text of a row, of an event and of a log.
+//!
+//! Two things make a text a secret: where it stands (as the value of a name that sounds like one, in a header, in an
+//! address) and its shape (the tokens of well-known services). What was found so in the arguments of a call is taken out of
+//! every other text of that call as well, wherever it stands there.
+
+use regex::{Captures, Regex, RegexSet};
+use serde_json::{Map, Value};
+use std::{borrow::Cow, sync::LazyLock};
+
+/// What stands in place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// So much of a text is looked at, in bytes; no row keeps more of one.
+pub const LOOKED_AT: usize = 16 << 10;
+/// Shorter values, in bytes, are taken out only where they are said to be secrets: elsewhere they would be parts of words.
+const SHORTEST_VALUE: usize = 4;
+/// So much of the arguments of one call is searched for secrets that bear no name, in bytes.
+const SEARCHED: usize = 1 << 20;
+/// So many values of one call are looked for.
+const MOST_VALUES: usize = 256;
+
+/// A word of a shell: quoted pieces, escapes and plain characters in a row.
+const WORD: &str = r#"(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s&;|<>'"\\])+"#;
+/// A word that begins with neither `=` nor `-`.
+const VALUE: &str =
+    r#"(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s&;|<>'"\\=-])(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s&;|<>'"\\])*"#;
+
+/// A name that [`is_secret_name`] may say yes to; that decides.
+const NAME: &str = concat!(
+    r"(?<name>[A-Za-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|authorization|cookie|credential",
+    r"|(?:private|access|account|signing|encryption)[_-]?key|jwt|[A-Za-z0-9][_-]pass|pgpass)[A-Za-z0-9_.-]*)"
+);
+
+/// The places and shapes of secrets. What is in the group `hide` is taken out, if the group `name` is a secret's or absent.
+static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let patterns = [
+        // Keys in PEM, also those that are cut off.
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?<hide>[\s\S]*?)(?:-----END|$)".to_owned(),
+        // Addresses: everything between a user and the host, and over HTTP also a user without a password.
+        r#"(?i)\b[a-z][a-z0-9+.-]*://[^\s/?#:@'"]*:(?<hide>[^\s/?#'"]+)@"#.to_owned(),
+        r#"(?i)\bhttps?://(?<hide>[^\s/?#:@'"]+)@"#.to_owned(),
+        r#"(?i)[?&](?:key|sig|signature|auth|code|jwt|pwd|pass|session|sid)=(?<hide>[^&#\s'"]+)"#.to_owned(),
+        // Headers, to the end of the line or of the quote.
+        r#"(?i)\b(?:proxy-)?authorization\s*:\s*(?<hide>(?:\\.|[^\r\n'"\\])+)"#.to_owned(),
+        r#"(?i)\b(?:set-)?cookie\s*:\s*(?<hide>(?:\\.|[^\r\n'"\\])+)"#.to_owned(),
+        r#"(?i)\b(?<name>x-[a-z0-9-]+|[a-z0-9]+-[a-z0-9-]+)\s*:\s*(?<hide>[^\s'"\\]+)"#.to_owned(),
+        r"(?i)\bbearer\s+(?<hide>[A-Za-z0-9._~+/=-]+)".to_owned(),
+        r"\b(?i:basic)\s+(?<hide>(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)(?:[\s'\x22]|$)"
+            .to_owned(),
+        // Members of JSON and its kin, also within a text of JSON.
+        format!(
+            r#"(?i)\\*["']{NAME}\\*["']\s*(?:=>|[:=])\s*(?<hide>\\+"[\s\S]*?\\+"|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|\[[^\]]*\]?|\{{[^}}]*\}}?|[^\s,}}\]]+)"#
+        ),
+        // `NAME=value`, `--name=value`, `?name=value`, `name = "value"`.
+        format!(r"(?i){NAME}[ \t]{{0,3}}:?=[ \t]{{0,3}}(?<hide>{VALUE}|-{WORD})"),
+        // `name: value`, where it begins a line.
+        format!(r"(?im)^[ \t-]*{NAME}[ \t]*:[ \t]+(?<hide>\S.*)$"),
+        // `--name value`, also in a list of JSON.
+        format!(r#"(?i)(?:^|[\s'"])--?{NAME}(?:['"]?\s+|['"]\s*,\s*)(?<hide>{VALUE})"#),
+        // Options of well-known programs.
+        format!(r"\bsshpass\s+-p\s*(?<hide>{WORD})"),
+        format!(r"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump)\b[^\n|;&]*?\s-p(?<hide>{WORD})"),
+        format!(r"\b(?:docker|podman|helm)\s[^\n|;&]*?\blogin\b[^\n|;&]*?\s-p[ =]?(?<hide>{WORD})"),
+        format!(r#"\bcurl\b[^\n|;]*?\s(?:-u|--user)[ =]?['"]?[^\s:'"]+:(?<hide>[^\s'"]+)"#),
+        // The shapes of well-known services.
+        concat!(
+            r"\b(?<hide>gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|gl[a-z]{2,4}-[A-Za-z0-9_-]{16,}",
+            r"|sk-[A-Za-z0-9_-]{16,}|[sr]k_(?:live|test)_[A-Za-z0-9]{10,}|xox[abeoprs]-[A-Za-z0-9-]{10,}",
+            r"|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}",
+            r"|hf_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{30,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+            r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)",
+        )
+        .to_owned(),
+    ];
+    patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+});
+
+/// The same, to see at once whether there is anything to take out, as is rare.
+static ANY: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(PATTERNS.iter().map(Regex::as_str)).ok());
+
+/// The redaction of one call: it knows the secrets among the arguments.
+#[derive(Clone, Default)]
+pub struct Redaction {
+    /// As they may be written somewhere, the longest first.
+    values: Vec<String>,
+}
+
+impl std::fmt::Debug for Redaction {
+    /// Without the secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redaction").field("values", &self.values.len()).finish()
+    }
+}
+
+impl Redaction {
+    /// Of a call with these arguments.
+    pub fn of(arguments: &Value) -> Self {
+        let mut redaction = Self::default();
+        redaction.learn(arguments);
+        redaction
+    }
+
+    /// Learns the secrets among further arguments of the call.
+    pub fn learn(&mut self, arguments: &Value) {
+        let mut found = Found { secrets: Vec::new(), left: SEARCHED };
+        found.search(arguments);
+        for secret in found.secrets {
+            let quoted = secret.replace('\'', r"'\''");
+            let in_json = serde_json::to_string(&secret).unwrap_or_default();
+            let in_json = in_json.get(1..in_json.len().saturating_sub(1)).unwrap_or_default().to_owned();
+            for value in [percent_encoded(&secret), in_json, quoted, secret] {
+                if value.len() >= SHORTEST_VALUE && self.values.len() < MOST_VALUES && !self.values.contains(&value) {
+                    self.values.push(value);
+                }
+            }
+        }
+        self.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    }
+
+    /// The text without secrets. Of a very long text only the beginning is left.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(beginning(text));
+        for value in &self.values {
+            if text.contains(value) {
+                text = text.replace(value, REDACTED).into();
+            }
+        }
+        match text {
+            Cow::Borrowed(text) => without_patterns(text),
+            Cow::Owned(text) => without_patterns(&text).into_owned().into(),
+        }
+    }
+
+    /// The value without what bears a secret's name. `text` says what is left of each text in it.
+    pub fn value(&self, value: &Value, text: &dyn Fn(&str) -> String) -> Value {
+        match value {
+            Value::Object(members) => {
+                let hide = |(name, value): (&String, &Value)| {
+                    let hidden = is_secret_name(name) && !value.is_null();
+                    let value = if hidden { REDACTED.into() } else { self.value(value, text) };
+                    (text(name), value)
+                };
+                members.iter().map(hide).collect::<Map<_, _>>().into()
+            }
+            Value::Array(items) => {
+                let after_option = std::iter::once(false).chain(items.iter().map(is_secret_option));
+                let hide =
+                    |(item, hidden): (&Value, bool)| if hidden { REDACTED.into() } else { self.value(item, text) };
+                items.iter().zip(after_option).map(hide).collect::<Vec<_>>().into()
+            }
+            Value::String(whole) => text(whole).into(),
+            Value::Number(number) if self.values.iter().any(|value| *value == number.to_string()) => REDACTED.into(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+}
+
+/// The text without secrets, where it is no call's, or it is not known whose.
+pub fn redacted(text: &str) -> Cow<'_, str> {
+    without_patterns(text)
+}
+
+/// Whether what bears this name is kept from everybody.
+pub fn is_secret_name(name: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "apikey",
+        "api_key",
+        "api-key",
+        "authorization",
+        "cookie",
+        "credential",
+        "private_key",
+        "private-key",
+        "privatekey",
+        "access_key",
+        "access-key",
+        "accesskey",
+        "account_key",
+        "accountkey",
+        "signing_key",
+        "encryption_key",
+    ];
+    let name = name.to_ascii_lowercase();
+    // Counters and cursors of tokens are no secrets.
+    if matches!(name.as_str(), "max_tokens" | "page_token" | "tokens") {
+        return false;
+    }
+    let has_word = |word: &str| name.split(['_', '-', '.']).any(|part| part == word);
+    WORDS.iter().any(|word| name.contains(word)) || has_word("jwt") || name == "pgpass" || {
+        has_word("pass") && name != "pass"
+    }
+}
+
+/// `--token` in a list of arguments: the next item is the secret. What names a file, or says that standard input has it,
+/// is none.
+fn is_secret_option(item: &Value) -> bool {
+    item.as_str().is_some_and(|text| text.starts_with('-') && !text.contains('=') && has_secret_value(text))
+}
+
+fn has_secret_value(name: &str) -> bool {
+    is_secret_name(name) && !["file", "path", "stdin"].iter().any(|end| name.to_ascii_lowercase().ends_with(end))
+}
+
+/// As much of a text as is looked at.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LOOKED_AT)]
+}
+
+fn without_patterns(text: &str) -> Cow<'_, str> {
+    let Some(any) = &*ANY else { return Cow::Borrowed(REDACTED) };
+    let mut text = Cow::Borrowed(text);
+    // What one pattern leaves is another text to the next.
+    for at in any.matches(&text).into_iter().collect::<Vec<_>>() {
+        if let Cow::Owned(without) = PATTERNS[at].replace_all(&text, |found: &Captures<'_>| hidden(found)) {
+            text = without.into();
+        }
+    }
+    text
+}
+
+/// What was found, with its secret taken out.
+fn hidden(found: &Captures<'_>) -> String {
+    let (whole, Some(secret)) = (found.get_match(), secret_of(found)) else { return found[0].to_owned() };
+    let text = whole.as_str();
+    let (from, to) = (secret.start() - whole.start(), secret.end() - whole.start());
+    format!("{}{REDACTED}{}", &text[..from], &text[to..])
+}
+
+fn secret_of<'a>(found: &Captures<'a>) -> Option<regex::Match<'a>> {
+    let is_secret = found.name("name").is_none_or(|name| has_secret_value(name.as_str()));
+    found.name("hide").filter(|secret| is_secret && !secret.is_empty() && secret.as_str() != REDACTED)
+}
+
+/// The secrets in a value: what bears a secret's name, and what the patterns find in texts.
+struct Found {
+    secrets: Vec<String>,
+    /// So many bytes of texts are still searched.
+    left: usize,
+}
+
+impl Found {
+    fn search(&mut self, value: &Value) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    if is_secret_name(name) { self.take(value) } else { self.search(value) }
+                }
+            }
+            Value::Array(items) => {
+                let after_option = std::iter::once(false).chain(items.iter().map(is_secret_option));
+                for (item, is_secret) in items.iter().zip(after_option) {
+                    if is_secret { self.take(item) } else { self.search(item) }
+                }
+            }
+            Value::String(text) => {
+                let text = beginning(text);
+                let Some(left) = self.left.checked_sub(text.len()) else { return };
+                self.left = left;
+                for at in ANY.iter().flat_map(|any| any.matches(text)) {
+                    let found = PATTERNS[at].captures_iter(text).filter_map(|one| Some(secret_of(&one)?.as_str()));
+                    // A short word may be found by mistake, and would be missed in every other text.
+                    let secrets = found.map(unquoted).filter(|secret| secret.len() >= 2 * SHORTEST_VALUE);
+                    self.secrets.extend(secrets.map(str::to_owned));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Takes every text and number in a value that is secret as a whole, and the secret of an `Authorization` without its
+    /// scheme.
+    fn take(&mut self, value: &Value) {
+        match value {
+            Value::Object(members) => members.values().for_each(|value| self.take(value)),
+            Value::Array(items) => items.iter().for_each(|item| self.take(item)),
+            Value::String(text) => {
+                let text = beginning(text.trim());
+                let scheme = text.split_once(' ').filter(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphabetic()));
+                self.secrets.extend(scheme.map(|(_, secret)| secret.trim().to_owned()));
+                self.secrets.push(text.to_owned());
+            }
+            Value::Number(number) => self.secrets.push(number.to_string()),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+}
+
+/// The text without quotes around it.
+fn unquoted(text: &str) -> &str {
+    text.trim_matches(['\\', '"', '\''])
+}
+
+/// As it stands in an address.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_pattern_is_a_pattern() {
+        assert_eq!((PATTERNS.len(), ANY.as_ref().map(RegexSet::len)), (18, Some(18)));
+    }
+
+    #[test]
+    fn a_secret_is_taken_out_wherever_it_stands_and_the_rest_stays() {
+        for (text, expected) in [
+            ("run export MY_TOKEN='tok123456789'", "run export MY_TOKEN=[redacted]"),
+            (r#"API_KEY="a b"'c'd make x"#, "API_KEY=[redacted] make x"),
+            ("DB_PASS=x psql -h h", "DB_PASS=[redacted] psql -h h"),
+            ("gh --token abc --repo r", "gh --token [redacted] --repo r"),
+            ("x --password=a\\ b -v", "x --password=[redacted] -v"),
+            ("x --password 'a b' -v", "x --password [redacted] -v"),
+            ("docker login -u u -p hunter2 host", "docker login -u u -p [redacted] host"),
+            ("docker login --password-stdin host", "docker login --password-stdin host"),
+            ("vault --token-file /run/t x", "vault --token-file /run/t x"),
+            ("sshpass -p hunter2 ssh h", "sshpass -p [redacted] ssh h"),
+            ("mysql -u root -phunter2 db", "mysql -u root -p[redacted] db"),
+            ("curl -u me:hunter2 https://h/", "curl -u me:[redacted] https://h/"),
+            ("curl -H 'Authorization: Bearer abc' u", "curl -H 'Authorization: [redacted]' u"),
+            ("curl -H \"X-Api-Key: abc\" u", "curl -H \"X-Api-Key: [redacted]\" u"),
+            ("Cookie: a=b; c=d\nHost: h", "Cookie: [redacted]\nHost: h"),
+            ("sent Bearer abc.def and got 401", "sent Bearer [redacted] and got 401"),
+            ("Basic dXNlcjpwYXNz", "Basic [redacted]"),
+            ("git clone https://me:p@ss@h/r.git", "git clone https://me:[redacted]@h/r.git"),
+            ("https://ghtoken@h/r and ssh://git@h/r", "https://[redacted]@h/r and ssh://git@h/r"),
+            ("postgres://u:pw@db:5432/x", "postgres://u:[redacted]@db:5432/x"),
+            ("GET /a?token=x&page=2#f", "GET /a?token=[redacted]&page=2#f"),
+            ("https://h/a?b=1&sig=x%2F&c=2", "https://h/a?b=1&sig=[redacted]&c=2"),
+            (r#"{"user":"u","password":"a\"b","n":1}"#, r#"{"user":"u","password":[redacted],"n":1}"#),
+            (r#"{\"token\":\"abc\",\"n\":1}"#, r#"{\"token\":[redacted],\"n\":1}"#),
+            ("{'secret': 'x', 'n': 1}", "{'secret': [redacted], 'n': 1}"),
+            ("user: u\npassword: a b\n", "user: u\npassword: [redacted]\n"),
+            ("found ghp_0123456789abcdefABCD.", "found [redacted]."),
+            ("key AKIAIOSFODNN7EXAMPLE", "key [redacted]"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nabc", "-----BEGIN RSA PRIVATE KEY-----[redacted]"),
+        ] {
+            assert_eq!(redacted(text), expected, "{text}");
+            assert_eq!(redacted(expected), expected, "twice is once");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_secret_stays() {
+        for text in [
+            "error: unexpected token: expected `)`, found `}`",
+            "invalid password for user=bob",
+            "max_tokens=5 tokens=7",
+            "if token == x { Basic usage }",
+            "git -C d status --porcelain",
+            "read /srv/token.txt, write /w/secret/a",
+            "http://localhost:8080/a@b?q=1",
+            "cargo test token_is_taken -- --nocapture",
+            "cp -p a b; mkdir -p d",
+            "pass=3 fail=0",
+        ] {
+            assert_eq!(redacted(text), text);
+        }
+    }
+
+    #[test]
+    fn what_is_secret_in_the_arguments_is_secret_in_every_text_of_the_call() {
+        let arguments = json!({
+            "env": {"MY_TOKEN": "it's tok/1"}, "args": ["--api-key", "second-one"], "pin_token": 123_456,
+            "headers": {"Authorization": "Custom third-one"}, "command": "login --password=fourth-one",
+        });
+        let redaction = Redaction::of(&arguments);
+        for (text, expected) in [
+            ("echo it's tok/1", "echo [redacted]"),
+            (r"run x 'it'\''s tok/1'", "run x '[redacted]'"),
+            ("GET /it%27s%20tok%2F1", "GET /[redacted]"),
+            ("second-one, third-one and fourth-one", "[redacted], [redacted] and [redacted]"),
+            ("123456 went out", "[redacted] went out"),
+        ] {
+            assert_eq!(redaction.text(text), expected, "{text}");
+        }
+        let kept = redaction.value(&arguments, &|text| redaction.text(text).into_owned()).to_string();
+        for secret in ["tok/1", "second-one", "third-one", "fourth-one", "123456"] {
+            assert!(!kept.contains(secret), "{kept}");
+        }
+        assert_eq!(format!("{redaction:?}").find("tok"), None);
+    }
+
+    #[test]
+    fn what_bears_a_secrets_name_is_hidden_at_any_depth() {
+        let given = json!({"path": "a", "auth": {"API_KEY": "k", "x-token": ["t"]}, "max_tokens": 5, "token": null});
+        assert_eq!(
+            Redaction::default().value(&given, &str::to_owned),
+            json!({"path": "a", "auth": {"API_KEY": REDACTED, "x-token": REDACTED}, "max_tokens": 5, "token": null})
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_of_a_secret_member_is_in_no_text_of_its_call(
+            secret in "[a-zA-Z0-9 '\"\\\\$@:/?&=%é-]{4,30}",
+            before in "[a-z '\"\\\\=&-]{0,12}",
+            after in "[a-z '\"\\\\=&-]{0,12}",
+        ) {
+            prop_assume!(secret.trim().len() >= SHORTEST_VALUE && !REDACTED.contains(secret.trim()));
+            let redaction = Redaction::of(&json!({"env": {"MY_SECRET": secret.clone()}}));
+            for written in [secret.clone(), secret.replace('\'', r"'\''"), percent_encoded(&secret)] {
+                let text = redaction.text(&format!("{before}{written}{after}")).into_owned();
+                prop_assert!(!text.contains(secret.trim()), "{text}");
+            }
+        }
+
+        #[test]
+        fn no_text_is_too_strange(text in "(?s).{0,200}") {
+            let once = redacted(&text).into_owned();
+            prop_assert!(once.len() <= text.len() + REDACTED.len() * (text.len() + 1));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The time by which rows and contents age.
+//!
+//! A clock that was set is no time that passed: one start with a clock that is months ahead must not make everything old.
+//! So the database remembers the clock as it was seen last. Where it has jumped ahead by more than a day, that jump counts
+//! for nothing until the clock has gone on from there for a day; where it is set back before, nothing has happened. A
+//! machine that was switched off for months deletes on its second day what grew old meanwhile.
+
+use super::fault::Fault;
+use sqlx::{Connection, SqliteConnection};
+use std::time::Duration;
+use toolstead_domain::ports::clock::Timestamp;
+
+/// A longer step from one look at the clock to the next is a jump, and so long the clock has to go on after one, in
+/// microseconds: a day.
+const JUMP: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// The clock as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SeenClock {
+    /// The last look; `None`: there was none.
+    seen: Option<i64>,
+    /// So much of what it shows is not believed, in microseconds.
+    doubted: i64,
+    /// Where it stood after the jump that is doubted.
+    jumped: Option<i64>,
+}
+
+impl SeenClock {
+    /// The clock after another look at it.
+    fn looked_at(self, now: i64) -> Self {
+        let step = now.saturating_sub(self.seen.unwrap_or(now));
+        let has_gone_on = self.jumped.is_some_and(|jumped| now.saturating_sub(jumped) >= JUMP);
+        let doubted = match step {
+            // It was set back, perhaps to where it was before the jump.
+            ..0 => self.doubted.saturating_add(step).max(0),
+            0.. if has_gone_on => 0,
+            0.. => self.doubted,
+        };
+        let (doubted, jumped) = match step > JUMP {
+            true => (doubted.saturating_add(step), Some(now)),
+            false => (doubted, self.jumped.filter(|_| doubted > 0)),
+        };
+        Self { seen: Some(now), doubted, jumped }
+    }
+}
+
+/// Looks at the clock, and returns the time by which things age.
+pub(super) async fn look(connection: &mut SqliteConnection, now: Timestamp) -> Result<Timestamp, Fault> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let (seen, doubted, jumped) =
+        sqlx::query_as("SELECT seen, doubted, jumped FROM clock").fetch_one(&mut *transaction).await?;
+    let before = SeenClock { seen, doubted, jumped };
+    let clock = before.looked_at(now.0);
+    sqlx::query("UPDATE clock SET seen = $1, doubted = $2, jumped = $3")
+        .bind(clock.seen)
+        .bind(clock.doubted)
+        .bind(clock.jumped)
+        .execute(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    if clock.doubted > before.doubted {
+        let days = Duration::from_micros(clock.doubted.unsigned_abs()).as_secs() / 86_400;
+        tracing::warn!(days, "the clock has jumped ahead: nothing is deleted for that until it has gone on for a day");
+    }
+    Ok(Timestamp(now.0.saturating_sub(clock.doubted)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::new_database::{NewDatabase, new_database};
+    use toolstead_domain::testing::samples::START;
+
+    const HOUR: i64 = JUMP / 24;
+
+    /// Looks at the clock at these hours, and compares the hour by which things age after each look.
+    async fn check(looks: &[(i64, i64)]) {
+        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        for (at, (clock, expected)) in looks.iter().enumerate() {
+            let now = Timestamp(START.0 + clock * HOUR);
+            let aged = look(&mut connection, now).await.unwrap();
+            assert_eq!((aged.0 - START.0) / HOUR, *expected, "look {at} of {looks:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_jump_of_the_clock_makes_nothing_old_before_the_clock_has_gone_on_for_a_day() {
+        const AHEAD: i64 = 200 * 24;
+        // Day by day, hour by hour.
+        check(&[(0, 0), (1, 1), (24, 24), (47, 47), (48, 48)]).await;
+        // Ahead once, and back.
+        check(&[(0, 0), (AHEAD, 0), (1, 1), (2, 2), (30, 30)]).await;
+        // Ahead for some hours in several looks, and back by a little more.
+        check(&[(0, 0), (AHEAD, 0), (AHEAD + 5, 5), (4, 4), (10, 10)]).await;
+        // Ahead by three days.
+        check(&[(0, 0), (72, 0), (73, 1), (2, 2)]).await;
+        // Switched off for months: believed on the second day, in one step or in many.
+        check(&[(0, 0), (AHEAD, 0), (AHEAD + 20, 20), (AHEAD + 24, AHEAD + 24), (AHEAD + 25, AHEAD + 25)]).await;
+        // Used once a week.
+        check(&[(0, 0), (168, 0), (336, 168), (504, 336)]).await;
+        // Set back for good.
+        check(&[(AHEAD, AHEAD), (0, 0), (1, 1)]).await;
+    }
+
+    #[tokio::test]
+    async fn a_clock_beyond_all_bounds_is_no_fault() {
+        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        for now in [i64::MIN, i64::MAX, 0, i64::MAX, i64::MIN] {
+            look(&mut connection, Timestamp(now)).await.unwrap();
+        }
+    }
+}

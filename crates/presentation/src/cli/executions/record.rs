@@ -1,0 +1,152 @@
+//! All that is on record of one call, as JSON and for people.
+
+use super::{called::called, listing::took, time};
+use crate::cli::output::visible;
+use serde_json::{Value, json};
+use toolstead_domain::tool_execution::{Outcome, ToolExecution};
+
+/// One row as JSON, with the names of the audit trail.
+pub(super) fn to_json(execution: &ToolExecution) -> Value {
+    json!({
+        "id": execution.id.to_string(),
+        "tool": execution.tool,
+        "called_as": execution.called_as,
+        "source": execution.source,
+        "principal": execution.principal,
+        "session": execution.session,
+        "client": execution.client,
+        "arguments": execution.arguments,
+        "arguments_digest": execution.arguments_digest,
+        "accesses": execution.accesses,
+        "decision": execution.decision.as_ref().map(|decision| json!({
+            "verdict": decision.verdict, "reason": decision.reason, "approved_by": decision.approved_by,
+            "trace": decision.trace,
+        })),
+        "started": time(execution.started),
+        "ended": execution.ended.map(time),
+        "outcome": execution.outcome.kind().as_str(),
+        "error_kind": execution.outcome.error_kind().map(|kind| kind.as_str()),
+        "detail": detail(execution),
+        "result_bytes": execution.result_bytes,
+        "result_digest": execution.result_digest,
+        "metadata": execution.metadata,
+    })
+}
+
+/// The same, with the members of kodelet's structured result beside them: `toolName`, `success`, `error` where it failed,
+/// `metadata`, `timestamp` (of its end, or of its beginning while it runs).
+pub(super) fn with_kodelets_names(execution: &ToolExecution) -> Value {
+    let mut record = to_json(execution);
+    record["toolName"] = execution.called_as.as_str().into();
+    record["success"] = matches!(execution.outcome, Outcome::Succeeded).into();
+    record["timestamp"] = time(execution.ended.unwrap_or(execution.started)).into();
+    if !matches!(execution.outcome, Outcome::Succeeded | Outcome::Running | Outcome::InputRequired) {
+        let error = detail(execution).unwrap_or_else(|| execution.outcome.kind().as_str().to_owned());
+        record["error"] = error.into();
+    }
+    record
+}
+
+/// The row for people: one line a fact, then what was decided and what was kept.
+pub(super) fn to_text(execution: &ToolExecution) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            let value = visible(value).replace('\n', "\n             ");
+            text.push_str(&format!("{name:<11}  {value}\n"));
+        }
+    };
+    let outcome = execution.outcome.kind().as_str();
+    let outcome = execution.outcome.error_kind().map_or(outcome.to_owned(), |kind| format!("{outcome} ({kind})"));
+    line("id", &execution.id.to_string());
+    match execution.called_as == execution.tool {
+        true => line("tool", &execution.tool),
+        false => line("tool", &format!("{} (called as {})", execution.tool, execution.called_as)),
+    }
+    line("called", &called(execution));
+    line("outcome", &outcome);
+    line("detail", &detail(execution).unwrap_or_default());
+    line("started", &time(execution.started));
+    line("ended", &execution.ended.map(|ended| format!("{} ({})", time(ended), took(execution))).unwrap_or_default());
+    line("source", &execution.source);
+    line("client", &execution.client);
+    line("principal", &execution.principal);
+    line("session", &execution.session);
+    if let Some(decision) = &execution.decision {
+        line("decision", &format!("{}: {}", decision.verdict, decision.reason));
+        line("approved by", decision.approved_by.as_deref().unwrap_or_default());
+    }
+    for (at, access) in execution.accesses.iter().enumerate() {
+        line(if at == 0 { "touches" } else { "" }, access);
+    }
+    line("arguments", &pretty(&execution.arguments));
+    line(
+        "result",
+        &if execution.result_bytes > 0 { format!("{} bytes", execution.result_bytes) } else { String::new() },
+    );
+    line("metadata", &pretty(&execution.metadata));
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn pretty(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        value => serde_json::to_string_pretty(value).unwrap_or_default(),
+    }
+}
+
+fn detail(execution: &ToolExecution) -> Option<String> {
+    match &execution.outcome {
+        Outcome::Failed(_, detail) | Outcome::Refused(_, detail) => Some(detail.clone()),
+        Outcome::Cancelled(reason) => Some(reason.as_str().to_owned()),
+        Outcome::Running | Outcome::Succeeded | Outcome::InputRequired | Outcome::Interrupted => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::{error_kind::ErrorKind, testing::samples, tool_execution::CancelReason};
+
+    #[test]
+    fn kodelets_record_stands_beside_our_own() {
+        let failed = Outcome::Failed(ErrorKind::Timeout, "late".into());
+        for (outcome, success, error) in [
+            (Outcome::Succeeded, true, None),
+            (failed, false, Some("late")),
+            (Outcome::Cancelled(CancelReason::Client), false, Some("client")),
+            (Outcome::Interrupted, false, Some("interrupted")),
+            (Outcome::Running, false, None),
+        ] {
+            let execution = ToolExecution { outcome, called_as: "file_read".into(), ..samples::execution(7) };
+            let record = with_kodelets_names(&execution);
+            assert_eq!(
+                (&record["toolName"], &record["success"], record.get("error").and_then(Value::as_str)),
+                (&json!("file_read"), &json!(success), error)
+            );
+            assert_eq!((&record["metadata"], &record["timestamp"]), (&json!({"lines": 7}), &record["ended"]));
+            assert_eq!(record["id"], execution.id.to_string());
+        }
+    }
+
+    #[test]
+    fn a_row_for_people_is_no_json_and_steers_no_terminal() {
+        let execution = ToolExecution {
+            outcome: Outcome::Failed(ErrorKind::Timeout, "first\nsecond\u{1b}[31m".into()),
+            called_as: "file_read".into(),
+            ..samples::execution(7)
+        };
+        let text = to_text(&execution);
+        for expected in [
+            "tool         echo (called as file_read)\n",
+            "called       /srv/7.txt\n",
+            "outcome      failed (timeout)\ndetail       first\n             second\\u{1b}[31m\n",
+            "ended        2025-09-01T00:00:00.007Z (0.2 ms)\n",
+            "decision     allow: calls that touch nothing are allowed by default\n",
+            "touches      read /srv/7.txt\n",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Tools of a program that embeds Toolstead are its own, whatever they say of themselves.
+
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+use toolstead_application::{cancel_signal::CancelSignal, execute_tool::ExecuteToolCommand};
+use toolstead_domain::{
+    access::{Access, CommandAccess},
+    category::Category,
+    client_profile::ClientProfile,
+    ports::caller::SilentCaller,
+    principal::Principal,
+    server_name::ServerName,
+    testing::scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
+    tool::{ToolAnnotations, ToolSource},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, run::Run, world::World};
+use toolstead_presentation::{
+    app::App,
+    composition_root::Composition,
+    config::{
+        Config,
+        environment::Environment,
+        request::{Flags, Request},
+    },
+};
+
+/// Says that it reads, and destroys.
+struct Destroy;
+
+#[async_trait::async_trait]
+impl BuiltInTool for Destroy {
+    const NAME: &str = "destroy";
+    const TITLE: &str = "Destroy";
+    const DESCRIPTION: &str = "Destroys everything.";
+    const CATEGORY: Category = Category::Shell;
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = "{}";
+    type Input = BTreeMap<String, Value>;
+
+    async fn accesses(&self, _: &Self::Input, _: &World) -> Result<Vec<Access>, ToolFailure> {
+        Ok(vec![Access::RunCommand(CommandAccess::program(["terraform", "destroy"]))])
+    }
+
+    async fn run(&self, _: Self::Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        Ok(ToolResult::text("all is gone"))
+    }
+}
+
+/// A program with that tool, and with a provider whose tools say that they are built in.
+async fn program(folder: &Path, allow: &[&str], mode: &str) -> Composition {
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    std::fs::create_dir_all(path("work")).unwrap();
+    std::fs::create_dir_all(path("home")).unwrap();
+    std::fs::write(path("work/own.toml"), format!("permissions.mode = {mode:?}\n")).unwrap();
+    let request = Request {
+        environment: Environment::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
+        start: path("work").into(),
+        administrator: path("etc").into(),
+        file: Some(path("work/own.toml").into()),
+        flags: Flags { allow: allow.iter().map(ToString::to_string).collect(), ..Flags::default() },
+    };
+    let provider = ScriptedProvider::new("deploys").with(
+        ScriptedTool::named("roll_out").touches(vec![Access::RunCommand(CommandAccess::program(["kubectl", "apply"]))]),
+    );
+    let builder = App::builder(Config::load(&request).unwrap()).program(ServerName::parse("acme").unwrap());
+    builder.tool(Destroy).provider(Arc::new(provider)).build().await.unwrap()
+}
+
+async fn call(app: &App, tool: &str) -> Result<(), String> {
+    let command = ExecuteToolCommand {
+        tool: tool.into(),
+        arguments: json!({}),
+        meta: Map::new(),
+        principal: Principal::local(),
+        session: "s".into(),
+        keeps_session: true,
+        client: Arc::new(ClientProfile::without_protocol("acme")),
+        caller: Arc::new(SilentCaller),
+        answers: None,
+        request_state: None,
+        timeout: None,
+        cancel: CancelSignal::new(),
+    };
+    app.execute_tool.handle(command).await.map(|_| ()).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn what_a_tool_touches_decides_and_no_hint_and_no_claim_of_being_built_in() {
+    let folder = tempfile::tempdir().unwrap();
+    for (allow, mode, may_destroy) in [
+        (&[][..], "default", false),
+        (&["Bash(terraform *)"], "default", true),
+        (&["destroy"], "default", true),
+        (&["Bash(terraform *)"], "plan", false),
+    ] {
+        let composition = program(folder.path(), allow, mode).await;
+        assert_eq!(call(&composition.app, "destroy").await.is_ok(), may_destroy, "{allow:?} {mode}");
+        assert!(call(&composition.app, "roll_out").await.is_err(), "{allow:?} {mode}");
+        composition.close().await;
+    }
+    let composition = program(folder.path(), &[], "default").await;
+    let snapshot = composition.app.registry.snapshot();
+    for (tool, source) in [("destroy", "embedded:acme"), ("roll_out", "embedded:deploys"), ("read_file", "built-in")] {
+        let listed = snapshot.tools().iter().find(|one| one.tool.name().as_str() == tool).unwrap();
+        assert_eq!(listed.tool.source().label(), source);
+        assert_eq!(*listed.tool.source() == ToolSource::BuiltIn, source == "built-in");
+    }
+    let rows = composition.app.list_executions.list(&Default::default()).await.unwrap();
+    let of = |tool: &str| rows.iter().filter(|row| row.tool == tool).map(|row| row.source.clone()).collect::<Vec<_>>();
+    assert_eq!(of("destroy"), ["embedded:acme"; 4]);
+    assert_eq!(of("roll_out"), ["embedded:deploys"; 4]);
+    composition.close().await;
+}
