@@ -51,7 +51,7 @@ impl Serve {
     }
 
     async fn serve(self) -> Outcome {
-        let mut shutdown = Shutdown::listen()?;
+        let mut shutdown = Shutdown::of_server()?;
         let config = self.global.load_for(self.listen.clone())?;
         let token = server_token(&config, &Environment::of_process())
             .map_err(|problem| StartupError::Config(problem.into()))?;
@@ -62,6 +62,7 @@ impl Serve {
         let composition = self.global.watched(crate::app::App::builder(config).build().await?).await?;
         let settings = settings(&composition.config, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
+        warn_of_network(server.address());
         announce(server.address(), &token, &mut Output::new())?;
         shutdown.requested().await;
         note("ending: running calls are waited for");
@@ -89,6 +90,16 @@ fn settings(config: &Config, token: &ServerToken) -> HttpSettings {
     settings.allowed_hosts.extend(server.allowed_hosts.iter().cloned());
     settings.allowed_origins.extend(server.allowed_origins.iter().cloned());
     settings
+}
+
+/// Says what it means to listen where other machines get in.
+fn warn_of_network(address: SocketAddr) {
+    if !address.ip().to_canonical().is_loopback() {
+        note(&format!(
+            "warning: {address} can be reached from the network, and speaks plain HTTP: the token and all that tools are \
+             asked and answer can be read on the way. Listen at 127.0.0.1, or put a proxy with TLS before it"
+        ));
+    }
 }
 
 /// The address, where the token is, and what to paste into a client.
