@@ -42,6 +42,8 @@ mod tool_docs;
 mod binaries;
 /// The command line, through the real binary.
 mod cli;
+/// The folders of a client on stdio as roots.
+mod client_roots;
 /// Real clients list and call our tools, in each of their protocol modes.
 mod clients;
 /// The official conformance suite, against us and through us.

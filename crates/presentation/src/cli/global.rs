@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use toolstead_infrastructure::builtin;
 
 /// The global flags.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Global {
     /// The tools to offer: `a,b` alone, `+a,-b` more and less than configured, nothing for none
     #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true)]
@@ -65,14 +65,7 @@ impl Global {
 
     /// As [`load`](Self::load), with the address to listen at.
     pub(super) fn load_for(&self, listen: Option<String>) -> Result<Config, Failed> {
-        let request = Request {
-            environment: Environment::of_process(),
-            start: std::env::current_dir()?,
-            administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
-            file: self.config.clone(),
-            flags: Flags { roots: self.root.clone(), allow: self.allow.clone(), tools: self.tools.clone(), listen },
-        };
-        let config = Config::load(&request).map_err(StartupError::from)?;
+        let config = Config::load(&self.request(listen)?).map_err(StartupError::from)?;
         let spellings = builtin::spellings();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
         choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;
@@ -83,6 +76,25 @@ impl Global {
             notes.for_each(|problem| note(&format!("note: {problem}")));
         }
         Ok(config)
+    }
+
+    fn request(&self, listen: Option<String>) -> Result<Request, Failed> {
+        Ok(Request {
+            environment: Environment::of_process(),
+            start: std::env::current_dir()?,
+            administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
+            file: self.config.clone(),
+            flags: Flags { roots: self.root.clone(), allow: self.allow.clone(), tools: self.tools.clone(), listen },
+        })
+    }
+
+    /// Builds the application with these roots beside those that were typed. The notes of the configuration are told
+    /// already.
+    pub(super) async fn compose_in(&self, roots: impl IntoIterator<Item = String>) -> Result<Composition, Failed> {
+        let mut request = self.request(None)?;
+        request.flags.roots.extend(roots);
+        let config = Config::load(&request).map_err(StartupError::from)?;
+        self.watched(App::builder(config).build().await?).await
     }
 
     /// Builds the application with these servers.

@@ -23,6 +23,9 @@ pub(super) struct TrustedFiles {
     /// Those that held a gate when a person said yes to them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     gates: BTreeSet<PathBuf>,
+    /// Folders of clients that a person let tools into, links resolved.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    roots: BTreeSet<PathBuf>,
 }
 
 impl TrustedFiles {
@@ -49,6 +52,11 @@ impl TrustedFiles {
     /// Whether a person said yes to some content at this path.
     pub(super) fn knows(&self, path: &Path) -> bool {
         self.files.contains_key(path)
+    }
+
+    /// Whether a person let tools into this folder of a client.
+    pub(super) fn is_root(&self, folder: &Path) -> bool {
+        self.roots.contains(folder)
     }
 
     /// Whether the content that a person said yes to at this path, now there or not, held a gate.
@@ -86,6 +94,19 @@ pub(super) fn set_with_gates(folders: &Folders, path: &Path, text: &str, holds_g
         match holds_gate {
             true => trusted.gates.insert(path.to_path_buf()),
             false => trusted.gates.remove(path),
+        };
+    })
+}
+
+/// Lets tools into a folder where a client works in it, or no longer.
+///
+/// # Errors
+/// As [`set`].
+pub(super) fn set_root(folders: &Folders, folder: &Path, trusted: bool) -> Result<(), Problem> {
+    change(folders, |all| {
+        match trusted {
+            true => all.roots.insert(folder.to_path_buf()),
+            false => all.roots.remove(folder),
         };
     })
 }
