@@ -399,6 +399,57 @@ fn the_server_wants_its_token_and_ends_in_good_order() {
     assert!(server.end(Signal::TERM).success());
 }
 
+/// `toolstead-server` with its messages, when it has printed the last line of its beginning.
+fn server_telling(home: &Home, arguments: &[&str], config: &str) -> (std::process::Child, String) {
+    let mut command = home.command(env!("CARGO_BIN_EXE_toolstead-server"), arguments);
+    command.arg("--config").arg(home.config(config)).env("TOOLSTEAD_SERVER_TOKEN", TOKEN);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut printed = String::new();
+    let mut output = std::io::BufReader::new(child.stdout.as_mut().unwrap());
+    while !printed.contains("Ctrl-C") {
+        assert!(std::io::BufRead::read_line(&mut output, &mut printed).unwrap() > 0, "{printed}");
+    }
+    let url = printed.split_once("http://").unwrap().1;
+    let address = url.split('/').next().unwrap().to_owned();
+    (child, address)
+}
+
+/// Ends a server in good order and returns what it told.
+fn told_until_the_end(child: std::process::Child) -> String {
+    kill(child.id(), Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    stderr(&output)
+}
+
+#[test]
+fn a_server_outlives_the_terminal_that_it_was_started_from() {
+    let home = Home::new();
+    let (mut child, address) = server_telling(&home, &["--listen", "127.0.0.1:0"], "");
+    kill(child.id(), Signal::HUP);
+    let mut told = String::new();
+    let mut messages = std::io::BufReader::new(child.stderr.take().unwrap());
+    while !told.contains("SIGHUP is ignored") {
+        assert!(std::io::BufRead::read_line(&mut messages, &mut told).unwrap() > 0, "{told}");
+    }
+    assert_eq!(status(&address, "GET /healthz", "", ""), 200);
+    told_until_the_end(child);
+}
+
+#[test]
+fn a_server_says_when_other_machines_reach_it() {
+    let home = Home::new();
+    let (child, address) = server_telling(&home, &["--listen", "0.0.0.0:0"], "");
+    let told = told_until_the_end(child);
+    assert!(
+        told.contains(&format!("warning: {address} can be reached from the network, and speaks plain HTTP")),
+        "{told}"
+    );
+    let (child, _) = server_telling(&home, &["--listen", "127.0.0.1:0"], "");
+    let told = told_until_the_end(child);
+    assert!(!told.contains("warning"), "{told}");
+}
+
 #[test]
 fn a_token_is_made_once_and_shown_once() {
     let home = Home::new();

@@ -224,6 +224,10 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
         );
     }
     wrong(
+        "[server]\nallowed_origins = [\"https://app.example\", \"https://app.example/\"]",
+        r#"config.toml:2: `server.allowed_origins`: "https://app.example/" is no origin as browsers name it, such as `https://app.example.com` or `http://localhost:*`"#,
+    );
+    wrong(
         "[server]\nlisten = \"localhost\"",
         "config.toml:2: `server.listen` must be an address such as `\"127.0.0.1:7332\"`, got the text \"localhost\"",
     );

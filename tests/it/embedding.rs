@@ -75,7 +75,6 @@ async fn call(app: &App, tool: &str) -> Result<(), String> {
         meta: Map::new(),
         principal: Principal::local(),
         session: "s".into(),
-        keeps_session: true,
         client: Arc::new(ClientProfile::without_protocol("acme")),
         caller: Arc::new(SilentCaller),
         answers: None,

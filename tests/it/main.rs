@@ -44,6 +44,8 @@ mod tool_docs;
 mod binaries;
 /// The command line, through the real binary.
 mod cli;
+/// The folders of a client on stdio as roots.
+mod client_roots;
 /// Real clients list and call our tools, in each of their protocol modes.
 mod clients;
 /// The official conformance suite, against us and through us.
@@ -73,7 +75,7 @@ mod server_programs;
 mod shell;
 /// The names and parameters that other systems know our file tools by.
 mod spellings;
-/// What belongs to a workspace.
-mod workspaces;
 /// A yes holds for a content at a place.
 mod trust;
+/// What belongs to a workspace.
+mod workspaces;

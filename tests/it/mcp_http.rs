@@ -258,7 +258,11 @@ async fn whoever_has_no_business_here_does_not_get_in() {
         assert_eq!(status(front.post(&ping).header(header, value)).await, 403, "{header}: {value}");
         assert_eq!(status(plain().header(header, value)).await, 403);
     }
-    assert_eq!(status(front.post(&initialize("2025-11-25")).header("origin", "http://localhost:6274")).await, 200);
+    // Another program of this machine, or a page that it serves; and a page of this server itself.
+    let from = |origin: String| front.post(&initialize("2025-11-25")).header("origin", origin);
+    assert_eq!(status(from("http://localhost:6274".into())).await, 403);
+    assert_eq!(status(from(format!("http://127.0.0.1:{}", front.address.port() ^ 1))).await, 403);
+    assert_eq!(status(from(front.url(""))).await, 200);
     for method in [Method::GET, Method::DELETE, Method::OPTIONS] {
         assert_eq!(status(front.client.request(method, front.url("/mcp"))).await, 401);
     }
@@ -617,8 +621,6 @@ async fn more_than_there_is_room_for_is_refused() {
     })
     .await;
     let session = front.open_session().await;
-    let response = soon(front.post(&initialize("2025-11-25")).send()).await.unwrap();
-    check_error(&(response.status().as_u16(), only(messages(response).await)), 503, -32603, "rate_limited");
     let running = front.in_session(&session, &legacy(1, "tools/call", call("endless", json!({})))).send();
     let refused = async {
         soon(app.provider.began(1)).await;
@@ -632,22 +634,165 @@ async fn more_than_there_is_room_for_is_refused() {
 }
 
 #[tokio::test]
-async fn a_connection_that_there_is_no_place_for_waits() {
+async fn sessions_that_clients_left_make_room_for_new_ones() {
     let app = TestApp::with([endless()]).await;
+    let front = HttpFront::with(&app, |settings| settings.max_sessions = 2).await;
+    let ping = legacy(1, "ping", json!({}));
+    // The first one listens, so that it is in use; the others are left without a word.
+    let listening = front.open_session().await;
+    let get = front.request(Method::GET).header("accept", "text/event-stream").header("mcp-session-id", &listening);
+    let stream = soon(get.send()).await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let mut left = front.open_session().await;
+    for _ in 0..5 {
+        let new = front.open_session().await;
+        assert_eq!(front.ask_in_session(&left, &ping).await.0, 404);
+        left = new;
+    }
+    assert_eq!(front.ask_in_session(&listening, &ping).await.0, 200);
+    // Where all are in use there is no room.
+    let get = front.request(Method::GET).header("accept", "text/event-stream").header("mcp-session-id", &left);
+    let other = soon(get.send()).await.unwrap();
+    let response = soon(front.post(&initialize("2025-11-25")).send()).await.unwrap();
+    check_error(&(response.status().as_u16(), only(messages(response).await)), 503, -32603, "rate_limited");
+    assert_eq!((stream.status(), other.status()), (StatusCode::OK, StatusCode::OK));
+}
+
+/// A connection on which tests say what goes over the wire.
+struct Wire(TcpStream);
+
+impl Wire {
+    async fn open(front: &HttpFront) -> Self {
+        Self(soon(TcpStream::connect(front.address)).await.unwrap())
+    }
+
+    async fn send(&mut self, text: &str) {
+        soon(self.0.write_all(text.as_bytes())).await.unwrap();
+    }
+
+    /// Asks with the token for something that is not there, and returns the status.
+    async fn ask_with_token(&mut self) -> String {
+        self.send(&format!("PUT /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\r\n")).await;
+        self.status().await
+    }
+
+    /// The status of the next answer, of which the rest is read and dropped.
+    async fn status(&mut self) -> String {
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"served here") && !answer.ends_with(b"alive\n") {
+            let byte = soon(self.0.read_u8()).await.unwrap();
+            answer.push(byte);
+        }
+        String::from_utf8(answer[9..12].to_vec()).unwrap()
+    }
+
+    /// Returns when the server has closed it.
+    async fn closed(mut self) {
+        let mut rest = Vec::new();
+        // A reset says the same.
+        let _ = soon(self.0.read_to_end(&mut rest)).await;
+        assert_eq!(rest, b"");
+    }
+}
+
+#[tokio::test]
+async fn connections_without_a_token_lock_nobody_out() {
+    let app = TestApp::with([echo()]).await;
+    let front = HttpFront::with(&app, |settings| settings.max_connections = 4).await;
+    let mut client = Wire::open(&front).await;
+    assert_eq!(client.ask_with_token().await, "405");
+    let mut flood = Vec::new();
+    for at in 0..20 {
+        let mut wire = Wire::open(&front).await;
+        // Nothing, half a head, or a whole one with a token that is none.
+        match at % 3 {
+            0 => {}
+            1 => wire.send("POST /mcp HTTP/1.1\r\nhost: loc").await,
+            _ => wire.send("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: ").await,
+        }
+        flood.push(wire);
+    }
+    let health = front.client.get(front.url("/healthz"));
+    assert_eq!(status(health).await, 200);
+    assert_eq!(front.ask_in_session(&front.open_session().await, &legacy(1, "ping", json!({}))).await.0, 200);
+    assert_eq!(client.ask_with_token().await, "405", "who has shown a token is left alone");
+    // The oldest ones made room.
+    for wire in flood.into_iter().take(16) {
+        wire.closed().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_for_which_there_is_no_place_waits() {
+    let app = TestApp::with([echo()]).await;
     let front = HttpFront::with(&app, |settings| settings.max_connections = 1).await;
-    let mut first = TcpStream::connect(front.address).await.unwrap();
-    let ask = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    first.write_all(ask).await.unwrap();
-    let mut answer = [0; 12];
-    soon(first.read_exact(&mut answer)).await.unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 200");
-    let mut second = TcpStream::connect(front.address).await.unwrap();
-    second.write_all(ask).await.unwrap();
-    let early = tokio::time::timeout(Duration::from_millis(200), second.read_exact(&mut answer)).await;
+    let mut first = Wire::open(&front).await;
+    assert_eq!(first.ask_with_token().await, "405");
+    let mut second = Wire::open(&front).await;
+    let mut waiting = Box::pin(second.ask_with_token());
+    let early = tokio::time::timeout(Duration::from_millis(200), &mut waiting).await;
     assert!(early.is_err(), "{early:?}");
     drop(first);
-    soon(second.read_exact(&mut answer)).await.unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 200");
+    assert_eq!(waiting.await, "405");
+}
+
+#[tokio::test]
+async fn a_page_of_an_allowed_origin_may_call_and_read_the_answers() {
+    const PAGE: &str = "https://app.example";
+    let app = TestApp::with([echo()]).await;
+    let front = HttpFront::with(&app, |settings| settings.allowed_origins.push(PAGE.into())).await;
+    let preflight = |origin: &str| {
+        let request = front.client.request(Method::OPTIONS, front.url("/mcp")).header("origin", origin.to_owned());
+        let request = request.header("access-control-request-method", "POST");
+        request.header("access-control-request-headers", "authorization,content-type,mcp-session-id,mcp-param-region")
+    };
+    // Without a token, as browsers ask.
+    let response = soon(preflight(PAGE).send()).await.unwrap();
+    assert_eq!(response.status(), 204);
+    let header = |response: &reqwest::Response, name: &str| {
+        let values = response.headers().get_all(name).iter().map(|value| value.to_str().unwrap().to_owned());
+        values.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(header(&response, "access-control-allow-origin"), PAGE);
+    assert_eq!(header(&response, "access-control-allow-methods"), "GET, POST, DELETE");
+    assert_eq!(
+        header(&response, "access-control-allow-headers"),
+        "authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, \
+         mcp-param-region"
+    );
+    assert!(header(&response, "vary").contains("Origin"));
+    assert!(!response.headers().contains_key("access-control-allow-credentials"));
+
+    let check = async |request: reqwest::RequestBuilder, status: u16| {
+        let response = soon(request.header("origin", PAGE).send()).await.unwrap();
+        assert_eq!(response.status(), status);
+        assert_eq!(header(&response, "access-control-allow-origin"), PAGE, "{status}");
+        assert!(header(&response, "access-control-expose-headers").contains("mcp-session-id"));
+        assert_eq!(header(&response, "vary"), "Origin");
+        response
+    };
+    let opened = check(front.post(&initialize("2025-11-25")), 200).await;
+    let session = header(&opened, "mcp-session-id");
+    check(front.in_session(&session, &legacy(1, "ping", json!({}))), 200).await;
+    check(front.post_modern(&modern(2, "tools/list", json!({}))), 200).await;
+    let get = front.request(Method::GET).header("accept", "text/event-stream").header("mcp-session-id", &session);
+    check(get, 200).await;
+    check(front.post(&json!([])), 400).await;
+    check(front.client.post(front.url("/mcp")), 401).await;
+    check(front.request(Method::DELETE).header("mcp-session-id", &session), 204).await;
+    check(front.client.get(front.url("/healthz")), 200).await;
+
+    for stranger in ["https://evil.example", "null", "http://localhost:6274"] {
+        let response = soon(preflight(stranger).send()).await.unwrap();
+        assert_eq!(response.status(), 403);
+        assert!(!response.headers().contains_key("access-control-allow-origin"));
+        let response = soon(front.client.get(front.url("/healthz")).header("origin", stranger).send()).await.unwrap();
+        assert!(!response.headers().contains_key("access-control-allow-origin"));
+    }
+    let rebound = preflight(PAGE).header("host", "evil.example");
+    assert_eq!(status(rebound).await, 403);
+    let response = soon(front.post(&initialize("2025-11-25")).send()).await.unwrap();
+    assert!(!response.headers().contains_key("access-control-allow-origin"), "no page asks");
 }
 
 #[tokio::test]

@@ -199,6 +199,8 @@ impl Tool {
             enabled: self.enabled,
             aliases: self.aliases,
             availability: self.availability,
+            advertised: self.advertised,
+            takes_command_lines: self.takes_command_lines,
             ..renamed
         }
     }

@@ -5,6 +5,7 @@
 //! person trusts it. Nothing else in the program reads the environment.
 
 mod check;
+pub mod client_roots;
 mod command_lines;
 pub mod decision_table;
 pub mod environment;
@@ -430,6 +431,11 @@ impl Config {
     /// # Errors
     /// A [`Problem`] when it cannot be kept.
     pub fn forget_trust(&self, path: &Path) -> Result<bool, Problem> {
+        if let Ok(root) = path.canonicalize()
+            && TrustedFiles::load(&self.folders).0.is_root(&root)
+        {
+            return trust::set_root(&self.folders, &root, false).map(|()| true);
+        }
         // What lies there now may be a link to another file.
         let folder = path.parent().map(folders::real).unwrap_or_default();
         let path = folder.join(path.file_name().unwrap_or_default());

@@ -9,10 +9,12 @@ pub struct Shutdown {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    ends_at_hangup: bool,
 }
 
 impl Shutdown {
-    /// Begins to listen. Within a tokio runtime.
+    /// Begins to listen, for a program of one person or one client: it ends when their terminal goes. Within a tokio
+    /// runtime.
     ///
     /// # Errors
     /// The operating system's, when a signal cannot be handled.
@@ -21,15 +23,29 @@ impl Shutdown {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            ends_at_hangup: true,
         })
+    }
+
+    /// As [`listen`](Self::listen), for a server of many clients: it outlives the terminal that it was started from.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn of_server() -> io::Result<Self> {
+        Ok(Self { ends_at_hangup: false, ..Self::listen()? })
     }
 
     /// Returns when the program is asked to end, once for each time.
     pub async fn requested(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => match self.ends_at_hangup {
+                    true => return,
+                    false => tracing::warn!("SIGHUP is ignored: settings are read at the start alone, SIGTERM ends the server"),
+                },
+            }
         }
     }
 }

@@ -404,7 +404,6 @@ mod tests {
             meta: Map::new(),
             principal: Principal::local(),
             session: "s".into(),
-            keeps_session: true,
             client: Arc::new(ClientProfile::without_protocol("test")),
             caller: Arc::new(SilentCaller),
             answers: None,

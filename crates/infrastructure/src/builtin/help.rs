@@ -92,8 +92,7 @@ impl BuiltInTool for Help {
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         // What this caller could never call is not talked about.
         let grant = run.context().grant;
-        let tools: Vec<&Tool> =
-            run.tools().filter(|tool| tool.is_callable() && grant.advertises(tool)).collect();
+        let tools: Vec<&Tool> = run.tools().filter(|tool| tool.is_callable() && grant.advertises(tool)).collect();
         let topic = input.topic.as_deref().map(str::trim).unwrap_or_default();
         if topic.is_empty() {
             return Ok(ToolResult::text(overview(&tools)));

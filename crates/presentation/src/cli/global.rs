@@ -21,7 +21,7 @@ use std::{convert::Infallible, path::PathBuf};
 use toolstead_infrastructure::builtin;
 
 /// The global flags.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Global {
     /// The tools to offer: `a,b` alone, `+a,-b` more and less than configured, nothing for none
     #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true, value_parser = chosen_tools)]
@@ -94,17 +94,8 @@ impl Global {
     }
 
     fn load_with_notes(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), Failed> {
-        let request = Request {
-            environment: Environment::of_process(),
-            start: std::env::current_dir()?,
-            administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
-            file: self.config.clone(),
-            flags: Flags { roots: self.root.clone(), allow: self.allow.clone(), tools: self.tools.clone(), listen },
-        };
-        let mut config = Config::load(&request).map_err(StartupError::from)?;
-        if let Some(EventTarget::File(file)) = &self.events {
-            config.keep_from_tools(file);
-        }
+        let mut config = Config::load(&self.request(listen)?).map_err(StartupError::from)?;
+        self.keep_events_from_tools(&mut config);
         let spellings = builtin::spellings();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
         choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;
@@ -112,6 +103,32 @@ impl Global {
         notes.extend(choosing::notes(&config, &spellings));
         notes.extend(config.notes.iter().cloned());
         Ok((config, notes))
+    }
+
+    fn keep_events_from_tools(&self, config: &mut Config) {
+        if let Some(EventTarget::File(file)) = &self.events {
+            config.keep_from_tools(file);
+        }
+    }
+
+    fn request(&self, listen: Option<String>) -> Result<Request, Failed> {
+        Ok(Request {
+            environment: Environment::of_process(),
+            start: std::env::current_dir()?,
+            administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
+            file: self.config.clone(),
+            flags: Flags { roots: self.root.clone(), allow: self.allow.clone(), tools: self.tools.clone(), listen },
+        })
+    }
+
+    /// Builds the application with these roots beside those that were typed. The notes of the configuration are told
+    /// already.
+    pub(super) async fn compose_in(&self, roots: impl IntoIterator<Item = String>) -> Result<Composition, Failed> {
+        let mut request = self.request(None)?;
+        request.flags.roots.extend(roots);
+        let mut config = Config::load(&request).map_err(StartupError::from)?;
+        self.keep_events_from_tools(&mut config);
+        self.watched(App::builder(config).build().await?).await
     }
 
     /// Builds the application with these servers.

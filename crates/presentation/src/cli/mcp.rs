@@ -1,17 +1,20 @@
 //! `toolstead mcp`.
 
+mod rootless;
+
 use super::{
     Outcome,
     exit::{Exit, Failed},
     global::Global,
 };
 use crate::{
-    composition_root::Servers,
+    app::App,
     event_file::EventTarget,
-    mcp_server::stdio::{StdioSettings, process_streams::claim_process_streams, serve_stdio},
+    mcp_server::stdio::{StdioSettings, process_streams::claim_process_streams, serve_stdio, serve_stdio_in},
     shutdown::Shutdown,
 };
 use clap::Args;
+use rootless::Rootless;
 use tokio_util::sync::CancellationToken;
 
 /// Serves the tools over MCP on standard input and output.
@@ -27,7 +30,7 @@ impl Mcp {
         // Before anything else can print: from here on standard output carries the protocol alone.
         let streams = claim_process_streams()?;
         let mut shutdown = Shutdown::listen()?;
-        let composition = global.compose(Servers::All).await?;
+        let config = global.load()?;
         let stop = CancellationToken::new();
         let asked = tokio::spawn({
             let stop = stop.clone();
@@ -36,11 +39,20 @@ impl Mcp {
                 stop.cancel();
             }
         });
-        let served =
-            serve_stdio(composition.app.clone(), StdioSettings::default(), streams.input, streams.output, stop).await;
+        let settings = StdioSettings::default();
+        let outcome = if config.roots.start().is_some() {
+            let composition = global.watched(App::builder(config).build().await?).await?;
+            let served = serve_stdio(composition.app.clone(), settings, streams.input, streams.output, stop).await;
+            composition.close().await;
+            served.map_err(Failed::from)
+        } else {
+            let patience = config.approval_timeout;
+            let workplace = Rootless::new(global.clone(), config);
+            let (input, output) = (streams.input, streams.output);
+            let served = serve_stdio_in(&workplace, settings, patience, input, output, stop).await;
+            workplace.close().await.and(served.map_err(Failed::from))
+        };
         asked.abort();
-        composition.close().await;
-        served?;
-        Ok(Exit::Done)
+        outcome.map(|()| Exit::Done)
     }
 }

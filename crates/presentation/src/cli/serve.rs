@@ -7,8 +7,9 @@ use super::{
     output::{Output, note},
 };
 use crate::{
-    composition_root::{Composition, StartupError},
+    composition_root::StartupError,
     config::{
+        Config,
         environment::Environment,
         token::{ServerToken, server_token},
     },
@@ -51,7 +52,7 @@ impl Serve {
     }
 
     async fn serve(self) -> Outcome {
-        let mut shutdown = Shutdown::listen()?;
+        let mut shutdown = Shutdown::of_server()?;
         let config = self.global.load_for(self.listen.clone())?;
         let token = server_token(&config, &Environment::of_process())
             .map_err(|problem| StartupError::Config(problem.into()))?;
@@ -63,8 +64,9 @@ impl Serve {
             Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
         })?;
         let composition = self.global.watched(crate::app::App::builder(config).build().await?).await?;
-        let settings = settings(&composition, &token);
+        let settings = settings(&composition.config, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
+        warn_of_network(server.address());
         announce(server.address(), &token, self.global.json, &mut Output::new())?;
         shutdown.requested().await;
         note("ending: running calls are waited for");
@@ -78,18 +80,30 @@ impl Serve {
     }
 }
 
-fn settings(composition: &Composition, token: &ServerToken) -> HttpSettings {
-    let (server, limits) = (&composition.config.server, &composition.config.limits);
+fn settings(config: &Config, token: &ServerToken) -> HttpSettings {
+    let (server, limits) = (&config.server, &config.limits);
     let mut settings = HttpSettings {
         tokens: vec![BearerToken { name: "server".into(), secret: token.token.expose().to_owned() }],
         max_connections: limits.connections,
         max_sessions: limits.sessions,
+        session_idle: Duration::from_secs(server.session_idle_seconds),
+        head_timeout: Duration::from_secs(server.head_timeout_seconds),
         max_in_flight: limits.calls_in_flight,
         ..HttpSettings::default()
     };
     settings.allowed_hosts.extend(server.allowed_hosts.iter().cloned());
     settings.allowed_origins.extend(server.allowed_origins.iter().cloned());
     settings
+}
+
+/// Says what it means to listen where other machines get in.
+fn warn_of_network(address: SocketAddr) {
+    if !address.ip().to_canonical().is_loopback() {
+        note(&format!(
+            "warning: {address} can be reached from the network, and speaks plain HTTP: the token and all that tools are \
+             asked and answer can be read on the way. Listen at 127.0.0.1, or put a proxy with TLS before it"
+        ));
+    }
 }
 
 /// The address, where the token is, and what to paste into a client.
@@ -113,4 +127,44 @@ fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mu
     output.line("to use it, paste this into the configuration of an MCP client:")?;
     output.json(&client)?;
     output.line("Ctrl-C ends it.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::request::{Flags, Request};
+
+    #[test]
+    fn the_configuration_bounds_clients_in_number_and_time() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("config.toml");
+        let text = r#"
+            [limits]
+            sessions = 3
+            connections = 4
+            [server]
+            session_idle_seconds = 5
+            head_timeout_seconds = 6
+            allowed_origins = ["https://app.example"]
+        "#;
+        std::fs::write(&file, text).unwrap();
+        let environment = Environment::new([
+            ("HOME", home.path().to_str().unwrap()),
+            ("TOOLSTEAD_SERVER_TOKEN", "a-token-that-is-long-enough-for-any-server"),
+        ]);
+        let (start, administrator) = (home.path().to_path_buf(), home.path().join("etc"));
+        let request = Request {
+            environment: environment.clone(),
+            start,
+            administrator,
+            file: Some(file),
+            flags: Flags::default(),
+        };
+        let config = Config::load(&request).unwrap();
+        let settings = settings(&config, &server_token(&config, &environment).unwrap());
+        assert_eq!((settings.max_sessions, settings.max_connections), (3, 4));
+        assert_eq!(settings.session_idle, Duration::from_secs(5));
+        assert_eq!(settings.head_timeout, Duration::from_secs(6));
+        assert_eq!(settings.allowed_origins, ["https://app.example"]);
+    }
 }

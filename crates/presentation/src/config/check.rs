@@ -150,10 +150,12 @@ impl Checker<'_> {
                 };
                 number.filter(|number| (least..=most).contains(number)).map_or_else(wrong, |n| Ok(Value::Integer(n)))
             }
-            (Kind::Texts | Kind::Words(_) | Kind::Paths | Kind::Rules(_), _) => match items(content, origin) {
-                Some(items) => Ok(Value::List(self.items(kind, &items, &key))),
-                None => wrong(),
-            },
+            (Kind::Texts | Kind::Words(_) | Kind::Paths | Kind::Rules(_) | Kind::Origins, _) => {
+                match items(content, origin) {
+                    Some(items) => Ok(Value::List(self.items(kind, &items, &key))),
+                    None => wrong(),
+                }
+            }
             (Kind::Hosts, Content::Text(text) | Content::Untyped(text)) if text.trim() == "none" => {
                 Ok(Value::List(Vec::new()))
             }
@@ -278,6 +280,9 @@ impl Checker<'_> {
                 }
                 None => Ok(text.to_owned()),
             },
+            Kind::Origins if !is_origin(text) => Err(format!(
+                "{text:?} is no origin as browsers name it, such as `https://app.example.com` or `http://localhost:*`"
+            )),
             Kind::Words(words) if !words.contains(&text) => {
                 Err(format!("`{text}` is not known here; known: {}", words.join(", ")))
             }
@@ -403,6 +408,23 @@ fn is_host_pattern(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 253
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '*' | ':' | '[' | ']' | '_'))
+}
+
+/// Whether a browser may send this as `Origin`, with `*` for any port: no path, and no port that goes without saying.
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, host)) = text.split_once("://") else { return false };
+    let host = host.strip_suffix(":*").unwrap_or(host);
+    let usual_port = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => "",
+    };
+    let is_named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '[' | ']');
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        && !host.is_empty()
+        && host.chars().all(is_named)
+        && (usual_port.is_empty() || !host.ends_with(usual_port))
 }
 
 /// Why commands do not reach the host even where it is listed.

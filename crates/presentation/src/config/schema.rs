@@ -40,6 +40,8 @@ pub(super) enum Kind {
     Selection,
     /// `"none"`, or a list of host patterns.
     Hosts,
+    /// A list of origins of web pages.
+    Origins,
     Texts,
     /// A list of some of these.
     Words(&'static [&'static str]),
@@ -157,8 +159,8 @@ pub(super) const KEYS: &[Key] = &[
     key(&["limits", "processes"], whole(1 << 22), Capped, SMALLER, Some("512"), "Processes of a command."),
     key(&["limits", "file_bytes"], Kind::Integer { least: 1, most: 1 << 50 }, Capped, SMALLER, Some("1073741824"), "The largest file that a command may write."),
     key(&["limits", "calls_in_flight"], whole(100_000), Capped, SMALLER, Some("256"), "Calls that are open at once, over all clients."),
-    key(&["limits", "sessions"], whole(1_000_000), Capped, SMALLER, Some("256"), "Sessions of the server at once."),
-    key(&["limits", "connections"], whole(100_000), Capped, SMALLER, Some("512"), "Connections of the server at once."),
+    key(&["limits", "sessions"], whole(1_000_000), Capped, SMALLER, Some("256"), "Sessions of the server at once. For one more, the one that was idle for longest ends; where all are in use, it is refused."),
+    key(&["limits", "connections"], whole(100_000), Capped, SMALLER, Some("512"), "Connections of the server at once that have shown the token; more wait. There may be as many that have shown none; of more, the oldest of the address that holds most are closed."),
     key(&["files", "text_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 30 }, Capped, SMALLER, Some("10485760"), "Bytes of a file that is edited, or that has to be decoded as a whole."),
     key(&["files", "result_bytes"], Kind::Integer { least: 1 << 10, most: 1 << 32 }, Capped, SMALLER, Some("52428800"), "Bytes that an edit may make of a file."),
     key(&["files", "image_side"], Kind::Integer { least: 16, most: 8_000 }, Capped, SMALLER, Some("2000"), "Pixels of an image's longer side, as it is shown to a model. Larger ones are fitted."),
@@ -216,9 +218,11 @@ pub(super) const KEYS: &[Key] = &[
     key(&["outputs", "max_bytes"], Kind::Integer { least: 1 << 20, most: 1 << 32 }, Highest, Waits, Some("67108864"), "Bytes that are kept of one output."),
     key(&["server", "listen"], Kind::Address, Highest, Waits, Some("\"127.0.0.1:7332\""), "Where `toolstead-server` listens; port 0 picks one."),
     key(&["server", "allowed_hosts"], Kind::Texts, Sum, Waits, Some("[]"), "Names under which clients may reach the server, besides those of loopback."),
-    key(&["server", "allowed_origins"], Kind::Texts, Sum, Waits, Some("[]"), "Origins of web pages that may call the server. None may by default."),
+    key(&["server", "allowed_origins"], Kind::Origins, Sum, Waits, Some("[]"), "Origins of web pages that may call the server, such as `https://app.example.com`; `http://localhost:*` is any port. None but its own may by default."),
     key(&["server", "output_schemas"], Kind::Boolean, Highest, Waits, Some("false"), "Whether lists of tools over MCP carry the schemas of the results of built-in tools. Those of MCP servers come as they are."),
     key(&["server", "token_file"], Kind::Path, Highest, Waits, None, "The file that holds the token, for its owner alone. Default: `TOOLSTEAD_SERVER_TOKEN`, else one made once in the data folder."),
+    key(&["server", "session_idle_seconds"], whole(30 * DAY), Highest, Waits, Some("1800"), "Time after which a session that nobody uses ends."),
+    key(&["server", "head_timeout_seconds"], whole(3_600), Highest, Waits, Some("30"), "Time that a client has for the head of a request, and may be silent between two."),
 ];
 
 impl Key {
@@ -299,6 +303,7 @@ impl Kind {
             Self::Database => "a URL such as `\"sqlite:///var/lib/toolstead.db\"`".into(),
             Self::Selection => "a choice of tools, such as `\"a,b\"` or `\"+a,-b\"`".into(),
             Self::Hosts => "`\"none\"` or a list of host patterns".into(),
+            Self::Origins => "a list of origins such as `\"https://app.example.com\"`".into(),
             Self::Texts => "a list of texts".into(),
             Self::Paths => "a list of paths".into(),
             Self::Rules(_) => "a list of rules".into(),

@@ -83,6 +83,10 @@ pub struct ServerSettings {
     pub output_schemas: bool,
     /// The file that holds the token.
     pub token_file: Option<PathBuf>,
+    /// Seconds after which a session that nobody uses ends.
+    pub session_idle_seconds: u64,
+    /// Seconds that a client has for the head of a request.
+    pub head_timeout_seconds: u64,
 }
 
 impl AuditSettings {

@@ -34,6 +34,9 @@ pub(super) struct TrustedFiles {
     /// What servers run of places that tools write to; `None`: it was not there when it was looked at.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     programs: BTreeMap<PathBuf, Option<String>>,
+    /// Folders of clients that a person let tools into, links resolved.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    roots: BTreeSet<PathBuf>,
 }
 
 impl TrustedFiles {
@@ -80,6 +83,11 @@ impl TrustedFiles {
     /// Whether a person said yes to some content at this path.
     pub(super) fn knows(&self, path: &Path) -> bool {
         self.files.contains_key(path)
+    }
+
+    /// Whether a person let tools into this folder of a client.
+    pub(super) fn is_root(&self, folder: &Path) -> bool {
+        self.roots.contains(folder)
     }
 
     /// Whether the content that a person said yes to at this path, now there or not, held a gate.
@@ -140,6 +148,19 @@ pub(super) fn set_gate(folders: &Folders, path: &Path, holds_gate: bool) -> Resu
         match holds_gate {
             true => trusted.gates.insert(path.to_path_buf()),
             false => trusted.gates.remove(path),
+        };
+    })
+}
+
+/// Lets tools into a folder where a client works in it, or no longer.
+///
+/// # Errors
+/// As [`set`].
+pub(super) fn set_root(folders: &Folders, folder: &Path, trusted: bool) -> Result<(), Problem> {
+    change(folders, |all| {
+        match trusted {
+            true => all.roots.insert(folder.to_path_buf()),
+            false => all.roots.remove(folder),
         };
     })
 }

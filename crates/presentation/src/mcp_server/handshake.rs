@@ -6,6 +6,7 @@ use super::{
     log_threshold::SESSION_LEVEL,
     protocol_error::{invalid_params, supported_versions},
     request_meta::client_label,
+    server_identity::ServerIdentity,
 };
 use serde_json::{Map, Value, json};
 use toolstead_domain::client_profile::{ClientProfile, Generation, ProtocolVersion};
@@ -15,6 +16,25 @@ use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 const DISCOVERY_TTL_MS: u32 = 300_000;
 
 impl McpServer {
+    /// Answers `initialize`, as [`ServerIdentity::initialize`].
+    ///
+    /// # Errors
+    /// Likewise.
+    pub(super) fn initialize(
+        &self,
+        id: &Id,
+        params: &mut Map<String, Value>,
+    ) -> Result<(Answer, ClientProfile), RpcError> {
+        self.identity.initialize(id, params)
+    }
+
+    /// Answers `server/discover`.
+    pub(super) fn discover(&self, id: &Id) -> Answer {
+        self.identity.discover(id)
+    }
+}
+
+impl ServerIdentity {
     /// Answers `initialize`, and says who the client is for as long as its session lasts.
     ///
     /// The version is the client's where it has a handshake, else the newest that has one (MCP 2025-11-25,
@@ -42,7 +62,7 @@ impl McpServer {
         let mut result = json!({
             "protocolVersion": version.as_str(),
             "capabilities": capabilities_offered(),
-            "serverInfo": self.identity.implementation(),
+            "serverInfo": self.implementation(),
         });
         self.instruct(&mut result);
         Ok((Answer::result(id, &result), profile))
@@ -56,14 +76,14 @@ impl McpServer {
             "capabilities": capabilities_offered(),
             "ttlMs": DISCOVERY_TTL_MS,
             "cacheScope": "private",
-            "_meta": self.identity.result_meta(),
+            "_meta": self.result_meta(),
         });
         self.instruct(&mut result);
         Answer::result(id, &result)
     }
 
     fn instruct(&self, result: &mut Value) {
-        if let Some(instructions) = &self.identity.instructions {
+        if let Some(instructions) = &self.instructions {
             result["instructions"] = instructions.as_str().into();
         }
     }

@@ -3,6 +3,8 @@
 
 mod call_response;
 mod changes_stream;
+mod connections;
+mod cross_origin;
 mod endpoint;
 mod event_feed;
 mod event_stream;
@@ -17,6 +19,7 @@ mod stateless_sessions;
 
 use super::McpServer;
 use crate::app::App;
+use connections::Connections;
 use endpoint::Endpoint;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::{
@@ -24,10 +27,15 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
 };
 use settings::HttpSettings;
-use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinHandle,
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
@@ -64,13 +72,13 @@ impl HttpServer {
     pub fn start(listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let server = McpServer::new(app.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
-        let endpoint = Arc::new(Endpoint::new(server, settings.clone()));
+        let endpoint = Arc::new(Endpoint::new(server, settings.clone(), address.port()));
         let (accepting, connections) = (CancellationToken::new(), CancellationToken::new());
         let front = Front {
             endpoint: endpoint.clone(),
+            connections: Connections::new(settings.max_connections, connections.clone()),
             settings,
             accepting: accepting.clone(),
-            connections: connections.clone(),
         };
         let accepted = tokio::spawn(front.accept_all(listener));
         Ok(Self { address, app, endpoint, accepting, connections, accepted: Some(accepted) })
@@ -111,14 +119,13 @@ struct Front {
     endpoint: Arc<Endpoint>,
     settings: HttpSettings,
     accepting: CancellationToken,
-    connections: CancellationToken,
+    connections: Arc<Connections>,
 }
 
 impl Front {
     /// Returns what knows the open connections once no more are accepted.
     async fn accept_all(self, listener: TcpListener) -> GracefulShutdown {
         let open = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(self.settings.max_connections));
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.settings.head_timeout);
         let mut sweep = interval(BETWEEN_SWEEPS.min(self.settings.session_idle.max(Duration::from_millis(1))));
@@ -130,10 +137,8 @@ impl Front {
         };
         let accepting = async {
             loop {
-                // The place first: a connection that there is no room for waits with the system.
-                let Ok(place) = places.clone().acquire_owned().await else { return };
                 match listener.accept().await {
-                    Ok((stream, _)) => self.serve(&http, &open, stream, place),
+                    Ok((stream, from)) => self.serve(&http, &open, stream, from.ip()),
                     Err(error) => {
                         tracing::warn!(error = &error as &dyn std::error::Error, "could not accept a connection");
                         sleep(AFTER_FAILED_ACCEPT).await;
@@ -156,28 +161,27 @@ impl Front {
         open
     }
 
-    fn serve(&self, http: &http1::Builder, open: &GracefulShutdown, stream: TcpStream, place: OwnedSemaphorePermit) {
+    fn serve(&self, http: &http1::Builder, open: &GracefulShutdown, stream: TcpStream, from: IpAddr) {
         // Without it a small answer waits for the acknowledgement of the one before, 40 ms on Linux.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended before it began");
             return;
         }
-        let endpoint = self.endpoint.clone();
+        let connection = self.connections.take_in(from);
+        let (endpoint, asking) = (self.endpoint.clone(), connection.clone());
         let service = service_fn(move |request| {
-            let endpoint = endpoint.clone();
-            async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
+            let (endpoint, asking) = (endpoint.clone(), asking.clone());
+            async move { Ok::<_, Infallible>(endpoint.answer(request, &asking).await) }
         });
-        let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
-        let connections = self.connections.clone();
+        let served = open.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
-            let _place = place;
             tokio::select! {
-                ended = connection => {
+                ended = served => {
                     if let Err(error) = ended {
                         tracing::debug!(error = &error as &dyn std::error::Error, "a connection broke");
                     }
                 }
-                () = connections.cancelled() => {}
+                () = connection.ended() => {}
             }
         });
     }

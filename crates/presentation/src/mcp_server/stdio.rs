@@ -1,15 +1,21 @@
 //! MCP over a pair of byte streams, one message a line (MCP 2025-11-25 and 2026-07-28, basic/transports, "stdio").
 
+pub mod client_roots;
 mod connection;
 mod lost_id;
 pub mod process_streams;
+mod served;
 
 use super::{McpServer, server_identity::ServerIdentity};
 use crate::app::App;
+use client_roots::{ClientRoots, Folders, Workplace};
 use connection::Connection;
-use std::{io, sync::Arc, time::Duration};
+use futures::{FutureExt, future::FusedFuture};
+use served::{Served, Stage};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::{mpsc, watch},
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
@@ -23,6 +29,8 @@ const LAST_CALLS: Duration = Duration::from_millis(400);
 const LAST_RECORDS: Duration = Duration::from_millis(300);
 /// How long the other side has to take the last answers.
 const LAST_LINES: Duration = Duration::from_millis(200);
+/// What may be told of the client's folders before it is heard.
+const WAITING_OCCASIONS: usize = 16;
 
 /// How a connection is served.
 #[derive(Debug, Clone)]
@@ -69,10 +77,59 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (lines, mut writing) = LineSender::spawn(writer);
-    let server = Arc::new(McpServer::new(app, settings.identity.clone(), settings.first_list_waits));
-    let mut connection = Connection::new(server, &settings, lines);
+    let (lines, writing) = LineSender::spawn(writer);
+    let served = Served::fixed(Arc::new(McpServer::new(app, settings.identity.clone(), settings.first_list_waits)));
+    let connection = Connection::new(served, &settings, lines);
+    serve(connection, writing, reader, stop, std::future::pending()).await
+}
+
+/// As [`serve_stdio`], with an application that is made when it is known which folders the client works in, and made
+/// anew when they change. `patience` is how long a person has to say yes to them.
+///
+/// Ends also where the application cannot be made. Whoever made the workplace closes what it opened.
+///
+/// # Errors
+/// The reader's, when input could not be read.
+pub async fn serve_stdio_in<R, W>(
+    workplace: &dyn Workplace,
+    settings: StdioSettings,
+    patience: Duration,
+    reader: R,
+    writer: W,
+    stop: CancellationToken,
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (lines, writing) = LineSender::spawn(writer);
+    let stages = watch::Sender::new(Stage::default());
+    let (occasions, heard) = mpsc::channel(WAITING_OCCASIONS);
+    let connection = Connection::new(Served::told_by(&stages), &settings, lines.clone());
+    let (connection, questions) = connection.telling(Folders { occasions, stages: stages.clone() });
+    let identity = settings.identity.clone();
+    let roots = ClientRoots {
+        workplace,
+        identity,
+        first_list_waits: settings.first_list_waits,
+        stages,
+        lines,
+        questions,
+        patience,
+    };
+    serve(connection, writing, reader, stop, roots.follow(heard)).await
+}
+
+/// Serves the connection. It ends also when what goes on beside it does.
+async fn serve<R: AsyncRead + Unpin + Send>(
+    mut connection: Connection,
+    mut writing: JoinHandle<io::Result<()>>,
+    reader: R,
+    stop: CancellationToken,
+    beside: impl Future<Output = ()>,
+) -> io::Result<()> {
     let mut input = BoundedLines::new(reader, MAX_MESSAGE_BYTES);
+    let mut beside = pin!(beside.fuse());
     let read_all = async {
         while let Some(line) = input.next().await? {
             let taken = match line {
@@ -88,26 +145,36 @@ where
     let end = tokio::select! {
         read = read_all => End::Input(read),
         () = stop.cancelled() => End::Stopped,
+        () = &mut beside => End::Stopped,
         written = &mut writing => End::Output(written.unwrap_or_else(|panic| Err(io::Error::other(panic)))),
     };
-    match end {
-        End::Input(read) => {
-            connection.end(LAST_CALLS, CancelReason::Client, LAST_RECORDS).await;
-            write_rest(connection, writing).await;
-            read
-        }
-        End::Stopped => {
-            connection.end(Duration::ZERO, CancelReason::Shutdown, LAST_RECORDS).await;
-            write_rest(connection, writing).await;
-            Ok(())
-        }
-        End::Output(written) => {
-            if let Err(error) = written {
-                tracing::debug!(error = &error as &dyn std::error::Error, "the client reads no more");
+    let ending = async {
+        match end {
+            End::Input(read) => {
+                connection.input_ended();
+                connection.end(LAST_CALLS, CancelReason::Client, LAST_RECORDS).await;
+                write_rest(connection, writing).await;
+                read
             }
-            connection.end(Duration::ZERO, CancelReason::Client, LAST_RECORDS).await;
-            Ok(())
+            End::Stopped => {
+                connection.end(Duration::ZERO, CancelReason::Shutdown, LAST_RECORDS).await;
+                write_rest(connection, writing).await;
+                Ok(())
+            }
+            End::Output(written) => {
+                if let Err(error) = written {
+                    tracing::debug!(error = &error as &dyn std::error::Error, "the client reads no more");
+                }
+                connection.end(Duration::ZERO, CancelReason::Client, LAST_RECORDS).await;
+                Ok(())
+            }
         }
+    };
+    let mut ending = pin!(ending);
+    // It goes on while the connection ends.
+    tokio::select! {
+        ended = &mut ending => ended,
+        () = &mut beside, if !beside.is_terminated() => ending.await,
     }
 }
 

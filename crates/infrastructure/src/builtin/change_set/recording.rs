@@ -1,10 +1,6 @@
 //! The journal's part of a change: what is kept of it, so that it can be taken back.
 
-use crate::builtin::{
-    run::Run,
-    seen_files::Viewer,
-    unified_diff::line_counts,
-};
+use crate::builtin::{run::Run, seen_files::Viewer, unified_diff::line_counts};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,

@@ -305,7 +305,9 @@ mod tests {
             Ok(Incoming::Answer(answer)) => answer,
             other => panic!("{other:?}"),
         };
-        let failure = Called { tool: "t", server: &server, promises_structure: false }.outcome(answer, Generation::Modern).unwrap_err();
+        let failure = Called { tool: "t", server: &server, promises_structure: false }
+            .outcome(answer, Generation::Modern)
+            .unwrap_err();
         assert_eq!(failure.data, json!({"requiredCapabilities": {"roots": {}}}));
     }
 

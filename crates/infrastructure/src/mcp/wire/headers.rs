@@ -17,7 +17,8 @@ pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// Mirrors the tool's or prompt's name or the resource's URI, encoded, since 2026-07-28.
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-const PARAM_PREFIX: &str = "mcp-param-";
+/// Begins the names of headers that mirror parameters of a tool, since 2026-07-28.
+pub const PARAM_PREFIX: &str = "mcp-param-";
 const ANNOTATION: &str = "x-mcp-header";
 const SENTINEL_START: &str = "=?base64?";
 const SENTINEL_END: &str = "?=";

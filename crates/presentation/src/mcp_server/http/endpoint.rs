@@ -4,6 +4,8 @@ mod legacy;
 mod modern;
 
 use super::{
+    connections::Connection,
+    cross_origin,
     event_feed::event_feed,
     gate::{Gate, TokenHolder},
     mirrored_headers::MirroredHeaders,
@@ -65,7 +67,7 @@ struct RpcRequest {
 }
 
 impl Endpoint {
-    pub(super) fn new(server: McpServer, settings: HttpSettings) -> Self {
+    pub(super) fn new(server: McpServer, settings: HttpSettings, port: u16) -> Self {
         let ending = CancellationToken::new();
         let app = server.app.clone();
         let ended = move || -> Ended {
@@ -76,7 +78,7 @@ impl Endpoint {
             })
         };
         Self {
-            gate: Gate::new(&settings),
+            gate: Gate::new(&settings, port),
             mirrored: MirroredHeaders::new(server.app.registry.clone()),
             sessions: Sessions::new(&settings, ending.clone(), ended()),
             stateless: StatelessSessions::new(&settings, ended()),
@@ -89,10 +91,21 @@ impl Endpoint {
     }
 
     /// Answers one HTTP request.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
-        match request.uri().path() {
-            "/mcp" => self.mcp(request).await,
-            "/events" => self.events(&request.into_parts().0),
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>, connection: &Connection) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let Some(origin) = self.gate.page(&head) else { return self.route(&head, body, connection).await };
+        let mut response = match cross_origin::is_preflight(&head) {
+            true => cross_origin::preflight(&head.headers),
+            false => self.route(&head, body, connection).await,
+        };
+        cross_origin::share(&mut response, origin);
+        response
+    }
+
+    async fn route(self: Arc<Self>, head: &Parts, body: Incoming, connection: &Connection) -> Response<Body> {
+        match head.uri.path() {
+            "/mcp" => self.mcp(head, body, connection).await,
+            "/events" => self.events(head, connection).await,
             "/healthz" => text(StatusCode::OK, "alive\n"),
             "/readyz" if self.is_draining() => text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
             "/readyz" if !self.server.is_settled() => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
@@ -125,8 +138,8 @@ impl Endpoint {
     }
 
     /// What happens from now on, as far as it belongs to the holder of the token.
-    fn events(&self, head: &Parts) -> Response<Body> {
-        let holder = match self.gate.admit(head) {
+    async fn events(&self, head: &Parts, connection: &Connection) -> Response<Body> {
+        let holder = match self.admit(head, connection).await {
             Ok(holder) => holder,
             Err(refusal) => return refusal,
         };
@@ -140,9 +153,15 @@ impl Endpoint {
         live_events(event_feed(events, self.settings.keep_alive, self.ending.clone()))
     }
 
-    async fn mcp(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
-        let (head, body) = request.into_parts();
-        let holder = match self.gate.admit(&head) {
+    /// The holder of the request's token; its connection has a place from now on.
+    async fn admit(&self, head: &Parts, connection: &Connection) -> Result<&TokenHolder, Response<Body>> {
+        let holder = self.gate.admit(head)?;
+        connection.admitted().await;
+        Ok(holder)
+    }
+
+    async fn mcp(self: Arc<Self>, head: &Parts, body: Incoming, connection: &Connection) -> Response<Body> {
+        let holder = match self.admit(head, connection).await {
             Ok(holder) => holder,
             Err(refusal) => return refusal,
         };
@@ -152,7 +171,7 @@ impl Endpoint {
         let endpoint = self.clone();
         match (&head.method, generation_of_header(&head.headers)) {
             // Requests say for themselves which rules they follow.
-            (&Method::POST, generation) => endpoint.post(holder, &head, generation, body).await,
+            (&Method::POST, generation) => endpoint.post(holder, head, generation, body).await,
             (_, Err(refusal)) => refusal,
             (&Method::GET, Ok(Generation::Legacy)) => self.open_stream(holder, &head.headers),
             (&Method::DELETE, Ok(Generation::Legacy)) => self.end_session(holder, &head.headers),

@@ -14,6 +14,8 @@ pub(super) struct Gate {
     holders: Vec<TokenHolder>,
     hosts: Vec<String>,
     origins: Vec<String>,
+    /// Where this server itself listens.
+    port: u16,
 }
 
 /// The holder of a token.
@@ -29,7 +31,8 @@ impl std::fmt::Debug for TokenHolder {
 }
 
 impl Gate {
-    pub(super) fn new(settings: &HttpSettings) -> Self {
+    /// The gate of a server at this port.
+    pub(super) fn new(settings: &HttpSettings, port: u16) -> Self {
         let holder = |token: &BearerToken| TokenHolder {
             secret: token.secret.as_bytes().into(),
             principal: Principal::token(&token.name),
@@ -39,6 +42,7 @@ impl Gate {
             holders: settings.tokens.iter().filter(|token| !token.secret.is_empty()).map(holder).collect(),
             hosts: lower(&settings.allowed_hosts),
             origins: lower(&settings.allowed_origins),
+            port,
         }
     }
 
@@ -48,7 +52,7 @@ impl Gate {
             tracing::debug!(host = ?head.headers.get(header::HOST), "refused a request for another host");
             return Err(text(StatusCode::FORBIDDEN, "this host name is not served here"));
         }
-        if !self.is_origin_allowed(&head.headers) {
+        if head.headers.contains_key(header::ORIGIN) && !self.is_origin_allowed(&head.headers) {
             tracing::debug!(origin = ?head.headers.get(header::ORIGIN), "refused a request of another origin");
             return Err(text(StatusCode::FORBIDDEN, "pages of this origin may not call"));
         }
@@ -70,16 +74,29 @@ impl Gate {
         })
     }
 
+    /// The origin of the page that the request comes from, if that page may call here.
+    pub(super) fn page(&self, head: &Parts) -> Option<HeaderValue> {
+        let origin = head.headers.get(header::ORIGIN)?;
+        (self.is_host_allowed(head) && self.is_origin_allowed(&head.headers)).then(|| origin.clone())
+    }
+
+    /// `Origin`, which is there: a listed one, or this server's own.
     fn is_origin_allowed(&self, headers: &HeaderMap) -> bool {
-        if !headers.contains_key(header::ORIGIN) {
-            return true;
-        }
         let Some(origin) = sole(headers, header::ORIGIN) else { return false };
         let origin = origin.to_ascii_lowercase();
-        self.origins.iter().any(|allowed| match allowed.strip_suffix(":*") {
+        let listed = self.origins.iter().any(|allowed| match allowed.strip_suffix(":*") {
             Some(base) => origin.strip_prefix(base).is_some_and(|port| port.is_empty() || is_port(port)),
             None => *allowed == origin,
-        })
+        });
+        listed || self.is_own(&origin, headers)
+    }
+
+    /// Whether the origin is the address that the request itself goes to, at this server's port: other ports of the same
+    /// host belong to other programs.
+    fn is_own(&self, origin: &str, headers: &HeaderMap) -> bool {
+        let Some(host) = sole(headers, header::HOST) else { return false };
+        let host = host.to_ascii_lowercase();
+        origin.strip_prefix("http://") == Some(&host) && port_of(&host) == Some(self.port)
     }
 
     /// Every token is compared in full, so that the time it takes tells nothing about any of them.
@@ -119,6 +136,14 @@ fn without_port(host: &str) -> Option<&str> {
     (port.is_empty() || is_port(port)).then_some(name)
 }
 
+/// The port in `name:port` or `[address]:port`; that of HTTP where none is named.
+fn port_of(host: &str) -> Option<u16> {
+    match host.strip_prefix(without_port(host)?)? {
+        "" => Some(80),
+        port => port.strip_prefix(':')?.parse().ok(),
+    }
+}
+
 fn is_port(text: &str) -> bool {
     text.strip_prefix(':').is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -135,7 +160,8 @@ mod tests {
         }
         settings.allowed_hosts.push("Tools.Example:8443".into());
         settings.allowed_origins.push("https://app.example".into());
-        Gate::new(&settings)
+        settings.allowed_origins.push("http://localhost:*".into());
+        Gate::new(&settings, 7332)
     }
 
     fn admitted(uri: &str, headers: &[(&str, &str)]) -> Result<String, StatusCode> {
@@ -181,13 +207,18 @@ mod tests {
 
     #[track_caller]
     fn check_origin(origin: &str, expected: bool) {
-        let headers = [("host", "localhost"), ("origin", origin), ("authorization", "bearer secret-a")];
-        assert_eq!(admitted("/mcp", &headers).is_ok(), expected, "{origin}");
+        check_origin_at("localhost", origin, expected);
+    }
+
+    #[track_caller]
+    fn check_origin_at(host: &str, origin: &str, expected: bool) {
+        let headers = [("host", host), ("origin", origin), ("authorization", "bearer secret-a")];
+        assert_eq!(admitted("/mcp", &headers).is_ok(), expected, "{origin} at {host}");
     }
 
     #[test]
     fn only_allowed_origins_get_in() {
-        for origin in ["http://localhost", "http://localhost:6274", "https://[::1]:1", "https://APP.example"] {
+        for origin in ["http://localhost", "http://localhost:6274", "https://APP.example"] {
             check_origin(origin, true);
         }
         for origin in [
@@ -198,8 +229,28 @@ mod tests {
             "http://localhost:1.evil.example",
             "https://app.example:8443",
             "http://app.example",
+            "https://localhost",
+            "https://[::1]:1",
         ] {
             check_origin(origin, false);
+        }
+    }
+
+    #[test]
+    fn the_servers_own_origin_gets_in_and_other_ports_of_its_host_do_not() {
+        check_origin_at("127.0.0.1:7332", "http://127.0.0.1:7332", true);
+        check_origin_at("[::1]:7332", "http://[::1]:7332", true);
+        for (host, origin) in [
+            ("127.0.0.1:7332", "http://127.0.0.1:8000"),
+            ("127.0.0.1:7332", "http://127.0.0.1"),
+            ("127.0.0.1:7332", "https://127.0.0.1:7332"),
+            ("127.0.0.1:7332", "http://[::1]:7332"),
+            // Somebody else's port, behind which this server seems to stand.
+            ("127.0.0.1:8000", "http://127.0.0.1:8000"),
+            ("127.0.0.1", "http://127.0.0.1"),
+            ("tools.example:8443", "http://tools.example:8443"),
+        ] {
+            check_origin_at(host, origin, false);
         }
     }
 

@@ -68,7 +68,7 @@ pub(super) struct SessionInUse(Arc<HttpSession>);
 /// Why no session could be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotOpened {
-    #[error("{0} sessions are open already: end one first")]
+    #[error("{0} sessions are open and in use: end one first, or raise `limits.sessions`")]
     TooMany(usize),
     #[error("the system gives no random numbers")]
     NoRandomness,
@@ -88,7 +88,7 @@ impl Sessions {
         }
     }
 
-    /// Opens a session.
+    /// Opens a session. Where there is no room, the one that was idle for longest ends.
     pub(super) fn open(
         &self,
         principal: Principal,
@@ -113,8 +113,12 @@ impl Sessions {
         if by_id.len() >= self.limit {
             self.drop_idle(&mut by_id, now);
         }
-        if by_id.len() >= self.limit {
-            return Err(NotOpened::TooMany(self.limit));
+        while by_id.len() >= self.limit {
+            let unused = by_id.iter().filter_map(|(id, session)| Some((session.unused_since()?, id.clone())));
+            let (_, longest) = unused.min().ok_or(NotOpened::TooMany(self.limit))?;
+            if let Some(session) = by_id.remove(&longest) {
+                self.over(&session);
+            }
         }
         by_id.insert(id, session.clone());
         Ok(session)
@@ -122,8 +126,9 @@ impl Sessions {
 
     /// The principal's session of that id. One of somebody else is as unknown as none.
     pub(super) fn find(&self, id: &str, principal: &Principal) -> Option<SessionInUse> {
-        let session = self.lock().get(id).filter(|session| session.principal == *principal)?.clone();
-        Some(session.in_use())
+        // Taken under the lock: what is in use makes room for nobody.
+        let by_id = self.lock();
+        Some(by_id.get(id).filter(|session| session.principal == *principal)?.clone().in_use())
     }
 
     /// Ends a session: its requests are taken back, its stream ends. `false` when there is none.
@@ -135,8 +140,7 @@ impl Sessions {
         };
         let was_there = closed.is_some();
         if let Some(session) = closed {
-            session.close();
-            (self.ended)(&session.principal, &session.id);
+            self.over(&session);
         }
         was_there
     }
@@ -148,14 +152,17 @@ impl Sessions {
 
     fn drop_idle(&self, by_id: &mut HashMap<Arc<str>, Arc<HttpSession>>, now: Instant) {
         by_id.retain(|_, session| {
-            let state = session.lock();
-            let idle = state.users == 0 && now.saturating_duration_since(state.last_used) >= self.idle;
+            let idle = session.unused_since().is_some_and(|since| now.saturating_duration_since(since) >= self.idle);
             if idle {
-                session.closed.cancel();
-                (self.ended)(&session.principal, &session.id);
+                self.over(session);
             }
             !idle
         });
+    }
+
+    fn over(&self, session: &HttpSession) {
+        session.close();
+        (self.ended)(&session.principal, &session.id);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<HttpSession>>> {
@@ -174,6 +181,12 @@ impl HttpSession {
     fn in_use(self: Arc<Self>) -> SessionInUse {
         self.lock().users += 1;
         SessionInUse(self)
+    }
+
+    /// Since when nothing is open in it; `None` while something is.
+    fn unused_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        (state.users == 0).then_some(state.last_used)
     }
 
     fn close(&self) {
@@ -263,7 +276,6 @@ mod tests {
         let start = Instant::now();
         let open = |at: Instant| sessions.open(principal.clone(), profile(), at);
         let (first, second) = (open(start).unwrap(), open(start).unwrap());
-        assert_eq!(open(start).unwrap_err(), NotOpened::TooMany(2));
         let in_use = sessions.find(&first.id, &principal).unwrap();
         let third = open(start + IDLE).unwrap();
         assert!(sessions.find(&second.id, &principal).is_none());
@@ -272,6 +284,26 @@ mod tests {
         assert!(sessions.find(&first.id, &principal).is_some(), "it was used just now");
         sessions.expire(start + 3 * IDLE);
         assert!(sessions.find(&third.id, &principal).is_none());
+    }
+
+    #[test]
+    fn where_there_is_no_room_the_session_that_was_idle_for_longest_ends() {
+        let principal = Principal::token("a");
+        let sessions = sessions(3);
+        let start = Instant::now();
+        let second = Duration::from_secs(1);
+        let open = |at: Instant| sessions.open(principal.clone(), profile(), at);
+        let busy = open(start).unwrap();
+        let in_use = sessions.find(&busy.id, &principal).unwrap();
+        let (later, earlier) = (open(start + 2 * second).unwrap(), open(start + second).unwrap());
+        let stream = earlier.open_stream();
+        let new = open(start + 3 * second).unwrap();
+        assert!(stream.is_cancelled() && sessions.lock().get(&earlier.id).is_none());
+        assert_eq!(sessions.lock().len(), 3);
+        let all = [&later, &new].map(|session| sessions.find(&session.id, &principal).unwrap());
+        assert_eq!(open(start + 4 * second).unwrap_err(), NotOpened::TooMany(3));
+        drop((all, in_use));
+        open(start + 4 * second).unwrap();
     }
 
     #[test]
@@ -288,7 +320,9 @@ mod tests {
         assert!(sessions.close(&ids[0], &principal) && !sessions.close(&ids[0], &principal));
         sessions.expire(start + IDLE);
         sessions.expire(start + IDLE);
-        assert_eq!(*told.lock().unwrap(), ids);
+        let open = |at: Instant| sessions.open(principal.clone(), profile(), at).unwrap().id.clone();
+        let (third, _, _) = (open(start), open(start + IDLE / 2), open(start + IDLE / 2));
+        assert_eq!(*told.lock().unwrap(), [&ids[..], &[third]].concat());
     }
 
     #[test]

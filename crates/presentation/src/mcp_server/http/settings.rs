@@ -15,17 +15,19 @@ pub struct HttpSettings {
     /// Without a port any port fits.
     pub allowed_hosts: Vec<String>,
     /// Pages that may call, as `Origin` names them: `https://app.example.com`, or with any port `http://localhost:*`.
-    /// Requests without `Origin` do not come from a page.
+    /// The server's own origin may always, and requests without `Origin` do not come from a page.
     pub allowed_origins: Vec<String>,
     /// The largest body of a request.
     pub max_body_bytes: usize,
-    /// Connections at once; more wait until one ends.
+    /// Connections at once that have shown a token; more wait until one ends. There may be as many that have shown none;
+    /// of more, the oldest of the peer that holds most of them are closed.
     pub max_connections: usize,
     /// Requests at once; more are refused with 503.
     pub max_in_flight: usize,
     /// Requests of one session that run at once; more wait for their turn.
     pub max_in_flight_per_session: usize,
-    /// Sessions at once; more are refused with 503.
+    /// Sessions at once. The one that was idle for longest makes room for a new one; where requests or streams are open
+    /// in all of them, that one is refused with 503.
     pub max_sessions: usize,
     /// A session that is not used for so long is over.
     pub session_idle: Duration,
@@ -45,17 +47,14 @@ impl Default for HttpSettings {
             identity: ServerIdentity::default(),
             tokens: Vec::new(),
             allowed_hosts: loopback.map(str::to_owned).to_vec(),
-            allowed_origins: loopback
-                .iter()
-                .flat_map(|host| ["http", "https"].map(|s| format!("{s}://{host}:*")))
-                .collect(),
+            allowed_origins: Vec::new(),
             max_body_bytes: MAX_MESSAGE_BYTES,
             max_connections: 512,
             max_in_flight: 1024,
             max_in_flight_per_session: 64,
             max_sessions: 1000,
             session_idle: Duration::from_secs(30 * 60),
-            head_timeout: Duration::from_secs(60),
+            head_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
         }

@@ -2,19 +2,21 @@
 
 use super::{
     StdioSettings,
+    client_roots::{Folders, Occasion},
     lost_id::{self, LostMessage},
+    served::{Served, ServedChanges},
 };
 use crate::mcp_server::{
-    McpServer,
     answer::Answer,
     call_tool::{Client, ToolCallRequest},
+    capability::Capability,
     client_caller::{ClientCaller, Outlet},
     in_flight::{InFlight, Running},
-    list_changes::ListChanges,
     log_threshold::LogThreshold,
     protocol_error::{invalid_request, method_not_found, of_session, overloaded},
     questions::Questions,
     request_meta::{RequestMeta, log_level},
+    server_identity::ServerIdentity,
     subscription::Subscription,
 };
 use serde_json::{Map, Value, json};
@@ -43,7 +45,10 @@ const LEAST_BYTES: usize = 4 << 10;
 
 /// The state of one connection.
 pub(super) struct Connection {
-    server: Arc<McpServer>,
+    served: Served,
+    identity: ServerIdentity,
+    /// Hears of the client's folders, where the application waits for them.
+    folders: Option<Folders>,
     lines: LineSender,
     session: Session,
     /// How the client opened; `None` until its first request that tells.
@@ -68,9 +73,11 @@ struct Pending {
 }
 
 impl Connection {
-    pub(super) fn new(server: Arc<McpServer>, settings: &StdioSettings, lines: LineSender) -> Self {
+    pub(super) fn new(served: Served, settings: &StdioSettings, lines: LineSender) -> Self {
         Self {
-            server,
+            served,
+            identity: settings.identity.clone(),
+            folders: None,
             lines,
             session: Session::created(Uuid::now_v7().to_string(), settings.principal.clone()),
             generation: None,
@@ -84,6 +91,23 @@ impl Connection {
             tasks: TaskTracker::new(),
             ending: CancellationToken::new(),
         }
+    }
+
+    /// Tells of the client's folders, with the questions that it is asked through this connection.
+    pub(super) fn telling(mut self, folders: Folders) -> (Self, Arc<Questions>) {
+        self.folders = Some(folders);
+        let questions = self.questions.clone();
+        (self, questions)
+    }
+
+    fn tell(&self, occasion: Occasion) {
+        if let Some(folders) = &self.folders {
+            folders.tell(occasion);
+        }
+    }
+
+    fn names_folders(&self) -> bool {
+        Capability::Roots.is_declared(&self.profile.capabilities)
     }
 
     /// Acts on one line. Requests that take time run on beside it.
@@ -137,7 +161,16 @@ impl Connection {
                 let first = self.session.state() == SessionState::Initializing;
                 if self.session.initialized().is_ok() && first {
                     self.tell_list_changes();
+                    self.tell(match self.names_folders() {
+                        true => Occasion::Named(self.profile.clone()),
+                        false => Occasion::WithoutRoots,
+                    });
                 }
+            }
+            "notifications/roots/list_changed"
+                if self.session.state() == SessionState::Ready && self.names_folders() =>
+            {
+                self.tell(Occasion::Named(self.profile.clone()));
             }
             "notifications/cancelled" => {
                 if let Some(id) = params.get("requestId").and_then(Id::from_value) {
@@ -210,7 +243,7 @@ impl Connection {
             "initialize" => {
                 let mut session = self.session.clone();
                 session.initialize().map_err(of_session)?;
-                let (answer, profile) = self.server.initialize(id, &mut params)?;
+                let (answer, profile) = self.identity.initialize(id, &mut params)?;
                 self.session = session;
                 self.generation = Some(Generation::Legacy);
                 self.profile = Arc::new(profile);
@@ -246,12 +279,14 @@ impl Connection {
     ) -> Result<Option<Answer>, RpcError> {
         let profile = meta.take_profile()?;
         if method == "server/discover" {
-            return Ok(Some(self.server.discover(id)));
+            return Ok(Some(self.identity.discover(id)));
         }
         if method == "ping" {
             return Err(method_not_found(method));
         }
-        self.generation = Some(Generation::Modern);
+        if self.generation.replace(Generation::Modern).is_none() {
+            self.tell(Occasion::WithoutRoots);
+        }
         match method {
             "tools/list" => self.list_tools(id, params, Generation::Modern, bytes),
             "tools/call" => {
@@ -271,15 +306,16 @@ impl Connection {
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
         let pending = self.begin(id, bytes)?;
-        let (server, lines, turns) = (self.server.clone(), self.lines.clone(), self.turns.clone());
+        let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
         self.tasks.spawn(async move {
             let Pending { running, _room } = pending;
             let answer = async {
                 let _turn = turns.acquire().await;
-                server.list_tools(&running.id, &params, generation).await
+                Some(served.server().await?.list_tools(&running.id, &params, generation).await)
             };
             tokio::select! {
                 answer = answer => {
+                    let Some(answer) = answer else { return };
                     // An error says that the client is gone, which the connection sees for itself.
                     let _ = lines.send(answer.json).await;
                 }
@@ -312,10 +348,15 @@ impl Connection {
         });
         let (principal, session) = (self.session.principal.clone(), self.session.id.clone());
         let client = Client { principal, session, profile };
-        let (server, lines, turns) = (self.server.clone(), self.lines.clone(), self.turns.clone());
+        let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
         let cancel = pending.running.cancel.clone();
         self.tasks.spawn(async move {
             let Pending { running, _room } = pending;
+            let server = tokio::select! {
+                server = served.for_calls() => server,
+                _ = cancel.cancelled() => served.now(),
+            };
+            let Some(server) = server else { return };
             // A call that is taken back while it waits takes the path as well, which records it and does not run it.
             let _turn = tokio::select! {
                 turn = turns.acquire() => turn.ok(),
@@ -338,8 +379,8 @@ impl Connection {
         let place = self.subscriptions.clone().try_acquire_owned();
         let place = place.map_err(|_| overloaded(format!("{MAX_SUBSCRIPTIONS} subscriptions are open already")))?;
         let running = self.in_flight.begin(id.clone())?;
-        let mut changes = ListChanges::new(self.server.app.registry.changes());
-        let (server, lines, ending) = (self.server.clone(), self.lines.clone(), self.ending.clone());
+        let mut changes = ServedChanges::new(self.served.clone());
+        let (identity, lines, ending) = (self.identity.clone(), self.lines.clone(), self.ending.clone());
         self.tasks.spawn(async move {
             let _place = place;
             let told = async {
@@ -356,7 +397,7 @@ impl Connection {
                 () = ending.cancelled() => {
                     // The cancellation page asks for the first, the subscriptions page for the second; a client that
                     // took the first for the end ignores the second.
-                    for line in [subscription.cancelled(), subscription.result(&server.identity)] {
+                    for line in [subscription.cancelled(), subscription.result(&identity)] {
                         if lines.send(line).await.is_err() {
                             return;
                         }
@@ -369,7 +410,7 @@ impl Connection {
 
     /// Tells a client with a session of every change, for as long as it is there.
     fn tell_list_changes(&self) {
-        let mut changes = ListChanges::new(self.server.app.registry.changes());
+        let mut changes = ServedChanges::new(self.served.clone());
         let (lines, ending) = (self.lines.clone(), self.ending.clone());
         let told = async move {
             while changes.next().await.is_some() {
@@ -391,6 +432,11 @@ impl Connection {
         Ok(Pending { running: self.in_flight.begin(id.clone())?, _room: room })
     }
 
+    /// The client sends no more, so it answers nothing; an application that waits for an answer does not any more.
+    pub(super) fn input_ended(&self) {
+        self.tell(Occasion::Gone);
+    }
+
     /// Ends every request: after `grace`, those that still run are cancelled and have `records` to be recorded.
     pub(super) async fn end(&mut self, grace: Duration, reason: CancelReason, records: Duration) {
         self.session.close();
@@ -403,7 +449,9 @@ impl Connection {
             }
         }
         self.session.closed();
-        self.server.app.session_ended(&self.session.principal, &self.session.id).await;
+        if let Some(server) = self.served.now() {
+            server.app.session_ended(&self.session.principal, &self.session.id).await;
+        }
     }
 }
 

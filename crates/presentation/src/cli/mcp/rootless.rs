@@ -1,0 +1,119 @@
+//! `toolstead mcp` where nothing configured gives a root: the client's folders take that place.
+
+use super::super::{exit::Failed, global::Global};
+use crate::{
+    app::App,
+    composition_root::Composition,
+    config::{Config, client_roots::ClientRoots},
+    mcp_server::stdio::client_roots::{SortedFolders, Workplace},
+};
+use async_trait::async_trait;
+use std::{path::PathBuf, time::Duration};
+use tokio::{sync::Mutex, task::spawn_blocking, time::timeout};
+use tokio_util::task::TaskTracker;
+
+/// How long calls that were cancelled have at the end.
+const LAST_CALLS: Duration = Duration::from_millis(300);
+
+/// The applications of one client, one after the other.
+pub(super) struct Rootless {
+    global: Global,
+    roots: ClientRoots,
+    state: Mutex<State>,
+    /// The ends of those that others took the place of.
+    retiring: TaskTracker,
+}
+
+#[derive(Default)]
+struct State {
+    newest: Option<Composition>,
+    older: Vec<Composition>,
+    /// Why there is no newest one.
+    failed: Option<Failed>,
+}
+
+impl Rootless {
+    /// No application yet.
+    pub(super) fn new(global: Global, config: Config) -> Self {
+        Self { global, roots: ClientRoots::new(config.folders), state: Mutex::default(), retiring: TaskTracker::new() }
+    }
+
+    /// Ends every application.
+    ///
+    /// # Errors
+    /// Why the last one could not be made.
+    pub(super) async fn close(&self) -> Result<(), Failed> {
+        self.close_all().await;
+        self.retiring.close();
+        if timeout(LAST_CALLS, self.retiring.wait()).await.is_err() {
+            tracing::warn!("some calls are still being recorded");
+        }
+        self.state.lock().await.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait(?Send)]
+impl Workplace for Rootless {
+    async fn sort(&self, folders: Vec<PathBuf>) -> SortedFolders {
+        let roots = self.roots.clone();
+        let sort = move || {
+            let mut sorted = SortedFolders::default();
+            for folder in folders {
+                match roots.judge(&folder) {
+                    Ok(root) if sorted.trusted.contains(&root) || sorted.new.contains(&root) => {}
+                    Ok(root) if roots.is_trusted(&root) => sorted.trusted.push(root),
+                    Ok(root) => sorted.new.push(root),
+                    Err(reason) => tracing::warn!(?folder, %reason, "a folder of the client is no root"),
+                }
+            }
+            sorted
+        };
+        spawn_blocking(sort).await.unwrap_or_default()
+    }
+
+    async fn trust(&self, folder: PathBuf) {
+        let roots = self.roots.clone();
+        let kept = spawn_blocking(move || roots.set_trust(&folder, true).map_err(|problem| (folder, problem))).await;
+        if let Ok(Err((folder, problem))) = kept {
+            tracing::warn!(?folder, %problem, "the yes to a folder holds until the client ends");
+        }
+    }
+
+    async fn open(&self, roots: Vec<PathBuf>) -> Option<App> {
+        // Only what can be shown is a root, so it is text.
+        let roots = roots.iter().filter_map(|root| root.to_str().map(str::to_owned)).collect::<Vec<_>>();
+        let composed = self.global.compose_in(roots).await;
+        let mut state = self.state.lock().await;
+        match composed {
+            Ok(composition) => {
+                let app = composition.app.clone();
+                let before = state.newest.replace(composition);
+                state.older.extend(before);
+                Some(app)
+            }
+            Err(failed) => {
+                state.failed = Some(failed);
+                None
+            }
+        }
+    }
+
+    async fn close_all(&self) {
+        let all = {
+            let mut state = self.state.lock().await;
+            std::mem::take(&mut state.older).into_iter().chain(state.newest.take()).collect::<Vec<_>>()
+        };
+        for composition in all {
+            composition.close().await;
+        }
+    }
+
+    async fn retire(&self) {
+        for composition in std::mem::take(&mut self.state.lock().await.older) {
+            self.retiring.spawn(async move {
+                composition.app.open_calls.drained().await;
+                composition.close().await;
+            });
+        }
+    }
+}

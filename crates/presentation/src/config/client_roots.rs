@@ -1,0 +1,143 @@
+//! Which folders of a client may be roots, where nothing configured gives one.
+
+use crate::config::{
+    folders::{Folders, real},
+    problem::Problem,
+    trust::{self, TrustedFiles},
+};
+use std::path::{Path, PathBuf};
+
+/// Where the kernel shows itself and programs keep what is not for files; the sandbox takes no root there either.
+const OF_THE_SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+
+/// The folders of one client, judged.
+#[derive(Debug, Clone)]
+pub struct ClientRoots {
+    folders: Folders,
+}
+
+impl ClientRoots {
+    /// With the places of this program, which no root may hold.
+    pub fn new(folders: Folders) -> Self {
+        Self { folders }
+    }
+
+    /// The real path of a folder that may be a root. Blocks.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn judge(&self, folder: &Path) -> Result<PathBuf, String> {
+        let root = folder.canonicalize().map_err(|error| format!("it cannot be used: {error}"))?;
+        let is_shown_as_it_is = root.to_str().is_some_and(|text| !text.chars().any(is_misleading));
+        let own = [&self.folders.data, &self.folders.config];
+        let mut own = own.into_iter().flatten().chain([&self.folders.administrator]).map(|path| real(path));
+        match () {
+            () if !root.is_dir() => Err("it is no folder".into()),
+            () if !is_shown_as_it_is => Err("its name cannot be shown as it is".into()),
+            () if root.parent().is_none() => Err("it is the whole machine".into()),
+            () if self.is_home(&root) => Err("it is a home folder, or holds one".into()),
+            () if OF_THE_SYSTEM.iter().any(|place| root.starts_with(place)) => Err("it belongs to the system".into()),
+            () if own.any(|own| own.starts_with(&root) || root.starts_with(&own)) => {
+                Err("it holds the data or the configuration of this program, or belongs to it".into())
+            }
+            () => Ok(root),
+        }
+    }
+
+    /// The person's own, or one that lies where those of others do.
+    fn is_home(&self, root: &Path) -> bool {
+        let holds_own = self.folders.home.as_deref().is_some_and(|home| home.starts_with(root));
+        let usual = ["/home", "/root"].map(Path::new);
+        holds_own || usual.contains(&root) || root.parent() == Some(usual[0])
+    }
+
+    /// Whether a person let tools into this folder. Blocks.
+    pub fn is_trusted(&self, root: &Path) -> bool {
+        TrustedFiles::load(&self.folders).0.is_root(root)
+    }
+
+    /// Lets tools into this folder from now on, or no longer. Blocks.
+    ///
+    /// # Errors
+    /// A [`Problem`] when it cannot be kept.
+    pub fn set_trust(&self, root: &Path, trusted: bool) -> Result<(), Problem> {
+        trust::set_root(&self.folders, root, trusted)
+    }
+}
+
+/// Whether a person could take the name for another.
+fn is_misleading(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    #[test]
+    fn a_project_may_be_a_root_and_what_holds_all_or_belongs_to_us_may_not() {
+        let machine = tempfile::tempdir().unwrap();
+        let top = machine.path().canonicalize().unwrap();
+        for name in
+            ["people/ada/project", "people/ada/.local/share/toolstead/blobs", "people/ada/.config/toolstead", "etc"]
+        {
+            fs::create_dir_all(top.join(name)).unwrap();
+        }
+        fs::write(top.join("file"), "").unwrap();
+        fs::create_dir(top.join("a\nb")).unwrap();
+        symlink(top.join("people/ada/project"), top.join("link")).unwrap();
+        symlink(top.join("people/ada"), top.join("link home")).unwrap();
+        let home = top.join("people/ada");
+        let roots = ClientRoots::new(Folders {
+            start: top.clone(),
+            config: Some(home.join(".config/toolstead")),
+            data: Some(home.join(".local/share/toolstead")),
+            administrator: top.join("etc/toolstead"),
+            home: Some(home.clone()),
+        });
+        assert_eq!(roots.judge(&home.join("project")), Ok(home.join("project")));
+        assert_eq!(roots.judge(&top.join("link")), Ok(home.join("project")));
+        for (folder, reason) in [
+            ("/", "whole machine"),
+            ("people", "home folder"),
+            ("people/ada", "home folder"),
+            ("link home", "home folder"),
+            ("people/ada/.local", "data or the configuration"),
+            ("people/ada/.local/share/toolstead/blobs", "data or the configuration"),
+            ("people/ada/.config", "data or the configuration"),
+            ("etc", "data or the configuration"),
+            ("file", "no folder"),
+            ("missing", "cannot be used"),
+            ("a\nb", "cannot be shown"),
+            ("/proc/self", "belongs to the system"),
+            ("/dev", "belongs to the system"),
+        ] {
+            let refused = roots.judge(&top.join(folder)).unwrap_err();
+            assert!(refused.contains(reason), "{folder}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_yes_to_a_folder_is_kept_until_it_is_taken_back() {
+        let data = tempfile::tempdir().unwrap();
+        let folders = Folders {
+            start: "/".into(),
+            home: None,
+            config: None,
+            data: Some(data.path().join("data")),
+            administrator: "/nowhere".into(),
+        };
+        let roots = ClientRoots::new(folders);
+        let (one, other) = (Path::new("/w/one"), Path::new("/w/other"));
+        assert!(!roots.is_trusted(one));
+        roots.set_trust(one, true).unwrap();
+        roots.set_trust(other, true).unwrap();
+        assert!(
+            roots.is_trusted(one) && !roots.is_trusted(Path::new("/w")) && !roots.is_trusted(Path::new("/w/one/in"))
+        );
+        roots.set_trust(one, false).unwrap();
+        assert!(!roots.is_trusted(one) && roots.is_trusted(other));
+    }
+}
