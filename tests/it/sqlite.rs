@@ -205,17 +205,17 @@ async fn a_clock_that_was_ahead_once_takes_nothing_away_and_one_that_goes_on_the
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
     database.tidied().await;
     database.execution_log().record(samples::execution(1)).await.unwrap();
-    let stored = store(&*database.output_store(), "kept").await;
+    let stored = store(&*database.output_store(workspace()), "kept").await;
     let entry = change_journal_contract::entry(1);
-    database.change_journal().record(entry.clone(), change_journal_contract::contents()).await.unwrap();
+    database.change_journal(workspace()).record(entry.clone(), change_journal_contract::contents()).await.unwrap();
     database.close().await;
     for (days, is_kept) in [(200, true), (0, true), (3, true), (1, true), (200, true), (201, false)] {
         let now = Timestamp(samples::START.0 + days * DAY);
         let database = expire_at(folder.path(), ContentRetention::default(), now).await;
         let kept = (
             rows(&*database.execution_log()).await.len(),
-            content(&*database.output_store(), stored.handle).await.is_some(),
-            database.change_journal().find(&Principal::local(), entry.call).await.unwrap().is_some(),
+            content(&*database.output_store(workspace()), stored.handle).await.is_some(),
+            database.change_journal(workspace()).find(&Principal::local(), entry.call).await.unwrap().is_some(),
         );
         assert_eq!(kept, (usize::from(is_kept), is_kept, is_kept), "day {days}");
         database.close().await;

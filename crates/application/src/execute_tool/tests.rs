@@ -1480,17 +1480,17 @@ async fn a_hint_that_it_only_reads_spares_no_call_the_record_of_its_start() {
     for access in [
         Access::ReachHost("a.org".into()),
         Access::CallUpstream {
-            server: toolstead_domain::server_name::ServerName::parse("up").unwrap(),
+            server: ServerName::parse("up").unwrap(),
             tool: "t".into(),
         },
     ] {
         let mut definition = samples::tool("t").definition().clone();
         definition.insert("annotations".into(), json!({"readOnlyHint": true}));
         let tool = Tool::new(
-            toolstead_domain::tool_name::ToolName::parse("t").unwrap(),
+            ToolName::parse("t").unwrap(),
             definition,
             Category::Web,
-            toolstead_domain::tool::ToolSource::BuiltIn,
+            ToolSource::BuiltIn,
         );
         let provider = ScriptedProvider::new("built-in").with(ScriptedTool::of(tool).touches(vec![access]));
         let rules = vec![(Effect::Allow, "t"), (Effect::Allow, "WebFetch")];
