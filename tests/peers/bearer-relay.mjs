@@ -1,5 +1,6 @@
 // Adds a bearer token to every request, because the conformance suite cannot send one: suite -> relay -> server.
-// The rest passes unchanged; Host keeps its name (the server must still refuse a foreign one), only its port becomes the target's.
+// The rest passes unchanged; Host and Origin keep their names (the server must still refuse foreign ones), only the relay's port becomes the
+// target's in them, as if the suite had called there itself.
 //
 //   bearer-relay.mjs LISTEN_PORT TARGET_PORT TOKEN     LISTEN_PORT 0 lets the kernel choose; prints `listening PORT`
 import http from 'node:http';
@@ -11,14 +12,20 @@ if (!token) {
 }
 
 const relay = http.createServer((request, response) => {
-  const host = (request.headers.host ?? '').replace(`:${relay.address().port}`, `:${targetPort}`);
+  const atTarget = (value) => value.replace(`:${relay.address().port}`, `:${targetPort}`);
+  const { host = '', origin } = request.headers;
   const upstream = http.request({
     host: '127.0.0.1',
     port: Number(targetPort),
     method: request.method,
     path: request.url,
     setHost: false,
-    headers: { ...request.headers, host, authorization: `Bearer ${token}` },
+    headers: {
+      ...request.headers,
+      host: atTarget(host),
+      ...(origin && { origin: atTarget(origin) }),
+      authorization: `Bearer ${token}`,
+    },
   });
   upstream.on('response', (answer) => {
     response.writeHead(answer.statusCode, answer.headers);
