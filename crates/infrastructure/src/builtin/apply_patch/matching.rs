@@ -162,7 +162,8 @@ impl<'a> Lookup<'a> {
     /// The line where these stand, exactly and only there.
     pub(super) fn stands_once(&self, lines: &[&str]) -> Option<usize> {
         let index = self.index(Looseness::Exact);
-        let wanted: Option<Vec<u32>> = lines.iter().map(|line| index.by_line.get(&Looseness::Exact.key(line)).copied()).collect();
+        let wanted: Option<Vec<u32>> =
+            lines.iter().map(|line| index.by_line.get(&Looseness::Exact.key(line)).copied()).collect();
         match occurrences(&index.numbers, &wanted.filter(|wanted| !wanted.is_empty())?)[..] {
             [only] => Some(only),
             _ => None,

@@ -113,7 +113,8 @@ fn what_a_patch_carries_of_line_endings_is_written_and_what_it_cannot_say_follow
     let bench = Bench::new();
     bench.put("f", "a\nb\n");
     let text = bench.text("apply_patch", envelope("*** Update File: f\n a\r\n-b\r\n+x\r"));
-    let note = "updated `f` (+1 -1). The patch tells other line endings than the file has there, whose own were taken.\n";
+    let note =
+        "updated `f` (+1 -1). The patch tells other line endings than the file has there, whose own were taken.\n";
     assert!(text.contains(note), "{text}");
     bench.text("apply_patch", envelope("*** Add File: a.bat\n+@echo off\r\n+exit\r"));
     assert_eq!(bench.get("a.bat"), b"@echo off\r\nexit\r\n");
@@ -437,7 +438,9 @@ fn gits_patch(bench: &Bench, old: &Tree, new: &Tree) -> String {
     bench.put("git/.keep", "");
     script("git init -q .");
     put(old);
-    script("git add -A . && git -c user.name=a -c user.email=a@b commit -qm old && git rm -qr --ignore-unmatch -- . && mkdir -p x");
+    script(
+        "git add -A . && git -c user.name=a -c user.email=a@b commit -qm old && git rm -qr --ignore-unmatch -- . && mkdir -p x",
+    );
     bench.put("git/.keep", "");
     put(new);
     script("git add -A . && git diff --cached --find-renames")
@@ -458,11 +461,9 @@ proptest! {
     ) {
         let bench = Bench::new();
         let kept = "kept: a line\nthat git\r\nknows again\n".repeat(3);
-        let tree = |which: fn(&(Option<String>, Option<String>)) -> &Option<String>| -> Tree {
-            let files = files.iter().filter_map(|(name, contents)| Some((name.clone(), which(contents).clone()?)));
-            files.collect()
-        };
-        let (mut old, mut new) = (tree(|contents| &contents.0), tree(|contents| &contents.1));
+        let there = |(name, content): (&String, &Option<String>)| Some((name.clone(), content.clone()?));
+        let mut old: Tree = files.iter().filter_map(|(name, (old, _))| there((name, old))).collect();
+        let mut new: Tree = files.iter().filter_map(|(name, (_, new))| there((name, new))).collect();
         if let Some(name) = renamed {
             old.insert("before é".into(), kept.clone());
             new.insert(name, kept + "end\r\n");

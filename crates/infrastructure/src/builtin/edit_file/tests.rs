@@ -141,7 +141,12 @@ fn a_carriage_return_that_is_there_is_found_and_taken_to_the_byte() {
     // It ends no line of the file, so it stands for the one that does.
     check("a\nb\n", edit("a\r", "x\r"), "x\nb\n");
     check("a\r\nb\n", edit("b\r", "x\r"), "a\r\nx\n");
-    refused("a\r\nb\r\n", edit("\r", ""), ErrorKind::AmbiguousMatch, "`old_text` stands in 2 places of `f`: lines 1, 2");
+    refused(
+        "a\r\nb\r\n",
+        edit("\r", ""),
+        ErrorKind::AmbiguousMatch,
+        "`old_text` stands in 2 places of `f`: lines 1, 2",
+    );
     let lines = |arguments: Value| {
         let bench = Bench::new();
         bench.put("f", "a\rb\rc\r");

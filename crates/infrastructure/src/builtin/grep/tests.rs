@@ -100,7 +100,8 @@ fn what_matches_is_shown_wherever_in_its_lines_it_lies() {
     let many = "x\n".repeat(3000);
     let bench = Bench::new();
     bench.put("f", &many);
-    let all = json!({"pattern": "x", "multiline": true, "only_matching": true, "output_mode": "content", "head_limit": 0});
+    let all =
+        json!({"pattern": "x", "multiline": true, "only_matching": true, "output_mode": "content", "head_limit": 0});
     let found = bench.call("grep", all).unwrap();
     assert_eq!(found.structured_content().unwrap()["matches"].as_array().unwrap().len(), 3000);
 }
@@ -111,7 +112,8 @@ fn a_blank_in_a_glob_is_a_part_of_the_name() {
     for name in ["e", "f.txt", "e f.txt", "a,b"] {
         bench.put(name, "hit");
     }
-    let found = |glob: &str| bench.text("grep", json!({"pattern": "hit", "glob": glob, "output_mode": "files_with_matches"}));
+    let found =
+        |glob: &str| bench.text("grep", json!({"pattern": "hit", "glob": glob, "output_mode": "files_with_matches"}));
     assert_eq!(found("e f.txt"), "e f.txt");
     assert_eq!(found("e f*"), "e f.txt");
     assert_eq!(found("a\\,b"), "a,b");

@@ -113,12 +113,7 @@ fn a_blank_last_line_is_shown_without_numbers_too() {
     check(b"a\n\n", json!({"line_numbers": false}), "a\n", json!({"content": "a\n\n", "total_lines": 2}));
     check(b"a\n\n\n", json!({"line_numbers": false}), "a\n\n", json!({"total_lines": 3}));
     check(b"a\n", json!({"line_numbers": false}), "a", json!({"total_lines": 1}));
-    check(
-        b"a\r\n\r\n",
-        json!({"line_numbers": false}),
-        "a\n\n[line endings: CRLF]",
-        json!({"content": "a\r\n\r\n"}),
-    );
+    check(b"a\r\n\r\n", json!({"line_numbers": false}), "a\n\n[line endings: CRLF]", json!({"content": "a\r\n\r\n"}));
 }
 
 proptest! {

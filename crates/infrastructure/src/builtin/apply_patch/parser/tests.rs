@@ -151,7 +151,7 @@ fn names_are_read_as_git_writes_them() {
     };
     let hunk = "@@ -1 +1 @@\n-x\n+y\n";
     check(&format!("--- \"a/\\303\\251.txt\"\n+++ \"b/\\303\\251.txt\"\n{hunk}"), "é.txt", None);
-    check(&format!("--- /dev/null\n+++ \"b/q\\\"\\\\\"\n@@ -0,0 +1 @@\n+y\n"), "q\"\\", None);
+    check("--- /dev/null\n+++ \"b/q\\\"\\\\\"\n@@ -0,0 +1 @@\n+y\n", "q\"\\", None);
     check(&format!("--- a/e f \t\n+++ b/e f \t\n{hunk}"), "e f ", None);
     check(&format!("--- a/x  \n+++ b/x  \n{hunk}"), "x", None);
     check(&format!("--- a/x\t2026-01-01 10:00\n+++ b/x\t2026-01-02\n{hunk}"), "x", None);
@@ -161,10 +161,7 @@ fn names_are_read_as_git_writes_them() {
     check("diff --git \"a/\\n\" \"b/\\n\"\nold mode 100644\nnew mode 100755\n", "\n", None);
     check("diff --git a/e  b/e \nold mode 100644\nnew mode 100755\n", "e ", None);
     check("diff --git \"\\t\" \"\\t\"\ndeleted file mode 100644\n", "\t", None);
-    refused(
-        "--- \"a/x\n+++ b/x\n",
-        "line 1 of the patch: the name `\"a/x` has no closing quote",
-    );
+    refused("--- \"a/x\n+++ b/x\n", "line 1 of the patch: the name `\"a/x` has no closing quote");
     refused(
         "diff --git \"a/\\377\" \"b/\\377\"\nnew file mode 100644\n",
         "line 1 of the patch: the name `\"a/\\377\" \"b/\\377\"` is not in UTF-8, and files are named in UTF-8 here",
@@ -188,7 +185,10 @@ fn a_carriage_return_is_a_part_of_a_line_unless_the_patch_is_written_so() {
     assert_eq!(lines(&patch.replace("\r\n", "\n").replace('\n', "\r\n")), "@echo off\nx\n");
     let patch = "\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\r\n\r\n-b\n+b\r\n";
     assert_eq!(lines(patch), "a\r|\r|b|b\r");
-    assert_eq!(lines("*** Begin Patch\n*** Update File: x\n@@ f\r\n a\r\n\r\n+b\r\n\r\n*** End Patch\r\n"), "a\r|\r|b\r");
+    assert_eq!(
+        lines("*** Begin Patch\n*** Update File: x\n@@ f\r\n a\r\n\r\n+b\r\n\r\n*** End Patch\r\n"),
+        "a\r|\r|b\r"
+    );
     assert_eq!(lines(&patch.replace("\r\n", "\n").replace('\n', "\r\n")), "a||b|b");
 }
 

@@ -142,7 +142,8 @@ fn git_name(names: Option<&str>, line: usize) -> Result<String, PatchError> {
         (Some(old), Some(new)) if old == new => Some(old.to_owned()),
         _ => (old == new).then_some(old),
     });
-    let unclear = || PatchError::new(line, "which file is meant does not show: `diff --git a/path b/path` was expected");
+    let unclear =
+        || PatchError::new(line, "which file is meant does not show: `diff --git a/path b/path` was expected");
     some(below(&only.ok_or_else(unclear)?), line)
 }
 
@@ -224,7 +225,8 @@ fn hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
             let number = lines.number();
             let line = lines.next().unwrap_or("\n");
             // Editors take the space of an empty line away.
-            let (sign, text) = if is_empty(line) { (" ", line) } else { line.split_at_checked(1).unwrap_or((line, "")) };
+            let (sign, text) =
+                if is_empty(line) { (" ", line) } else { line.split_at_checked(1).unwrap_or((line, "")) };
             let wrong = |what: String| Err(PatchError::new(number, what));
             let counts = match sign {
                 " " => (1, 1),
