@@ -461,11 +461,9 @@ proptest! {
     ) {
         let bench = Bench::new();
         let kept = "kept: a line\nthat git\r\nknows again\n".repeat(3);
-        let tree = |which: fn(&(Option<String>, Option<String>)) -> &Option<String>| -> Tree {
-            let files = files.iter().filter_map(|(name, contents)| Some((name.clone(), which(contents).clone()?)));
-            files.collect()
-        };
-        let (mut old, mut new) = (tree(|contents| &contents.0), tree(|contents| &contents.1));
+        let there = |(name, content): (&String, &Option<String>)| Some((name.clone(), content.clone()?));
+        let mut old: Tree = files.iter().filter_map(|(name, (old, _))| there((name, old))).collect();
+        let mut new: Tree = files.iter().filter_map(|(name, (_, new))| there((name, new))).collect();
         if let Some(name) = renamed {
             old.insert("before é".into(), kept.clone());
             new.insert(name, kept + "end\r\n");

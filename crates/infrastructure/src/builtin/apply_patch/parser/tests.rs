@@ -151,7 +151,7 @@ fn names_are_read_as_git_writes_them() {
     };
     let hunk = "@@ -1 +1 @@\n-x\n+y\n";
     check(&format!("--- \"a/\\303\\251.txt\"\n+++ \"b/\\303\\251.txt\"\n{hunk}"), "é.txt", None);
-    check(&format!("--- /dev/null\n+++ \"b/q\\\"\\\\\"\n@@ -0,0 +1 @@\n+y\n"), "q\"\\", None);
+    check("--- /dev/null\n+++ \"b/q\\\"\\\\\"\n@@ -0,0 +1 @@\n+y\n", "q\"\\", None);
     check(&format!("--- a/e f \t\n+++ b/e f \t\n{hunk}"), "e f ", None);
     check(&format!("--- a/x  \n+++ b/x  \n{hunk}"), "x", None);
     check(&format!("--- a/x\t2026-01-01 10:00\n+++ b/x\t2026-01-02\n{hunk}"), "x", None);
