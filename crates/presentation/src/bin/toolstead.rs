@@ -17,5 +17,15 @@ fn main() -> ExitCode {
     enter_if_helper();
     let cli: Cli = parsed();
     telemetry::start(cli.verbosity(), &Environment::of_process());
-    runtime::run(cli.run())
+    runtime::run(cli.run(), give_back)
+}
+
+/// Returns to the system what is free.
+#[expect(unsafe_code, reason = "the allocator is written in C, and its crate does not offer this")]
+fn give_back() {
+    unsafe extern "C" {
+        fn mi_collect(force: bool);
+    }
+    // SAFETY: it takes no pointer, and may be called by any thread at any time.
+    unsafe { mi_collect(true) }
 }
