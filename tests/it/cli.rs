@@ -520,11 +520,11 @@ fn the_trail_is_read_where_the_disk_is_full_or_takes_no_writes() {
         ("read-only", r#"mount --bind "$D" "$D" && mount -o remount,ro,bind "$D""#),
         (
             "full",
-            r#"S=$(mktemp -d) && cp -a "$D"/. "$S" && mount -t tmpfs -o size=8m none "$D" && cp -a "$S"/. "$D" && rm -r "$S" &&
-               { dd if=/dev/zero of="$D/filling" bs=4096 2>/dev/null; true; }"#,
+            r#"S=$(mktemp -d) && cp -a "$D"/. "$S" && mount -t tmpfs -o size=8m none "$D" && cp -a "$S"/. "$D" && rm -r "$S"
+               dd if=/dev/zero of="$D/filling" bs=4096 2>/dev/null || true"#,
         ),
     ] {
-        let script = format!(r#"set -e; {prepare}; exec "$@""#);
+        let script = format!("set -e\n{prepare}\nexec \"$@\"");
         let toolstead = env!("CARGO_BIN_EXE_toolstead");
         for asked in [&["executions", "list", "--json"][..], &["executions", "show", "0", "--json"]] {
             let mut command = home.command("unshare", &["-rm", "sh", "-c", &script, "sh", toolstead]);

@@ -243,7 +243,6 @@ fn a_file_of_events_inside_of_a_root_is_out_of_reach_of_every_call() {
             ("bash", json!({"command": format!("truncate -s 0 {path}")})),
         ] {
             let output = run(tool, arguments.clone());
-            assert_ne!(output.status.code(), Some(0), "{tool} {arguments}: {}", stdout(&output));
             assert!(!stdout(&output).contains("tool_call_completed"), "{tool} {arguments}: {}", stdout(&output));
         }
     }

@@ -6,7 +6,10 @@
 
 use regex::{Captures, Regex, RegexSet};
 use serde_json::{Map, Value};
-use std::{borrow::Cow, sync::LazyLock};
+use std::{
+    borrow::Cow,
+    sync::{LazyLock, OnceLock},
+};
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -33,7 +36,7 @@ const NAME: &str = concat!(
 );
 
 /// The places and shapes of secrets. What is in the group `hide` is taken out, if the group `name` is a secret's or absent.
-static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     let patterns = [
         // Keys in PEM, also those that are cut off.
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?<hide>[\s\S]*?)(?:-----END|$)".to_owned(),
@@ -73,11 +76,24 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         )
         .to_owned(),
     ];
-    patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect()
+    patterns.into_iter().map(|text| Pattern { text, regex: OnceLock::new() }).collect()
 });
 
 /// The same, to see at once whether there is anything to take out, as is rare.
-static ANY: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(PATTERNS.iter().map(Regex::as_str)).ok());
+static ANY: LazyLock<Option<RegexSet>> =
+    LazyLock::new(|| RegexSet::new(PATTERNS.iter().map(|pattern| &pattern.text)).ok());
+
+/// A pattern; compiled when it is met, which most never are.
+struct Pattern {
+    text: String,
+    regex: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    fn regex(&self) -> Option<&Regex> {
+        self.regex.get_or_init(|| Regex::new(&self.text).ok()).as_ref()
+    }
+}
 
 /// The redaction of one call: it knows the secrets among the arguments.
 #[derive(Clone, Default)]
@@ -217,7 +233,8 @@ fn without_patterns(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     // What one pattern leaves is another text to the next.
     for at in any.matches(&text).into_iter().collect::<Vec<_>>() {
-        if let Cow::Owned(without) = PATTERNS[at].replace_all(&text, |found: &Captures<'_>| hidden(found)) {
+        let Some(pattern) = PATTERNS[at].regex() else { return Cow::Borrowed(REDACTED) };
+        if let Cow::Owned(without) = pattern.replace_all(&text, |found: &Captures<'_>| hidden(found)) {
             text = without.into();
         }
     }
@@ -262,8 +279,9 @@ impl Found {
                 let text = beginning(text);
                 let Some(left) = self.left.checked_sub(text.len()) else { return };
                 self.left = left;
-                for at in ANY.iter().flat_map(|any| any.matches(text)) {
-                    let found = PATTERNS[at].captures_iter(text).filter_map(|one| Some(secret_of(&one)?.as_str()));
+                let matching = ANY.iter().flat_map(|any| any.matches(text));
+                for pattern in matching.filter_map(|at| PATTERNS[at].regex()) {
+                    let found = pattern.captures_iter(text).filter_map(|one| Some(secret_of(&one)?.as_str()));
                     // A short word may be found by mistake, and would be missed in every other text.
                     let secrets = found.map(unquoted).filter(|secret| secret.len() >= 2 * SHORTEST_VALUE);
                     self.secrets.extend(secrets.map(str::to_owned));
@@ -316,7 +334,8 @@ mod tests {
 
     #[test]
     fn every_pattern_is_a_pattern() {
-        assert_eq!((PATTERNS.len(), ANY.as_ref().map(RegexSet::len)), (18, Some(18)));
+        assert!(PATTERNS.iter().all(|pattern| pattern.regex().is_some()));
+        assert_eq!(ANY.as_ref().map(RegexSet::len), Some(PATTERNS.len()));
     }
 
     #[test]

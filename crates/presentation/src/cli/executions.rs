@@ -82,7 +82,7 @@ impl Trail {
         match trail_to_read(&global.load()?).await {
             Ok(log) => {
                 note(&format!(
-                    "note: {why}; the audit trail is read as it is, and calls of processes that died still run"
+                    "note: {why}; the audit trail is read as it stands, and calls of processes that have died stand there as running"
                 ));
                 Ok(Self { executions: Arc::new(ListExecutionsHandler::new(log)), composition: None })
             }
