@@ -65,7 +65,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         format!(r"\bsshpass\s+-p\s*(?<hide>{WORD})"),
         format!(r"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump)\b[^\n|;&]*?\s-p(?<hide>{WORD})"),
         format!(r"\b(?:docker|podman|helm)\s[^\n|;&]*?\blogin\b[^\n|;&]*?\s-p[ =]?(?<hide>{WORD})"),
-        format!(r#"\bcurl\b[^\n|;]*?\s(?:-u|--user)[ =]?['"]?[^\s:'"]+:(?<hide>[^\s'"]+)"#),
+        r#"\bcurl\b[^\n|;]*?\s(?:-u|--user)[ =]?['"]?[^\s:'"]+:(?<hide>[^\s'"]+)"#.to_owned(),
         // The shapes of well-known services.
         concat!(
             r"\b(?<hide>gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|gl[a-z]{2,4}-[A-Za-z0-9_-]{16,}",
