@@ -130,7 +130,7 @@ fn the_names_of_a_server_are_its_own_as_soon_as_a_file_names_it() {
     // In a file that nobody trusts, and in one that counts but switches it off.
     let server = "[mcp_servers.system-info]\ncommand = \"/bin/false\"\n";
     std::fs::write(&file, server).unwrap();
-    check(&home, &["call", "system-info__disk_info", "{}"], 4, &["`system-info`"]);
+    check(&home, &["call", "system-info__disk_info", "{}"], 4, &["Unknown tool: system-info__disk_info"]);
     let chosen = file.with_file_name("chosen.toml");
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&chosen, format!("{server}disabled = true\n")).unwrap();
