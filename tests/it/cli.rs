@@ -135,7 +135,12 @@ fn the_names_of_a_server_are_its_own_as_soon_as_a_file_names_it() {
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&chosen, format!("{server}disabled = true\n")).unwrap();
     let chosen = chosen.to_str().unwrap();
-    check(&home, &["--config", chosen, "call", "system-info__disk_info", "{}"], 4, &["the MCP server `system-info` is not there"]);
+    check(
+        &home,
+        &["--config", chosen, "call", "system-info__disk_info", "{}"],
+        4,
+        &["the MCP server `system-info` is not there"],
+    );
     check(&home, &["--config", chosen, "call", "disk_info", "{}"], 0, &[]);
     std::fs::write(chosen, format!("[permissions]\nallow = [\"system-info__disk_info\"]\n{server}")).unwrap();
     check(&home, &["--config", chosen, "tools"], 2, &["are called `mcp__system-info__disk_info`"]);

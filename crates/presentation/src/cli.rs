@@ -64,7 +64,7 @@ impl Cli {
         let outcome = match self.command {
             Command::Tools(command) => command.run(global, &mut output).await,
             Command::Call(command) => command.run(global, &mut output).await,
-            Command::Mcp(command) => command.run(global).await,
+            Command::Mcp(command) => Box::pin(command.run(global)).await,
             Command::Executions(command) => command.run(global, &mut output).await,
             Command::Servers(command) => command.run(global, &mut output).await,
             Command::Permissions(command) => command.run(global, &mut output).await,

@@ -1479,19 +1479,11 @@ async fn who_wants_everything_kept_gets_everything() {
 async fn a_hint_that_it_only_reads_spares_no_call_the_record_of_its_start() {
     for access in [
         Access::ReachHost("a.org".into()),
-        Access::CallUpstream {
-            server: ServerName::parse("up").unwrap(),
-            tool: "t".into(),
-        },
+        Access::CallUpstream { server: ServerName::parse("up").unwrap(), tool: "t".into() },
     ] {
         let mut definition = samples::tool("t").definition().clone();
         definition.insert("annotations".into(), json!({"readOnlyHint": true}));
-        let tool = Tool::new(
-            ToolName::parse("t").unwrap(),
-            definition,
-            Category::Web,
-            ToolSource::BuiltIn,
-        );
+        let tool = Tool::new(ToolName::parse("t").unwrap(), definition, Category::Web, ToolSource::BuiltIn);
         let provider = ScriptedProvider::new("built-in").with(ScriptedTool::of(tool).touches(vec![access]));
         let rules = vec![(Effect::Allow, "t"), (Effect::Allow, "WebFetch")];
         let house = Plan { rules, ..Default::default() }.house(provider).await;

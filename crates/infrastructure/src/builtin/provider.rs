@@ -197,7 +197,8 @@ impl ToolProvider for BuiltInTools {
         let mut arguments = call.arguments.clone();
         arguments.insert(DRY_RUN.into(), Value::Bool(true));
         let trial = ToolCall { arguments, ..call.clone() };
-        let run = Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call: &trial, context };
+        let run =
+            Run { world: &self.world, tools: &self.definitions, explained: &self.explained, call: &trial, context };
         let result = tool.run(&trial.arguments, &run).await?;
         let mut diffs = Vec::new();
         result.as_object().get("structuredContent").into_iter().for_each(|content| diffs_in(content, &mut diffs));
