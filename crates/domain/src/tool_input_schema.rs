@@ -1,7 +1,7 @@
 //! A tool's input schema, compiled, and what arguments do wrong against it.
 //!
 //! A schema comes from whoever wrote the tool, and a validator has no budget of steps. So what a schema can cost is
-//! counted before it is compiled ([`bounds`]), and what has no bound is left to a
+//! counted before it is compiled (`bounds`), and what has no bound is left to a
 //! [`SchemaValidator`](crate::ports::schema_validator::SchemaValidator) beside this process.
 
 mod bounds;
