@@ -238,6 +238,7 @@ impl Config {
         let mut mcp_servers = mcp_server::servers(&resolved, environment, &project, &mut problems, &mut notes);
         let run = programs::of_servers(&mut mcp_servers, &roots, &folders, environment);
         rules.extend(programs::guarding_rules(&run, &roots));
+        notes.extend(programs::note_named(&mcp_servers, &folders, trusted).err());
         let sealed = hooks.guarded().iter().chain(&run).map(|(path, _)| path.clone()).collect();
         let found_servers = mcp_server::found(&resolved);
         let limits: Limits = section(&resolved, "limits")?;

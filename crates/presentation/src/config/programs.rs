@@ -16,6 +16,7 @@ use crate::config::{
     trust::{self, TrustedFiles, program_digest},
 };
 use std::{
+    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -26,9 +27,13 @@ use toolstead_domain::{
         path_pattern,
         rule::{Effect, PermissionRule},
     },
+    server_name::ServerName,
     workspace_roots::{WorkspaceRoots, lexical},
 };
-use toolstead_infrastructure::sandbox::child_environment;
+use toolstead_infrastructure::{
+    mcp::client::{config::StdioServer, connection::launch_spec::named_data},
+    sandbox::{child_environment, program_folders::holds_home},
+};
 
 /// What a server runs of places that tools write to.
 #[derive(Clone, PartialEq, Default)]
@@ -59,8 +64,15 @@ impl ServerPrograms {
         self.files.iter().map(|file| file.path.as_path())
     }
 
-    /// Checks that a start would run nothing but what a person said yes to. What a person's own configuration names is
-    /// noted at its first use.
+    /// What a person's own configuration names and nobody looked at yet, as it is now. Until it is noted, commands may
+    /// put there what they like.
+    fn unknown(&self, trusted: &TrustedFiles) -> impl Iterator<Item = (PathBuf, Option<String>)> {
+        let unknown = self.files.iter().filter(|file| file.is_named && trusted.program(&file.path).is_none());
+        // One that cannot be read is told where it would be run.
+        unknown.filter_map(|file| Some((file.path.clone(), program_digest(&file.path).ok()?)))
+    }
+
+    /// Checks that a start would run nothing but what a person said yes to.
     ///
     /// # Errors
     /// Which file is another one, or one that nobody said yes to, and what to do.
@@ -102,6 +114,20 @@ impl ServerPrograms {
     }
 }
 
+/// Notes what a person's own configuration names, when it is first read: naming it is a yes to what is there, and to nothing
+/// that comes there later.
+pub(super) fn note_named(
+    servers: &[McpServerConfig],
+    folders: &Folders,
+    trusted: &TrustedFiles,
+) -> Result<(), Problem> {
+    let unknown: Vec<_> = servers.iter().flat_map(|server| server.programs.unknown(trusted)).collect();
+    match unknown.is_empty() || folders.data.is_none() {
+        true => Ok(()),
+        false => trust::set_programs(folders, unknown),
+    }
+}
+
 /// Trusts these programs as they are now.
 pub(super) fn trust(programs: &[PathBuf], folders: &Folders) -> Result<(), Problem> {
     let digest = |path: &PathBuf| {
@@ -123,19 +149,18 @@ pub(super) fn of_servers(
 ) -> Vec<(PathBuf, Origin)> {
     let written = written_by_tools(servers, roots);
     let is_written = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
-    let own = servers.iter().filter_map(|server| match &server.transport {
-        Ok(McpTransport::Stdio { cwd, .. }) => cwd.clone(),
-        _ => None,
-    });
-    let own: Vec<PathBuf> = with_real(own.collect());
+    let common = child_environment::base(|name| environment.get(name).map(str::to_owned));
+    let worked_on: Vec<(ServerName, Vec<PathBuf>)> = servers
+        .iter()
+        .map(|server| (server.name.clone(), with_real(worked_on_by(server, roots, folders, &common))))
+        .collect();
     let mut all = Vec::new();
     for server in servers.iter_mut().filter(|server| server.profile != McpProfile::Strict && !server.disabled) {
         let Ok(McpTransport::Stdio { command, args, env, cwd }) = &server.transport else { continue };
         let start = cwd.as_deref().or(roots.start()).unwrap_or(&folders.start);
         let words: Vec<&str> = std::iter::once(command).chain(args).map(String::as_str).collect();
         let path = env.get("PATH").map(|path| path.expose().to_owned());
-        let path =
-            path.or_else(|| child_environment::base(|name| environment.get(name).map(str::to_owned)).remove("PATH"));
+        let path = path.or_else(|| common.get("PATH").cloned());
         let run = run_by(command, args, start, environment).into_iter().chain(found_in(path.as_deref(), command));
         let run: Vec<PathBuf> = with_real(run.collect());
         let mut settings: Vec<PathBuf> = read_by(&words).iter().map(|name| lexical(start, Path::new(name))).collect();
@@ -153,7 +178,12 @@ pub(super) fn of_servers(
             }
             _ => true,
         };
-        let files = run.iter().chain(&settings).filter(|path| is_written(path));
+        let is_within = |path: &Path, folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
+        // A confined server may change what is not closed to it, but what it reads itself gives it no more than it has.
+        let others = || worked_on.iter().filter(|(name, _)| *name != server.name);
+        let is_of_others = |path: &Path| others().any(|(_, folders)| is_within(path, folders));
+        let settings = settings.iter().filter(|path| is_written(path) || is_of_others(path));
+        let files = run.iter().filter(|path| is_written(path)).chain(settings);
         let mut files: Vec<ProgramFile> =
             files.map(|path| ProgramFile { path: path.clone(), is_named: is_named(path) }).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -163,8 +193,9 @@ pub(super) fn of_servers(
             _ => None,
         };
         server.programs = ServerPrograms { files, folders: Some(folders.clone()), config };
-        // A confined server writes to the folder of its own, too, and must not give itself another program.
-        let is_closed = |path: &PathBuf| is_written(path) || own.iter().any(|folder| path.starts_with(folder));
+        // A confined server writes to what it alone is given, too, and must give neither itself nor others another program.
+        let is_closed =
+            |path: &PathBuf| is_written(path) || worked_on.iter().any(|(_, folders)| is_within(path, folders));
         all.extend(run.into_iter().filter(is_closed).map(|path| (path, server.origin.clone())));
     }
     all
@@ -193,6 +224,32 @@ fn written_by_tools(servers: &[McpServerConfig], roots: &WorkspaceRoots) -> Vec<
         folders
     };
     roots.write.iter().cloned().chain(with_real(confined.flat_map(of_server).collect())).collect()
+}
+
+/// What a confined server writes to beside the roots: the folder of its own, and what its arguments and variables name.
+fn worked_on_by(
+    server: &McpServerConfig,
+    roots: &WorkspaceRoots,
+    folders: &Folders,
+    common: &BTreeMap<String, String>,
+) -> Vec<PathBuf> {
+    let Ok(McpTransport::Stdio { command, args, env, cwd }) = &server.transport else { return Vec::new() };
+    if server.profile == McpProfile::Open || server.disabled {
+        return Vec::new();
+    }
+    let mut all: Vec<PathBuf> =
+        cwd.clone().into_iter().filter(|cwd| !holds_home(cwd, folders.home.as_deref())).collect();
+    if server.profile == McpProfile::Guarded {
+        let launched = StdioServer {
+            command: command.clone(),
+            args: args.clone(),
+            env: env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
+            working_dir: cwd.clone(),
+        };
+        let start = cwd.as_deref().or(roots.start()).unwrap_or(&folders.start);
+        all.extend(named_data(&launched, start, common));
+    }
+    all
 }
 
 /// The program of this name in the first folder of the `PATH` that has one.

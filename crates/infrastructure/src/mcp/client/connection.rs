@@ -1,6 +1,6 @@
 //! One conversation with a server: from its first word to its last.
 
-mod launch_spec;
+pub mod launch_spec;
 
 use crate::{
     mcp::client::{

@@ -22,6 +22,16 @@ const RUNNERS: &[&str] =
 /// Interpreters that take a subcommand first, as runners do.
 const WITH_SUBCOMMANDS: &[&str] = &["deno", "bun"];
 
+/// Words with which a runner is told to run something.
+const RUNNING: &[&str] = &["run", "exec", "dlx", "x", "tool"];
+
+/// Options of runners behind which what they run stands next.
+const WITHOUT_WORDS: &[&str] = &["-y", "--yes", "-q", "--quiet", "--silent", "--no-install", "--offline", "--isolated"];
+
+/// The endings of what interpreters run.
+const CODE: &[&str] =
+    &["js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "py", "rb", "pl", "php", "sh", "bash", "zsh", "jar"];
+
 /// Words of the shell that run a file without starting it.
 const SOURCING: &[&str] = &[".", "source"];
 
@@ -127,6 +137,8 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
         }
         // Whose script is still to come, and the option before this word.
         let (mut waiting, mut option, mut shell): (Option<&str>, Option<&str>, bool) = (None, None, false);
+        // A module or a package runs, and what follows is for it: data as a rule, which is nobody's program.
+        let mut is_named_otherwise = false;
         for (index, word) in words.iter().enumerate() {
             if word.starts_with('-') {
                 if let (true, true, Some(line)) = (shell, word.ends_with('c'), words.get(index + 1)) {
@@ -136,17 +148,25 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
                 continue;
             }
             let path = lexical(&folder, Path::new(word));
-            // What is not there yet is run once somebody has put it there.
-            let is_named = index == 0 && (word.contains('/') || is_sourced);
-            let is_script = || path.is_file() && (waiting.is_some() || is_executable(&path).is_ok());
             let option = option.take();
+            let may_run = waiting.is_some() && (!is_named_otherwise || is_code(word));
+            let is_script = || path.is_file() && (may_run || is_executable(&path).is_ok());
+            // What is not there yet is run once somebody has put it there.
+            let is_missing_script = || {
+                let interpreter = waiting.filter(|name| INTERPRETERS.contains(name) && !is_named_otherwise);
+                let is_next = interpreter.is_some_and(|name| !may_come_before_script(name, option, word));
+                let is_line = shell && option.is_some_and(|option| option.ends_with('c'));
+                is_next && !is_line && is_code(word) && !path.exists()
+            };
+            let is_named = (index == 0 && (word.contains('/') || is_sourced)) || is_missing_script();
             if is_named || (!word.is_empty() && is_script()) {
                 files.push(path);
                 waiting = waiting.filter(|program| may_come_before_script(program, option, word));
             }
+            is_named_otherwise |= waiting.is_some_and(|program| names_package(program, option, word));
             let name = Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if INTERPRETERS.contains(&name) || RUNNERS.contains(&name) {
-                waiting = Some(name);
+                (waiting, is_named_otherwise) = (Some(name), false);
             }
             shell |= SHELLS.contains(&name);
         }
@@ -163,6 +183,23 @@ fn may_come_before_script(program: &str, option: Option<&str>, word: &str) -> bo
         _ => takes_next_word(program, option).unwrap_or(true),
     };
     (has_subcommands && !word.contains(['.', '/'])) || option.is_some_and(takes_word)
+}
+
+/// Whether this word says what runs, and is no file: the module of `python -m`, the package of `npx`.
+fn names_package(program: &str, option: Option<&str>, word: &str) -> bool {
+    match program {
+        "python" | "python3" => option == Some("-m"),
+        "env" | "xargs" => false,
+        _ if RUNNERS.contains(&program) => {
+            let is_of_option = option.is_some_and(|option| !option.contains('=') && !WITHOUT_WORDS.contains(&option));
+            !is_of_option && !RUNNING.contains(&word)
+        }
+        _ => false,
+    }
+}
+
+fn is_code(word: &str) -> bool {
+    Path::new(word).extension().and_then(|end| end.to_str()).is_some_and(|end| CODE.contains(&end))
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -365,6 +402,13 @@ mod tests {
             ("true; ruby -W0 z.py data.json", "z.py"),
             ("true; python3 -Xdev -u z.py data.json", "z.py"),
             ("true; python3 -W run z.py data.json", "run z.py"),
+            // What a module or a package is given is data, unless it is code.
+            ("true; python3 -m mod data.json", ""),
+            ("true; uvx server-x --db-path data.json", ""),
+            ("true; npx -y @scope/server-x data.json ./setup.js", "setup.js"),
+            ("true; uv run server-x data.json", "run"),
+            ("true; npx tsx hook.js data.json", "hook.js"),
+            ("true; uv tool run server-x --config data.json ./x.sh", "run x.sh"),
             (". z.py", "z.py"),
             ("true; source z.py data.json", "z.py"),
             ("A=\"$(./x.sh a)\"; echo \"b $(sub/y.sh \"c)\")\"", "sub/y.sh x.sh"),
@@ -394,7 +438,12 @@ mod tests {
         {
             assert_eq!(look(unclear), Ok(Vec::new()), "{unclear}");
         }
-        for guarded in ["A=b ./typo.sh", "test -x typo.sh && ./typo.sh", "if true; then ./typo.sh; fi"] {
+        for guarded in [
+            "A=b ./typo.sh",
+            "test -x typo.sh && ./typo.sh",
+            "if true; then ./typo.sh; fi",
+            "test -x typo.sh && sh typo.sh none.txt",
+        ] {
             assert_eq!(look(guarded), Ok(vec![folder.path().join("typo.sh")]), "{guarded}");
         }
     }

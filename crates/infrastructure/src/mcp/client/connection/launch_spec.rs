@@ -32,11 +32,11 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, deps: &McpServe
     let (mut write_roots, mut read_roots) = (confined.roots.clone(), Vec::new());
     let mut lasting_home = None;
     let mut working_dir = folder(server, confined.profile, deps);
+    let home = deps.environment.get("HOME").map(Path::new);
     let (confinement, network) = match confined.profile {
         ServerProfile::Open => (Confinement::Open, NetworkPolicy::Host),
         ServerProfile::Strict => (Confinement::Sealed, NetworkPolicy::None),
         ServerProfile::Guarded => {
-            let home = deps.environment.get("HOME").map(Path::new);
             for path in paths(server, &working_dir, &deps.environment) {
                 match program_folders::named_by(&path, home) {
                     Named::Nothing => {}
@@ -60,8 +60,14 @@ pub(super) fn of(server: &StdioServer, config: &McpServerConfig, deps: &McpServe
             let from = server.working_dir.as_ref().unwrap_or(&deps.working_dir);
             program = from.join(program).to_string_lossy().into_owned();
         }
-        if server.working_dir.is_some() {
-            write_roots.push(working_dir.clone());
+        // A project's file in the home makes that the folder of its servers.
+        if server.working_dir.is_some() && !program_folders::holds_home(&working_dir, home) {
+            match is_read_only(&working_dir, deps) {
+                true => read_roots.push(working_dir.clone()),
+                false => write_roots.push(working_dir.clone()),
+            }
+            let beneath = |root: &&PathBuf| root.starts_with(&working_dir) && **root != working_dir;
+            read_roots.extend(deps.roots.read_only.iter().filter(beneath).cloned());
         }
         if !write_roots.iter().chain(&read_roots).any(|root| working_dir.starts_with(root)) {
             working_dir = NEUTRAL_FOLDER.into();
@@ -100,6 +106,23 @@ pub(super) fn folder(server: &StdioServer, profile: ServerProfile, deps: &McpSer
 fn first_root(deps: &McpServerDeps) -> Option<&Path> {
     let home = deps.environment.get("HOME").map(Path::new);
     deps.roots.start().filter(|root| !program_folders::holds_home(root, home))
+}
+
+/// Whether the innermost root around a folder may only be read.
+fn is_read_only(folder: &Path, deps: &McpServerDeps) -> bool {
+    let innermost = |roots: &[PathBuf]| {
+        let around = roots.iter().filter(|root| folder.starts_with(root));
+        around.map(|root| root.components().count()).max()
+    };
+    innermost(&deps.roots.read_only) > innermost(&deps.roots.write)
+}
+
+/// The folders and files that a guarded server works on because its arguments or variables name them, as the disk is now.
+/// `start` is where it is meant to start, `common` what every child has around it.
+pub fn named_data(server: &StdioServer, start: &Path, common: &BTreeMap<String, String>) -> Vec<PathBuf> {
+    let home = common.get("HOME").map(Path::new);
+    let named = paths(server, start, common).into_iter();
+    named.filter(|path| program_folders::named_by(path, home) == Named::Data).collect()
 }
 
 /// The name of a guarded server's home among those that last: one for each configuration of each server.
@@ -316,6 +339,14 @@ mod tests {
         let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.deps);
         assert_eq!((spec.working_dir, spec.policy.write_roots), (workspace.path("app"), vec![workspace.path("app")]));
         assert_eq!(spec.program, workspace.path("app/./run").display().to_string());
+        for folder in ["home", ""] {
+            server.working_dir = Some(workspace.path(folder));
+            for profile in [ServerProfile::Guarded, ServerProfile::Strict] {
+                let spec = of(&server, &config(&server, profile), &workspace.deps);
+                assert_eq!(spec.working_dir, Path::new(NEUTRAL_FOLDER), "{folder}");
+                assert_eq!((spec.policy.write_roots, spec.policy.read_roots), (vec![], vec![]), "{folder}");
+            }
+        }
         for (root, is_seen) in [("home/own", true), ("home", false), ("", false)] {
             workspace.deps.roots = WorkspaceRoots { write: vec![workspace.path(root)], ..Default::default() };
             let spec = workspace.spec(ServerProfile::Guarded, &["../x"], &[]);
@@ -326,6 +357,28 @@ mod tests {
         let spec = workspace.spec(ServerProfile::Guarded, &[], &[]);
         assert_eq!((spec.policy.write_roots, spec.policy.read_roots), (vec![], vec![workspace.path("work")]));
         assert_eq!(spec.working_dir, workspace.path("work"));
+    }
+
+    #[test]
+    fn a_root_that_may_only_be_read_stays_so_for_a_server_with_a_folder_of_its_own() {
+        let workspace = Workspace::new();
+        let roots = |folder: &str| {
+            let working_dir = Some(workspace.path(folder));
+            let server = StdioServer { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir };
+            let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.deps);
+            assert_eq!(spec.working_dir, workspace.path(folder));
+            (spec.policy.write_roots, spec.policy.read_roots)
+        };
+        for (folder, writable, readable) in [
+            ("work", vec!["work"], vec!["work/kept"]),
+            ("work/kept", vec![], vec!["work/kept"]),
+            ("work/inner", vec!["work/inner"], vec![]),
+            ("secret", vec![], vec!["secret"]),
+            ("app", vec!["app"], vec![]),
+        ] {
+            let paths = |names: Vec<&str>| names.into_iter().map(|name| workspace.path(name)).collect::<Vec<_>>();
+            assert_eq!(roots(folder), (paths(writable), paths(readable)), "{folder}");
+        }
     }
 
     #[tokio::test]
