@@ -26,8 +26,8 @@ const SEE: &str = "
     ON CONFLICT (configured_in, provider, start) DO UPDATE SET last_seen = excluded.last_seen
     RETURNING id";
 
-/// Forgets the catalogues of a provider ($1, $2) beyond the number ($3) that were seen last, but never the one ($4) that is
-/// being saved: a clock may have been ahead before.
+/// Forgets the catalogues of a provider ($1, $2) beyond the number ($3) that were seen last, and never the one ($4)
+/// that is being saved: a clock may have been ahead before.
 const FORGET_OLD_STARTS: &str = "
     DELETE FROM catalogues WHERE configured_in = $1 AND provider = $2 AND id <> $4 AND id NOT IN (
         SELECT id FROM catalogues WHERE configured_in = $1 AND provider = $2 ORDER BY last_seen DESC, id DESC LIMIT $3

@@ -112,8 +112,8 @@ fn folders_beside(database: &Path) -> [PathBuf; 4] {
     [beside("blobs"), beside("instances"), beside("tasks"), homes_beside(database)]
 }
 
-/// Makes the folders beside a database that lies where tools may write: of one that is not there yet a command could make
-/// its own.
+/// Makes the folders beside a database that lies where tools may write: of one that is not there yet a command could
+/// make its own.
 pub(crate) fn make_folders_beside(database: &Path, roots: &WorkspaceRoots) {
     let is_out_of_reach = |folder: &Path| roots.forbidden.iter().any(|forbidden| folder.starts_with(forbidden));
     for place in [real(database), database.to_owned()] {
