@@ -115,6 +115,31 @@ fn a_workspace_is_its_real_path_however_it_is_entered() {
     assert!(!projects.path("a/f").exists());
 }
 
+#[test]
+fn what_lies_beside_a_database_in_a_root_is_out_of_reach_of_tools_and_commands() {
+    let projects = Projects::new();
+    let settings = projects.0.work().join("settings.toml");
+    fs::write(&settings, format!("database.url = \"sqlite://{}\"\n", projects.path("a/t.db").display())).unwrap();
+    let call = |tool: &str, arguments: Value| {
+        let arguments = arguments.to_string();
+        let given = ["--config", settings.to_str().unwrap(), "--allow", "Bash", "call", tool, &arguments];
+        let mut command = projects.0.toolstead(&given);
+        command.current_dir(projects.path("a")).stdin(Stdio::null()).output().unwrap()
+    };
+    // None of them is there before the first call, and a command makes none of them.
+    let tried = "for it in blobs instances tasks servers; do mkdir -p $it/x || ls $it || echo kept; done 2> /dev/null";
+    let output = call("bash", json!({"command": tried}));
+    assert_eq!(stdout(&output), "kept\nkept\nkept\nkept\n", "{}", stderr(&output));
+    let output = call("bash", json!({"command": "exec sleep 300", "detach": true}));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let folder = fs::read_dir(projects.path("a/tasks")).unwrap().next().unwrap().unwrap().path();
+    let output = call("read_file", json!({"path": folder.join("task_1")}));
+    assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));
+    let output = call("bash", json!({"command": "cat tasks/*/task_1"}));
+    assert!(!output.status.success() && !stdout(&output).contains("sleep"), "{}", stdout(&output));
+    assert!(call("task_stop", json!({"task_id": "task_1"})).status.success());
+}
+
 /// A time to sleep by which a command is known from outside of its sandbox, and its keeper by its arguments.
 fn mark(number: u32) -> String {
     format!("300.{:07}{number}", std::process::id())
@@ -225,10 +250,13 @@ fn what_would_end_with_the_command_is_refused_before_it_runs_or_anybody_is_asked
     let said = projects.refused("a", "bash", json!({"command": "touch ran", "detach": true}), 3);
     assert!(said.contains("Nobody can be asked here"), "{said}");
     assert!(!projects.path("a/ran").exists());
-    let mut command = projects.0.toolstead(&["--allow", "Bash", "--json", "call", "bash", "-"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let arguments = json!({"command": "echo hi", "detach": true, "yield_ms": 20_000}).to_string();
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), arguments.as_bytes()).unwrap();
-    let result: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
-    assert_eq!(result["structuredContent"]["stdout"], "hi\n", "arguments from standard input reach it: {result}");
+    // Both can be read once, and the work is done by a second process.
+    for given in ["-", "@/dev/stdin"] {
+        let mut command = projects.0.toolstead(&["--allow", "Bash", "--json", "call", "bash", given]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let arguments = json!({"command": "echo hi", "detach": true, "yield_ms": 20_000}).to_string();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), arguments.as_bytes()).unwrap();
+        let result: Value = serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap();
+        assert_eq!(result["structuredContent"]["stdout"], "hi\n", "arguments from `{given}` reach it: {result}");
+    }
 }

@@ -26,6 +26,7 @@ use crate::{
         },
         policy::{check_parameters, check_tool_names},
         problem::{ConfigError, Problem},
+        workspace::make_folders_beside,
     },
     event_file::{EventFile, EventTarget},
     mcp_server::elicitation_approver::ElicitationApprover,
@@ -356,6 +357,9 @@ impl AppBuilder {
             (Some(_), Some(_)) => None,
             _ => Some(Database::open(database_options(&config), clock.clone()).await?),
         };
+        if database.is_some() {
+            make_folders_beside(&config.database, &config.roots);
+        }
         let stored = database.as_ref();
         // One of the two is always there: the database is opened unless both were given.
         let (Some(repository), Some(log)) = (

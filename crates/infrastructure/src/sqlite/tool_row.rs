@@ -26,9 +26,10 @@ const SEE: &str = "
     ON CONFLICT (configured_in, provider, start) DO UPDATE SET last_seen = excluded.last_seen
     RETURNING id";
 
-/// Forgets the catalogues of a provider ($1, $2) beyond the number ($3) that were seen last.
+/// Forgets the catalogues of a provider ($1, $2) beyond the number ($3) that were seen last, and never the one ($4)
+/// that is being saved: a clock may have been ahead before.
 const FORGET_OLD_STARTS: &str = "
-    DELETE FROM catalogues WHERE configured_in = $1 AND provider = $2 AND id NOT IN (
+    DELETE FROM catalogues WHERE configured_in = $1 AND provider = $2 AND id <> $4 AND id NOT IN (
         SELECT id FROM catalogues WHERE configured_in = $1 AND provider = $2 ORDER BY last_seen DESC, id DESC LIMIT $3
     )";
 
@@ -94,7 +95,7 @@ impl CatalogueRows {
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         let see = sqlx::query_scalar(SEE).bind(&configured_in).bind(&name).bind(start).bind(now.0);
         let catalogue: i64 = see.fetch_one(&mut *transaction).await?;
-        let forget = sqlx::query(FORGET_OLD_STARTS).bind(configured_in).bind(name).bind(KEPT_STARTS);
+        let forget = sqlx::query(FORGET_OLD_STARTS).bind(configured_in).bind(name).bind(KEPT_STARTS).bind(catalogue);
         forget.execute(&mut *transaction).await?;
         sqlx::query(FORGET_OTHERS).bind(catalogue).bind(names).execute(&mut *transaction).await?;
         sqlx::query(SAVE).bind(catalogue).bind(tools).bind(now.0).execute(&mut *transaction).await?;
@@ -271,5 +272,10 @@ mod tests {
         assert_eq!(kept, (3..KEPT_STARTS + 3).collect::<Vec<_>>());
         let tools: i64 = sqlx::query_scalar("SELECT count(*) FROM tools").fetch_one(&mut connection).await.unwrap();
         assert_eq!(tools, KEPT_STARTS, "the tools of a forgotten catalogue go with it");
+        // By a clock that was set back, a new one is the oldest of all.
+        let provider = ProviderIdentity { start: "new".into(), ..ProviderIdentity::of_program("p") };
+        CatalogueRows::new(&provider, &catalogue, Timestamp(-1)).save(&mut connection).await.unwrap();
+        let new = "SELECT count(*) FROM catalogues JOIN tools ON tools.catalogue = id WHERE start = 'new'";
+        assert_eq!(sqlx::query_scalar::<_, i64>(new).fetch_one(&mut connection).await.unwrap(), 1);
     }
 }

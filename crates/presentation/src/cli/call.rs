@@ -62,12 +62,14 @@ pub struct Call {
 
 impl Call {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let text = read_text(&self.arguments)?;
-        let arguments = parse(&text)?;
         let outliving = Outliving::of_process();
+        let is_literal = self.arguments != "-" && !self.arguments.starts_with('@');
+        // A pipe can be read once, and a file may have changed: what the first process has read is given to the second.
+        let text = read_text(if outliving.is_some() && !is_literal { "-" } else { &self.arguments })?;
+        let arguments = parse(&text)?;
         if outliving.is_none() && asks_to_detach(&arguments) {
-            // The same in a process that may live on. It reads the arguments as this one did.
-            let input = if self.arguments == "-" { text.into_bytes() } else { Vec::new() };
+            // The same in a process that may live on.
+            let input = if is_literal { Vec::new() } else { text.into_bytes() };
             return Ok(Exit::Of(Outliving::instead(input).await?));
         }
         let mut shutdown = Shutdown::listen()?;

@@ -10,7 +10,11 @@ use crate::config::{
     tool_block::{self, Touches},
     value::{Item, Value},
 };
-use std::path::{Path, PathBuf};
+use std::{
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
 use toolstead_domain::workspace_roots::WorkspaceRoots;
 use toolstead_infrastructure::sandbox::workspace::lock_folder::lock_folders;
 
@@ -99,10 +103,27 @@ fn of_database(path: &Path) -> impl Iterator<Item = PathBuf> {
         file.push(ending);
         path.with_file_name(file)
     });
-    files
-        .into_iter()
-        .chain(["blobs", "instances"].map(|folder| path.with_file_name(folder)))
-        .chain([homes_beside(path)])
+    files.into_iter().chain(folders_beside(path))
+}
+
+/// The folders beside a database.
+fn folders_beside(database: &Path) -> [PathBuf; 4] {
+    let beside = |name| database.with_file_name(name);
+    [beside("blobs"), beside("instances"), beside("tasks"), homes_beside(database)]
+}
+
+/// Makes the folders beside a database that lies where tools may write: of one that is not there yet a command could
+/// make its own.
+pub(crate) fn make_folders_beside(database: &Path, roots: &WorkspaceRoots) {
+    let is_out_of_reach = |folder: &Path| roots.forbidden.iter().any(|forbidden| folder.starts_with(forbidden));
+    for place in [real(database), database.to_owned()] {
+        if place.parent().is_some_and(|folder| !is_out_of_reach(folder)) {
+            for folder in folders_beside(&place) {
+                // Where this user cannot make it, a command of this user cannot either.
+                let _ = DirBuilder::new().mode(0o700).create(folder);
+            }
+        }
+    }
 }
 
 /// The folder for what guarded servers keep, beside the database.

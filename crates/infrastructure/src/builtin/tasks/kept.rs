@@ -42,6 +42,8 @@ use toolstead_domain::{
     error_kind::ErrorKind, ports::clock::Timestamp, principal::Principal, tool_failure::ToolFailure,
 };
 
+/// A keeper has so long for each part of its answer to who comes.
+const TIME_TO_ANSWER: Duration = Duration::from_secs(3);
 /// What is told to the keeper at last has so long to leave.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -123,7 +125,7 @@ impl Kept {
         for number in numbers.into_iter().filter(|number| !known.contains(number)) {
             match meet(&self.place, number, settings, now).await {
                 Ok(task) => met.extend(task),
-                Err(error) => tracing::warn!(number, %error, "the record of a detached task cannot be read"),
+                Err(error) => tracing::warn!(number, %error, "a detached task cannot be reached, and is passed over"),
             }
         }
         Ok(met)
@@ -186,10 +188,12 @@ async fn meet(
     let mut heard = Heard { capture, ended, looked: 0, told: false };
     let live = match greet(place, number, &secret, &mut heard).await {
         Ok(stream) => Some(stream),
-        Err(_) => {
+        Err(_) if is_left(place, number) => {
             heard.rest_of(&mut record, place, number).await;
             None
         }
+        // It may run: to tell it as lost would take its socket from it.
+        Err(error) => return Err(error),
     };
     let (looked, told) = (heard.looked, heard.told);
     let following = live.map(|(frames, writer)| {
@@ -216,6 +220,12 @@ async fn meet(
     }))
 }
 
+/// Whether the keeper is gone for certain: its socket, or whoever listened there.
+fn is_left(place: &DetachedTasks, number: u64) -> bool {
+    let gone = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+    place.connect(number).is_err_and(gone)
+}
+
 /// Comes to the keeper, and hears all that was printed so far.
 async fn greet(
     place: &DetachedTasks,
@@ -229,7 +239,7 @@ async fn greet(
     let (reader, mut writer) = stream.into_split();
     writer.write_all(format!("{secret}\n").as_bytes()).await?;
     let mut frames = Frames::of(reader);
-    while let Some((frame, bytes)) = frames.next().await? {
+    while let Some((frame, bytes)) = timeout(TIME_TO_ANSWER, frames.next()).await?? {
         match frame {
             Frame::UpToDate => return Ok((frames, writer)),
             frame => heard.hear(frame, bytes).await,

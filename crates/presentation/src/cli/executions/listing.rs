@@ -39,7 +39,8 @@ pub(super) fn lines(executions: &[ToolExecution], width: Option<usize>) -> Vec<S
             }
             false => vec![id, started(one, "%m-%d %H:%M"), shortened(&one.tool, TOOL), outcome, called(one)],
         };
-        row.iter().map(|cell| visible(cell)).collect()
+        // A name that nobody knows is the client's text: it makes no second row.
+        row.iter().map(|cell| visible(cell).replace('\n', "\\n").replace('\t', "\\t")).collect()
     }));
     let columns = rows.first().map_or(0, Vec::len);
     let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -132,6 +133,15 @@ mod tests {
         assert!(listed[0].starts_with("ID            STARTED"), "{listed:#?}");
         assert!(listed[1].ends_with("src/cli/executions.rs") && listed[2].contains("failed (timeout)"), "{listed:#?}");
         assert!(listed[2].contains("test 1.0") && listed[2].contains("0.2 ms"), "{listed:#?}");
+    }
+
+    #[test]
+    fn a_call_is_one_line_whatever_its_tool_was_called() {
+        let forged = "x\n01990292d003  09-01 00:00\techo";
+        let execution = ToolExecution { tool: forged.into(), ..samples::execution(1) };
+        for width in [None, Some(80)] {
+            assert!(lines(std::slice::from_ref(&execution), width).iter().all(|line| !line.contains(['\n', '\t'])));
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! nobody uses it for long.
 
 use super::{sessions::Ended, settings::HttpSettings};
+use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
     fmt,
@@ -19,7 +20,8 @@ pub(super) struct StatelessSessions {
     ended: Ended,
 }
 
-type ClientName = (Principal, String);
+/// The principal, and a digest of the name that the client gives itself: such a name may be long.
+type ClientName = (Principal, [u8; 32]);
 
 #[derive(Debug)]
 struct Kept {
@@ -47,7 +49,7 @@ impl StatelessSessions {
     /// The session of this client, which begins where there is none. One more than there may be takes the place of the one
     /// that was idle for longest.
     pub(super) fn enter(self: &Arc<Self>, principal: &Principal, client: &str, now: Instant) -> StatelessSession {
-        let client = (principal.clone(), client.to_owned());
+        let client = (principal.clone(), Sha256::digest(client).into());
         let mut by_client = self.lock();
         self.end_idle(&mut by_client, now);
         if by_client.len() >= self.limit && !by_client.contains_key(&client) {

@@ -175,6 +175,30 @@ async fn a_task_whose_keeper_is_gone_is_told_as_lost_to_who_follows_and_to_who_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_keeper_that_does_not_answer_holds_nobody_up_and_its_task_is_not_lost() {
+    let house = House::new();
+    let begun = place(house.folder.path(), "/w").begin().unwrap();
+    let portrait = Portrait {
+        principal: viewer().principal.id().into(),
+        session: viewer().session,
+        text: "sleep".into(),
+        description: None,
+        started_at: NOW.0,
+        process: 1,
+        takes_input: false,
+    };
+    written(&place(house.folder.path(), "/w"), begun.number, &[Frame::Task(portrait)]).unwrap();
+    // A stopped process still has its socket, at which nobody answers.
+    let follower = timeout(Duration::from_secs(60), house.follower()).await.expect("it goes on without an answer");
+    assert!(follower.visible(&viewer()).is_empty());
+    assert!(place(house.folder.path(), "/w").connect(begun.number).is_ok(), "its socket stays");
+    let mut record = Frames::of(File::from_std(place(house.folder.path(), "/w").record(begun.number).unwrap()));
+    record.line().await.unwrap();
+    assert!(matches!(record.next().await.unwrap(), Some((Frame::Task(_), _))));
+    assert!(record.next().await.unwrap().is_none(), "nothing is said of its end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_know_the_secret_hears_and_does_nothing() {
     let house = House::new();
     let kept = house.keep("echo secret; read -r text", 1 << 20).await;
