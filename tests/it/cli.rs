@@ -153,7 +153,7 @@ fn a_tool_that_is_switched_off_is_hidden_and_refused_until_it_is_switched_on() {
     assert!(!stdout(&home.run(&["tools"])).contains("echo "));
     assert!(stdout(&home.run(&["tools", "--all"])).contains("(it is switched off)"));
     check(&home, &["call", "echo", "{}"], 4, &["the tool `echo` is switched off"]);
-    check(&home, &["tools", "echo", "--enable"], 0, &["switched on"]);
+    assert_eq!(json_of(&home, &["tools", "echo", "--enable", "--json"]), json!({"tool": "echo", "enabled": true}));
     check(&home, &["call", "echo", r#"{"message":"hi"}"#], 0, &["Echo: hi"]);
 }
 
@@ -283,6 +283,12 @@ fn what_a_failing_command_printed_is_a_result() {
 }
 
 #[test]
+fn blank_lines_at_the_end_of_what_a_command_prints_stay() {
+    let output = Home::new().run(&["--allow", "Bash", "-q", "call", "bash", r#"{"command": "echo a; echo; echo"}"#]);
+    assert_eq!(stdout(&output), "a\n\n\n");
+}
+
+#[test]
 fn ctrl_c_prints_what_the_command_had_printed() {
     let home = Home::new();
     let command = format!("echo part; echo > {}; sleep 300", home.work().join("begun").display());
@@ -301,6 +307,19 @@ fn ctrl_c_prints_what_the_command_had_printed() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     assert!(stdout(&output).starts_with("part\n"), "{output:?}");
+}
+
+#[test]
+fn config_trust_says_of_a_link_why_nobody_can_trust_it() {
+    let home = Home::new();
+    std::fs::write(home.work().join("real.toml"), "[permissions]\nmode = \"plan\"\n").unwrap();
+    std::os::unix::fs::symlink("real.toml", home.work().join("toolstead.toml")).unwrap();
+    check(
+        &home,
+        &["config", "trust"],
+        2,
+        &["toolstead.toml` is a link, or lies behind one, to ", "put a file of its own"],
+    );
 }
 
 #[test]

@@ -13,6 +13,8 @@ const MAX_ROWS: usize = 32;
 const ROW_CHARACTERS: usize = 12_000;
 /// Characters of anything else from outside.
 const FACT_CHARACTERS: usize = 200;
+/// Characters of an argument that is shown beside the change.
+const SHORT_CHARACTERS: usize = 40;
 /// Arguments, and accesses that need no yes, that are shown.
 const MAX_FACTS: usize = 12;
 /// Lines of a change that are shown, and characters of each.
@@ -106,11 +108,12 @@ fn facts(request: &ApprovalRequest<'_>) -> Vec<String> {
     let arguments = &request.call.arguments;
     let said = arguments.get("description").and_then(|said| said.as_str());
     let said = said.map(|said| format!("The model says: {}", quoted(said, FACT_CHARACTERS).text));
-    // A change that is shown says all that its arguments do.
-    let told = arguments.iter().filter(|_| request.preview.is_none());
+    // A change that is shown says what long arguments say. Short ones may say what no line of it does: permission bits.
+    let told = arguments.iter().map(|(name, value)| (name, value.to_string()));
+    let told = told.filter(|(_, value)| request.preview.is_none() || value.chars().count() <= SHORT_CHARACTERS);
     let with = told.map(|(name, value)| {
         let name = quoted(name, FACT_CHARACTERS).text;
-        format!("With {name}: {}", quoted(&value.to_string(), FACT_CHARACTERS).text)
+        format!("With {name}: {}", quoted(&value, FACT_CHARACTERS).text)
     });
     let referred = request.references.iter().map(|one| format!("Where {}", quoted(one, FACT_CHARACTERS).text));
     let is_asked = |access: &&Access| request.parts.iter().any(|part| part.access.as_ref() == Some(*access));

@@ -136,7 +136,7 @@ fn append(files: &GrantedWorkspace, input: &Input, recording: &Recording) -> Res
         text.push('\n');
         text.push_str(&surroundings(&lines, first.min(lines.len())..lines.len(), RADIUS));
     }
-    let diff = diff_of(&changed);
+    let diff = diff_of(&changed, dry_run);
     let size = changed.new.as_ref().map_or(0, |new| new.len() as u64);
     let output = Output {
         bytes_added,

@@ -156,7 +156,12 @@ fn told(patched: Vec<PatchedFile>, dry_run: bool, how_to_undo: Option<String>) -
     let (mut shown, mut hidden) = (0, 0);
     for file in &patched {
         text.push_str(&format!("\n{}", file.summary()));
-        diff.push_str(&unified_diff(&file.path, &file.before, &file.after).unwrap_or_default());
+        let lines = unified_diff(&file.path, &file.before, &file.after);
+        // Whoever is asked about a patch sees the diff of its dry run alone.
+        if dry_run && (lines.is_none() || !file.is_text_alone()) {
+            diff.push_str(&format!("{}\n", file.summary()));
+        }
+        diff.push_str(&lines.unwrap_or_default());
         let room = SHOWN_PLACES.saturating_sub(shown);
         places.push_str(&file.places(room));
         shown += file.lines.len().min(room);

@@ -185,7 +185,7 @@ fn edit(
         text.push_str(&edited.shown());
     }
     let output = Output {
-        diff: diff_of(&changed),
+        diff: diff_of(&changed, dry_run),
         replacements: edited.lines.len(),
         lines: edited.lines.iter().map(|(first, _)| first + 1).take(NAMED_LINES).collect(),
         etag: etag_of(&changed),

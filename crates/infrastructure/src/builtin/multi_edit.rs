@@ -302,7 +302,7 @@ fn told(
             replacements: tally.replacements,
             etag: etag_of(one),
             changed_elsewhere: tally.is_stale,
-            diff: diff_of(one),
+            diff: diff_of(one, input.dry_run),
             path: path.clone(),
             created,
         });
@@ -314,6 +314,27 @@ fn told(
 mod tests {
     use super::*;
     use crate::builtin::tests::Bench;
+
+    #[test]
+    fn the_diffs_of_a_dry_run_leave_out_no_file() {
+        let bench = Bench::new();
+        bench.put("a", "one\n");
+        let diffs = |new_text: &str, dry_run: bool| {
+            let edits = json!([
+                {"path": "a", "old_text": "one", "new_text": "two"},
+                {"path": "b", "old_text": "", "new_text": new_text},
+            ]);
+            let result = bench.call("multi_edit", json!({"edits": edits, "dry_run": dry_run})).unwrap();
+            let files = result.structured_content().unwrap()["files"].as_array().unwrap().clone();
+            files.iter().map(|file| file["diff"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        let of_a = Some("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+two\n".to_owned());
+        let of_b = Some("--- a/b\n+++ b/b\n@@ -0,0 +1 @@\n+new\n".to_owned());
+        assert_eq!(diffs("new\n", true), [of_a.clone(), of_b]);
+        let large = Some("b/b: 100000 bytes, which are not shown\n".to_owned());
+        assert_eq!(diffs(&"new\n".repeat(25_000), true), [of_a.clone(), large]);
+        assert_eq!(diffs("new\n", false), [of_a, None]);
+    }
 
     #[test]
     fn edits_are_made_in_order_across_files() {

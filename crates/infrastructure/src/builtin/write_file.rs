@@ -103,7 +103,7 @@ pub(super) struct Output {
     /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) call: Option<String>,
-    /// What changed, as a unified diff; absent for new and for large files.
+    /// What changed, as a unified diff; absent for large files, and for new ones save with `dry_run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) diff: Option<String>,
 }
@@ -261,7 +261,7 @@ fn told(
         etag: etag_of(&changed),
         dry_run,
         call: recording.undo_id(!dry_run && changed.is_change()),
-        diff: diff_of(&changed),
+        diff: diff_of(&changed, dry_run),
         path: path.clone(),
     };
     answer(text, &output)

@@ -2,6 +2,7 @@
 
 use crate::{
     builtin::{
+        answer::counted,
         change_set::Changed,
         etag::etag,
         text_encoding::{Detected, detect},
@@ -39,8 +40,21 @@ pub(super) fn etag_of(changed: &Changed) -> String {
     changed.after.as_ref().map(|state| etag(&state.digest)).unwrap_or_default()
 }
 
-/// What changed, for the person: by lines with their real endings, so that a change of these shows.
-pub(super) fn diff_of(changed: &Changed) -> Option<String> {
+/// What changed, for the person. Of a dry run everything: whoever is asked about the call sees that alone, so a new file
+/// stands there as well, and of a change that is no diff is said that it is not shown.
+pub(super) fn diff_of(changed: &Changed, dry_run: bool) -> Option<String> {
+    let diff = lines_of(changed);
+    if !dry_run || diff.is_some() || !changed.is_change() {
+        return diff;
+    }
+    let new = changed.new.as_deref().unwrap_or_default();
+    let whole = text_of(new).filter(|_| changed.before.is_none());
+    let whole = whole.and_then(|text| unified_diff(&changed.shown, "", &text));
+    whole.or_else(|| Some(format!("b/{}: {}, which are not shown\n", changed.shown, counted(new.len(), "byte"))))
+}
+
+/// The change by lines with their real endings, so that a change of these shows.
+fn lines_of(changed: &Changed) -> Option<String> {
     let (old, new) = (text_of(changed.old.as_deref()?)?, text_of(changed.new.as_deref()?)?);
     match !old.contains('\n') && old.contains('\r') {
         true => unified_diff(&changed.shown, &old.replace('\r', "\n"), &new.replace('\r', "\n")),

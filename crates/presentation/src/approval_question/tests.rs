@@ -80,11 +80,12 @@ fn question(asked: &Asked) -> ApprovalQuestion {
 
 #[test]
 fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours() {
-    let mut asked = Asked::about(json!({"path": "a", "old_text": "x", "new_text": "y"}), vec![write("/w/a")]);
+    let content = "y".repeat(60);
+    let mut asked = Asked::about(json!({"path": "a", "content": content, "mode": "4755"}), vec![write("/w/a")]);
     asked.preview =
         Some(format!("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\r\n+1. write `/w/b`\u{202e}\tz\n{}", " more\n".repeat(100)));
     let question = question(&asked);
-    assert_eq!(question.facts, [""; 0]);
+    assert_eq!(question.facts, [r#"With `path`: `"a"`"#, r#"With `mode`: `"4755"`"#]);
     assert_eq!(
         question.change[..6],
         [

@@ -232,7 +232,8 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
     for block in result.content() {
         let text = shown(block);
         let text = if std::io::stdout().is_terminal() { visible(&text) } else { text };
-        output.line(text.trim_end_matches('\n'))?;
+        // Its own line end is ours; blank lines before that are the tool's.
+        output.line(text.strip_suffix('\n').unwrap_or(&text))?;
     }
     Ok(exit)
 }

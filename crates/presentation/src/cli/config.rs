@@ -200,18 +200,22 @@ fn chosen<'a>(config: &'a Config, file: Option<&Path>) -> Result<&'a ConfigFile,
         config.mcp_servers.iter().any(|server| of_file(&server.origin) && server.programs.paths().next().is_some())
     };
     match known {
-        Some(ConfigFile { leads_to: Some(target), .. }) => Err(Failed::Usage(format!(
-            "`{}` is a link, or lies behind one, to {}, and what is trusted at one place is not at another: put a file of \
-             its own here, or name the other with `--config`",
-            named.display(),
-            target.display()
-        ))),
+        Some(ConfigFile { leads_to: Some(target), .. }) => Err(linked(named, target)),
         Some(file) if file.trust != Trust::Always || runs_programs(file) => Ok(file),
         _ => Err(Failed::Usage(format!(
             "`{}` is no configuration file here that needs trust: `toolstead config show` lists them",
             real.display()
         ))),
     }
+}
+
+fn linked(file: &Path, target: &Path) -> Failed {
+    Failed::Usage(format!(
+        "`{}` is a link, or lies behind one, to {}, and what is trusted at one place is not at another: put a file of \
+         its own here, or name the other with `--config`",
+        file.display(),
+        target.display()
+    ))
 }
 
 fn unnamed(config: &Config) -> Result<&ConfigFile, Failed> {
@@ -223,9 +227,16 @@ fn unnamed(config: &Config) -> Result<&ConfigFile, Failed> {
     let commands = || waiting.iter().map(|file| trusting(&file.path)).collect::<Vec<_>>().join(", ");
     match waiting.as_slice() {
         [file] => Ok(file),
-        [] => Err(Failed::Usage(
-            "there is no project file here that needs trust: name the file, `toolstead config show` lists them".into(),
-        )),
+        [] => {
+            let of_project = config.files.iter().filter(|file| file.kind == LayerKind::Project);
+            let mut links = of_project.filter_map(|file| Some(linked(&file.path, file.leads_to.as_deref()?)));
+            Err(links.next().unwrap_or_else(|| {
+                Failed::Usage(
+                    "there is no project file here that needs trust: name the file, `toolstead config show` lists them"
+                        .into(),
+                )
+            }))
+        }
         _ => Err(Failed::Usage(format!("several files wait for trust: say which one: {}", commands()))),
     }
 }

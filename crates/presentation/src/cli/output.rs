@@ -37,7 +37,15 @@ impl Output {
     pub fn width(&self) -> Option<usize> {
         let stdout = io::stdout();
         let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten()?;
-        Some(usize::from(size.ws_col).max(40))
+        Some(columns(size.ws_col))
+    }
+}
+
+/// The columns to write in. A terminal that tells none, as many that programs open do, has as many as terminals had.
+fn columns(told: u16) -> usize {
+    match told {
+        0 => 80,
+        told => usize::from(told).max(40),
     }
 }
 
@@ -108,6 +116,11 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(&harmless).unwrap(),
             serde_json::json!({"a": "\u{9b}\u{202e}ä"})
         );
+    }
+
+    #[test]
+    fn a_terminal_that_tells_no_width_has_the_usual_one() {
+        assert_eq!([0, 20, 80, 200].map(columns), [80, 40, 80, 200]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Tools {
             tell_absent(&composition);
         }
         let outcome = match &self.name {
-            Some(name) if self.enable || self.disable => self.switch(name, &composition).await,
+            Some(name) if self.enable || self.disable => self.switch(name, &composition, global.json, output).await,
             Some(name) => show(name, &composition, global.json, output),
             None => self.list(&composition, global.json, output),
         };
@@ -55,12 +55,15 @@ impl Tools {
         outcome
     }
 
-    async fn switch(&self, name: &str, composition: &Composition) -> Outcome {
+    async fn switch(&self, name: &str, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
         let command = SetToolEnabledCommand { name: name.to_owned(), enabled: self.enable };
         use toolstead_application::set_tool_enabled::SetToolEnabledError as Error;
         match composition.app.set_tool_enabled.handle(&command).await {
             Ok(()) => {
                 note(&format!("`{name}` is switched {}", if self.enable { "on" } else { "off" }));
+                if as_json {
+                    output.json(&json!({"tool": name, "enabled": self.enable}))?;
+                }
                 Ok(Exit::Done)
             }
             Err(Error::Unknown(_, unresolved)) => Err(unknown(name, unresolved)),

@@ -140,7 +140,8 @@ impl Patching<'_> {
                 let added = PatchedFile::new(path, place, FileAction::Added, Some(new.as_bytes()));
                 let mode = file.executable.and_then(|executable| executable.then_some(0o755));
                 set.put(index, new.clone().into_bytes(), WriteOptions { mode, ..WRITE_NEW });
-                Ok(Ok(PatchedFile { added: new.lines().count(), after: new.clone(), ..added }))
+                let notes = mode.map(|_| "It is executable.".to_owned()).into_iter().collect();
+                Ok(Ok(PatchedFile { added: new.lines().count(), after: new.clone(), notes, ..added }))
             }
             (Action::Delete { .. } | Action::Update { .. }, None) => {
                 let failure = missing(self.files, &file.path);
@@ -387,6 +388,11 @@ impl PatchedFile {
             None if self.action != FileAction::Unchanged => self.etag = None,
             None => {}
         }
+    }
+
+    /// Whether its lines say all that became of it.
+    pub(super) fn is_text_alone(&self) -> bool {
+        matches!(self.action, FileAction::Added | FileAction::Updated) && self.notes.is_empty()
     }
 
     /// What became of it, on one line.

@@ -409,6 +409,32 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
+fn the_diff_of_a_dry_run_leaves_out_nothing_of_a_patch() {
+    let bench = Bench::new();
+    bench.put("a", "x\n");
+    bench.put("bin", b"\0\x01");
+    bench.put("m", "m\n");
+    bench.put("old", "o\n");
+    let patch = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n\
+         diff --git a/m b/m\nold mode 100644\nnew mode 100755\n\
+         diff --git a/new b/new\nnew file mode 100755\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+n\n\
+         diff --git a/old b/moved\nrename from old\nrename to moved\n";
+    let diff = |patch: &str| {
+        let result = bench.call("apply_patch", json!({"patch": patch, "dry_run": true})).unwrap();
+        result.structured_content().unwrap()["diff"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        diff(patch),
+        "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n\
+         updated `m` (+0 -0). It is executable now.\n\
+         added `new` (+1 -0). It is executable.\n--- a/new\n+++ b/new\n@@ -0,0 +1 @@\n+n\n\
+         moved `old` to `moved` (+0 -0)\n"
+    );
+    let deleting = "*** Begin Patch\n*** Update File: a\n-x\n+y\n*** Delete File: bin\n*** End Patch";
+    assert!(diff(deleting).ends_with("+y\ndeleted `bin` (+0 -0)\n"), "{}", diff(deleting));
+}
+
+#[test]
 fn every_file_of_a_patch_is_judged() {
     let bench = Bench::with_deny(&["Write(secret)"]);
     bench.put("a", "x\n");
