@@ -42,7 +42,8 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn begin(command: &ExecuteToolCommand, keep: RecordedArguments, clock: &dyn Clock) -> Self {
-        let name: String = redacted(&command.tool).chars().take(128).collect();
+        // It may be as long as a message.
+        let name: String = Redaction::default().text(&command.tool).chars().take(128).collect();
         let redaction = match keep {
             RecordedArguments::Redacted => Redaction::of(&command.arguments),
             RecordedArguments::Full | RecordedArguments::None => Redaction::default(),
