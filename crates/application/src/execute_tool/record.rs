@@ -26,6 +26,8 @@ const KEPT_TEXT: usize = 2_000;
 const KEPT_FINDINGS: usize = 64;
 /// All kept arguments of a call together, as JSON.
 const KEPT_BYTES: usize = 16 << 10;
+/// So many bytes of a text count as a value: what is kept of it is longer than that of a small one.
+const LOOKED_AT_A_VALUE: usize = 128;
 /// A longer member of structured content that is no text is not kept, in bytes of JSON.
 const KEPT_MEMBER: u64 = 4 << 10;
 
@@ -42,7 +44,8 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn begin(command: &ExecuteToolCommand, keep: RecordedArguments, clock: &dyn Clock) -> Self {
-        let name: String = redacted(&command.tool).chars().take(128).collect();
+        // It may be as long as a message.
+        let name: String = Redaction::default().text(&command.tool).chars().take(128).collect();
         let redaction = match keep {
             RecordedArguments::Redacted => Redaction::of(&command.arguments),
             RecordedArguments::Full | RecordedArguments::None => Redaction::default(),
@@ -363,15 +366,19 @@ fn each_piece(value: &impl serde::Serialize, take: impl FnMut(&[u8])) -> u64 {
     sink.1
 }
 
-/// Whether the value is made of no more values than those.
+/// Whether the value is made of no more values than those. A text counts as many by what would be looked at of it.
 fn has_at_most(value: &Value, left: &mut usize) -> bool {
-    let Some(rest) = left.checked_sub(1) else { return false };
-    *left = rest;
-    match value {
-        Value::Object(members) => members.values().all(|value| has_at_most(value, left)),
-        Value::Array(items) => items.iter().all(|item| has_at_most(item, left)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-    }
+    let take = |left: &mut usize, count: usize| left.checked_sub(count).map(|rest| *left = rest).is_some();
+    let weight = |text: &str| text.len().min(LOOKED_AT) / LOOKED_AT_A_VALUE;
+    take(left, 1)
+        && match value {
+            Value::Object(members) => {
+                members.iter().all(|(name, value)| take(left, weight(name)) && has_at_most(value, left))
+            }
+            Value::Array(items) => items.iter().all(|item| has_at_most(item, left)),
+            Value::String(text) => take(left, weight(text)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        }
 }
 
 fn shortened(text: &str, at_most: usize) -> String {
@@ -424,6 +431,11 @@ mod tests {
         let many: Vec<Value> = (0..20).map(|_| json!("y".repeat(1900))).collect();
         assert!(kept(json!(many)).as_str().unwrap().contains("bytes of arguments, too many to keep"));
         assert!(kept(json!(vec![0; 100_000])).as_str().unwrap().contains("too many to keep"));
+        // So many texts are not even looked through.
+        let long = || json!("z".repeat(LOOKED_AT));
+        assert!(!has_at_most(&json!(vec![long(); 64]), &mut (KEPT_BYTES / 2)));
+        assert!(has_at_most(&json!(["a", long()]), &mut (KEPT_BYTES / 2)));
+        assert!(!has_at_most(&json!({("n".repeat(LOOKED_AT)): 1}), &mut 100));
     }
 
     #[test]

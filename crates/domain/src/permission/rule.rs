@@ -396,7 +396,7 @@ impl PermissionRule {
 
     /// Whether no call of the tool can escape this deny rule, whatever its arguments.
     pub fn denies_whole(&self, tool: &Tool) -> bool {
-        matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names(pattern, tool))
+        matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names_in_any_spelling(pattern, tool))
     }
 
     /// Whether the rule names every access of this kind, whatever it touches.

@@ -18,7 +18,7 @@ const MAX_PATTERNS: usize = 32;
 const MAX_PATTERN_BYTES: usize = 4 << 10;
 /// How deep an instance can be: no message has JSON that is deeper.
 const INSTANCE_DEPTH: u64 = 128;
-/// So many names of `required` and options of `enum` cost as much as a schema.
+/// So many names of `required` and its kin, and options of `enum`, cost as much as a schema.
 const NAMES_A_SCHEMA: u64 = 16;
 
 /// What one place of an instance can cost.
@@ -212,7 +212,9 @@ impl<'a> Graph<'a> {
         let mut open = vec![at];
         while let Some(at) = open.pop() {
             for (place, to) in self.leads_to[at].iter().filter(|(_, to)| families.of[*to] == families.of[at]) {
-                if *place == Place::Here {
+                if *place == Place::Here && looks_again(self.schemas[at]) {
+                    return false;
+                } else if *place == Place::Here {
                     open.push(*to);
                 } else if below.iter().any(|other| other.meets(*place)) {
                     return false;
@@ -308,8 +310,14 @@ impl Totals<'_, '_> {
 }
 
 fn weight(schema: &Value) -> u64 {
-    let names = |keyword: &str| schema.get(keyword).and_then(Value::as_array).map_or(0, |all| all.len() as u64);
-    1 + (names("enum") + names("required")) / NAMES_A_SCHEMA
+    let all = |keyword: &str| schema.get(keyword).and_then(Value::as_array).map_or(0, |all| all.len() as u64);
+    // Each name, and each of the names that it wants beside it.
+    let beside = |keyword: &str| {
+        let named = schema.get(keyword).and_then(Value::as_object).into_iter().flat_map(Map::values);
+        named.map(|wanted| 1 + wanted.as_array().map_or(0, |all| all.len() as u64)).sum::<u64>()
+    };
+    let names = all("enum") + all("required") + beside("dependentRequired") + beside("dependencies");
+    1 + names / NAMES_A_SCHEMA
 }
 
 fn looks_again(schema: &Value) -> bool {
@@ -356,7 +364,14 @@ fn each_subschema<'a>(
             ("prefixItems" | "items", Value::Array(all)) => {
                 all.iter().enumerate().try_for_each(|(at, one)| lead(Place::Item(at), one))?;
             }
-            ("items" | "additionalItems" | "unevaluatedItems" | "contains", one) => lead(Place::AnyItem, one)?,
+            ("contains", one) => {
+                lead(Place::AnyItem, one)?;
+                // Which items it has evaluated is found out by trying each once more.
+                if schema.contains_key("unevaluatedItems") {
+                    lead(Place::AnyItem, one)?;
+                }
+            }
+            ("items" | "additionalItems" | "unevaluatedItems", one) => lead(Place::AnyItem, one)?,
             _ => {}
         }
     }
@@ -405,6 +420,18 @@ mod tests {
         check(json!({}), Ok(1));
         check(json!({"properties": {"a": {}, "b": {"items": {"enum": vec![0; 32]}}}}), Ok(1 + 1 + 1 + 3));
         check(json!({"$defs": {"a": {}}}), Ok(1));
+        check(json!({"required": vec!["b"; 32]}), Ok(1 + 2));
+        for keyword in ["dependentRequired", "dependencies"] {
+            check(json!({keyword: {"a": vec!["b"; 31]}}), Ok(1 + 2));
+        }
+        check(
+            json!({"dependentRequired": (0..20_000).map(|at| (at.to_string(), json!([]))).collect::<Map<_, _>>()}),
+            Err(Unbounded::Schemas),
+        );
+        let tried_again =
+            |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"contains": inner, "unevaluatedItems": false}));
+        check(tried_again(2), Ok(10));
+        check(tried_again(60), Err(Unbounded::Schemas));
         check(
             json!({"properties": {"a": {"$ref": "#/$defs/a"}, "b": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}}),
             Ok(5),
@@ -433,6 +460,7 @@ mod tests {
     fn a_schema_that_contains_itself_is_bounded_where_each_place_is_reached_once() {
         let this = json!({"$ref": "#"});
         check(json!({"properties": {"children": {"items": this}}}), Ok(3));
+        check(json!({"properties": {"a": this}, "unevaluatedProperties": false}), Ok(3));
         // Any JSON value.
         let any = json!({"anyOf": [{"type": "string"}, {"items": this}, {"additionalProperties": this}]});
         check(any, Ok(6));
@@ -442,6 +470,8 @@ mod tests {
             json!({"properties": {"a": this}, "patternProperties": {"^a": this}}),
             json!({"anyOf": [{"properties": {"a": this}}, {"properties": {"a": this}}]}),
             json!({"items": this, "contains": this}),
+            json!({"contains": this, "unevaluatedItems": false}),
+            json!({"allOf": [{"contains": this}], "unevaluatedItems": false}),
         ] {
             check(twice, Err(Unbounded::Ambiguous));
         }

@@ -47,38 +47,75 @@ fn is_known(block: &Value) -> bool {
 
 /// Characters of a block beside its content and what says which content it is.
 fn beside(block: &Value) -> usize {
-    let members = block.as_object().into_iter().flatten();
-    members
-        .map(|(name, value)| match (name.as_str(), value) {
-            ("resource", Value::Object(_)) => beside(value),
-            (name, value) if belongs(name, value) => 0,
-            (name, value) => name.len() + length(value),
-        })
-        .sum()
+    let content = Content::of(block);
+    let of = |object: &Value, content: Option<&str>| {
+        let members = object.as_object().into_iter().flatten();
+        let beside = members.filter(|(name, value)| !belongs(name, value, content));
+        beside.map(|(name, value)| name.len() + length(value)).sum::<usize>()
+    };
+    match block.get("resource") {
+        Some(resource @ Value::Object(_)) => {
+            let whole = "resource".len() + length(resource);
+            of(block, content.top()) - whole + of(resource, content.inner())
+        }
+        _ => of(block, content.top()),
+    }
 }
 
-fn belongs(name: &str, value: &Value) -> bool {
-    let is_short = |most: usize| value.as_str().is_some_and(|text| text.len() <= most);
+/// Which one member of a block is its content, and is bounded as such: that of the block, or that of its resource.
+#[derive(Clone, Copy)]
+struct Content {
+    member: &'static str,
+    is_inner: bool,
+}
+
+impl Content {
+    /// As [`block_text`] and [`media::data`] find it.
+    fn of(block: &Value) -> Self {
+        let (top, inner) = if block_text(block).is_some() { ("text", "text") } else { ("data", "blob") };
+        match block.get(top) {
+            Some(_) => Self { member: top, is_inner: false },
+            None => Self { member: inner, is_inner: true },
+        }
+    }
+
+    fn top(self) -> Option<&'static str> {
+        (!self.is_inner).then_some(self.member)
+    }
+
+    fn inner(self) -> Option<&'static str> {
+        self.is_inner.then_some(self.member)
+    }
+}
+
+fn belongs(name: &str, value: &Value, content: Option<&str>) -> bool {
     match name {
-        "text" | "data" | "blob" => value.is_string(),
-        "type" | "mimeType" => is_short(SHORT),
-        _ => false,
+        "type" | "mimeType" => value.as_str().is_some_and(|text| text.len() <= SHORT),
+        name => content == Some(name),
     }
 }
 
 /// Takes off what stands beside the content, and returns it. Addresses stay as long as there is room for them.
 fn strip(block: &mut Value, addresses: &mut usize) -> Map<String, Value> {
+    let content = Content::of(block);
+    let mut resource = block.get_mut("resource").filter(|resource| resource.is_object()).map(Value::take);
+    let inner = resource.as_mut().map(|resource| strip_object(resource, content.inner(), addresses));
+    let mut off = strip_object(block, content.top(), addresses);
+    if let (Some(resource), Some(inner)) = (resource, inner) {
+        off.shift_remove("resource");
+        block["resource"] = resource;
+        if !inner.is_empty() {
+            off.insert("resource".into(), inner.into());
+        }
+    }
+    off
+}
+
+fn strip_object(object: &mut Value, content: Option<&str>, addresses: &mut usize) -> Map<String, Value> {
     let mut off = Map::new();
-    let Some(members) = block.as_object_mut() else { return off };
-    for (name, mut value) in std::mem::take(members) {
-        match (name.as_str(), &mut value) {
-            ("resource", Value::Object(_)) => {
-                let inner = strip(&mut value, addresses);
-                if !inner.is_empty() {
-                    off.insert(name.clone(), inner.into());
-                }
-                members.insert(name, value);
-            }
+    let Some(members) = object.as_object_mut() else { return off };
+    for (name, value) in std::mem::take(members) {
+        match (name.as_str(), &value) {
             // Clients refuse a resource without an address.
             ("uri", Value::String(address)) => match addresses.checked_sub(address.len()) {
                 Some(left) => {
@@ -90,7 +127,7 @@ fn strip(block: &mut Value, addresses: &mut usize) -> Map<String, Value> {
                     off.insert(name, value);
                 }
             },
-            (known, known_value) if belongs(known, known_value) => {
+            (known, value_of) if belongs(known, value_of, content) => {
                 members.insert(name, value);
             }
             _ => {

@@ -231,7 +231,7 @@ async fn whatever_a_result_is_made_of_it_leaves_within_its_budget() {
         block[member] = value;
         json!([block])
     };
-    let rows: [(&str, Value); 10] = [
+    let rows: [(&str, Value); 14] = [
         ("_meta", json!({"content": [text], "_meta": {"a/b": large()}})),
         ("a member that nobody knows", json!({"content": [text], "x": {"y": large()}})),
         ("many such members", json!({"content": [text], "x": vec![0; 100_000]})),
@@ -243,6 +243,13 @@ async fn whatever_a_result_is_made_of_it_leaves_within_its_budget() {
             json!({"content": vec![json!({"type": "resource", "resource": {"text": ""}}); 100_000]}),
         ),
         ("a block's own _meta", json!({"content": with("_meta", large())})),
+        ("the data of a text", json!({"content": with("data", large())})),
+        ("the resource of a text", json!({"content": with("resource", json!({"text": large(), "blob": large()}))})),
+        ("a blob that is in no resource", json!({"content": [{"type": "image", "data": "AAAA", "blob": large()}]})),
+        (
+            "a resource of both kinds",
+            json!({"content": [{"type": "resource", "resource": {"uri": "u", "text": "ok", "blob": large()}}]}),
+        ),
         ("a block's type", json!({"content": [{"type": large(), "text": "ok"}]})),
         (
             "a resource's address",

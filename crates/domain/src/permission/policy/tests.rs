@@ -317,6 +317,16 @@ fn what_is_never_callable_is_not_advertised_and_denied_when_called_all_the_same(
 }
 
 #[test]
+fn a_tool_that_a_rule_denies_in_whichever_spelling_is_neither_advertised_nor_looked_at() {
+    for rule in ["mcp__git__t", "git__t", "mcp_git_t", "mcp_t", "mcp_git_*", "git__*"] {
+        let policy = policy(Mode::Default, &[(D, rule)]);
+        let decision = policy.refusal_of_every_call(&tool("mcp__git__t"));
+        assert_eq!(decision.map(|decision| decision.verdict), Some(Deny), "{rule}");
+        assert!(!policy.advertises(&tool("mcp__git__t")) && policy.advertises(&tool("read_file")), "{rule}");
+    }
+}
+
+#[test]
 fn a_tool_is_hidden_when_the_one_kind_of_access_that_it_has_is_denied_as_a_whole() {
     let shell = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
     for (rule, advertised) in [("Bash", false), ("Bash(rm *)", true), ("WebFetch", true), ("bash", false)] {
