@@ -600,6 +600,7 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_changes() {
     std::fs::write(&settings, format!(r#"{{"hooks":{{"PreToolUse":[{{"hooks":[{gate}]}}]}}}}"#)).unwrap();
     std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n")).unwrap();
     assert_eq!(home.run(&["config", "trust"]).status.code(), Some(0));
+    assert_eq!(home.run(&["config", "trust", settings.to_str().unwrap()]).status.code(), Some(0));
     assert_eq!(home.run(&echo).status.code(), Some(3));
     std::fs::write(&file, format!("[hooks]\nimport = [{settings:?}]\n# changed\n")).unwrap();
     assert_eq!(home.run(&echo).status.code(), Some(2));

@@ -171,6 +171,25 @@ fn hooks_of_a_project_start_in_the_project_wherever_the_call_is_made() {
 }
 
 #[test]
+fn hooks_of_a_file_beside_the_project_wait_for_a_yes_to_that_file() {
+    let machine = Machine::new();
+    machine.write("top/toolstead.toml", "[hooks]\nimport = ['../other/settings.json']\n");
+    let hook = |line: &str| json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": line}]}]}});
+    machine.write("other/settings.json", &hook("touch ran").to_string());
+    machine.check("top", &["config", "trust"], 0, &["is trusted as it is now"]);
+    machine.check("top", &ECHO, 0, &["config trust"]);
+    assert!(!machine.has("top/ran"), "nobody said yes to that file");
+    machine.check("top", &["config", "trust", "../other/settings.json"], 0, &["is trusted as it is now"]);
+    machine.check("top", &ECHO, 0, &["hi"]);
+    assert!(machine.has("top/ran"));
+    // Whoever changes it afterwards is a stranger again.
+    fs::remove_file(machine.path("top/ran")).unwrap();
+    machine.write("other/settings.json", &hook("touch ran; true").to_string());
+    machine.check("top", &ECHO, 0, &["hi"]);
+    assert!(!machine.has("top/ran"));
+}
+
+#[test]
 fn a_persons_own_configuration_may_be_a_link_that_only_they_can_change() {
     let machine = Machine::new();
     let config = machine.home.work().join("../config/toolstead");

@@ -27,7 +27,7 @@ pub(super) struct SettingsFile {
 const FOREIGN: LayerKind = LayerKind::Foreign(u8::MAX);
 
 /// Reads a file that a layer of this kind names, in a file of that project if it is of one; `None` where there is none. One
-/// below a root, or in the project whose file names it, counts only with the content that a person said yes to at that
+/// below a root, or that a file of a project names, counts only with the content that a person said yes to at that
 /// place: tools can write there. None in a project, nor one that a project names, counts over a link.
 pub(super) fn read(
     kind: LayerKind,
@@ -48,7 +48,7 @@ pub(super) fn read(
     let SourceFile { path, text, leads_to, .. } = file;
     let trust = match &leads_to {
         Some(_) => Trust::Linked,
-        None if !is_inside => Trust::Always,
+        None if !is_inside && !kind.is_of_project() => Trust::Always,
         None if surroundings.trusted.trusts(&path, &text) => Trust::Given,
         None => Trust::Waiting,
     };
