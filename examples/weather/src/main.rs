@@ -86,7 +86,6 @@ async fn call(app: &App, tool: &str, arguments: Value) -> anyhow::Result<String>
         meta: Map::new(),
         principal: Principal::local(),
         session: "example".into(),
-        keeps_session: true,
         client: Arc::new(ClientProfile::without_protocol("weather")),
         caller: Arc::new(SilentCaller),
         answers: None,
