@@ -178,14 +178,14 @@ pub enum ExecuteToolError {
     /// It could not be recorded, so it did not run, or its result is withheld.
     #[error("{what}")]
     NotRecorded {
-        /// What happened all the same.
+        /// The fate of the call all the same.
         what: Unrecorded,
         /// Why.
         source: StoreError,
     },
 }
 
-/// What became of a call that could not be recorded.
+/// The fate of a call that could not be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unrecorded {
     /// It was about to run, and did not.
@@ -314,7 +314,7 @@ impl ExecuteToolHandler {
     /// Finds out whether a call could be recorded now.
     ///
     /// # Errors
-    /// Why it could not.
+    /// The store's, with the reason.
     pub async fn can_record(&self) -> Result<(), StoreError> {
         self.ports.log.check().await
     }

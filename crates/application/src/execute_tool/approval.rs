@@ -191,7 +191,7 @@ fn identity(call: &ToolCall) -> CallIdentity {
     CallIdentity { tool: call.tool.rule_name().clone(), digest: digest(&arguments).0 }
 }
 
-/// What is told of a decision that denies.
+/// The refusal by a decision that denies, as it is told.
 pub(super) fn refused(tool: &Tool, decision: &Decision) -> ExecuteToolError {
     refusal(ErrorKind::PermissionDenied, tool, decision, "")
 }

@@ -90,7 +90,7 @@ pub(super) struct Watched<'a> {
     pub(super) caller: &'a dyn Caller,
     pub(super) bus: &'a EventBus,
     pub(super) call: &'a ToolCall,
-    /// What takes secrets of the call out of texts; `None` where no text of it may be told.
+    /// Takes secrets of the call out of texts; `None` where no text of it may be told.
     pub(super) redaction: Option<&'a Redaction>,
 }
 

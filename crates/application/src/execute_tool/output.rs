@@ -1,4 +1,4 @@
-//! What a caller gets of a result: at most a budget, and never in silence less than there was.
+//! The part of a result that its caller gets: at most a budget, and never in silence less than there was.
 //!
 //! A client shows a model the content blocks or the structured content, so each of the two views has the whole budget of
 //! characters. So has what stands beside them, for programs. Binary content has a budget of bytes, and the number of
@@ -27,7 +27,7 @@ use toolstead_domain::{
 /// The key in a result's `_meta` that lists what was stored: `[{"of": "text", "handle": "o17", …}]`.
 const OUTPUTS: &str = "toolstead/outputs";
 
-/// How much of a result goes on.
+/// The bounds of what goes on of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Budget {
     /// Characters of each view.

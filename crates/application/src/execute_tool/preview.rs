@@ -24,7 +24,8 @@ pub(super) struct Previews<'a> {
 }
 
 impl Previews<'_> {
-    /// What the call would change; `None` where that cannot be told, or somebody would have to be asked about the look.
+    /// Tells what the call would change; `None` where that cannot be told, or somebody would have to be asked about the
+    /// look.
     ///
     /// # Errors
     /// The failure that the call would end in: nobody is asked about what cannot work.
@@ -46,8 +47,8 @@ impl Previews<'_> {
         }
     }
 
-    /// Whether the call touches files alone, and each may be read without asking: then a look tells its caller nothing
-    /// that reading would not.
+    /// Says whether the call touches files alone, and each may be read without asking: then a look tells its caller
+    /// nothing that reading would not.
     fn may_look(self, call: &ToolCall, accesses: &[Access]) -> bool {
         let may_read = |access: &Access| match access {
             Access::ReadPath(_) => self.policy.judge(&call.tool, access).verdict == Verdict::Allow,
@@ -60,7 +61,7 @@ impl Previews<'_> {
     }
 }
 
-/// Whether the call itself would fail likewise, and not the look alone.
+/// Tells a failure of the call itself from one of the look alone.
 fn is_final(failure: &ToolFailure) -> bool {
     !matches!(
         failure.kind,

@@ -35,12 +35,12 @@ pub(super) async fn accesses(
     bounded(&call.tool, work, cancel, at_most).await?.map_err(ExecuteToolError::Refused)
 }
 
-/// What accompanies a call that runs.
+/// The company of a call that runs.
 pub(super) struct Running<'a> {
     pub(super) command: &'a ExecuteToolCommand,
     pub(super) answers: Option<&'a InputResponses>,
     pub(super) grant: &'a Grant,
-    /// What takes its secrets out of texts; `None` where no text of it may be told.
+    /// Takes its secrets out of texts; `None` where no text of it may be told.
     pub(super) redaction: Option<Arc<Redaction>>,
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn run(
     }
 }
 
-/// What the call would change. Its caller hears nothing meanwhile.
+/// Finds out what the call would change. Its caller hears nothing meanwhile.
 pub(super) async fn preview(
     provider: &dyn ToolProvider,
     call: &ToolCall,

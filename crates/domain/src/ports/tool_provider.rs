@@ -73,7 +73,7 @@ pub trait ToolProvider: Send + Sync {
         None
     }
 
-    /// What the call would change, as a unified diff for the person who is asked about it; `None` where that is not
+    /// Tells what the call would change, as a unified diff for the person who is asked about it; `None` where that is not
     /// known before. Changes nothing, and reads nothing but the files that the call would write.
     ///
     /// # Errors
