@@ -14,7 +14,7 @@ use toolstead_domain::{
     testing::samples,
     workspace_roots::WorkspaceRoots,
 };
-use toolstead_infrastructure::builtin::shell_analysis::analyse;
+use toolstead_infrastructure::shell_analysis::analyse;
 
 const ROUNDS: usize = 1_001;
 const SIMPLE: &str = "git status";

@@ -19,7 +19,7 @@ use std::{
     time::Instant,
 };
 use toolstead_domain::access::Clarity;
-use toolstead_infrastructure::builtin::shell_analysis::{Analysis, Touch, analyse};
+use toolstead_infrastructure::shell_analysis::{Analysis, Touch, analyse};
 
 #[path = "shell_oracle/script.rs"]
 mod script;

@@ -1,6 +1,6 @@
 //! The door for child processes that are this same program.
 
-use crate::{builtin::documents, sandbox::helper, schema_validation};
+use crate::{documents, sandbox::helper, schema_validation};
 
 /// Must be the first line of `main` in every program that embeds Toolstead: some work, such as reading documents, is
 /// done in a child process, and that child is this same program, started again. In such a child this function does the

@@ -50,12 +50,14 @@ use toolstead_domain::{
     tool::Tool,
 };
 use toolstead_infrastructure::{
+    builtin,
     builtin::{
-        self,
         built_in_tool::AnyBuiltInTool,
-        programs::{CommandSettings, Programs},
+        commands::{
+            programs::{CommandSettings, Programs},
+            tasks::Tasks,
+        },
         provider::{BuiltInTools, InvalidBuiltInTools},
-        tasks::Tasks,
         world::World,
     },
     hooks::command_hooks::CommandHooks,
@@ -68,7 +70,8 @@ use toolstead_infrastructure::{
     },
     schema_validation::HelperSchemaValidator,
     sqlite::{
-        database::{self, Database},
+        database,
+        database::Database,
         database_options::DatabaseOptions,
         open_error::OpenError,
         retention::{ContentRetention, Retention},

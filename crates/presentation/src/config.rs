@@ -72,7 +72,7 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
     workspace_roots::{WorkspaceRoots, lexical},
 };
-use toolstead_infrastructure::builtin::file_limits::FileLimits;
+use toolstead_infrastructure::builtin::files::file_limits::FileLimits;
 use trust::TrustedFiles;
 use value::{Item, Value};
 

@@ -3,9 +3,9 @@
 use crate::builtin::{
     aliases::aliases_of,
     built_in_tool::{AnyBuiltInTool, checked_name},
+    commands::tasks::viewer_of,
+    files::seen_files::Viewer,
     run::Run,
-    seen_files::Viewer,
-    tasks::viewer_of,
     world::World,
 };
 use async_trait::async_trait;

@@ -2,8 +2,8 @@
 
 use crate::{
     builtin::{
-        seen_files::Viewer,
-        world::{World, on_blocking_thread},
+        files::seen_files::Viewer,
+        {blocking::on_blocking_thread, world::World},
     },
     sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
 };

@@ -4,9 +4,8 @@
 use super::*;
 use crate::{
     builtin::{
-        change_set::recording::Recording,
-        etag::digest_of,
-        programs::{CommandSettings, Programs},
+        commands::programs::{CommandSettings, Programs},
+        files::{change_set::recording::Recording, etag::digest_of},
         provider::BuiltInTools,
         run::Run,
         world::World,

@@ -2,8 +2,10 @@
 
 use crate::{
     builtin::{
-        file_limits::FileLimits, line_index::LineIndexes, programs::Programs, reverting::judged::JudgedEntries,
-        seen_files::SeenInMemory, tasks::Tasks,
+        blocking::on_blocking_thread,
+        commands::{programs::Programs, tasks::Tasks},
+        files::{file_limits::FileLimits, reverting::judged::JudgedEntries, seen_files::SeenInMemory},
+        text::line_index::LineIndexes,
     },
     sandbox::{helper::Helpers, workspace::Workspace},
 };
@@ -11,7 +13,6 @@ use std::{fmt, sync::Arc};
 use tokio::sync::Semaphore;
 use toolstead_domain::{
     access::PathAccess,
-    error_kind::ErrorKind,
     ports::{
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
@@ -100,14 +101,4 @@ impl fmt::Debug for World {
             .field("version", &self.version)
             .finish_non_exhaustive()
     }
-}
-
-/// Does work that blocks where it holds up nobody.
-pub(super) async fn on_blocking_thread<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
-) -> Result<T, ToolFailure> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        Err(ToolFailure::new(ErrorKind::Internal, "the tool failed inside: this is a fault of Toolstead")
-            .caused_by(error))
-    })
 }

@@ -114,7 +114,7 @@ fn told(error: &dyn std::error::Error) -> String {
 #[expect(clippy::disallowed_methods, reason = "tests look at processes behind the hooks' back")]
 mod tests {
     use super::*;
-    use crate::{builtin::programs::CommandSettings, sandbox::launcher::Input};
+    use crate::{builtin::commands::programs::CommandSettings, sandbox::launcher::Input};
     use std::{fs, path::Path};
     use tokio::time::sleep;
     use toolstead_domain::sandbox_policy::SandboxPolicy;

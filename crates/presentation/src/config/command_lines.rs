@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use toolstead_domain::access::CommandAccess;
-use toolstead_infrastructure::builtin::shell_analysis::analyse;
+use toolstead_infrastructure::shell_analysis::analyse;
 
 /// The commands of a line, as the shell tools find them.
 ///

@@ -132,7 +132,7 @@ pub(super) fn section<T: DeserializeOwned>(resolved: &Resolved, name: &str) -> R
 mod tests {
     use super::*;
     use crate::config::layers::Layers;
-    use toolstead_infrastructure::builtin::file_limits::FileLimits;
+    use toolstead_infrastructure::builtin::files::file_limits::FileLimits;
 
     #[test]
     fn file_tools_have_the_same_limits_with_and_without_a_configuration() {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    builtin::programs::CommandSettings,
+    builtin::commands::programs::CommandSettings,
     hooks::{input::tests::call, matcher::Matcher},
 };
 use serde_json::json;

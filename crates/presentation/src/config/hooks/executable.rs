@@ -8,7 +8,7 @@ use std::{
 };
 use toolstead_domain::workspace_roots::lexical;
 use toolstead_infrastructure::{
-    builtin::shell_analysis::takes_next_word, hooks::definition::HookProgram, sandbox::child_environment,
+    hooks::definition::HookProgram, sandbox::child_environment, shell_analysis::takes_next_word,
 };
 
 /// Programs whose first argument is the program that really runs.

@@ -1,0 +1,10 @@
+//! Commands: what they run, what they may touch, what they print, and those that run on as tasks.
+
+pub(crate) mod capture;
+pub(crate) mod closed_paths;
+pub(crate) mod command;
+pub(crate) mod command_output;
+pub(crate) mod program_run;
+pub mod programs;
+pub mod tasks;
+pub(crate) mod waiting;

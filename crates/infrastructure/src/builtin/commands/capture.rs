@@ -1,0 +1,405 @@
+//! What a command prints, as it comes.
+
+use crate::{builtin::text::plain_text::PlainText, sandbox::spool::Spool};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::VecDeque,
+    io,
+    ops::Range,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::watch;
+use toolstead_domain::tool_failure::ToolFailure;
+
+/// As much is kept in memory; beyond it everything goes to disk (`sandbox.md` 4.7).
+const IN_MEMORY: usize = 1 << 20;
+/// As much is kept of the beginning and of the end of each single stream.
+const ENDS: usize = 32 << 10;
+/// So many turns of the two streams are remembered, in 1 MiB; before them they are not told apart.
+const TURNS: usize = (1 << 20) / size_of::<(Stream, u64)>();
+
+/// One of the two streams of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// The output of one command: both streams as one in the order in which they arrived, to be read from any place in it,
+/// and the ends of each of them.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    printed: Mutex<Printed>,
+    /// Bytes so far.
+    total: watch::Sender<u64>,
+    folder: PathBuf,
+    /// The newest so many bytes are kept.
+    capacity: u64,
+}
+
+#[derive(Debug, Default)]
+struct Printed {
+    total: u64,
+    /// The place of the first byte that is kept at all.
+    base: u64,
+    memory: Vec<u8>,
+    spool: Option<Spool>,
+    /// From here on nothing could be kept.
+    fault: Option<io::Error>,
+    stdout: Ends,
+    stderr: Ends,
+    /// Whose turn it was, and the place where it ended.
+    turns: VecDeque<(Stream, u64)>,
+    /// The streams are told apart from here on.
+    told_apart_from: u64,
+}
+
+impl Printed {
+    fn takes_turn(&mut self, stream: Stream) {
+        let end = self.total;
+        match self.turns.back_mut() {
+            Some((last, until)) if *last == stream => *until = end,
+            _ => {
+                // First, so that it does not grow beyond them.
+                if self.turns.len() == TURNS
+                    && let Some((_, until)) = self.turns.pop_front()
+                {
+                    self.told_apart_from = until;
+                }
+                self.turns.push_back((stream, end));
+            }
+        }
+    }
+}
+
+/// The beginning and the end of a stream.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ends {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    total: u64,
+}
+
+impl Capture {
+    /// Nothing yet. What memory is too small for goes to a file in the folder.
+    pub(crate) fn new(folder: PathBuf, capacity: u64) -> Self {
+        Self { printed: Mutex::default(), total: watch::Sender::new(0), folder, capacity: capacity.max(1) }
+    }
+
+    /// Takes more in. Blocks where [`is_on_disk`](Self::is_on_disk) says so.
+    pub(crate) fn append(&self, stream: Stream, bytes: &[u8]) {
+        let mut printed = self.lock();
+        match stream {
+            Stream::Stdout => printed.stdout.append(bytes),
+            Stream::Stderr => printed.stderr.append(bytes),
+        }
+        if printed.fault.is_none() {
+            match self.keep(&mut printed, bytes) {
+                Ok(()) => {
+                    printed.total += bytes.len() as u64;
+                    printed.takes_turn(stream);
+                }
+                Err(error) => printed.fault = Some(error),
+            }
+        }
+        self.total.send_replace(printed.total);
+    }
+
+    fn keep(&self, printed: &mut Printed, bytes: &[u8]) -> io::Result<()> {
+        if printed.spool.is_none() {
+            if !self.is_large(printed, bytes.len()) {
+                printed.memory.extend_from_slice(bytes);
+                return Ok(());
+            }
+            let spool = Spool::create(&self.folder, self.capacity)?;
+            spool.write_at(&printed.memory, printed.base)?;
+            printed.memory = Vec::new();
+            printed.spool = Some(spool);
+        }
+        printed.spool.as_ref().map_or(Ok(()), |spool| spool.write_at(bytes, printed.total))
+    }
+
+    fn is_large(&self, printed: &Printed, more: usize) -> bool {
+        let most = usize::try_from(self.capacity).unwrap_or(usize::MAX).min(IN_MEMORY);
+        printed.memory.len() + more > most
+    }
+
+    /// Takes in what was printed at a place: what is there already is passed over, and what is missing before it is not kept
+    /// any more. As [`append`](Self::append).
+    pub(crate) fn append_at(&self, place: u64, stream: Stream, bytes: &[u8]) {
+        let total = self.total();
+        if place > total {
+            let mut printed = self.lock();
+            *printed = Printed { total: place, base: place, told_apart_from: place, ..Printed::default() };
+        }
+        let known = usize::try_from(total.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes.len());
+        if known < bytes.len() {
+            self.append(stream, &bytes[known..]);
+        }
+    }
+
+    /// Whose these bytes are, which were [read](Self::read) at that place, in their order. Where that is not known any
+    /// more they count as standard output.
+    pub(crate) fn turns_in(&self, place: u64, bytes: usize) -> Vec<(Stream, Range<usize>)> {
+        let printed = self.lock();
+        let offset = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes);
+        let mut turns = vec![(Stream::Stdout, 0..offset(printed.told_apart_from))];
+        for (whose, until) in printed.turns.range(printed.turns.partition_point(|(_, until)| *until <= place)..) {
+            let start = turns.last().map_or(0, |(_, last)| last.end);
+            turns.push((*whose, start..offset(*until)));
+            if offset(*until) == bytes {
+                break;
+            }
+        }
+        turns.retain(|(_, range)| !range.is_empty());
+        turns
+    }
+
+    /// Whether so many bytes more, and reading, go to the disk.
+    pub(crate) fn is_on_disk(&self, more: usize) -> bool {
+        let printed = self.lock();
+        printed.spool.is_some() || self.is_large(&printed, more)
+    }
+
+    /// Bytes so far.
+    pub(crate) fn total(&self) -> u64 {
+        *self.total.borrow()
+    }
+
+    /// Whether as much was printed as is kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.total() >= self.capacity
+    }
+
+    /// Tells when more has come.
+    pub(crate) fn grows(&self) -> watch::Receiver<u64> {
+        self.total.subscribe()
+    }
+
+    /// Why the output is not complete, if it could not be kept.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.lock().fault.as_ref().map(ToString::to_string)
+    }
+
+    /// At most so many bytes from a place on, with the place of the first: later than asked for where what stood there
+    /// is not kept any more. Blocks where it is on disk.
+    pub(crate) fn read(&self, from: u64, most: usize) -> io::Result<(u64, Vec<u8>)> {
+        let printed = self.lock();
+        let Some(spool) = &printed.spool else {
+            let start = from.saturating_sub(printed.base);
+            let start = usize::try_from(start).unwrap_or(usize::MAX).min(printed.memory.len());
+            let end = start.saturating_add(most).min(printed.memory.len());
+            return Ok((printed.base + start as u64, printed.memory[start..end].to_vec()));
+        };
+        let first = printed.total.saturating_sub(self.capacity).max(printed.base);
+        let start = from.clamp(first, printed.total);
+        let length = usize::try_from(printed.total - start).unwrap_or(usize::MAX).min(most);
+        let mut bytes = vec![0; length];
+        spool.read_at(&mut bytes, start)?;
+        Ok((start, bytes))
+    }
+
+    /// The place from which on the streams are told apart.
+    pub(crate) fn told_apart_from(&self) -> u64 {
+        self.lock().told_apart_from
+    }
+
+    /// The parts of these bytes, which were [read](Self::read) at that place, that are of one stream.
+    pub(crate) fn of_stream(&self, stream: Stream, place: u64, bytes: &[u8]) -> Vec<u8> {
+        let printed = self.lock();
+        let first = printed.turns.partition_point(|(_, until)| *until <= place);
+        let mut start = first.checked_sub(1).map_or(printed.told_apart_from, |before| printed.turns[before].1);
+        let offset = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes.len());
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for (whose, until) in printed.turns.range(first..) {
+            if *whose == stream {
+                parts.push(offset(start)..offset(*until));
+            }
+            start = *until;
+            if offset(start) == bytes.len() {
+                break;
+            }
+        }
+        parts.into_iter().flat_map(|part| &bytes[part]).copied().collect()
+    }
+
+    /// The ends of a stream.
+    pub(crate) fn ends(&self, stream: Stream) -> Ends {
+        let printed = self.lock();
+        match stream {
+            Stream::Stdout => printed.stdout.clone(),
+            Stream::Stderr => printed.stderr.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Printed> {
+        // Nothing panics while it is held.
+        self.printed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ends {
+    fn append(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (head, rest) = bytes.split_at(bytes.len().min(ENDS - self.head.len()));
+        self.head.extend_from_slice(head);
+        self.tail.extend(&rest[rest.len().saturating_sub(ENDS)..]);
+        let surplus = self.tail.len().saturating_sub(ENDS);
+        self.tail.drain(..surplus);
+    }
+
+    /// Plain text of at most so many characters, as JSON writes them: the beginning, how much is left out, the end.
+    pub(crate) fn text(&self, budget: usize) -> (String, bool) {
+        let missing = self.total - (self.head.len() + self.tail.len()) as u64;
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        if missing == 0 {
+            let whole = PlainText::of(&[&self.head[..], &tail].concat());
+            if in_json(&whole) <= budget {
+                return (whole, false);
+            }
+        }
+        let notice = format!("\n[… left out of {} bytes …]\n", self.total);
+        let room = budget.saturating_sub(in_json(&notice));
+        let (head, tail) = match missing {
+            0 => {
+                let whole = PlainText::of(&[&self.head[..], &tail].concat());
+                (beginning(&whole, room * 3 / 5).to_owned(), end(&whole, room - room * 3 / 5).to_owned())
+            }
+            _ => (
+                beginning(&PlainText::of(&self.head), room * 3 / 5).to_owned(),
+                end(&PlainText::of(&tail), room - room * 3 / 5).to_owned(),
+            ),
+        };
+        (format!("{head}{notice}{tail}"), true)
+    }
+
+    /// All of the stream, as it came, if it is short.
+    pub(crate) fn whole(&self) -> Option<&[u8]> {
+        (self.total == self.head.len() as u64).then_some(&self.head[..])
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+}
+
+/// Characters of a plain text in JSON.
+pub(crate) fn in_json(text: &str) -> usize {
+    text.chars().map(cost).sum()
+}
+
+fn cost(character: char) -> usize {
+    if matches!(character, '"' | '\\' | '\n' | '\t') { 2 } else { 1 }
+}
+
+fn beginning(text: &str, mut room: usize) -> &str {
+    let end = text.char_indices().find(|(_, character)| {
+        let left = room.checked_sub(cost(*character));
+        room = left.unwrap_or(0);
+        left.is_none()
+    });
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
+fn end(text: &str, mut room: usize) -> &str {
+    let mut start = text.len();
+    for (at, character) in text.char_indices().rev() {
+        let Some(left) = room.checked_sub(cost(character)) else { break };
+        (room, start) = (left, at);
+    }
+    &text[start..]
+}
+
+/// What became unreadable on our own disk.
+pub(crate) fn lost(error: io::Error) -> ToolFailure {
+    use toolstead_domain::error_kind::ErrorKind;
+    ToolFailure::new(ErrorKind::Io, format!("the output that was kept cannot be read: {error}")).caused_by(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capture(capacity: u64) -> (tempfile::TempDir, Capture) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_path_buf();
+        (folder, Capture::new(path, capacity))
+    }
+
+    #[test]
+    fn any_part_of_what_came_is_read_again_from_memory_and_from_disk() {
+        let (_folder, capture) = capture(4 << 20);
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number / 7) as u8).collect();
+        for chunk in bytes.chunks(70_001) {
+            capture.append(Stream::Stdout, chunk);
+        }
+        assert!(capture.is_on_disk(0) && capture.lock().memory.is_empty());
+        for (from, most) in [(0, 10), (1 << 20, 100_000), (2_999_999, 10)] {
+            let (start, read) = capture.read(from, most).unwrap();
+            let place = usize::try_from(from).unwrap();
+            assert_eq!((start, &read[..]), (from, &bytes[place..bytes.len().min(place + most)]));
+        }
+        assert_eq!(capture.read(5_000_000, 10).unwrap(), (3_000_000, Vec::new()));
+    }
+
+    #[test]
+    fn the_oldest_is_given_up_and_the_reader_is_told_where_it_is() {
+        let (_folder, capture) = capture(1000);
+        for number in 0..300 {
+            capture.append(Stream::Stdout, format!("line {number:04}\n").as_bytes());
+        }
+        assert_eq!(capture.total(), 3000);
+        let (start, read) = capture.read(0, 10).unwrap();
+        assert_eq!((start, &read[..]), (2000, &b"line 0200\n"[..]));
+    }
+
+    #[test]
+    fn each_stream_is_told_apart_as_far_back_as_turns_are_remembered() {
+        let (_folder, capture) = capture(64 << 20);
+        for (stream, text) in
+            [(Stream::Stdout, "one "), (Stream::Stdout, "two "), (Stream::Stderr, "three "), (Stream::Stdout, "four")]
+        {
+            capture.append(stream, text.as_bytes());
+        }
+        let of = |stream, from| {
+            let (place, bytes) = capture.read(from, 100).unwrap();
+            String::from_utf8(capture.of_stream(stream, place, &bytes)).unwrap()
+        };
+        assert_eq!((of(Stream::Stdout, 0), of(Stream::Stderr, 0)), ("one two four".into(), "three ".into()));
+        assert_eq!((of(Stream::Stdout, 6), of(Stream::Stderr, 10)), ("o four".into(), "ree ".into()));
+        for _ in 0..TURNS {
+            capture.append(Stream::Stdout, b"x");
+            capture.append(Stream::Stderr, b"y");
+        }
+        assert!(capture.lock().turns.capacity() * size_of::<(Stream, u64)>() <= 1 << 20);
+        assert!(capture.lock().turns.len() == TURNS && capture.told_apart_from() > 18);
+        let (place, bytes) = capture.read(capture.told_apart_from(), 1 << 20).unwrap();
+        let apart = [Stream::Stdout, Stream::Stderr].map(|stream| capture.of_stream(stream, place, &bytes));
+        assert_eq!((apart[0].len(), apart[0].len() + apart[1].len()), (TURNS / 2, TURNS));
+        assert!(apart[0].iter().all(|byte| *byte == b'x'));
+    }
+
+    #[test]
+    fn a_folder_that_takes_no_file_loses_the_rest_and_says_so() {
+        let capture = Capture::new("/proc".into(), 64 << 20);
+        capture.append(Stream::Stdout, b"first");
+        capture.append(Stream::Stdout, &vec![b'x'; IN_MEMORY]);
+        assert_eq!(capture.read(0, 100).unwrap().1, b"first");
+        assert!(capture.fault().is_some());
+    }
+
+    #[test]
+    fn each_stream_has_its_ends() {
+        let (_folder, capture) = capture(64 << 20);
+        capture.append(Stream::Stderr, b"warning\n");
+        for number in 0..20_000 {
+            capture.append(Stream::Stdout, format!("line {number}\n").as_bytes());
+        }
+        assert_eq!(capture.ends(Stream::Stderr).text(1000), ("warning\n".into(), false));
+        let (text, is_cut) = capture.ends(Stream::Stdout).text(1000);
+        assert!(is_cut && text.starts_with("line 0\n") && text.ends_with("line 19999\n"), "{text}");
+        assert!(in_json(&text) <= 1000 && text.contains("left out"), "{text}");
+    }
+}

@@ -1,0 +1,192 @@
+//! Which paths of the workspace rules close to a command, looked up before it starts.
+//!
+//! A rule is a pattern and the kernel knows paths: what the patterns fit is found by a walk. What appears later, and what
+//! has a second name by a hard link, is not held by it.
+
+mod bounds;
+
+use crate::{
+    builtin::run::Run,
+    sandbox::workspace::{
+        facts::FileKind,
+        granted::GrantedWorkspace,
+        walk::{Entry, Folder, Unread, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
+    },
+};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use toolstead_domain::{
+    access::{Access, AccessKind, PathAccess},
+    error_kind::ErrorKind,
+    permission::{decision::Verdict, grant::Grant},
+    tool_failure::ToolFailure,
+};
+
+/// As many entries of all roots together are looked at.
+const MAX_ENTRIES: usize = 400_000;
+/// What lies deep is closed as well; of a path that is too long for the system nothing can be told.
+const ANY_DEPTH: usize = usize::MAX;
+/// It takes no longer than this.
+const MAX_TIME: Duration = Duration::from_secs(10);
+
+/// Real paths that a command must not reach.
+#[derive(Debug, Default)]
+pub(crate) struct ClosedPaths {
+    /// Not to be read.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// Not to be changed.
+    pub(crate) sealed: Vec<PathBuf>,
+    /// Not to be changed without a yes, as they are met.
+    asked: Vec<PathBuf>,
+    /// Folders of which nothing can be told, though a rule may close something in them.
+    unknown: Vec<PathBuf>,
+    /// What is read-only beside what rules name, and why; a sentence for whoever meets it.
+    pub(crate) wider: Option<String>,
+}
+
+impl ClosedPaths {
+    /// What the rules close to this call.
+    ///
+    /// # Errors
+    /// When not every path could be looked at: then nothing may be started.
+    pub(crate) async fn of(run: &Run<'_>) -> Result<Self, ToolFailure> {
+        let grant = &run.context().grant;
+        // Toolstead's own data, whatever the rules say and wherever it lies: folders beside the roots are shown, too.
+        let mut closed = Self { hidden: grant.roots().forbidden.clone(), ..Self::default() };
+        if grant.has_rules_against_paths() {
+            let (workspace, grant) = (run.world().workspace.clone(), grant.of_running_command());
+            let walk = move |files: &GrantedWorkspace| {
+                found(&GrantedWorkspace::new(workspace, grant, files.stop().within(MAX_TIME)), closed)
+            };
+            closed = run.on_files(walk).await?;
+        }
+        Ok(closed)
+    }
+
+    fn seal(&mut self, path: &Path, objection: Verdict) {
+        match objection {
+            Verdict::Allow => {}
+            Verdict::Ask => self.asked.push(path.to_path_buf()),
+            Verdict::Deny => self.sealed.push(path.to_path_buf()),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.hidden.extend(other.hidden);
+        self.sealed.extend(other.sealed);
+        self.asked.extend(other.asked);
+        self.unknown.extend(other.unknown);
+    }
+}
+
+/// Nothing may be started, because not all is known that a rule may close in this folder.
+fn not_told(message: &str, folder: &Path, grant: &Grant) -> ToolFailure {
+    let path = PathAccess::plain(folder);
+    let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
+    let rule = rule.map_or("rules".into(), |rule| bounds::named(&rule));
+    let message = format!("{message}, so no command can be kept from what {rule} may close in `{}`", folder.display());
+    ToolFailure::new(ErrorKind::BudgetExhausted, message)
+        .next("Name fewer or narrower paths in deny and ask rules, or smaller roots.")
+}
+
+/// Walks all roots.
+fn found(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Result<ClosedPaths, ToolFailure> {
+    let (grant, mut left) = (files.grant(), MAX_ENTRIES);
+    let roots = grant.roots();
+    for root in roots.write.iter().chain(&roots.read_only) {
+        let path = PathAccess { lexical: root.clone(), real: root.clone(), tree: false };
+        let reading = Access::ReadPath(path.clone());
+        if !grant.permits(&reading) {
+            closed.hidden.push(root.clone());
+            continue;
+        }
+        let objection = objection(grant, &path, FileKind::Folder);
+        closed.seal(root, objection);
+        let limits = WalkLimits { entries: left, depth: ANY_DEPTH, order: WalkOrder::AnyOrder };
+        let folder = files.find_lexical(root)?;
+        let (walked, workers) = files.walk(&folder, limits, objection, &Closed { grant })?;
+        left = left.saturating_sub(walked.entries);
+        workers.into_iter().for_each(|worker| closed.add(worker));
+        let shown = root.display();
+        match walked.ended {
+            Some(WalkEnd::Entries) => {
+                let message = format!("`{shown}` holds more than {MAX_ENTRIES} entries");
+                return Err(not_told(&message, root, grant));
+            }
+            Some(WalkEnd::Time) => return Err(not_told(&format!("looking into `{shown}` took too long"), root, grant)),
+            Some(WalkEnd::Visitor) | None => {}
+        }
+        if let Some(folder) = closed.unknown.first() {
+            return Err(not_told(&format!("`{}` cannot be looked into", folder.display()), folder, grant));
+        }
+    }
+    bounds::within_bounds(closed, grant)
+}
+
+/// Whether a rule keeps the call from writing what it may read: one that denies it, or one that asks, since nobody can be
+/// asked any more. A folder is sealed where a rule closes whatever is in it, also what is not there yet.
+fn objection(grant: &Grant, path: &PathAccess, kind: FileKind) -> Verdict {
+    let is_folder = kind == FileKind::Folder;
+    let path = if is_folder { path.clone().whole_tree() } else { path.clone() };
+    let real = path.real.clone();
+    match grant.objection_to_change(path) {
+        // What was approved in a folder must be within reach there.
+        Verdict::Ask if is_folder && grant.approves_writing_in(&real) => Verdict::Allow,
+        verdict => verdict,
+    }
+}
+
+struct Closed<'a> {
+    grant: &'a Grant,
+}
+
+impl Visitor for Closed<'_> {
+    /// What seals a folder, with all that it holds.
+    type Context = Verdict;
+    type Worker = ClosedPaths;
+
+    fn worker(&self) -> ClosedPaths {
+        ClosedPaths::default()
+    }
+
+    fn enter(&self, folder: &Folder<'_>, above: &Verdict) -> Verdict {
+        objection(self.grant, folder.path(), FileKind::Folder).max(*above)
+    }
+
+    fn pass_over(&self, closed: &mut ClosedPaths, path: &PathAccess) {
+        closed.hidden.push(path.real.clone());
+    }
+
+    fn miss(&self, closed: &mut ClosedPaths, folder: &PathAccess, why: Unread) {
+        let may_close = |kind| self.grant.rule_below(folder, kind).is_some();
+        let real = || folder.real.clone();
+        match why {
+            // What is gone is gone, and a command gets no further than the one who starts it.
+            Unread::Gone | Unread::Foreign => {}
+            // It is closed as a whole.
+            Unread::Unlisted if may_close(AccessKind::Read) => closed.hidden.push(real()),
+            Unread::Unlisted if may_close(AccessKind::Write) => closed.sealed.push(real()),
+            Unread::Unknown if may_close(AccessKind::Read) || may_close(AccessKind::Write) => {
+                closed.unknown.push(real());
+            }
+            Unread::Unlisted | Unread::Unknown => {}
+        }
+    }
+
+    fn meet(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, above: &Verdict) -> Visit {
+        // In a root that is read-only it is sealed anyhow, and everything of it is denied.
+        let is_writable = self.grant.roots().write.iter().any(|root| entry.path().real.starts_with(root));
+        let objection = objection(self.grant, entry.path(), entry.kind());
+        // Its folder seals it, but not what a link leads to.
+        let is_held = objection <= *above && entry.kind() != FileKind::Link;
+        if is_writable && !is_held {
+            closed.seal(&entry.path().real, objection);
+        }
+        Visit::Continue
+    }
+}
+
+#[cfg(test)]
+mod tests;

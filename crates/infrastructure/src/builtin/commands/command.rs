@@ -1,0 +1,513 @@
+//! A command that runs: its output is taken in, its time is watched, and it ends with its owner.
+
+use crate::{
+    builtin::{
+        blocking::on_blocking_thread,
+        commands::{
+            capture::{Capture, Stream},
+            programs::Started,
+        },
+        text::plain_text::PlainText,
+    },
+    sandbox::{
+        control_group::OutOfMemory,
+        egress::proxy::EgressProxy,
+        launcher::{Child, ChildSignal, Exit},
+    },
+};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use std::{
+    future::Future,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::unix::pipe,
+    sync::{mpsc, watch},
+    time::{sleep, sleep_until, timeout},
+};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// How long a command may take to end after SIGTERM.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+/// After the end of a command that is not confined, and of its whole group, what is left in its pipes is read for so long. A
+/// confined one has ended when nothing is left of it.
+const DRAIN: Duration = Duration::from_millis(500);
+const CHUNK: usize = 64 << 10;
+/// Ctrl-D, twice.
+const END_OF_INPUT_TWICE: &[u8] = &[4, 4];
+/// Texts for its input that may wait.
+const WAITING_INPUTS: usize = 64;
+/// An incomplete line counts as one after so much silence: a prompt has no line break.
+const SILENCE: Duration = Duration::from_millis(200);
+
+/// What happens once more was printed than is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Excess {
+    /// The command is ended.
+    Ends,
+    /// The oldest output goes.
+    DropsOldest,
+}
+
+/// A running or ended command. Dropping it ends the command at once.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) capture: Arc<Capture>,
+    /// The process id, as its own namespace's outside sees it.
+    pub(crate) process: u32,
+    pub(crate) started: Instant,
+    end: watch::Receiver<Option<End>>,
+    orders: mpsc::UnboundedSender<Order>,
+    input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct End {
+    pub(crate) cause: Cause,
+    /// The exit code; `None` if it was ended by a signal.
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) after: Duration,
+    /// Whether processes that it had left behind were ended.
+    pub(crate) had_survivors: bool,
+    /// Whose memory was used up, where the kernel ended it for that.
+    pub(crate) out_of_memory: Option<OutOfMemory>,
+    /// What it did to protected names, what could not be undone first, the hosts that it was refused, and where it failed,
+    /// what was closed to it beside what rules name; one sentence each.
+    pub(crate) told: Vec<String>,
+    /// Whether something could not be undone.
+    pub(crate) is_tainted: bool,
+}
+
+/// Why a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Cause {
+    /// By itself.
+    Itself,
+    /// Its time was over.
+    TimedOut,
+    /// Somebody stopped it.
+    Stopped,
+    /// It printed more than is kept.
+    TooMuchOutput,
+    /// The process that had it in charge is gone, and nobody knows more.
+    Lost,
+}
+
+/// What is to be done to a command.
+#[derive(Debug)]
+pub(crate) enum Order {
+    Signal(ChildSignal),
+    /// SIGTERM, and an end after a grace.
+    Stop,
+    Kill,
+    /// Nothing more is written to its input.
+    CloseInput,
+}
+
+/// What holds the other ends of a command that another process has in charge.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    pub(crate) ended: watch::Sender<Option<End>>,
+    pub(crate) orders: mpsc::UnboundedReceiver<Order>,
+    /// What is to be written to its input.
+    pub(crate) texts: mpsc::Receiver<Vec<u8>>,
+}
+
+impl Command {
+    /// Takes a program in charge. `input` is written to its standard input, which stays open where `stays_open` says so.
+    pub(crate) fn of(
+        started: Started,
+        capture: Capture,
+        deadline: Option<Instant>,
+        excess: Excess,
+        input: Option<Vec<u8>>,
+        stays_open: bool,
+    ) -> Self {
+        let Started { mut child, proxy, is_terminal, closed_wider } = started;
+        let capture = Arc::new(capture);
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let (ended, end) = watch::channel(None);
+        let since = Instant::now();
+        let process = child.id();
+        let (writer, texts) = mpsc::channel(WAITING_INPUTS);
+        let is_written = child.stdin.is_some();
+        if let Some(stdin) = child.stdin.take() {
+            if let Some(input) = input.filter(|input| !input.is_empty()) {
+                // There is room: it is the first.
+                let _ = writer.try_send(input);
+            }
+            tokio::spawn(write_input(stdin, texts, end.clone(), is_terminal));
+        }
+        let supervisor = Supervisor {
+            stdout: Pipe::of(child.stdout.take(), Stream::Stdout),
+            stderr: Pipe::of(child.stderr.take(), Stream::Stderr),
+            child,
+            proxy,
+            closed_wider,
+            capture: capture.clone(),
+            excess,
+            started: since,
+        };
+        tokio::spawn(async move {
+            let end = supervisor.run(ordered, deadline).await;
+            ended.send_replace(Some(end));
+        });
+        let writer = (is_written && stays_open).then_some(writer);
+        Self { capture, process, started: since, end, orders, input: Mutex::new(writer) }
+    }
+
+    /// A command that another process has in charge. Dropping it does nothing to the command.
+    pub(crate) fn elsewhere(
+        capture: Arc<Capture>,
+        process: u32,
+        started: Instant,
+        takes_input: bool,
+    ) -> (Self, Elsewhere) {
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let (ended, end) = watch::channel(None);
+        let (writer, texts) = mpsc::channel(WAITING_INPUTS);
+        let input = Mutex::new(takes_input.then_some(writer));
+        (Self { capture, process, started, end, orders, input }, Elsewhere { ended, orders: ordered, texts })
+    }
+
+    /// Whether something can be written to its input.
+    pub(crate) fn takes_input(&self) -> bool {
+        self.input.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// How it ended; `None` while it runs.
+    pub(crate) fn end(&self) -> Option<End> {
+        self.end.borrow().clone()
+    }
+
+    /// Returns when it has ended, and all that is ever read of it is there.
+    pub(crate) fn ended(&self) -> impl Future<Output = End> + Send + 'static {
+        let mut end = self.end.clone();
+        async move {
+            match end.wait_for(Option::is_some).await {
+                Ok(end) => end.clone().unwrap_or_else(End::unknown),
+                // Only when the runtime goes down.
+                Err(_) => End::unknown(),
+            }
+        }
+    }
+
+    /// Asks it to end, and ends it after the grace. Does nothing once it has ended.
+    pub(crate) fn stop(&self) {
+        let _ = self.orders.send(Order::Stop);
+    }
+
+    /// Ends it at once.
+    pub(crate) fn kill(&self) {
+        let _ = self.orders.send(Order::Kill);
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: ChildSignal) {
+        let _ = self.orders.send(Order::Signal(signal));
+    }
+
+    /// Writes to its input, and closes it.
+    ///
+    /// # Errors
+    /// A failure for the model when its input is not open, or it does not read.
+    pub(crate) fn write(&self, text: Option<Vec<u8>>, close: bool) -> Result<(), ToolFailure> {
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(writer) = &*input else {
+            if text.is_none() && close {
+                return Ok(());
+            }
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, "the standard input of the task is closed")
+                .next("A task takes input if it is started with `stdin`, which may be empty."));
+        };
+        if let Some(text) = text {
+            match writer.try_send(text) {
+                Ok(()) => {}
+                Err(mpsc::error::TrySendError::Full(_)) => {
+                    let message = "the task does not read its input, and no more can wait for it";
+                    return Err(ToolFailure::new(ErrorKind::ExecutionFailed, message));
+                }
+                Err(mpsc::error::TrySendError::Closed(_)) => {
+                    *input = None;
+                    return Err(ToolFailure::new(ErrorKind::ExecutionFailed, "the task has closed its input"));
+                }
+            }
+        }
+        if close {
+            *input = None;
+            let _ = self.orders.send(Order::CloseInput);
+        }
+        Ok(())
+    }
+
+    /// The first line from a place on that fits, as plain text; `None` if the command ends without one. Cancel by
+    /// dropping.
+    ///
+    /// # Errors
+    /// When the output cannot be read.
+    pub(crate) async fn line_that_fits(&self, pattern: &Regex) -> Result<Option<String>, ToolFailure> {
+        let mut grows = self.capture.grows();
+        let ended = self.ended();
+        tokio::pin!(ended);
+        let (mut plain, mut at, mut is_over) = (PlainText::default(), 0, false);
+        loop {
+            let (start, bytes) = read(&self.capture, at, CHUNK).await?;
+            at = start + bytes.len() as u64;
+            let mut lines = String::new();
+            plain.push(&bytes, &mut lines);
+            if let Some(line) = lines.lines().find(|line| pattern.is_match(line)) {
+                return Ok(Some(line.to_owned()));
+            }
+            if !bytes.is_empty() {
+                continue;
+            }
+            if is_over {
+                let last = plain.line();
+                return Ok(pattern.is_match(last).then(|| last.to_owned()).filter(|line| !line.is_empty()));
+            }
+            tokio::select! {
+                changed = grows.changed() => is_over = changed.is_err(),
+                _ = &mut ended => is_over = true,
+                () = sleep(SILENCE), if !plain.line().is_empty() => {
+                    if pattern.is_match(plain.line()) {
+                        return Ok(Some(plain.line().to_owned()));
+                    }
+                    // Nothing new can be told before more comes.
+                    tokio::select! {
+                        changed = grows.changed() => is_over = changed.is_err(),
+                        _ = &mut ended => is_over = true,
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads where that holds up nobody.
+pub(crate) async fn read(capture: &Arc<Capture>, from: u64, most: usize) -> Result<(u64, Vec<u8>), ToolFailure> {
+    if !capture.is_on_disk(0) {
+        return capture.read(from, most).map_err(crate::builtin::commands::capture::lost);
+    }
+    let capture = capture.clone();
+    on_blocking_thread(move || capture.read(from, most).map_err(crate::builtin::commands::capture::lost)).await
+}
+
+impl End {
+    /// Nobody knows how.
+    pub(crate) fn lost() -> Self {
+        Self { cause: Cause::Lost, ..Self::unknown() }
+    }
+
+    fn unknown() -> Self {
+        Self {
+            cause: Cause::Stopped,
+            code: None,
+            signal: None,
+            after: Duration::ZERO,
+            had_survivors: false,
+            out_of_memory: None,
+            told: Vec::new(),
+            is_tainted: false,
+        }
+    }
+}
+
+/// Writes what comes until the command has ended, or nobody can write any more. The end of the input is typed where it
+/// is a terminal's.
+async fn write_input(
+    mut stdin: pipe::Sender,
+    mut texts: mpsc::Receiver<Vec<u8>>,
+    mut end: watch::Receiver<Option<End>>,
+    is_terminal: bool,
+) {
+    let writing = async {
+        let mut is_within_line = false;
+        while let Some(text) = texts.recv().await {
+            is_within_line = text.last().is_some_and(|last| *last != b'\n');
+            if stdin.write_all(&text).await.is_err() {
+                return;
+            }
+        }
+        if is_terminal {
+            // Within a line the first one hands over what was typed.
+            let typed: &[u8] = if is_within_line { END_OF_INPUT_TWICE } else { &END_OF_INPUT_TWICE[1..] };
+            if stdin.write_all(typed).await.is_ok() {
+                // Without a hand on it the terminal would be gone.
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    tokio::select! {
+        () = writing => {}
+        _ = end.wait_for(Option::is_some) => {}
+    }
+}
+
+/// One end of a pipe, until its other end is closed.
+struct Pipe {
+    receiver: Option<pipe::Receiver>,
+    stream: Stream,
+    buffer: Vec<u8>,
+}
+
+impl Pipe {
+    fn of(receiver: Option<pipe::Receiver>, stream: Stream) -> Self {
+        Self { receiver, stream, buffer: vec![0; CHUNK] }
+    }
+
+    fn is_open(&self) -> bool {
+        self.receiver.is_some()
+    }
+
+    /// Returns how many bytes came: they stand in the buffer. Never, once the pipe is closed.
+    async fn read(&mut self) -> usize {
+        let Some(receiver) = &mut self.receiver else { return std::future::pending().await };
+        match receiver.read(&mut self.buffer).await {
+            Ok(bytes @ 1..) => bytes,
+            Ok(0) | Err(_) => {
+                self.receiver = None;
+                0
+            }
+        }
+    }
+}
+
+/// The task that the child belongs to.
+struct Supervisor {
+    stdout: Pipe,
+    stderr: Pipe,
+    child: Child,
+    proxy: Option<EgressProxy>,
+    closed_wider: Option<String>,
+    capture: Arc<Capture>,
+    excess: Excess,
+    started: Instant,
+}
+
+impl Supervisor {
+    async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>, deadline: Option<Instant>) -> End {
+        let far = || Instant::now() + Duration::from_secs(86_400 * 365);
+        let deadline = deadline.unwrap_or_else(far);
+        let (mut cause, mut kill_at, mut has_owner, mut may_have_printed) = (Cause::Itself, None, true, true);
+        let exit = loop {
+            tokio::select! {
+                exit = self.child.exited() => break Some(exit),
+                bytes = self.stdout.read() => take(&self.capture, &self.stdout, bytes).await,
+                bytes = self.stderr.read() => take(&self.capture, &self.stderr, bytes).await,
+                order = orders.recv(), if has_owner => match order {
+                    Some(Order::Signal(signal)) => {
+                        self.child.signal(signal);
+                        if signal == ChildSignal::Kill {
+                            cause = Cause::Stopped;
+                        }
+                    }
+                    Some(Order::Stop) if kill_at.is_none() => {
+                        cause = Cause::Stopped;
+                        self.child.signal(ChildSignal::Terminate);
+                        kill_at = Some(Instant::now() + GRACE);
+                    }
+                    // Whoever writes to it is told by the other end of its own.
+                    Some(Order::Stop | Order::CloseInput) => {}
+                    Some(Order::Kill) => {
+                        cause = Cause::Stopped;
+                        break None;
+                    }
+                    // The owner is gone; what was asked to end has its grace.
+                    None if kill_at.is_some() => has_owner = false,
+                    None => {
+                        cause = Cause::Stopped;
+                        break None;
+                    }
+                },
+                () = sleep_until(deadline.into()), if kill_at.is_none() => {
+                    cause = Cause::TimedOut;
+                    self.child.signal(ChildSignal::Terminate);
+                    kill_at = Some(Instant::now() + GRACE);
+                }
+                () = sleep_until(kill_at.unwrap_or_else(far).into()), if kill_at.is_some() => break None,
+            }
+            if self.excess == Excess::Ends && self.capture.is_full() {
+                cause = Cause::TooMuchOutput;
+                break None;
+            }
+            let may_print = self.stdout.is_open() || self.stderr.is_open();
+            if may_have_printed && !may_print {
+                self.child.end_leftovers_at_once();
+            }
+            may_have_printed = may_print;
+        };
+        let after = self.started.elapsed();
+        let Self { mut stdout, mut stderr, mut child, proxy, closed_wider, capture, excess, .. } = self;
+        // What was printed before the end is in the pipes; who else holds them is not waited for.
+        let mut had_survivors = false;
+        if exit.is_some() && cause == Cause::Itself {
+            had_survivors = timeout(DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await.is_err();
+        }
+        if exit.is_none() {
+            child.kill().await;
+        }
+        had_survivors |= cause == Cause::Itself && child.had_survivors();
+        let is_tainted = !child.left().is_empty();
+        let mut told = [child.left(), child.undone()].concat();
+        told.extend(proxy.and_then(|proxy| proxy.report().refusals_told()));
+        // It may be why the command failed, and no rule says so.
+        told.extend(closed_wider.filter(|_| exit != Some(Exit::Code(0))));
+        // Ends the whole group.
+        drop(child);
+        if cause != Cause::TooMuchOutput {
+            let _ = timeout(DRAIN, drain(&capture, excess, &mut stdout, &mut stderr)).await;
+        }
+        let out_of_memory = match exit {
+            Some(Exit::OutOfMemory(whose)) => Some(whose),
+            _ => None,
+        };
+        let (code, signal) = match exit {
+            Some(Exit::Code(code)) => (Some(code), None),
+            Some(Exit::Signal(signal)) => (None, Some(signal)),
+            Some(Exit::OutOfMemory(_)) | None => (None, Some(libc::SIGKILL)),
+        };
+        End { cause, code, signal, after, had_survivors, out_of_memory, told, is_tainted }
+    }
+}
+
+/// Reads both pipes until they are closed.
+async fn drain(capture: &Arc<Capture>, excess: Excess, stdout: &mut Pipe, stderr: &mut Pipe) {
+    while (stdout.is_open() || stderr.is_open()) && !(excess == Excess::Ends && capture.is_full()) {
+        tokio::select! {
+            bytes = stdout.read() => take(capture, stdout, bytes).await,
+            bytes = stderr.read() => take(capture, stderr, bytes).await,
+        }
+    }
+}
+
+async fn take(capture: &Arc<Capture>, pipe: &Pipe, bytes: usize) {
+    if !capture.is_on_disk(bytes) {
+        return capture.append(pipe.stream, &pipe.buffer[..bytes]);
+    }
+    let (capture, stream, bytes) = (capture.clone(), pipe.stream, pipe.buffer[..bytes].to_vec());
+    // Fails only while the runtime goes down.
+    let _ = tokio::task::spawn_blocking(move || capture.append(stream, &bytes)).await;
+}
+
+/// Set once, by whoever is first.
+#[derive(Debug, Default)]
+pub(crate) struct Once(AtomicBool);
+
+impl Once {
+    /// Whether this is the first time.
+    pub(crate) fn first(&self) -> bool {
+        !self.0.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

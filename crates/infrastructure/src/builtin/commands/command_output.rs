@@ -1,0 +1,288 @@
+//! What a model gets to see of a command's output.
+
+use crate::builtin::{
+    blocking::on_blocking_thread,
+    commands::{
+        capture::{Capture, Stream, lost},
+        command::{Cause, End},
+    },
+    run::Run,
+    text::{
+        hex_window::{SHOWN_BYTES, hex_window},
+        plain_text::PlainText,
+    },
+};
+use regex::Regex;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolstead_domain::{ports::output_store::OutputHandle, tool_failure::ToolFailure, tool_result::ToolResult};
+
+/// The key in a result's `_meta` that lists what was stored, as the path of a call uses it.
+const OUTPUTS: &str = "toolstead/outputs";
+/// So much is looked at to tell text from what is none.
+const SAMPLE: usize = 8 << 10;
+const CHUNK: usize = 256 << 10;
+
+/// Which part of an output is shown.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    /// From this byte on.
+    pub(crate) from: u64,
+    /// Only this stream.
+    pub(crate) stream: Option<Stream>,
+    /// Only lines that fit.
+    pub(crate) filter: Option<Regex>,
+    /// Only the last lines.
+    pub(crate) tail_lines: Option<usize>,
+}
+
+/// An output within a budget of characters.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) text: String,
+    /// Where all of it is kept, if not all is shown.
+    pub(crate) handle: Option<OutputHandle>,
+    /// The same of a standard error that stands [behind it](Self::followed_by).
+    pub(crate) error_handle: Option<OutputHandle>,
+    pub(crate) is_cut: bool,
+    /// Bytes before the part that are not kept any more.
+    pub(crate) dropped: u64,
+    /// The byte after the last.
+    pub(crate) end: u64,
+    meta: Vec<Value>,
+}
+
+/// All of a part, in memory.
+struct Whole {
+    content: Content,
+    dropped: u64,
+    end: u64,
+}
+
+enum Content {
+    Text(String),
+    Binary(Vec<u8>),
+}
+
+impl Shown {
+    /// Says in the result what was stored.
+    pub(crate) fn noted_in(&self, result: &mut ToolResult) {
+        if !self.meta.is_empty() {
+            result.insert_meta(OUTPUTS, json!(self.meta));
+        }
+    }
+
+    /// With the standard error under a heading of its own.
+    pub(crate) fn followed_by(mut self, heading: &str, errors: Self) -> Self {
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        self.text.push_str(heading);
+        self.text.push_str(&errors.text);
+        self.is_cut |= errors.is_cut;
+        self.error_handle = errors.handle;
+        self.meta.extend(errors.meta);
+        self
+    }
+}
+
+/// Shows a part of an output in so many characters: all of it, or its beginning and its end with a handle of the whole.
+pub(crate) async fn shown(
+    capture: &Arc<Capture>,
+    part: Part,
+    budget: usize,
+    run: &Run<'_>,
+) -> Result<Shown, ToolFailure> {
+    // Held until the whole is out of memory again. The semaphore is never closed.
+    let _turn = if capture.total() > SAMPLE as u64 { run.world().tasks.rendering.acquire().await.ok() } else { None };
+    let reading = capture.clone();
+    let whole = on_blocking_thread(move || whole(&reading, &part)).await?;
+    let Whole { content, dropped, end } = whole;
+    let lead = match dropped {
+        0 => String::new(),
+        dropped => format!("[… the first {dropped} bytes are not kept any more …]\n"),
+    };
+    let fault = capture.fault().map(|fault| format!("\n[… what came after this could not be kept: {fault} …]"));
+    let fault = fault.unwrap_or_default();
+    let budget = budget.saturating_sub(lead.chars().count() + fault.chars().count());
+    // Of an output that is longer than what is kept the rest is not all.
+    let all = if dropped == 0 { "all of it" } else { "what is kept" };
+    let (text, kept) = match content {
+        Content::Text(text) if text.chars().count() <= budget => (text, None),
+        Content::Text(text) => {
+            let kept = keep(run, "text/plain", text.as_bytes()).await;
+            (cut(&text, budget, kept.as_ref().map(|(handle, _)| (all, *handle))), Some(kept))
+        }
+        Content::Binary(bytes) => {
+            let kept = keep(run, "application/octet-stream", &bytes).await;
+            let place = kept.as_ref().map_or("it is not kept".to_owned(), |(handle, _)| format!("{all} is `{handle}`"));
+            let beginning = hex_window(0, &bytes[..bytes.len().min(SHOWN_BYTES)]);
+            (format!("[{} bytes that are no text; {place}. They begin:]\n{beginning}", bytes.len()), Some(kept))
+        }
+    };
+    let is_cut = kept.is_some();
+    let (handle, meta) = kept.flatten().unzip();
+    let meta = Vec::from_iter(meta);
+    Ok(Shown { text: format!("{lead}{text}{fault}"), handle, error_handle: None, is_cut, dropped, end, meta })
+}
+
+fn whole(capture: &Capture, part: &Part) -> Result<Whole, ToolFailure> {
+    let of_stream = |place: u64, bytes: Vec<u8>| match part.stream {
+        Some(stream) => capture.of_stream(stream, place, &bytes),
+        None => bytes,
+    };
+    let from = part.stream.map_or(part.from, |_| part.from.max(capture.told_apart_from()));
+    let (start, sample) = capture.read(from, SAMPLE).map_err(lost)?;
+    let sample = of_stream(start, sample);
+    let dropped = start.saturating_sub(part.from);
+    let dropped = if part.from > capture.total() { 0 } else { dropped };
+    let (mut at, limit) = (start, capture.total());
+    let mut next = || {
+        // What comes meanwhile is for the next look: a command may print faster than it is read.
+        let most = usize::try_from(limit.saturating_sub(at)).unwrap_or(CHUNK).min(CHUNK);
+        let (place, bytes) = capture.read(at, most).map_err(lost)?;
+        at = place + bytes.len() as u64;
+        let is_over = bytes.is_empty();
+        Ok::<_, ToolFailure>((at, is_over, of_stream(place, bytes)))
+    };
+    let mut end = start;
+    let filtered = part.filter.is_some() || part.tail_lines.is_some();
+    if !filtered && is_binary(&sample) {
+        let mut all = Vec::new();
+        loop {
+            let (reached, is_over, bytes) = next()?;
+            end = reached;
+            if is_over {
+                return Ok(Whole { content: Content::Binary(all), dropped, end });
+            }
+            all.extend_from_slice(&bytes);
+        }
+    }
+    let (mut plain, mut text, mut lines) = (PlainText::default(), String::new(), String::new());
+    if !filtered {
+        // Growing by doubling would take half as much again.
+        text.reserve_exact(usize::try_from(limit - start).unwrap_or(0) + CHUNK);
+    }
+    loop {
+        let (reached, is_over, bytes) = next()?;
+        end = end.max(reached);
+        if is_over {
+            plain.finish(&mut lines);
+        } else {
+            plain.push(&bytes, &mut lines);
+        }
+        match &part.filter {
+            None => text.push_str(&lines),
+            Some(filter) => lines.split_inclusive('\n').for_each(|line| {
+                if filter.is_match(line.trim_end_matches('\n')) {
+                    text.push_str(line);
+                }
+            }),
+        }
+        lines.clear();
+        if is_over {
+            break;
+        }
+    }
+    if let Some(count) = part.tail_lines {
+        let body = text.strip_suffix('\n').unwrap_or(&text);
+        let cut = body.rmatch_indices('\n').nth(count.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
+        text.drain(..if count == 0 { text.len() } else { cut });
+    }
+    Ok(Whole { content: Content::Text(text), dropped, end })
+}
+
+/// Whether more than one byte in ten is none of a text for a terminal; a few are in any text.
+fn is_binary(sample: &[u8]) -> bool {
+    let mut strange = 0;
+    let mut chunks = sample.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        let odd = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b | 0x07 | 0x08);
+        strange += chunk.valid().bytes().filter(odd).count();
+        // The sample may end within a character.
+        if chunks.peek().is_some() {
+            strange += chunk.invalid().len();
+        }
+    }
+    strange > 4 && strange * 10 > sample.len()
+}
+
+async fn keep(run: &Run<'_>, media_type: &str, content: &[u8]) -> Option<(OutputHandle, Value)> {
+    let context = run.context();
+    match context.outputs.store(context.principal, context.id, media_type, content).await {
+        Ok(stored) => {
+            let meta = json!({"of": "output", "handle": stored.handle.to_string(), "mediaType": stored.media_type, "bytes": stored.bytes});
+            Some((stored.handle, meta))
+        }
+        Err(error) => {
+            tracing::warn!(call = %context.id, error = &error as &dyn std::error::Error, "an output could not be kept");
+            None
+        }
+    }
+}
+
+/// The beginning and the end: of what there is room for, two fifths and three, because commands tell last what matters.
+/// With a handle it is said what is under it.
+fn cut(text: &str, budget: usize, kept_as: Option<(&str, OutputHandle)>) -> String {
+    let total = text.chars().count();
+    let room = budget.saturating_sub(400);
+    let head = text.char_indices().nth(room * 2 / 5).map_or(text.len(), |(at, _)| at);
+    let head = text[..head].rfind('\n').filter(|at| head - at < 400).map_or(head, |at| at + 1);
+    let kept = room - room * 2 / 5;
+    let tail = text.char_indices().rev().nth(kept.saturating_sub(1)).map_or(0, |(at, _)| at);
+    let tail = if kept == 0 { text.len() } else { tail.max(head) };
+    let tail = text[tail..].find('\n').filter(|at| *at < 400).map_or(tail, |at| tail + at + 1);
+    let line = |at: usize| text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let (first, last, missing) = (line(head), line(tail), text[head..tail].chars().count());
+    let way = match kept_as {
+        Some((all, handle)) => format!(
+            "{all} is `{handle}`: read_file {{\"path\": \"{handle}\", \"offset\": {first}}} or \
+             grep {{\"path\": \"{handle}\", \"pattern\": \"…\"}}"
+        ),
+        None => "they could not be kept".into(),
+    };
+    format!(
+        "{}\n[… {missing} of {total} characters (lines {first} to {last}) are left out here; {way} …]\n{}",
+        &text[..head],
+        &text[tail..]
+    )
+}
+
+/// What is to be said of how a command ended, beside its exit code.
+pub(crate) fn remarks(end: &End, kept_bytes: u64) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if end.cause == Cause::TooMuchOutput {
+        remarks.push(format!("It printed more than {kept_bytes} bytes: send the output to a file, or filter it."));
+    }
+    if end.had_survivors {
+        remarks.push(
+            "Processes that it had left in the background were ended with it: use `background: true` for what is to go on."
+                .into(),
+        );
+    }
+    remarks.extend(end.told.iter().map(|line| format!("{}.", line.trim_end_matches('.'))));
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_says_which_lines_are_missing_and_fits() {
+        let text: String = (1..=2000).map(|number| format!("line {number}\n")).collect();
+        let shown = cut(&text, 1000, "o7".parse().ok().map(|handle| ("all of it", handle)));
+        assert!(shown.chars().count() <= 1000, "{}", shown.chars().count());
+        assert!(shown.starts_with("line 1\n") && shown.ends_with("line 2000\n"), "{shown}");
+        assert!(shown.contains("all of it is `o7`") && shown.contains("left out here"), "{shown}");
+        let one_line = "x".repeat(100_000);
+        assert!(cut(&one_line, 1000, None).chars().count() <= 1000);
+    }
+
+    #[test]
+    fn text_with_colours_is_text_and_a_picture_is_none() {
+        assert!(!is_binary("\u{1b}[31mä\u{1b}[0m\r\n".as_bytes()));
+        assert!(!is_binary(b"") && !is_binary(b"a.txt\0lib/b.txt\0"));
+        assert!(is_binary(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0"));
+    }
+}

@@ -1,0 +1,95 @@
+//! Tools that are one program: it is started without a shell, and its output is the answer.
+
+use crate::{
+    builtin::{
+        commands::waiting::ended_in_time,
+        commands::{
+            capture::Capture,
+            command::{Cause, Command, Excess},
+            command_output::{Part, remarks, shown},
+            programs::Program,
+        },
+        run::Run,
+    },
+    shell_analysis,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::{path::Path, sync::Arc};
+use toolstead_domain::{
+    access::{Access, CommandAccess},
+    error_kind::ErrorKind,
+    tool_failure::ToolFailure,
+    tool_result::{ToolResult, text_block},
+};
+
+/// Characters that are kept free for what is said beside the output.
+const ROOM_FOR_REMARKS: usize = 900;
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ProgramOutput {
+    /// The words that were run.
+    pub(crate) command: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) truncated: bool,
+    /// The handle under which all of the output is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<String>,
+}
+
+/// The words of a program as accesses, understood as they would be on a command line.
+pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a str>) -> Vec<Access> {
+    let line = CommandAccess::program(std::iter::once(program).chain(args)).text;
+    shell_analysis::analyse(&line, Path::new("/")).commands.into_iter().map(Access::RunCommand).collect()
+}
+
+/// Runs a program to its end.
+///
+/// # Errors
+/// When it cannot be started, or is not done in time.
+pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
+    let programs = &run.world().programs;
+    let settings = programs.settings();
+    let words = std::iter::once(program.name.to_owned()).chain(program.args.iter().cloned()).collect();
+    let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
+    let started = programs.start(program, run).await?;
+    let command = Arc::new(Command::of(started, capture, Some(run.context().deadline), Excess::Ends, None, false));
+    let end = ended_in_time(&command, run).await;
+    let output = ProgramOutput { command: words, exit_code: end.code, truncated: false, output: None };
+    if end.cause == Cause::TimedOut {
+        let partial = answer(&command, output, run).await?;
+        return Err(ToolFailure::new(ErrorKind::Timeout, format!("The program {}.", end.told())).with_partial(partial));
+    }
+    Ok((command, output))
+}
+
+/// What it printed, both streams, and an error where its exit code is none of 0.
+///
+/// # Errors
+/// When the output cannot be read.
+pub(crate) async fn answer(
+    command: &Command,
+    mut output: ProgramOutput,
+    run: &Run<'_>,
+) -> Result<ToolResult, ToolFailure> {
+    let budget = run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
+    let shown = shown(&command.capture, Part::default(), budget, run).await?;
+    output.truncated = shown.is_cut;
+    output.output = shown.handle.map(|handle| handle.to_string());
+    let end = command.end();
+    let is_failed = end.as_ref().is_some_and(|end| end.code != Some(0) || end.is_tainted);
+    let structured = serde_json::to_value(&output).map_err(|error| {
+        ToolFailure::new(ErrorKind::Internal, "the result could not be written as JSON").caused_by(error)
+    })?;
+    let mut result = ToolResult::text(shown.text.clone());
+    shown.noted_in(&mut result);
+    let result = result.with_structured_content(structured);
+    let Some(end) = end else { return Ok(result) };
+    let mut said = remarks(&end, run.world().programs.settings().kept_bytes);
+    if is_failed {
+        said.insert(0, format!("The program {}.", end.told()));
+        return Ok(result.followed_by(ToolResult::error(ErrorKind::ExecutionFailed, said.join(" "))));
+    }
+    Ok(if said.is_empty() { result } else { result.with_block(text_block(said.join(" "))) })
+}

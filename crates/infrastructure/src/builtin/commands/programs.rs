@@ -1,0 +1,329 @@
+//! How built-in tools start programs: the one place that says what a command may reach.
+
+use crate::{
+    builtin::{commands::closed_paths::ClosedPaths, run::Run},
+    sandbox::{
+        child_environment,
+        egress::{
+            connector::{Connector, SystemNetwork},
+            host::HostPatterns,
+            proxy::{EgressProxy, ProxyLimits, ProxyPolicy},
+        },
+        launcher::{Child, Input, LaunchError, LaunchSpec, Launcher},
+        workspace::Workspace,
+    },
+};
+use std::{
+    collections::BTreeMap,
+    os::fd::OwnedFd,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
+use toolstead_domain::{
+    access::Access,
+    error_kind::ErrorKind,
+    principal::Principal,
+    sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
+    tool::Availability,
+    tool_failure::ToolFailure,
+};
+
+/// What runs the command lines of callers, which see the whole `PATH`.
+const SHELL: &str = "bash";
+
+/// What keeps programs from waiting for a person, and makes them print plainly.
+const FOR_NOBODY: &[(&str, &str)] = &[
+    ("CI", "1"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("EDITOR", "true"),
+    ("GH_PAGER", "cat"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("LANG", "C.UTF-8"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("TERM", "dumb"),
+    ("VISUAL", "true"),
+];
+
+/// What holds for every command of a run of Toolstead.
+#[derive(Debug, Clone)]
+pub struct CommandSettings {
+    /// The environment that each starts from: built, never inherited.
+    pub environment: BTreeMap<String, String>,
+    /// The network (`[sandbox]`).
+    pub network: NetworkPolicy,
+    /// The bounds (`[limits]`).
+    pub limits: SandboxLimits,
+    /// Whether a kernel without Landlock is refused.
+    pub requires_landlock: bool,
+    /// Whether Landlock and the filter of system calls do, where namespaces cannot be had.
+    pub allows_tier_2: bool,
+    /// Where output goes that memory is too small for.
+    pub spool_folder: PathBuf,
+    /// Bytes that are kept of the output of one command.
+    pub kept_bytes: u64,
+}
+
+/// Starts programs.
+#[derive(Debug, Default)]
+pub struct Programs {
+    settings: CommandSettings,
+    launcher: OnceLock<Launcher>,
+}
+
+/// A program that runs, and its way out.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    /// What it reaches hosts by; ends with the value.
+    pub(crate) proxy: Option<EgressProxy>,
+    /// Whether its input and output are one terminal.
+    pub(crate) is_terminal: bool,
+    /// What is closed to it beside what rules name, and why.
+    pub(crate) closed_wider: Option<String>,
+}
+
+/// A program to start.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) args: Vec<String>,
+    /// A real path.
+    pub(crate) working_dir: PathBuf,
+    pub(crate) input: Input,
+    /// Beside what every program gets.
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl Default for CommandSettings {
+    fn default() -> Self {
+        Self {
+            environment: child_environment::base(|_| None),
+            network: NetworkPolicy::None,
+            limits: SandboxLimits::default(),
+            requires_landlock: false,
+            allows_tier_2: false,
+            spool_folder: "/tmp".into(),
+            kept_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Programs {
+    /// Programs under these settings. Nothing is started yet.
+    pub fn new(settings: CommandSettings) -> Self {
+        Self { settings, launcher: OnceLock::new() }
+    }
+
+    /// What holds for all of them.
+    pub fn settings(&self) -> &CommandSettings {
+        &self.settings
+    }
+
+    /// Whether the program can be found, by the same rules as when it is started.
+    pub(crate) fn availability(&self, program: &str, workspace: &Workspace) -> Availability {
+        let path = self.settings.environment.get("PATH").map_or("", String::as_str);
+        if let (Some(_), _) = Launcher::found_outside(program, path, workspace.writable()) {
+            return Availability::Available;
+        }
+        Availability::Unavailable(format!("the program `{program}` is not installed"))
+    }
+
+    /// Starts one for a call.
+    ///
+    /// # Errors
+    /// `unavailable` when there is no such program, `execution_failed` when the system or the sandbox refuses it.
+    pub(crate) async fn start(&self, program: Program, run: &Run<'_>) -> Result<Started, ToolFailure> {
+        let is_terminal = matches!(program.input, Input::Terminal { .. });
+        let spec = self.spec(program, run).await?;
+        let started = match self.launch(&spec, run).await? {
+            // What rules close was gone before it was closed, such as a lock: everything is looked up once more.
+            (Err(error), _) if error.is_of_the_moment() => self.launch(&spec, run).await?,
+            started => started,
+        };
+        let (child, closed_wider) = started;
+        let mut child = child.map_err(not_started)?;
+        let proxy = match child.proxy.take() {
+            Some(listener) => Some(self.proxy(listener.into(), run)?),
+            None => None,
+        };
+        Ok(Started { child, proxy, is_terminal, closed_wider })
+    }
+
+    /// Starts it with what rules close at this moment, and says what is closed beside that.
+    async fn launch(
+        &self,
+        spec: &LaunchSpec,
+        run: &Run<'_>,
+    ) -> Result<(Result<Child, LaunchError>, Option<String>), ToolFailure> {
+        let ClosedPaths { hidden, sealed, wider, .. } = ClosedPaths::of(run).await?;
+        let policy = SandboxPolicy { hidden, sealed, ..spec.policy.clone() };
+        Ok((self.launcher()?.launch(LaunchSpec { policy, ..spec.clone() }).await, wider))
+    }
+
+    /// What is started for a call; what rules close is not in it yet.
+    async fn spec(&self, program: Program, run: &Run<'_>) -> Result<LaunchSpec, ToolFailure> {
+        let context = run.context();
+        let roots = context.grant.roots();
+        let settings = &self.settings;
+        let mut environment = settings.environment.clone();
+        environment.extend(FOR_NOBODY.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        if matches!(settings.network, NetworkPolicy::Hosts(_)) {
+            // Node looks at the proxy's variables only then.
+            environment.insert("NODE_USE_ENV_PROXY".into(), "1".into());
+        }
+        environment.extend(program.environment);
+        // A workspace supplies neither the programs that tools run nor what those run by themselves.
+        let path = environment.get("PATH").cloned().unwrap_or_default();
+        let (found, path) =
+            Launcher::find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
+        if program.name != SHELL {
+            environment.insert("PATH".into(), path);
+        }
+        Ok(LaunchSpec {
+            program: found.to_string_lossy().into_owned(),
+            args: program.args,
+            working_dir: program.working_dir,
+            input: program.input,
+            policy: SandboxPolicy {
+                confinement: Confinement::Sealed,
+                session: Some(session_key(context.principal, context.session)),
+                hidden: Vec::new(),
+                sealed: Vec::new(),
+                write_roots: roots.write.clone(),
+                read_roots: roots.read_only.clone(),
+                lasting_home: None,
+                network: settings.network.clone(),
+                environment,
+                limits: settings.limits.clone(),
+            },
+        })
+    }
+
+    /// Lets go of what the commands of a session share.
+    pub(crate) fn end_session(&self, principal: &Principal, session: &str) {
+        if let Some(launcher) = self.launcher.get() {
+            launcher.release_session(session_key(principal, session));
+        }
+    }
+
+    /// The way to the hosts of the configuration that no rule is against.
+    fn proxy(&self, listener: OwnedFd, run: &Run<'_>) -> Result<EgressProxy, ToolFailure> {
+        let failed = |message: String| ToolFailure::new(ErrorKind::ExecutionFailed, message);
+        let NetworkPolicy::Hosts(hosts) = &self.settings.network else {
+            return Err(failed("the network of commands is closed".into()));
+        };
+        let hosts = HostPatterns::parse(hosts)
+            .map_err(|error| failed(format!("`sandbox.network` cannot be used: {error}")).caused_by(error))?;
+        let grant = run.context().grant.clone();
+        let policy = ProxyPolicy {
+            call: run.context().id.to_string().into(),
+            hosts,
+            rules: Arc::new(move |host| grant.objection(&Access::ReachHost(host.to_string().into()))),
+            limits: ProxyLimits::default(),
+        };
+        let connector = Connector::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
+        EgressProxy::start(listener, connector, policy)
+            .map_err(|error| failed("the way to the network could not be opened".into()).caused_by(error))
+    }
+
+    fn launcher(&self) -> Result<&Launcher, ToolFailure> {
+        if let Some(launcher) = self.launcher.get() {
+            return Ok(launcher);
+        }
+        let started = Launcher::start().map_err(|error| {
+            ToolFailure::new(ErrorKind::ExecutionFailed, "no program can be started here").caused_by(error)
+        })?;
+        let settings = &self.settings;
+        let started = started.requiring_landlock(settings.requires_landlock).allowing_tier_2(settings.allows_tier_2);
+        Ok(self.launcher.get_or_init(|| started))
+    }
+}
+
+/// What runs of one session have in common.
+fn session_key(principal: &Principal, session: &str) -> Arc<str> {
+    format!("{principal}\n{session}").into()
+}
+
+fn not_started(error: LaunchError) -> ToolFailure {
+    if let LaunchError::Unconfinable { missing, remedy } = &error {
+        let message = format!("no program is run here, because it could not be confined: {missing}");
+        let next = format!("Tell the user to {remedy}; `toolstead doctor` shows the state.");
+        return ToolFailure::new(ErrorKind::Unavailable, message).next(next).caused_by(error);
+    }
+    let kind = match &error {
+        LaunchError::NotFound { .. } => ErrorKind::Unavailable,
+        LaunchError::NoWorkingFolder(_) => ErrorKind::NotFound,
+        _ => ErrorKind::ExecutionFailed,
+    };
+    let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+    ToolFailure::new(kind, format!("{error}{cause}")).caused_by(error)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test plants a program")]
+mod tests {
+    use super::*;
+    use crate::{builtin::tests::Bench, sandbox::workspace::FolderNames};
+    use serde_json::json;
+    use std::{fs, os::unix::fs::PermissionsExt};
+    use toolstead_domain::workspace_roots::WorkspaceRoots;
+
+    #[test]
+    fn a_workspace_on_the_path_supplies_commands_and_not_the_programs_of_tools() {
+        let bench = Bench::new();
+        bench.put("bin/git", "#!/bin/sh\necho planted\n");
+        fs::set_permissions(bench.path("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
+        let bench = bench.with_path_in("bin");
+        assert!(bench.text("bash", json!({"command": "git; git init -q . || true"})).contains("planted"));
+        let said = match bench.call("git", json!({"operation": "status"})) {
+            Ok(result) => result.joined_text(),
+            Err(failure) => failure.into_result().joined_text(),
+        };
+        assert!(said.contains("not a git repository") && !said.contains("planted"), "{said}");
+    }
+
+    #[test]
+    fn a_workspace_on_the_path_supplies_no_shell() {
+        let bench = Bench::new();
+        bench.put("bin/bash", "#!/bin/sh\necho planted\n");
+        fs::set_permissions(bench.path("bin/bash"), fs::Permissions::from_mode(0o755)).unwrap();
+        let bench = bench.with_path_in("bin");
+        let text = bench.text("bash", json!({"command": "echo runs; command -v bash"}));
+        let planted = bench.path("bin/bash").display().to_string();
+        assert!(text.contains("runs") && text.contains(&planted) && !text.contains("planted"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_only_the_workspace_has_is_not_available() {
+        let workspace = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(workspace.path()).unwrap();
+        fs::create_dir(real.join("bin")).unwrap();
+        fs::write(real.join("bin/planted"), "").unwrap();
+        fs::set_permissions(real.join("bin/planted"), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut settings = CommandSettings::default();
+        settings.environment.insert("PATH".into(), format!("{}:/usr/bin:/bin", real.join("bin").display()));
+        let programs = Programs::new(settings);
+        let open = |write| {
+            let roots = WorkspaceRoots { write, read_only: Vec::new(), forbidden: Vec::new() };
+            Workspace::open(&roots, FolderNames::default()).unwrap()
+        };
+        for (roots, is_available) in [(vec![real], false), (vec![], true)] {
+            let workspace = open(roots);
+            let available = |name| matches!(programs.availability(name, &workspace), Availability::Available);
+            assert_eq!(available("planted"), is_available);
+            assert!(available("bash") && !available("no-such"));
+        }
+    }
+
+    #[test]
+    fn where_nothing_can_be_confined_programs_are_unavailable_and_it_is_said_what_helps() {
+        let error = LaunchError::Unconfinable { missing: "this".into(), remedy: "do that".into() };
+        let failure = not_started(error);
+        assert_eq!(failure.kind, ErrorKind::Unavailable);
+        let said = failure.into_result().joined_text();
+        assert!(said.contains("could not be confined: this") && said.contains("do that"), "{said}");
+    }
+}

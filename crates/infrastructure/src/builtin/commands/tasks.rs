@@ -1,0 +1,591 @@
+//! Commands that run in the background, and whose they are.
+
+mod kept;
+mod telling;
+
+use crate::{
+    builtin::{
+        answer::rfc3339,
+        commands::{
+            command::{Cause, Command, End, Once},
+            programs::CommandSettings,
+            tasks::kept::{Far, Kept},
+        },
+        files::seen_files::Viewer,
+    },
+    sandbox::detached::DetachedTasks,
+};
+use futures::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    str::FromStr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::{clock::Timestamp, tool_provider::CallContext},
+    tool_failure::ToolFailure,
+};
+
+/// Tasks of one session that run at once (`sandbox.md` 4.7).
+const RUNNING_OF_A_SESSION: usize = 16;
+/// Tasks that run at once in all.
+const RUNNING_IN_ALL: usize = 256;
+/// Tasks of one session that are known, the ended ones with their output. The oldest of these are forgotten first.
+const KNOWN_OF_A_SESSION: usize = 64;
+/// Tasks that are known in all. Each that has ended holds its output, in memory and on the disk.
+const KNOWN_IN_ALL: usize = 512;
+/// At shutdown tasks have so long to end by themselves.
+const LAST_GRACE: Duration = Duration::from_millis(250);
+/// And to be gone once they were killed.
+const LAST_KILLS: Duration = Duration::from_millis(400);
+/// And those that this process keeps to be on record.
+const LAST_RECORDS: Duration = Duration::from_secs(5);
+/// So much of a command is shown in lists.
+const SHOWN_COMMAND: usize = 120;
+/// And of what is told of its end without being asked for.
+const NEWS_CHARACTERS: usize = 800;
+
+/// All tasks of this process.
+#[derive(Debug)]
+pub struct Tasks {
+    known: Mutex<Known>,
+    /// Each tells of one task until that has ended.
+    stories: Mutex<JoinSet<()>>,
+    /// Large outputs are rendered one after the other: each is in memory for a moment.
+    pub(crate) rendering: Semaphore,
+    /// Where detached tasks are kept, where sessions go on from process to process.
+    kept: Option<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The number of the last task. It never goes back.
+    last: u64,
+    tasks: BTreeMap<u64, Arc<Task>>,
+    is_closed: bool,
+}
+
+/// The name of a task: `task_3`. It is never given twice by one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TaskId(u64);
+
+/// One command in the background.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) id: TaskId,
+    owner: Viewer,
+    /// Whether it outlives its session.
+    pub(crate) is_detached: bool,
+    pub(crate) text: String,
+    pub(crate) description: Option<String>,
+    started_at: Timestamp,
+    pub(crate) command: Arc<Command>,
+    /// Where the last look at its output ended.
+    pub(crate) cursor: AtomicU64,
+    /// Its session has heard of its end.
+    told: Once,
+    /// The way to it, where another process has it in charge.
+    far: Option<Far>,
+}
+
+/// What is to become a task.
+#[derive(Debug)]
+pub(crate) struct NewTask {
+    pub(crate) owner: Viewer,
+    pub(crate) is_detached: bool,
+    pub(crate) text: String,
+    pub(crate) description: Option<String>,
+    pub(crate) started_at: Timestamp,
+    pub(crate) command: Arc<Command>,
+}
+
+/// How a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Running,
+    Succeeded,
+    // Ended with another code than 0, by a signal, because it printed too much, left what must not be trusted, or is lost.
+    Failed,
+    // Stopped by somebody.
+    Cancelled,
+    TimedOut,
+}
+
+/// A task as lists show it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TaskFacts {
+    /// Its name for the other tools for tasks.
+    pub(crate) task_id: String,
+    /// Always `shell`.
+    kind: &'static str,
+    pub(crate) pid: u32,
+    pub(crate) status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) exit_code: Option<i32>,
+    /// The number of the signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<i32>,
+    started_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<String>,
+    command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// Whether it outlives its session.
+    detached: bool,
+    /// Bytes that it has printed.
+    output_bytes: u64,
+    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undone_or_refused: Vec<String>,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { known: Mutex::default(), stories: Mutex::default(), rendering: Semaphore::new(1), kept: None }
+    }
+}
+
+/// The session that a call belongs to.
+pub(crate) fn viewer_of(context: &CallContext<'_>) -> Viewer {
+    Viewer { principal: context.principal.clone(), session: context.session.to_owned() }
+}
+
+impl Tasks {
+    /// Tasks of a session that goes on in other processes: detached ones are kept there. `outlives` says whether this
+    /// process may live on for those that it starts.
+    pub fn of_session_that_goes_on(place: DetachedTasks, outlives: bool) -> Self {
+        Self { kept: Some(Kept::new(place, outlives)), ..Self::default() }
+    }
+
+    /// Whether this process has tasks in charge that outlive their call.
+    pub fn keeps_any(&self) -> bool {
+        self.kept.as_ref().is_some_and(Kept::keeps_any)
+    }
+
+    /// Returns when all tasks have ended that this process keeps, and are on record.
+    pub async fn kept_to_the_end(&self) {
+        if let Some(kept) = &self.kept {
+            kept.ended().await;
+        }
+    }
+
+    /// Whether a command may become a task that is detached or not.
+    ///
+    /// # Errors
+    /// What to do instead, where it would end with the call.
+    pub(crate) fn check_life(&self, is_detached: bool) -> Result<(), ToolFailure> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        let (message, next) = match (is_detached, kept.outlives) {
+            (true, true) => return Ok(()),
+            (false, _) => (
+                "a task ends with its session, and here it would end with this very call",
+                "Add `\"detach\": true`: then the task goes on, and the next calls in this workspace find it. Or leave \
+                 `background`, `yield_ms` and `ready_when` out, and wait for the end of the command.",
+            ),
+            (true, false) => (
+                "no task can be detached here, because this process does not outlive the call",
+                "Give `\"detach\": true` among the arguments of `toolstead call` itself.",
+            ),
+        };
+        Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(next))
+    }
+
+    /// Finds the tasks that other processes keep for this session's principal and workspace.
+    ///
+    /// # Errors
+    /// `io` when they cannot be looked for.
+    pub(crate) async fn meet(&self, settings: &CommandSettings, now: Timestamp) -> Result<(), ToolFailure> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        let known: Vec<u64> = self.lock().tasks.keys().copied().collect();
+        let met = kept.meet(&known, settings, now).await.map_err(|error| {
+            ToolFailure::new(ErrorKind::Io, format!("the detached tasks cannot be looked for: {error}"))
+                .caused_by(error)
+        })?;
+        self.lock().tasks.extend(met.into_iter().map(|task| (task.id.0, Arc::new(task))));
+        Ok(())
+    }
+
+    /// Whether the session may have one more running.
+    ///
+    /// # Errors
+    /// `budget_exhausted` when it has as many as it may.
+    pub(crate) fn check_room(&self, owner: &Viewer) -> Result<(), ToolFailure> {
+        self.lock().check_room(owner)
+    }
+
+    /// Keeps a task.
+    ///
+    /// # Errors
+    /// As [`check_room`](Self::check_room); the command ends then.
+    pub(crate) fn add(&self, new: NewTask) -> Result<Arc<Task>, ToolFailure> {
+        let mut known = self.lock();
+        known.check_room(&new.owner)?;
+        let begun = self.kept.as_ref().map(Kept::begin).transpose()?;
+        known.last = begun.as_ref().map_or(known.last + 1, |begun| begun.number);
+        let NewTask { owner, is_detached, text, description, started_at, command } = new;
+        let task = Arc::new(Task {
+            id: TaskId(known.last),
+            owner,
+            is_detached,
+            text,
+            description,
+            started_at,
+            command,
+            cursor: AtomicU64::new(0),
+            told: Once::default(),
+            far: None,
+        });
+        if let (Some(kept), Some(begun)) = (&self.kept, begun) {
+            kept.keep(&task, begun)?;
+        }
+        known.tasks.insert(task.id.0, task.clone());
+        known.make_room_for(&task);
+        Ok(task)
+    }
+
+    /// The tasks that a session may see: its own, and detached ones of its principal. Oldest first.
+    pub(crate) fn visible(&self, viewer: &Viewer) -> Vec<Arc<Task>> {
+        self.lock().tasks.values().filter(|task| task.is_visible(viewer)).cloned().collect()
+    }
+
+    /// The task of that name.
+    ///
+    /// # Errors
+    /// `not_found`, also for a task of somebody else.
+    pub(crate) fn find(&self, viewer: &Viewer, id: &str) -> Result<Arc<Task>, ToolFailure> {
+        let number = TaskId::from_str(id).ok();
+        let found = number.and_then(|id| self.lock().tasks.get(&id.0).cloned());
+        found.filter(|task| task.is_visible(viewer)).ok_or_else(|| {
+            let shown: String = id.chars().take(40).collect();
+            let names: Vec<String> = self.visible(viewer).iter().map(|task| task.id.to_string()).collect();
+            let next = match names.is_empty() {
+                true => "This session has no tasks.".to_owned(),
+                false => format!("There are: {}.", names.join(", ")),
+            };
+            ToolFailure::new(ErrorKind::NotFound, format!("there is no task `{shown}`")).next(next)
+        })
+    }
+
+    /// The tasks of these names; where none is named, all that the session may see.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub(crate) fn named(&self, viewer: &Viewer, ids: &[String]) -> Result<Vec<Arc<Task>>, ToolFailure> {
+        match ids.is_empty() {
+            true => Ok(self.visible(viewer)),
+            false => ids.iter().map(|id| self.find(viewer, id)).collect(),
+        }
+    }
+
+    /// Whether a session has tasks whose end it has not heard of.
+    pub(crate) fn has_news(&self, viewer: &Viewer) -> bool {
+        self.lock().tasks.values().any(|task| task.is_news(viewer))
+    }
+
+    /// One line for each task of the session that has ended since it was last told.
+    pub(crate) fn take_news(&self, viewer: &Viewer) -> Vec<String> {
+        let ended: Vec<Arc<Task>> = self.lock().tasks.values().filter(|task| task.is_news(viewer)).cloned().collect();
+        ended.into_iter().filter(|task| task.told.first()).map(|task| task.news()).collect()
+    }
+
+    /// Ends the tasks that belong to a session alone, and forgets them. They have their grace.
+    pub(crate) fn end_session(&self, viewer: &Viewer) {
+        self.lock().tasks.retain(|_, task| {
+            let goes = task.owner == *viewer && !task.is_detached;
+            if goes {
+                task.command.stop();
+            }
+            !goes
+        });
+    }
+
+    /// Ends all tasks, and takes no new ones. Returns when they are gone, within a second.
+    pub(crate) async fn close(&self) {
+        let (far, tasks): (Vec<Arc<Task>>, Vec<_>) = {
+            let mut known = self.lock();
+            known.is_closed = true;
+            std::mem::take(&mut known.tasks).into_values().partition(|task| task.far.is_some())
+        };
+        if let Some(kept) = &self.kept {
+            kept.leave(&far).await;
+        }
+        let all_ended = || join_all(tasks.iter().map(|task| task.command.ended()));
+        tasks.iter().for_each(|task| task.command.stop());
+        if timeout(LAST_GRACE, all_ended()).await.is_err() {
+            tasks.iter().for_each(|task| task.command.kill());
+            let _ = timeout(LAST_KILLS, all_ended()).await;
+        }
+        let _ = timeout(LAST_RECORDS, self.kept_to_the_end()).await;
+        self.all_told().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Nothing panics while it is held.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn check_room(&self, owner: &Viewer) -> Result<(), ToolFailure> {
+        if self.is_closed {
+            return Err(ToolFailure::new(ErrorKind::Cancelled, "Toolstead is shutting down"));
+        }
+        let running: Vec<_> = self.tasks.values().filter(|task| task.command.end().is_none()).collect();
+        let own = running.iter().filter(|task| task.owner == *owner).count();
+        if own < RUNNING_OF_A_SESSION && running.len() < RUNNING_IN_ALL {
+            return Ok(());
+        }
+        let message = format!("{own} tasks of this session run already, {} in all", running.len());
+        Err(ToolFailure::new(ErrorKind::BudgetExhausted, message)
+            .next(format!("At most {RUNNING_OF_A_SESSION} run at once in a session: end one with `task_stop`.")))
+    }
+
+    /// Makes room for a task of this session, which has just come: first among its own, then among all, those of the same
+    /// principal first. Detached tasks outlive their sessions, so only the second bounds them.
+    fn make_room_for(&mut self, new: &Task) {
+        let owner = &new.owner;
+        let own = self.tasks.values().filter(|task| task.owner == *owner).count();
+        // It may have ended already, and nobody has heard of it yet.
+        let is_old = |task: &Task| task.id != new.id;
+        self.forget(own.saturating_sub(KNOWN_OF_A_SESSION), |task| is_old(task) && task.owner == *owner);
+        let surplus = |known: &Self| known.tasks.len().saturating_sub(KNOWN_IN_ALL);
+        self.forget(surplus(self), |task| is_old(task) && task.owner.principal == owner.principal);
+        self.forget(surplus(self), is_old);
+    }
+
+    /// Forgets at most so many of these that have ended: first those whose end was told, the oldest first.
+    fn forget(&mut self, surplus: usize, which: impl Fn(&Task) -> bool) {
+        if surplus == 0 {
+            return;
+        }
+        let ended = self.tasks.values().filter(|task| which(task) && task.command.end().is_some());
+        let mut ended: Vec<(bool, u64)> = ended.map(|task| (!task.told.is_done(), task.id.0)).collect();
+        ended.sort_unstable();
+        for (_, id) in ended.into_iter().take(surplus) {
+            self.tasks.remove(&id);
+        }
+    }
+}
+
+impl Task {
+    fn is_visible(&self, viewer: &Viewer) -> bool {
+        self.owner == *viewer || (self.is_detached && self.owner.principal == viewer.principal)
+    }
+
+    fn is_news(&self, viewer: &Viewer) -> bool {
+        self.owner == *viewer && !self.told.is_done() && self.command.end().is_some()
+    }
+
+    /// Whoever asked has heard how the task is: its end is no news any more.
+    pub(crate) fn seen_by(&self, viewer: &Viewer) {
+        if self.is_news(viewer) {
+            self.told.first();
+        }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.command.end().map_or(Status::Running, |end| Status::of(&end))
+    }
+
+    /// "`task_1` (npm run dev) ended with exit code 1 after 2.5 s".
+    pub(crate) fn told(&self) -> String {
+        let name = format!("`{}` ({})", self.id, self.shown());
+        match self.command.end() {
+            None => format!("{name} runs, since {:.1} s", self.command.started.elapsed().as_secs_f64()),
+            Some(end) => format!("{name} {}", end.told()),
+        }
+    }
+
+    /// The same, and what was undone of it or refused to it.
+    pub(crate) fn told_whole(&self) -> String {
+        let told = self.command.end().map(|end| end.told).unwrap_or_default();
+        let lines = told.iter().map(|line| format!(". {}", line.trim_end_matches('.')));
+        lines.fold(self.told(), |text, line| text + &line)
+    }
+
+    fn news(&self) -> String {
+        let told = self.told_whole();
+        let told = match told.char_indices().nth(NEWS_CHARACTERS) {
+            Some((at, _)) => format!("{}…", &told[..at]),
+            None => told,
+        };
+        format!("[{told}: task_output {{\"task_id\": \"{}\"}} shows its output]", self.id)
+    }
+
+    fn shown(&self) -> String {
+        let line = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match line.char_indices().nth(SHOWN_COMMAND) {
+            Some((at, _)) => format!("{}…", &line[..at]),
+            None => line,
+        }
+    }
+
+    pub(crate) fn facts(&self) -> TaskFacts {
+        let end = self.command.end();
+        let ended_at = end.as_ref().filter(|end| end.cause != Cause::Lost).map(|end| {
+            let micros = i64::try_from(end.after.as_micros()).unwrap_or(i64::MAX);
+            rfc3339(Timestamp(self.started_at.0.saturating_add(micros)))
+        });
+        TaskFacts {
+            task_id: self.id.to_string(),
+            kind: "shell",
+            pid: self.command.process,
+            status: self.status(),
+            exit_code: end.as_ref().and_then(|end| end.code),
+            signal: end.as_ref().and_then(|end| end.signal),
+            started_at: rfc3339(self.started_at),
+            ended_at,
+            command: self.shown(),
+            description: self.description.clone(),
+            detached: self.is_detached,
+            output_bytes: self.command.capture.total(),
+            undone_or_refused: end.map(|end| end.told).unwrap_or_default(),
+        }
+    }
+}
+
+impl Status {
+    pub(crate) fn of(end: &End) -> Self {
+        match (end.cause, end.code) {
+            (Cause::Itself, Some(0)) if !end.is_tainted => Self::Succeeded,
+            (Cause::Itself | Cause::TooMuchOutput | Cause::Lost, _) => Self::Failed,
+            (Cause::Stopped, _) => Self::Cancelled,
+            (Cause::TimedOut, _) => Self::TimedOut,
+        }
+    }
+}
+
+impl End {
+    /// "ended with exit code 1 after 2.5 s".
+    pub(crate) fn told(&self) -> String {
+        let after = self.after.as_secs_f64();
+        let how = match (self.code, self.signal) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "no exit code".into(),
+        };
+        match self.cause {
+            Cause::Itself => {
+                let reason = self.out_of_memory.map(|whose| format!(" because {whose}")).unwrap_or_default();
+                format!("ended with {how} after {after:.1} s{reason}")
+            }
+            Cause::TimedOut => format!("ran out of time after {after:.1} s and was ended ({how})"),
+            Cause::Stopped => format!("was stopped after {after:.1} s ({how})"),
+            // How much is too much is said beside it.
+            Cause::TooMuchOutput => format!("was ended after {after:.1} s"),
+            Cause::Lost => "is lost: the process that kept it was killed, and it with that".into(),
+        }
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task_{}", self.0)
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text.strip_prefix("task_").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        digits.and_then(|digits| digits.parse().ok()).map(Self).ok_or(())
+    }
+}
+
+impl Task {
+    /// Where the last look ended, and the look ends there now.
+    pub(crate) fn moves_cursor(&self, to: u64) {
+        self.cursor.fetch_max(to, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        builtin::commands::{
+            capture::Capture,
+            command::Excess,
+            programs::{CommandSettings, Started},
+        },
+        sandbox::launcher::{Input, LaunchSpec, Launcher},
+    };
+    use std::{sync::Barrier, thread};
+    use toolstead_domain::{principal::Principal, sandbox_policy::SandboxPolicy};
+
+    async fn command(program: &str, args: &[&str]) -> Arc<Command> {
+        let policy = SandboxPolicy::open(CommandSettings::default().environment);
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let (program, working_dir) = (program.to_owned(), "/".into());
+        let spec = LaunchSpec { program, args, working_dir, input: Input::Nothing, policy };
+        let child = Launcher::start().unwrap().launch(spec).await.unwrap();
+        let started = Started { child, proxy: None, is_terminal: false, closed_wider: None };
+        Arc::new(Command::of(started, Capture::new("/tmp".into(), 1024), None, Excess::Ends, None, false))
+    }
+
+    fn task(principal: &str, session: usize, command: &Arc<Command>) -> NewTask {
+        NewTask {
+            owner: Viewer { principal: Principal::token(principal), session: format!("s{session}") },
+            is_detached: true,
+            text: "true".into(),
+            description: None,
+            started_at: Timestamp(0),
+            command: command.clone(),
+        }
+    }
+
+    #[tokio::test]
+    async fn detached_tasks_of_ended_sessions_are_forgotten_the_oldest_first_and_no_running_one() {
+        let (ended, running) = (command("true", &[]).await, command("sleep", &["300"]).await);
+        ended.ended().await;
+        let tasks = Tasks::default();
+        let other = tasks.add(task("other", 0, &ended)).unwrap();
+        let kept = tasks.add(task("a", 0, &running)).unwrap();
+        for session in 0..2 * KNOWN_IN_ALL {
+            let new = task("a", session, &ended);
+            let owner = new.owner.clone();
+            tasks.add(new).unwrap();
+            tasks.end_session(&owner);
+            assert!(tasks.lock().tasks.len() <= KNOWN_IN_ALL);
+        }
+        let seen = tasks.visible(&task("a", 0, &ended).owner);
+        assert_eq!((seen.len(), seen[0].id), (KNOWN_IN_ALL - 1, kept.id));
+        let newest = u64::try_from(2 * KNOWN_IN_ALL + 2).unwrap();
+        assert_eq!(seen.last().unwrap().id, TaskId(newest));
+        // Whoever has so many forgets its own.
+        assert_eq!(tasks.visible(&other.owner).len(), 1);
+        // What had ended before it was known is there to be asked about, also where there is nothing else of its own.
+        let late = tasks.add(task("third", 0, &ended)).unwrap();
+        assert_eq!(tasks.visible(&late.owner).len(), 1);
+        assert_eq!(tasks.lock().tasks.len(), KNOWN_IN_ALL);
+    }
+
+    #[tokio::test]
+    async fn tasks_that_come_at_once_are_no_more_than_there_is_room_for() {
+        let running = command("sleep", &["300"]).await;
+        for _ in 0..20 {
+            let (tasks, barrier) = (Tasks::default(), Barrier::new(32));
+            thread::scope(|scope| {
+                for _ in 0..32 {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        let _ = tasks.add(task("a", 0, &running));
+                    });
+                }
+            });
+            assert_eq!(tasks.lock().tasks.len(), RUNNING_OF_A_SESSION);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The keeper's side: whoever knows the secret is told of the task and may steer it, until it has ended and is on record.
+
+use super::frame::{Frame, Frames, Portrait, send};
+use crate::{
+    builtin::commands::{capture::Capture, command, command::End, tasks::Task},
+    sandbox::detached::{Begun, DetachedTasks},
+};
+use futures::FutureExt;
+use rustix::process::geteuid;
+use std::{
+    future::Future,
+    io::{self, BufWriter, Write},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::{
+    net::{
+        UnixListener, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::watch,
+    task::{JoinSet, spawn_blocking},
+    time::{sleep, timeout},
+};
+
+/// So much of the output is told at once.
+const CHUNK: usize = 64 << 10;
+/// Whoever comes has so long to say the secret.
+const TIME_TO_SAY_IT: Duration = Duration::from_secs(5);
+/// And those who follow the task have so long to hear of its end; then there is the record.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Where no more descriptors are left, it is tried again after this time.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Puts a task on record, and returns what keeps it until it has ended.
+pub(super) fn keep(
+    place: DetachedTasks,
+    task: Arc<Task>,
+    begun: Begun,
+) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let Begun { number, secret, listener } = begun;
+    listener.set_nonblocking(true)?;
+    let listener = UnixListener::from_std(listener)?;
+    written(&place, number, &[Frame::Task(Portrait::of(&task))])?;
+    Ok(async move {
+        let (recorded, is_recorded) = watch::channel(None);
+        let secret: Arc<str> = secret.into();
+        let mut followers = JoinSet::new();
+        let serve = |followers: &mut JoinSet<()>, stream: UnixStream| {
+            // Nobody else can enter the folder; twice is better.
+            if stream.peer_cred().is_ok_and(|peer| peer.uid() == geteuid().as_raw()) {
+                followers.spawn(followed(stream, task.clone(), secret.clone(), is_recorded.clone()));
+            }
+        };
+        let ended = task.command.ended();
+        tokio::pin!(ended);
+        let end = loop {
+            tokio::select! {
+                end = &mut ended => break end,
+                come = listener.accept() => match come {
+                    Ok((stream, _)) => serve(&mut followers, stream),
+                    Err(_) => sleep(RETRY).await,
+                },
+                Some(_) = followers.join_next() => {}
+            }
+        };
+        let (told, of, at) = (task.clone(), end.clone(), place.clone());
+        match spawn_blocking(move || record(&at, number, &told, of)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the end of a detached task is not on record"),
+            Err(error) => tracing::warn!(%error, "the end of a detached task is not on record"),
+        }
+        recorded.send_replace(Some(end));
+        while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+            serve(&mut followers, stream);
+        }
+        place.close(number);
+        let _ = timeout(LAST_WORDS, async { while followers.join_next().await.is_some() {} }).await;
+    })
+}
+
+/// Writes frames at the end of a record. Blocks.
+pub(super) fn written(place: &DetachedTasks, number: u64, frames: &[Frame]) -> io::Result<()> {
+    if frames.is_empty() {
+        return Ok(());
+    }
+    let lines = frames.iter().map(Frame::line).collect::<io::Result<Vec<_>>>()?;
+    // At once, so that those of two processes do not mix.
+    place.append(number)?.write_all(&lines.concat())
+}
+
+/// Writes down all that is kept of a task that has ended. Blocks.
+fn record(place: &DetachedTasks, number: u64, task: &Task, end: End) -> io::Result<()> {
+    let mut record = BufWriter::new(place.append(number)?);
+    let capture = &task.command.capture;
+    let mut at = 0;
+    loop {
+        let (start, bytes) = capture.read(at, CHUNK)?;
+        if bytes.is_empty() {
+            break;
+        }
+        for (frame, bytes) in parts(capture, start, &bytes) {
+            record.write_all(&frame.line()?)?;
+            record.write_all(bytes)?;
+        }
+        at = start + bytes.len() as u64;
+    }
+    for frame in state(task).into_iter().chain([Frame::End(end)]) {
+        record.write_all(&frame.line()?)?;
+    }
+    record.flush()
+}
+
+/// What was printed at a place, each part with its stream.
+fn parts<'a>(capture: &Capture, start: u64, bytes: &'a [u8]) -> impl Iterator<Item = (Frame, &'a [u8])> + use<'a> {
+    let turns = capture.turns_in(start, bytes.len());
+    turns.into_iter().map(move |(stream, range)| {
+        let place = start + range.start as u64;
+        (Frame::Output { stream, place, bytes: range.len() }, &bytes[range])
+    })
+}
+
+/// What followers have left behind.
+fn state(task: &Task) -> Vec<Frame> {
+    let looked = Frame::Looked(task.cursor.load(Ordering::Relaxed));
+    [Some(looked), task.told.is_done().then_some(Frame::Told)].into_iter().flatten().collect()
+}
+
+/// Serves one who has come.
+async fn followed(stream: UnixStream, task: Arc<Task>, secret: Arc<str>, recorded: watch::Receiver<Option<End>>) {
+    let (reader, writer) = stream.into_split();
+    let mut frames = Frames::of(reader);
+    match timeout(TIME_TO_SAY_IT, frames.line()).await {
+        Ok(Ok(said)) if said == *secret => {}
+        _ => return,
+    }
+    let (hearing, telling) = (heard(frames, &task), told(writer, &task, recorded));
+    tokio::pin!(hearing, telling);
+    let mut tells = true;
+    loop {
+        tokio::select! {
+            // What was said before it went counts, so this goes on to the end.
+            () = &mut hearing => return,
+            _ = &mut telling, if tells => tells = false,
+        }
+    }
+}
+
+/// Does what is said.
+async fn heard(mut frames: Frames<OwnedReadHalf>, task: &Task) {
+    while let Ok(Some((frame, bytes))) = frames.next().await {
+        let command = &task.command;
+        match frame {
+            Frame::Signal(signal) => command.signal(signal),
+            Frame::Stop => command.stop(),
+            Frame::Kill => command.kill(),
+            // The follower was told what stands in the way when it began.
+            Frame::Input { .. } => drop(command.write(Some(bytes), false)),
+            Frame::CloseInput => drop(command.write(None, true)),
+            Frame::Looked(place) => task.moves_cursor(place),
+            Frame::Told => {
+                task.told.first();
+            }
+            Frame::Task(_) | Frame::Output { .. } | Frame::UpToDate | Frame::End(_) => {}
+        }
+    }
+}
+
+/// Tells everything, and what comes, to the end.
+async fn told(mut to: OwnedWriteHalf, task: &Task, mut recorded: watch::Receiver<Option<End>>) -> io::Result<()> {
+    let capture = &task.command.capture;
+    let mut grows = capture.grows();
+    for frame in state(task) {
+        send(&mut to, &frame, &[]).await?;
+    }
+    let mut at = told_from(&mut to, capture, 0).await?;
+    send(&mut to, &Frame::UpToDate, &[]).await?;
+    let end = loop {
+        tokio::select! {
+            Ok(end) = recorded.wait_for(Option::is_some) => break end.clone(),
+            Ok(()) = grows.changed() => {}
+            else => break None,
+        }
+        at = told_from(&mut to, capture, at).await?;
+    };
+    told_from(&mut to, capture, at).await?;
+    match end {
+        Some(end) => send(&mut to, &Frame::End(end), &[]).await,
+        None => Ok(()),
+    }
+}
+
+/// Tells what was printed from a place on, and returns where that ends.
+async fn told_from(to: &mut OwnedWriteHalf, capture: &Arc<Capture>, mut at: u64) -> io::Result<u64> {
+    loop {
+        let (start, bytes) = command::read(capture, at, CHUNK).await.map_err(io::Error::other)?;
+        if bytes.is_empty() {
+            return Ok(at);
+        }
+        for (frame, bytes) in parts(capture, start, &bytes) {
+            send(to, &frame, bytes).await?;
+        }
+        at = start + bytes.len() as u64;
+    }
+}

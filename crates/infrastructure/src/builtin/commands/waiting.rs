@@ -1,0 +1,84 @@
+//! Waiting for a command: until it ends, with what it prints told on the way.
+
+use crate::builtin::{
+    commands::command::{self, Command, End},
+    run::Run,
+    text::plain_text::PlainText,
+};
+use regex::{Regex, RegexBuilder};
+use std::{future::Future, path::PathBuf, time::Duration};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use toolstead_domain::{
+    access::Access,
+    error_kind::ErrorKind,
+    ports::caller::{Caller, Progress},
+    tool_failure::ToolFailure,
+};
+
+/// A call that waits for a task ends so long after its own time at the latest.
+pub(crate) const SLACK: Duration = Duration::from_secs(5);
+/// Output is told on the way at most so often, and so much of it at once.
+const BETWEEN_PROGRESS: Duration = Duration::from_secs(1);
+const PROGRESS_BYTES: usize = 4 << 10;
+/// How long a command has to end by itself when its caller wants no more of it.
+const TIME_TO_HEED: Duration = Duration::from_millis(200);
+
+/// The folder's real path, judged again as it is now.
+pub(crate) async fn permitted_folder(folder: &str, run: &Run<'_>) -> Result<PathBuf, ToolFailure> {
+    let access = run.world().access(folder).await?;
+    if run.context().grant.permits(&Access::ReadPath(access.clone())) {
+        return Ok(access.real);
+    }
+    Err(ToolFailure::new(ErrorKind::PermissionDenied, format!("nothing may be run in `{}`", access.lexical.display())))
+}
+
+/// A regular expression for lines; its time is linear in the line.
+pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
+    let built = RegexBuilder::new(text).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
+    built.map_err(|error| {
+        ToolFailure::new(ErrorKind::InvalidInput, format!("the regular expression cannot be used: {error}"))
+            .next("The syntax is that of Rust's `regex`: no look-around and no back-references.")
+    })
+}
+
+/// Waits for the end, which comes soon once the caller wants no more than what there is.
+pub(crate) async fn ended_in_time(command: &Command, run: &Run<'_>) -> End {
+    let caller = run.context().caller;
+    let end = told_on_the_way(command, command.ended(), caller);
+    tokio::pin!(end);
+    tokio::select! {
+        end = &mut end => return end,
+        () = caller.hurried() => command.stop(),
+    }
+    tokio::select! {
+        end = &mut end => return end,
+        () = sleep(TIME_TO_HEED) => command.kill(),
+    }
+    end.await
+}
+
+/// Waits, and tells the client meanwhile what the command prints.
+pub(crate) async fn told_on_the_way(command: &Command, ended: impl Future<Output = End>, caller: &dyn Caller) -> End {
+    let mut ticks = interval(BETWEEN_PROGRESS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = 0;
+    tokio::pin!(ended);
+    loop {
+        tokio::select! {
+            end = &mut ended => return end,
+            _ = ticks.tick() => {
+                let total = command.capture.total();
+                if total == told || !caller.wants_progress() {
+                    continue;
+                }
+                // The newest: a client that is behind wants to know where the command is.
+                let from = told.max(total.saturating_sub(PROGRESS_BYTES as u64));
+                if let Ok((_, bytes)) = command::read(&command.capture, from, PROGRESS_BYTES).await {
+                    let message = Some(PlainText::of(&bytes));
+                    caller.progress(Progress { progress: total as f64, total: None, message });
+                }
+                told = total;
+            }
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! Changes of one or several files that happen together or not at all.
+
+mod drafts;
+pub(crate) mod recording;
+
+use crate::{
+    builtin::files::{
+        change_set::{
+            drafts::{Drafts, NotPut},
+            recording::Recording,
+        },
+        etag::digest_of,
+    },
+    sandbox::workspace::{
+        draft::Draft,
+        granted::GrantedWorkspace,
+        path_error::PathError,
+        rights::Rights,
+        seats::Seats,
+        write::{WriteOptions, WriteTarget, Written},
+    },
+};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, io, path::PathBuf};
+use toolstead_domain::{
+    access::PathAccess,
+    content_digest::ContentDigest,
+    error_kind::ErrorKind,
+    ports::change_journal::{FileChange, FileState, KeptContent},
+    tool_failure::ToolFailure,
+};
+
+/// As many files are changed together.
+pub(crate) const MAX_FILES: usize = 100;
+/// As often it is tried to take hold of places that move meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// Changes of one or several files that happen together or not at all.
+///
+/// The files are held from [`take`](Self::take) on, so that what was read is still so when the changes are made.
+#[derive(Debug)]
+pub(crate) struct ChangeSet<'a> {
+    files: &'a GrantedWorkspace,
+    names: Vec<Name>,
+    places: Vec<Place<'a>>,
+    /// Last, so that they are given back when nothing is held any more.
+    seats: Seats,
+}
+
+/// One path as it was given.
+#[derive(Debug)]
+struct Name {
+    shown: String,
+    path: PathAccess,
+    place: usize,
+}
+
+/// One file, whatever the number of its names.
+#[derive(Debug)]
+struct Place<'a> {
+    target: WriteTarget<'a>,
+    shown: String,
+    plan: Option<Plan>,
+}
+
+#[derive(Debug)]
+enum Plan {
+    Put(Vec<u8>, WriteOptions),
+    /// It is to be gone, and so many folders above it, as far as they are empty then.
+    Delete {
+        folders: usize,
+    },
+}
+
+impl Plan {
+    /// The permission bits that it sets.
+    fn mode(&self) -> Option<u32> {
+        match self {
+            Self::Put(_, options) => options.mode,
+            Self::Delete { .. } => None,
+        }
+    }
+}
+
+/// One file after its change, or as it would be.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    /// The path as it is shown to people.
+    pub(crate) shown: String,
+    /// What was there; `None`: no file.
+    pub(crate) before: Option<FileState>,
+    /// What is there; `None`: no file.
+    pub(crate) after: Option<FileState>,
+    /// How it was written; `None` where it was deleted.
+    pub(crate) written: Option<Written>,
+    /// The old content, if the call may read it.
+    pub(crate) old: Option<Vec<u8>>,
+    /// The new content.
+    pub(crate) new: Option<Vec<u8>>,
+    /// Why a power failure may still take the change back; `None` where it is safe on disk.
+    pub(crate) unsafe_because: Option<String>,
+}
+
+impl<'a> ChangeSet<'a> {
+    /// Takes hold of the places, in the order of their real paths so that two sets never wait for each other. A file
+    /// that is named twice, by whatever spelling or link, is held once: both indices lead to it.
+    ///
+    /// # Errors
+    /// Where a path leads out of the workspace, to no file, or the call may not write there; when somebody else holds
+    /// one of the files until the time is over.
+    pub(crate) fn take(files: &'a GrantedWorkspace, paths: &[&str]) -> Result<Self, ToolFailure> {
+        for _ in 0..ATTEMPTS {
+            if let Some(set) = Self::try_take(files, paths)? {
+                return Ok(set);
+            }
+        }
+        Err(ToolFailure::new(ErrorKind::StaleFile, "the folders of these files are being moved around")
+            .next("Try again."))
+    }
+
+    /// One attempt; `None` when a link led elsewhere by the time its file was held.
+    fn try_take(files: &'a GrantedWorkspace, paths: &[&str]) -> Result<Option<Self>, ToolFailure> {
+        let accesses = paths.iter().map(|path| files.workspace().access(path)).collect::<Result<Vec<_>, _>>()?;
+        let mut order: BTreeMap<PathBuf, &str> = BTreeMap::new();
+        for (access, path) in accesses.iter().zip(paths) {
+            order.entry(access.real.clone()).or_insert(path);
+        }
+        if order.len() > MAX_FILES {
+            let message = format!("{} files are to be changed, and at most {MAX_FILES} are at once", order.len());
+            return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Make several calls of it."));
+        }
+        // What lies below a path follows directly after it.
+        let below = order.keys().zip(order.keys().skip(1)).find(|(above, below)| below.starts_with(above));
+        if let Some((above, below)) = below {
+            let (above, below) = (order[above], order[below]);
+            let message = format!("`{below}` lies below `{above}`, which cannot be a file and a folder at once");
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
+                .next("Nothing was changed; name files only, or make two calls of it."));
+        }
+        let seats = files.seats(order.len())?;
+        let mut held: BTreeMap<PathBuf, WriteTarget<'a>> = BTreeMap::new();
+        for (real, path) in order {
+            let target = files.write_target(path)?;
+            if target.path().real != real {
+                return Ok(None);
+            }
+            held.insert(real, target);
+        }
+        let mut set = Self { files, names: Vec::new(), places: Vec::new(), seats };
+        let mut known: BTreeMap<PathBuf, usize> = BTreeMap::new();
+        for path in accesses {
+            files.permit_writing(&path)?;
+            let shown = files.workspace().shown(&path.lexical);
+            if let Some(target) = held.remove(&path.real) {
+                known.insert(path.real.clone(), set.places.len());
+                set.places.push(Place { target, shown: shown.clone(), plan: None });
+            }
+            let Some(&place) = known.get(&path.real) else { return Ok(None) };
+            set.names.push(Name { shown, path, place });
+        }
+        Ok(Some(set))
+    }
+
+    /// How the path is shown to people.
+    pub(crate) fn shown(&self, index: usize) -> &str {
+        &self.names[index].shown
+    }
+
+    /// Both forms of the path.
+    pub(crate) fn path(&self, index: usize) -> &PathAccess {
+        &self.names[index].path
+    }
+
+    /// The file of a path: its place among the files of the set, in the order in which they were first named.
+    pub(crate) fn file(&self, index: usize) -> usize {
+        self.names[index].place
+    }
+
+    /// The content as it will be: what an earlier step of this set planned, else what is on disk; `None`: no file. At
+    /// most `limit` bytes are read.
+    ///
+    /// # Errors
+    /// When the call may not read there, or the file is larger.
+    pub(crate) fn content(&self, index: usize, limit: u64) -> Result<Option<Cow<'_, [u8]>>, ToolFailure> {
+        let name = &self.names[index];
+        let place = &self.places[name.place];
+        match &place.plan {
+            Some(Plan::Put(content, _)) => Ok(Some(Cow::Borrowed(content))),
+            Some(Plan::Delete { .. }) => Ok(None),
+            None => {
+                if place.target.exists() {
+                    self.files.permit_reading(&name.path)?;
+                }
+                Ok(place.target.read(limit)?.map(Cow::Owned))
+            }
+        }
+    }
+
+    /// The size of the file on disk, in bytes; `None`: no file.
+    pub(crate) fn size(&self, index: usize) -> Option<u64> {
+        self.places[self.names[index].place].target.facts().map(|facts| facts.bytes)
+    }
+
+    /// The permission bits as they will be: what an earlier step of this set planned, else those on disk.
+    pub(crate) fn mode(&self, index: usize) -> Option<u32> {
+        let place = &self.places[self.names[index].place];
+        let on_disk = || place.target.facts().map(|facts| facts.mode & 0o777);
+        place.plan.as_ref().and_then(Plan::mode).or_else(on_disk)
+    }
+
+    /// What stands for the content on disk, whatever the call may read; `None`: no file.
+    ///
+    /// # Errors
+    /// When the file is larger than `limit`.
+    pub(crate) fn digest(&self, index: usize, limit: u64) -> Result<Option<ContentDigest>, ToolFailure> {
+        let target = &self.places[self.names[index].place].target;
+        Ok(target.replaced(limit).map_err(cannot_be_undone)?.map(|content| digest_of(&content)))
+    }
+
+    /// Whether the session of this call knows another content of the file than this one, which is on disk.
+    pub(crate) fn is_stale(
+        &self,
+        index: usize,
+        digest: ContentDigest,
+        recording: &Recording,
+    ) -> Result<bool, ToolFailure> {
+        let real = &self.places[self.names[index].place].target.path().real;
+        Ok(recording.known(real)?.is_some_and(|known| known != digest))
+    }
+
+    /// Whether the session of this call has read or written the file.
+    pub(crate) fn is_known(&self, index: usize, recording: &Recording) -> Result<bool, ToolFailure> {
+        Ok(recording.known(&self.places[self.names[index].place].target.path().real)?.is_some())
+    }
+
+    /// Whether something is planned for the file already, so that its content is not the one on disk.
+    pub(crate) fn is_planned(&self, index: usize) -> bool {
+        self.places[self.names[index].place].plan.is_some()
+    }
+
+    /// Plans the new content of a file.
+    pub(crate) fn put(&mut self, index: usize, content: Vec<u8>, options: WriteOptions) {
+        let place = &mut self.places[self.names[index].place];
+        // What this set deleted, or made itself, does not stand in the way.
+        let overwrite = options.overwrite || place.plan.is_some();
+        // What an earlier step said of the permission bits holds until a later one says otherwise.
+        let mode = options.mode.or(place.plan.as_ref().and_then(Plan::mode));
+        place.plan = Some(Plan::Put(content, WriteOptions { overwrite, mode, ..options }));
+    }
+
+    /// Plans that the file is gone.
+    pub(crate) fn delete(&mut self, index: usize) {
+        self.delete_with_folders(index, 0);
+    }
+
+    /// Plans that the file is gone, and so many folders above it, as far as they are empty then.
+    pub(crate) fn delete_with_folders(&mut self, index: usize, folders: usize) {
+        let place = &mut self.places[self.names[index].place];
+        let was_new = matches!(place.plan, Some(Plan::Put(..))) && !place.target.exists();
+        place.plan = if was_new { None } else { Some(Plan::Delete { folders }) };
+    }
+
+    /// Records in the journal what will be, then does all of it; or puts back what was done and says why. With
+    /// `dry_run` it does nothing, and answers the same. The answer has the files in the order in which they were named,
+    /// without those for which nothing was planned.
+    ///
+    /// # Errors
+    /// The first thing that failed. Nothing is changed then, unless the message says otherwise.
+    pub(crate) fn commit(self, recording: &Recording, dry_run: bool) -> Result<Vec<Changed>, ToolFailure> {
+        let _seats = self.seats;
+        let (mut steps, mut unmade) = (Vec::new(), Vec::new());
+        for Place { target, shown, plan } in self.places {
+            match plan {
+                Some(plan) => steps.push(Step::of(self.files, target, shown, plan, recording.limit())?),
+                // What the set made and deleted again.
+                None if !target.exists() => unmade.push((target.path().real.clone(), None)),
+                None => {}
+            }
+        }
+        let total = |bytes: fn(&Step<'_>) -> usize| steps.iter().map(|step| bytes(step) as u64).sum::<u64>();
+        for (bytes, what) in [
+            (total(|step| step.old.as_ref().map_or(0, Vec::len)), "have"),
+            (total(|step| step.new.as_ref().map_or(0, Vec::len)), "would have"),
+        ] {
+            if bytes > recording.limit() {
+                let message =
+                    format!("the files {what} {bytes} bytes, and at most {} are changed at once", recording.limit());
+                return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Make several calls of it."));
+            }
+        }
+        if !dry_run {
+            if !steps.iter().any(Step::is_change) {
+                let left = steps.iter().map(|step| (step.target.path().real.clone(), step.before));
+                recording.record_that_nothing_changed(left.chain(unmade))?;
+            }
+            perform(&mut steps, recording)?;
+        }
+        Ok(steps.into_iter().map(Step::changed).collect())
+    }
+}
+
+impl Changed {
+    /// Whether it is not as it was.
+    pub(crate) fn is_change(&self) -> bool {
+        self.before != self.after
+    }
+}
+
+/// One file that is to be changed.
+#[derive(Debug)]
+struct Step<'a> {
+    target: WriteTarget<'a>,
+    shown: String,
+    options: WriteOptions,
+    before: Option<FileState>,
+    after: Option<FileState>,
+    old: Option<Vec<u8>>,
+    /// `None`: it is to be deleted.
+    new: Option<Vec<u8>>,
+    written: Option<Written>,
+    unsafe_because: Option<String>,
+    may_read: bool,
+    /// As many folders above it go with it.
+    removed_folders: usize,
+}
+
+impl<'a> Step<'a> {
+    fn of(
+        files: &GrantedWorkspace,
+        target: WriteTarget<'a>,
+        shown: String,
+        plan: Plan,
+        limit: u64,
+    ) -> Result<Self, ToolFailure> {
+        let mut removed_folders = 0;
+        let (new, options) = match plan {
+            Plan::Put(content, options) => {
+                target.check(options)?;
+                (Some(content), options)
+            }
+            Plan::Delete { folders } => {
+                target.check_removal()?;
+                removed_folders = folders;
+                (None, WriteOptions { create_folders: false, overwrite: true, mode: None })
+            }
+        };
+        let old = target.replaced(limit).map_err(cannot_be_undone)?;
+        let mode = target.facts().map(|facts| facts.mode & 0o777);
+        let before = old.as_ref().zip(mode).map(|(old, mode)| FileState { digest: digest_of(old), mode });
+        let after =
+            new.as_ref().map(|new| FileState { digest: digest_of(new), mode: options.mode.or(mode).unwrap_or(0o644) });
+        let written = new.as_ref().map(|new| Written {
+            created: !target.exists(),
+            bytes: new.len() as u64,
+            other_links: target.facts().map_or(0, |facts| facts.links.saturating_sub(1)),
+            rights: Rights::default(),
+        });
+        let may_read = files.permit_reading(target.path()).is_ok();
+        let unsafe_because = None;
+        Ok(Self { target, shown, options, before, after, old, new, written, unsafe_because, may_read, removed_folders })
+    }
+
+    /// Whether there is anything to do.
+    fn is_change(&self) -> bool {
+        self.before != self.after
+    }
+
+    fn prepare(&self) -> Result<Draft<'_>, PathError> {
+        match &self.new {
+            Some(new) => self.target.prepare(new, self.options),
+            None => self.target.prepare_removal(),
+        }
+    }
+
+    fn changed(self) -> Changed {
+        Changed {
+            shown: self.shown,
+            before: self.before,
+            after: self.after,
+            written: self.written,
+            old: self.old.filter(|_| self.may_read),
+            new: self.new,
+            unsafe_because: self.unsafe_because,
+        }
+    }
+}
+
+/// A file that is too large to be kept is not changed at all: what an agent overwrites by mistake is to come back.
+fn cannot_be_undone(error: PathError) -> ToolFailure {
+    match error {
+        PathError::TooLarge { .. } => ToolFailure::from(error).next(
+            "A change of so large a file could not be undone, so none is made. Write to another path, or let the user \
+             move the file away or raise `files.result_bytes`.",
+        ),
+        other => other.into(),
+    }
+}
+
+/// What came of a step.
+struct Done {
+    step: usize,
+    after: Option<FileState>,
+    written: Written,
+    unsynced: Option<io::Error>,
+}
+
+/// Does what is to be done, and notes how it went.
+fn perform(steps: &mut [Step<'_>], recording: &Recording) -> Result<(), ToolFailure> {
+    for Done { step, after, written, unsynced } in done(steps, recording)? {
+        let step = &mut steps[step];
+        step.after = after;
+        step.written = step.written.map(|_| written);
+        step.unsafe_because = unsynced.map(|error| error.to_string());
+        let (old, new) = (step.old.as_deref().unwrap_or_default(), step.new.as_deref().unwrap_or_default());
+        recording.tell(&step.target.path().real, step.before, step.after, (old, new));
+    }
+    steps.iter().for_each(|step| recording.wrote(&step.target.path().real, step.after));
+    Ok(())
+}
+
+/// Prepares all, records all, does all that changes something.
+fn done(steps: &[Step<'_>], recording: &Recording) -> Result<Vec<Done>, ToolFailure> {
+    let steps: Vec<_> = steps.iter().enumerate().filter(|(_, step)| step.is_change()).collect();
+    if steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut drafts = Drafts::new();
+    let mut changes = Vec::new();
+    for (_, step) in &steps {
+        let draft = step.prepare()?;
+        // Which mode a new file gets shows when it is there.
+        let mode = draft.mode();
+        let after = step.after.map(|state| FileState { mode: mode.unwrap_or(state.mode), ..state });
+        let (path, before, made_folders) = (step.target.path().real.clone(), step.before, draft.made_folders());
+        changes.push(FileChange { path, before, after, made_folders });
+        drafts.push(draft);
+    }
+    let states: Vec<Option<FileState>> = changes.iter().map(|change| change.after).collect();
+    recording.record(changes.clone(), contents(steps.iter().map(|(_, step)| *step)))?;
+    let written = drafts.put_in_place().map_err(|NotPut { failure, is_as_before }| {
+        if is_as_before {
+            recording.record_that_it_was_not_done(changes);
+        }
+        failure
+    })?;
+    // From here on the change is made, whatever comes: the journal says so, and so does the answer.
+    let unsynced = drafts.keep();
+    // The deepest first: one may stand in another.
+    let mut emptied: Vec<&Step<'_>> = steps.iter().map(|(_, step)| *step).collect();
+    emptied.sort_by_key(|step| Reverse(step.target.path().real.components().count()));
+    emptied.iter().for_each(|step| step.target.remove_folders(step.removed_folders));
+    let done = steps.iter().zip(states).zip(written).zip(unsynced);
+    Ok(done.map(|((((step, _), after), written), unsynced)| Done { step: *step, after, written, unsynced }).collect())
+}
+
+/// All contents that the steps speak of, each once.
+fn contents<'s>(steps: impl Iterator<Item = &'s Step<'s>>) -> Vec<KeptContent> {
+    let mut kept: BTreeMap<ContentDigest, &Vec<u8>> = BTreeMap::new();
+    for step in steps {
+        for (state, bytes) in [(&step.before, &step.old), (&step.after, &step.new)] {
+            if let (Some(state), Some(bytes)) = (state, bytes) {
+                kept.insert(state.digest, bytes);
+            }
+        }
+    }
+    kept.into_iter().map(|(digest, bytes)| KeptContent { digest, bytes: bytes.clone() }).collect()
+}
+
+#[cfg(test)]
+mod tests;

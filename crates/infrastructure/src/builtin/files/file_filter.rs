@@ -1,0 +1,142 @@
+//! Which entries of a folder a search passes over: version control's own, ignored ones, hidden ones.
+//!
+//! Ignore files count as they do for ripgrep: `.rgignore` over `.ignore` over `.gitignore` over `.git/info/exclude`,
+//! and of each kind the nearest. Other than there, `.gitignore` counts outside of a repository as well, no ignore file
+//! is a link, and nothing outside of the workspace is read: neither ignore files above its root nor the user's own.
+
+use crate::sandbox::workspace::{
+    facts::FileKind,
+    found::Found,
+    granted::GrantedWorkspace,
+    walk::{Entry, Folder},
+};
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
+use std::{os::unix::ffi::OsStrExt, path::Path, sync::Arc};
+
+/// What version control keeps beside the files.
+const VERSION_CONTROL: &[&str] = &[".git", ".hg", ".svn", ".bzr", ".jj", ".sl"];
+/// What makes a folder a repository, which the patterns of repositories around it do not reach into.
+const REPOSITORY: &str = ".git";
+/// Files with ignore patterns, the stronger first.
+const IGNORE_FILES: [&str; 4] = [".rgignore", ".ignore", ".gitignore", ".git/info/exclude"];
+/// From here on they are git's and end at the repository.
+const FIRST_OF_GIT: usize = 2;
+/// As much of an ignore file is taken: every pattern costs time in every folder below.
+const MAX_IGNORE_FILE_BYTES: u64 = 64 << 10;
+/// As many patterns of an ignore file are taken.
+const MAX_PATTERNS: usize = 2000;
+
+/// What to pass over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FileFilter {
+    pub(crate) show_hidden: bool,
+    pub(crate) respect_ignore_files: bool,
+}
+
+/// Why an entry is passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PassedOver {
+    VersionControl,
+    Hidden,
+    Ignored,
+}
+
+/// The ignore patterns of a folder and of those above it.
+#[derive(Debug)]
+pub(crate) struct IgnoreRules {
+    /// By kind, as [`IGNORE_FILES`].
+    patterns: [Option<Gitignore>; IGNORE_FILES.len()],
+    is_repository: bool,
+    above: Option<Arc<IgnoreRules>>,
+}
+
+/// The ignore patterns that hold in a folder, if there are any.
+pub(crate) type Ignoring = Option<Arc<IgnoreRules>>;
+
+impl FileFilter {
+    /// The patterns of the folders above the one where a search begins, up to its root.
+    pub(crate) fn above(&self, files: &GrantedWorkspace, start: &Found) -> Ignoring {
+        let real = &start.path().real;
+        let root = files.root_of(real).filter(|_| self.respect_ignore_files)?;
+        let mut folders: Vec<&Path> = real.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).collect();
+        folders.reverse();
+        folders.into_iter().fold(None, |above, folder| {
+            let is_repository = files.holds(&folder.join(REPOSITORY));
+            let read = |name: &str| files.beginning_of(&folder.join(name), MAX_IGNORE_FILE_BYTES);
+            with_patterns(folder, is_repository, read, above)
+        })
+    }
+
+    /// The patterns that hold in a folder.
+    pub(crate) fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
+        if !self.respect_ignore_files {
+            return None;
+        }
+        let is_there = |name: &str| folder.holds(name.split('/').next().unwrap_or(name));
+        let read = |name: &str| is_there(name).then(|| folder.read(name, MAX_IGNORE_FILE_BYTES)).flatten();
+        with_patterns(&folder.path().real, folder.holds(REPOSITORY), read, above.clone())
+    }
+
+    /// Whether an entry is passed over.
+    pub(crate) fn passes_over(&self, entry: &Entry<'_>, ignoring: &Ignoring) -> Option<PassedOver> {
+        let name = entry.name().as_bytes();
+        let is_hidden = name.starts_with(b".");
+        if is_hidden && VERSION_CONTROL.iter().any(|other| other.as_bytes() == name) {
+            return Some(PassedOver::VersionControl);
+        }
+        match matched(&entry.path().real, entry.kind() == FileKind::Folder, ignoring) {
+            Match::Ignore(()) => Some(PassedOver::Ignored),
+            // What a pattern takes back in is wanted, though it may be hidden.
+            Match::Whitelist(()) => None,
+            Match::None => (is_hidden && !self.show_hidden).then_some(PassedOver::Hidden),
+        }
+    }
+}
+
+/// The patterns in a folder's own files, and those of the folders above.
+fn with_patterns(
+    folder: &Path,
+    is_repository: bool,
+    read: impl Fn(&str) -> Option<Vec<u8>>,
+    above: Ignoring,
+) -> Ignoring {
+    let patterns = IGNORE_FILES.map(|name| compiled(folder, &read(name)?));
+    let matters = patterns.iter().any(Option::is_some) || (is_repository && above.is_some());
+    if matters { Some(Arc::new(IgnoreRules { patterns, is_repository, above })) } else { above }
+}
+
+fn compiled(folder: &Path, content: &[u8]) -> Option<Gitignore> {
+    // Half a pattern could leave out more than the whole one.
+    let is_whole = (content.len() as u64) < MAX_IGNORE_FILE_BYTES;
+    let end = if is_whole { content.len() } else { content.iter().rposition(|byte| *byte == b'\n')? };
+    let text = String::from_utf8_lossy(&content[..end]);
+    let mut builder = GitignoreBuilder::new(folder);
+    for line in text.trim_start_matches('\u{feff}').lines().take(MAX_PATTERNS) {
+        // A line that is no pattern ignores nothing, as git has it.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().ok().filter(|patterns| !patterns.is_empty())
+}
+
+/// The strongest kind of file decides, and of each kind the nearest.
+fn matched(path: &Path, is_folder: bool, ignoring: &Ignoring) -> Match<()> {
+    let mut found = [const { Match::None }; IGNORE_FILES.len()];
+    let mut is_outside_repository = false;
+    let mut next = ignoring;
+    while let Some(rules) = next {
+        for (kind, patterns) in rules.patterns.iter().enumerate() {
+            if let Some(patterns) = patterns
+                && found[kind].is_none()
+                && (kind < FIRST_OF_GIT || !is_outside_repository)
+            {
+                found[kind] = patterns.matched(path, is_folder).map(|_| ());
+            }
+        }
+        is_outside_repository |= rules.is_repository;
+        next = &rules.above;
+    }
+    found.into_iter().find(|found| !found.is_none()).unwrap_or(Match::None)
+}

@@ -1,0 +1,481 @@
+//! Takes back what a call did to files: what `undo` and `redo` have in common.
+//!
+//! An undo is a change like any other, recorded with the call that it takes back, and can be undone itself. That is
+//! what `redo` does.
+
+mod history;
+pub(crate) mod judged;
+mod restoring;
+
+use crate::{
+    builtin::{
+        answer::{answer, counted},
+        files::{
+            change_set::{Changed, recording::Recording},
+            reverting::{
+                history::{CallName, History, is_note},
+                restoring::{Restored, Restoring, files_of, path_text, restore, untouched},
+            },
+            written_file::notes,
+        },
+        run::Run,
+        text::{
+            text_encoding::{Detected, detect},
+            unified_diff::unified_diff,
+        },
+        world::World,
+    },
+    sandbox::workspace::granted::GrantedWorkspace,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use toolstead_domain::{
+    access::Access,
+    error_kind::ErrorKind,
+    ports::{
+        change_journal::{FileChange, JournalEntry},
+        tool_repository::StoreError,
+    },
+    tool::Availability,
+    tool_call::{CallId, ToolCall},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// As many changes of a session are looked through.
+const LOOKED_THROUGH: usize = 1000;
+/// As many calls or files are named in a message.
+const NAMED: usize = 5;
+/// As much of what changed since is shown of each file.
+const SHOWN_BYTES: usize = 1500;
+
+/// Which way to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Undo,
+    Redo,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The id of the call, as its result tells it, or the beginning or the end of the id (8 digits or more). Without it
+    /// the last one of this session is meant.
+    #[schemars(extend("x-advertised" = "Its id."))]
+    call: Option<String>,
+    /// Change nothing, and show what would change.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    dry_run: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// The call whose changes were taken back.
+    call: String,
+    /// The tool that it called.
+    tool: String,
+    /// Whether nothing was changed, because that was asked for.
+    dry_run: bool,
+    files: Vec<OutputFile>,
+    /// What changed, as a unified diff; absent where it would be too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct OutputFile {
+    /// Relative to the working directory, or absolute outside of it.
+    path: String,
+    action: FileAction,
+}
+
+/// What became of a file.
+#[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum FileAction {
+    Restored,
+    Deleted,
+    BroughtBack,
+    Unchanged,
+}
+
+impl Direction {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+
+    /// "Undid", or how it would be said of what was not done.
+    fn done(self, dry_run: bool) -> &'static str {
+        match (self, dry_run) {
+            (Self::Undo, false) => "Undid",
+            (Self::Undo, true) => "Would undo",
+            (Self::Redo, false) => "Redid",
+            (Self::Redo, true) => "Would redo",
+        }
+    }
+
+    /// What takes this back.
+    fn other(self) -> Self {
+        match self {
+            Self::Undo => Self::Redo,
+            Self::Redo => Self::Undo,
+        }
+    }
+}
+
+/// Nothing can be taken back where nothing is kept.
+pub(crate) fn availability(world: &World) -> Availability {
+    match world.journal.keeps() {
+        true => Availability::Available,
+        false => Availability::Unavailable("the program keeps no journal of changes to files".into()),
+    }
+}
+
+/// What undoing or redoing would touch.
+pub(crate) async fn accesses(
+    direction: Direction,
+    input: &Input,
+    call: &ToolCall,
+    world: &World,
+) -> Result<Vec<Access>, ToolFailure> {
+    let (entry, _) = chosen(direction, input, call, world).await?;
+    world.judged.judged(call.id, entry.call);
+    let mut accesses = Vec::new();
+    for file in files_of(&entry) {
+        let path = world.access(path_text(&file.path)?).await?;
+        accesses.extend([Access::ReadPath(path.clone()), Access::WritePath(path)]);
+    }
+    Ok(accesses)
+}
+
+/// Undoes or redoes.
+pub(crate) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+    let world = run.world();
+    let (entry, history) = judged(run.call(), world).await?;
+    let mut files = files_of(&entry);
+    for file in &mut files {
+        if let Some(before) = file.before {
+            file.content = world.journal.content(before.digest).await.map_err(unreadable)?;
+        }
+    }
+    let (recording, limit) = (Recording::of(run).reverting(entry.call), world.limits.result_bytes);
+    let (restored, dry_run, changed_nothing) = (files.clone(), input.dry_run, is_note(&entry));
+    let work = move |granted: &GrantedWorkspace| match changed_nothing {
+        // Whatever became of the files since has nothing to do with it.
+        true => Ok(untouched(granted, &restored)),
+        false => restore(granted, restored, &recording, limit, dry_run),
+    };
+    match run.on_files(work).await? {
+        Restoring::Done(done) => {
+            if !dry_run && done.iter().all(|(_, changed)| changed.is_none()) {
+                note_that_it_was_so(&entry, &files, run).await?;
+            }
+            told(direction, &entry, done, dry_run, run.call().id)
+        }
+        Restoring::Stale(stale) => Err(not_as_it_was(direction, &entry, &history, &files, stale, world).await?),
+    }
+}
+
+/// The entry that the call was judged by, and the journal as it is now.
+async fn judged(call: &ToolCall, world: &World) -> Result<(JournalEntry, History), ToolFailure> {
+    let again =
+        |message: String| ToolFailure::new(ErrorKind::StaleFile, message).next("Nothing was changed; call again.");
+    let entry =
+        world.judged.take(call.id).ok_or_else(|| again("it is not known any more what was to be done".into()))?;
+    let entries = world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+    let history = History { entries, others: Vec::new() };
+    if let Some(by) = history.undone().get(&entry) {
+        return Err(again(format!("the call {entry} was taken back meanwhile, by the call {by}")));
+    }
+    let found = world.journal.find(&call.principal, entry).await.map_err(unreadable)?;
+    Ok((found.ok_or_else(|| unknown(&entry.to_string(), &history))?, history))
+}
+
+/// The entry that is to be taken back.
+async fn chosen(
+    direction: Direction,
+    input: &Input,
+    call: &ToolCall,
+    world: &World,
+) -> Result<(JournalEntry, History), ToolFailure> {
+    let mut entries =
+        world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+    // What a call that began later has changed is not what was meant. Ids sort as the calls began. That a change did not
+    // come about may be noted at any time.
+    entries.retain(|entry| entry.call.0 < call.id.0 || (entry.reverts.is_some() && is_note(entry)));
+    let mut history = History { entries, others: Vec::new() };
+    let entry = match (&input.call, direction) {
+        (None, Direction::Undo) => history.last_change().cloned().ok_or_else(|| nothing(direction, &history))?,
+        (None, Direction::Redo) => history.last_undo().cloned().ok_or_else(|| nothing(direction, &history))?,
+        (Some(text), _) => {
+            let named = named(text, call, world, &history).await?;
+            let mut target = named.reverts;
+            while let Some(id) = target.filter(|_| history.others.len() < LOOKED_THROUGH) {
+                let Some(other) = world.journal.find(&call.principal, id).await.map_err(unreadable)? else { break };
+                target = other.reverts;
+                history.others.push(other);
+            }
+            let undone = history.undone();
+            match (undone.get(&named.call), direction) {
+                (None, Direction::Undo) => named,
+                (None, Direction::Redo) if history.is_undo(&named) => named,
+                (Some(undo), Direction::Redo) => {
+                    let undo = history.entries.iter().find(|entry| entry.call == *undo);
+                    undo.cloned().ok_or_else(|| nothing(direction, &history))?
+                }
+                (Some(undo), Direction::Undo) => {
+                    let message = format!("the call {} was undone already, by the call {undo}", named.call);
+                    return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
+                        .next("To do it again, use `redo` with the same id."));
+                }
+                (None, Direction::Redo) => {
+                    let message = format!("the call {} is not undone, so there is nothing to redo", named.call);
+                    return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
+                        .next("To take it back, use `undo` with the same id."));
+                }
+            }
+        }
+    };
+    Ok((entry, history))
+}
+
+async fn named(text: &str, call: &ToolCall, world: &World, history: &History) -> Result<JournalEntry, ToolFailure> {
+    match CallName::parse(text) {
+        None => {
+            let shown: String = text.chars().take(40).collect();
+            let message = format!("`{}` is no id of a call", shown.escape_debug());
+            Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(format!(
+                "An id has 32 hexadecimal digits, of which the first or the last 8 or more are enough.{}",
+                listed(history)
+            )))
+        }
+        Some(CallName::Whole(id)) => {
+            let found = world.journal.find(&call.principal, id).await.map_err(unreadable)?;
+            found.ok_or_else(|| unknown(&id.to_string(), history))
+        }
+        Some(CallName::Part(digits)) => match &history.named(&digits)[..] {
+            [] => Err(unknown(&digits, history)),
+            [only] => Ok((*only).clone()),
+            several => {
+                let ids: Vec<String> = several.iter().take(NAMED).map(|entry| described(entry)).collect();
+                let message = format!("the ids of {} begin or end with `{digits}`", counted(several.len(), "call"));
+                Err(ToolFailure::new(ErrorKind::AmbiguousMatch, message)
+                    .next(format!("Give more digits:\n{}", ids.join("\n"))))
+            }
+        },
+    }
+}
+
+fn unreadable(error: StoreError) -> ToolFailure {
+    ToolFailure::new(ErrorKind::Io, "the journal of changes could not be read").caused_by(error)
+}
+
+fn unknown(id: &str, history: &History) -> ToolFailure {
+    let message = format!(
+        "no change by the call `{id}` is known: it changed no file, or that is too long ago, or it was made for \
+         somebody else"
+    );
+    ToolFailure::new(ErrorKind::NotFound, message).next(listed(history).trim_start())
+}
+
+fn nothing(direction: Direction, history: &History) -> ToolFailure {
+    let message = match direction {
+        Direction::Undo if history.entries.is_empty() => {
+            "this session has changed no files, so there is nothing to undo"
+        }
+        Direction::Undo => "everything that this session changed is undone already",
+        Direction::Redo => "nothing in this session is undone, so there is nothing to redo",
+    };
+    let next = match direction {
+        Direction::Undo => "The changes of another session are undone by the id of the call: give it as `call`.",
+        Direction::Redo => "Use `undo` first.",
+    };
+    ToolFailure::new(ErrorKind::NotFound, message).next(next)
+}
+
+/// The last changes of the session, for whoever named none of them.
+fn listed(history: &History) -> String {
+    if history.entries.is_empty() {
+        return " This session has changed no files.".into();
+    }
+    let last: Vec<String> = history.entries.iter().take(NAMED).map(described).collect();
+    format!(" The last changes of this session, newest first:\n{}", last.join("\n"))
+}
+
+/// An entry on one line.
+fn described(entry: &JournalEntry) -> String {
+    let names: Vec<String> = entry
+        .changes
+        .iter()
+        .filter_map(|change| Some(change.path.file_name()?.to_string_lossy().escape_debug().to_string()))
+        .take(3)
+        .collect();
+    let more = if entry.changes.len() > names.len() { ", …" } else { "" };
+    let nothing = if is_note(entry) { ", changed nothing" } else { "" };
+    format!("{} {} ({}{more}{nothing})", entry.call, entry.tool, names.join(", "))
+}
+
+/// Notes an undo that had nothing to do, so that the next one goes on with the change before.
+async fn note_that_it_was_so(entry: &JournalEntry, files: &[Restored], run: &Run<'_>) -> Result<(), ToolFailure> {
+    let change = |file: &Restored| FileChange {
+        path: file.path.clone(),
+        before: file.before,
+        after: file.before,
+        made_folders: 0,
+    };
+    let note = JournalEntry {
+        call: run.call().id,
+        principal: run.call().principal.clone(),
+        session: run.call().session.to_string(),
+        tool: run.call().tool.name().to_string(),
+        at: run.world().clock.now(),
+        changes: files.iter().map(change).collect(),
+        reverts: Some(entry.call),
+    };
+    run.world().journal.record(note, Vec::new()).await.map_err(|error| {
+        ToolFailure::new(ErrorKind::Io, "the journal of changes could not be written").caused_by(error)
+    })
+}
+
+fn told(
+    direction: Direction,
+    entry: &JournalEntry,
+    done: Vec<(String, Option<Changed>)>,
+    dry_run: bool,
+    this: CallId,
+) -> Result<ToolResult, ToolFailure> {
+    let changes = done.iter().filter(|(_, changed)| changed.is_some()).count();
+    let mut text = match changes {
+        0 if is_note(entry) => {
+            let next = match direction == Direction::Undo && !dry_run {
+                true => " Another `undo` without an id takes back the change before it.",
+                false => "",
+            };
+            format!("Nothing to {}: the call {} changed nothing.{next}", direction.verb(), entry.call)
+        }
+        0 => format!(
+            "Nothing to {}: the files are as they were before the call {} already.",
+            direction.verb(),
+            entry.call
+        ),
+        _ => format!("{} `{}`, the call {}:", direction.done(dry_run), entry.tool, entry.call),
+    };
+    let (mut diff, mut files) = (String::new(), Vec::new());
+    for (path, changed) in done {
+        let action = action(changed.as_ref());
+        let what = match action {
+            FileAction::Restored => "holds again what it held",
+            FileAction::Deleted => "is gone again",
+            FileAction::BroughtBack => "is there again",
+            FileAction::Unchanged => "was so already",
+        };
+        if changes > 0 {
+            text.push_str(&format!("\n`{path}` {what}"));
+            for note in changed.iter().flat_map(notes) {
+                text.push_str(&format!(". {}", note.trim_end_matches('.')));
+            }
+        }
+        if let Some(changed) = &changed {
+            let (old, new) = (text_of(changed.old.as_deref()), text_of(changed.new.as_deref()));
+            diff.push_str(&old.zip(new).and_then(|(old, new)| unified_diff(&path, &old, &new)).unwrap_or_default());
+        }
+        files.push(OutputFile { path, action });
+    }
+    if dry_run && !diff.is_empty() {
+        text.push_str(&format!("\n{diff}"));
+    }
+    if !dry_run && changes > 0 {
+        text.push_str(&format!("\nTo take this back: `{}` with the call {this}.", direction.other().verb()));
+    }
+    let diff = (!diff.is_empty()).then_some(diff);
+    answer(text.trim_end(), &Output { call: entry.call.to_string(), tool: entry.tool.clone(), dry_run, files, diff })
+}
+
+fn action(changed: Option<&Changed>) -> FileAction {
+    match changed.map(|changed| (changed.before.is_some(), changed.after.is_some())) {
+        None | Some((false, false)) => FileAction::Unchanged,
+        Some((true, true)) => FileAction::Restored,
+        Some((true, false)) => FileAction::Deleted,
+        Some((false, true)) => FileAction::BroughtBack,
+    }
+}
+
+/// A content as text, for a diff; no file is an empty one.
+fn text_of(content: Option<&[u8]>) -> Option<String> {
+    let Some(content) = content else { return Some(String::new()) };
+    match detect(content, true) {
+        Detected::Text(encoding) => Some(encoding.decode(&content[encoding.mark_bytes()..]).0.into_owned()),
+        Detected::Binary(_) => None,
+    }
+}
+
+/// Why nothing was done: what became of the files since, and what stands in the way.
+async fn not_as_it_was(
+    direction: Direction,
+    entry: &JournalEntry,
+    history: &History,
+    files: &[Restored],
+    stale: Vec<(String, usize, Option<Vec<u8>>)>,
+    world: &World,
+) -> Result<ToolFailure, ToolFailure> {
+    let mut message = format!("the call {} cannot be taken back, because files were changed after it:\n", entry.call);
+    for (shown, index, now) in stale.iter().take(NAMED) {
+        let left = files[*index].after;
+        let since = match (left, now) {
+            (Some(_), None) => "it is gone, or too large".to_owned(),
+            (None, _) => "it is there again".to_owned(),
+            (Some(left), Some(now)) => {
+                let then = world.journal.content(left.digest).await.map_err(unreadable)?;
+                let texts = text_of(then.as_deref()).filter(|_| then.is_some()).zip(text_of(Some(now)));
+                let diff = texts.and_then(|(then, now)| unified_diff(shown, &then, &now));
+                diff.map_or_else(
+                    || "it has another content".into(),
+                    |diff| format!("since then:\n{}", beginning(&diff)),
+                )
+            }
+        };
+        message.push_str(&format!("`{shown}`: {}\n", since.trim_end()));
+    }
+    if stale.len() > NAMED {
+        message.push_str(&format!("… and {} more\n", counted(stale.len() - NAMED, "file")));
+    }
+    let paths: HashSet<_> = stale.iter().map(|(_, index, _)| &files[*index].path).collect();
+    let undone = history.undone();
+    let later: Vec<String> = history
+        .entries
+        .iter()
+        .take_while(|other| other.call != entry.call)
+        .filter(|other| {
+            !undone.contains_key(&other.call) && other.changes.iter().any(|change| paths.contains(&change.path))
+        })
+        .take(NAMED)
+        .map(described)
+        .collect();
+    let next = match later.is_empty() {
+        false => {
+            format!("Nothing was changed. Undo what changed them later first, newest first:\n{}", later.join("\n"))
+        }
+        true => {
+            "Nothing was changed. Somebody else changed them: read them, and take back what is left with `edit_file`."
+                .to_owned()
+        }
+    };
+    let next = if direction == Direction::Redo { next.replace("Undo what", "Take back what") } else { next };
+    Ok(ToolFailure::new(ErrorKind::StaleFile, message).next(next))
+}
+
+fn beginning(diff: &str) -> String {
+    if diff.len() <= SHOWN_BYTES {
+        return diff.to_owned();
+    }
+    let end = diff[..diff.floor_char_boundary(SHOWN_BYTES)].rfind('\n').unwrap_or(0);
+    format!("{}\n… [{} more lines]", &diff[..end], diff[end..].lines().count().saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests;

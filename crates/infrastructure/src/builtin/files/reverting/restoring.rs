@@ -1,0 +1,143 @@
+//! Puts files back into the state that a call found them in.
+
+use crate::{
+    builtin::files::{
+        change_set::{ChangeSet, Changed, recording::Recording},
+        etag::digest_of,
+    },
+    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+};
+use std::{collections::HashSet, path::PathBuf};
+use toolstead_domain::{
+    content_digest::ContentDigest,
+    error_kind::ErrorKind,
+    ports::change_journal::{FileState, JournalEntry},
+    tool_failure::ToolFailure,
+};
+
+/// One file of an entry, whatever the number of steps in which the call changed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Restored {
+    /// Its real path.
+    pub(super) path: PathBuf,
+    /// What the call found; `None`: no file.
+    pub(super) before: Option<FileState>,
+    /// What the call left; `None`: no file.
+    pub(super) after: Option<FileState>,
+    /// Every content that it had on the way, both ends included; `None`: no file. In one of them a crash may have left
+    /// it.
+    on_the_way: HashSet<Option<ContentDigest>>,
+    /// As many folders right above it the call made.
+    made_folders: usize,
+    /// What the call found, if it is kept.
+    pub(super) content: Option<Vec<u8>>,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(super) enum Restoring {
+    /// Each file with what was done to it, in the order of the entry; `None`: it was so already.
+    Done(Vec<(String, Option<Changed>)>),
+    /// Nothing was done, because these files are not as the call left them: how each is shown, its index, and what it
+    /// holds now; `None` where it is gone, or too large.
+    Stale(Vec<(String, usize, Option<Vec<u8>>)>),
+}
+
+/// The files of an entry, the last one first, without their contents.
+pub(super) fn files_of(entry: &JournalEntry) -> Vec<Restored> {
+    let mut files: Vec<Restored> = Vec::new();
+    for change in &entry.changes {
+        let states = [change.before, change.after].map(|state| state.map(|state| state.digest));
+        match files.iter_mut().find(|file| file.path == change.path) {
+            Some(file) => {
+                file.after = change.after;
+                file.made_folders = file.made_folders.max(change.made_folders);
+                file.on_the_way.extend(states);
+            }
+            None => files.push(Restored {
+                path: change.path.clone(),
+                before: change.before,
+                after: change.after,
+                on_the_way: states.into(),
+                made_folders: change.made_folders,
+                content: None,
+            }),
+        }
+    }
+    files.reverse();
+    files
+}
+
+/// Puts all of them back, or none.
+pub(super) fn restore(
+    granted: &GrantedWorkspace,
+    files: Vec<Restored>,
+    recording: &Recording,
+    limit: u64,
+    dry_run: bool,
+) -> Result<Restoring, ToolFailure> {
+    let paths: Vec<&str> = files.iter().map(|file| path_text(&file.path)).collect::<Result<_, _>>()?;
+    let mut set = ChangeSet::take(granted, &paths)?;
+    let shown: Vec<String> = (0..files.len()).map(|index| set.shown(index).to_owned()).collect();
+    let mut stale = Vec::new();
+    let mut is_planned = Vec::new();
+    for (index, file) in files.into_iter().enumerate() {
+        let now = match set.content(index, limit) {
+            Ok(now) => now.map(|content| content.into_owned()),
+            // What the call left was small enough to be kept.
+            Err(failure) if failure.kind == ErrorKind::TooLarge => {
+                stale.push((shown[index].clone(), index, None));
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        let digest = now.as_deref().map(digest_of);
+        if set.path(index).real != file.path || !file.on_the_way.contains(&digest) {
+            stale.push((shown[index].clone(), index, now));
+            continue;
+        }
+        is_planned.push(plan(&mut set, index, file, now)?);
+    }
+    if !stale.is_empty() {
+        return Ok(Restoring::Stale(stale));
+    }
+    let mut changed = set.commit(recording, dry_run)?.into_iter();
+    let done = shown.into_iter().zip(is_planned).map(|(shown, is_planned)| {
+        let changed = if is_planned { changed.next() } else { None };
+        (shown, changed.filter(|changed| changed.before != changed.after))
+    });
+    Ok(Restoring::Done(done.collect()))
+}
+
+/// The files of a call that left all as it was.
+pub(super) fn untouched(granted: &GrantedWorkspace, files: &[Restored]) -> Restoring {
+    Restoring::Done(files.iter().map(|file| (granted.workspace().shown(&file.path), None)).collect())
+}
+
+/// Plans what brings the file back; false if nothing does, because it is gone already as it is to be.
+fn plan(set: &mut ChangeSet<'_>, index: usize, file: Restored, now: Option<Vec<u8>>) -> Result<bool, ToolFailure> {
+    let Some(before) = file.before else {
+        if now.is_some() {
+            set.delete_with_folders(index, file.made_folders);
+        }
+        return Ok(now.is_some());
+    };
+    // Permission bits that the call did not touch are whoever's they are now.
+    let mode_was_kept = now.is_some() && file.after.is_none_or(|after| after.mode == before.mode);
+    let mode = (!mode_was_kept).then_some(before.mode);
+    let is_there = now.as_deref().map(digest_of) == Some(before.digest);
+    let Some(content) = now.filter(|_| is_there).or(file.content) else {
+        let message = format!("what `{}` held before is not kept any more", set.shown(index));
+        return Err(ToolFailure::new(ErrorKind::NotFound, message).next("Nothing was changed."));
+    };
+    set.put(index, content, WriteOptions { create_folders: true, overwrite: true, mode });
+    Ok(true)
+}
+
+/// The path as tools take paths.
+pub(super) fn path_text(path: &std::path::Path) -> Result<&str, ToolFailure> {
+    path.to_str().ok_or_else(|| {
+        let message = format!("the name of `{}` is not valid UTF-8, and cannot be used", path.display());
+        ToolFailure::new(ErrorKind::UnsupportedType, message)
+    })
+}

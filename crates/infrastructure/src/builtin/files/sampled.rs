@@ -1,0 +1,64 @@
+//! The beginning of a content, by which it shows what it is.
+
+use crate::{
+    builtin::{
+        files::{
+            content::Content,
+            etag::digest_of,
+            sniff::{FileKindByContent, media_type, sniff},
+            source::Source,
+        },
+        text::{
+            line_ending::{ends_in_returns, in_lines},
+            text_encoding::TextEncoding,
+        },
+    },
+    sandbox::workspace::granted::GrantedWorkspace,
+};
+use toolstead_domain::{content_digest::ContentDigest, tool_failure::ToolFailure};
+
+/// As much of a file is looked at to tell what it is.
+const SAMPLE_BYTES: u64 = 1 << 20;
+
+/// What was read of a content to tell what it is.
+pub(crate) struct Sampled {
+    pub(crate) sample: Vec<u8>,
+    /// Whether that is all there is.
+    pub(crate) is_whole: bool,
+    /// Of the whole content, if it is not too large.
+    pub(crate) digest: Option<ContentDigest>,
+    pub(crate) kind: FileKindByContent,
+    pub(crate) media_type: &'static str,
+}
+
+impl Sampled {
+    /// The text with a line feed for each carriage return, if it is all there and these alone end its lines.
+    pub(crate) fn text_in_returns(&self, encoding: TextEncoding) -> Option<String> {
+        let body = self.sample.get(encoding.mark_bytes()..).filter(|_| self.is_whole)?;
+        let may_be = body.contains(&b'\r') && encoding.line_unit().is_none_or(|unit| unit.count(body) == 0);
+        let text = may_be.then(|| encoding.decode(body).0)?;
+        ends_in_returns(&text).then(|| in_lines(&text).into_owned())
+    }
+}
+
+/// Opens a content and looks at its beginning. It is taken in whole for its digest, if it has no more than so many
+/// bytes. Blocks.
+///
+/// # Errors
+/// As [`Content::open`], and the system's.
+pub(crate) fn opened(
+    source: Source,
+    files: &GrantedWorkspace,
+    digested: u64,
+) -> Result<(Content, Sampled), ToolFailure> {
+    let mut content = Content::open(source, files)?;
+    let sample = content.read(0, SAMPLE_BYTES)?;
+    let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
+    let digest = match is_whole {
+        true => Some(digest_of(&sample)),
+        false => content.digest(digested, files.stop())?,
+    };
+    let kind = sniff(&sample, is_whole, &content.name);
+    let media_type = media_type(&kind, &sample, &content.name);
+    Ok((content, Sampled { sample, is_whole, digest, kind, media_type }))
+}

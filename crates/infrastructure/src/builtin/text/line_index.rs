@@ -1,0 +1,297 @@
+//! Where lines lie in a large file: found once, then known.
+
+use crate::{
+    builtin::text::line_unit::LineUnit,
+    sandbox::workspace::{facts::Identity, stop::Stop},
+};
+use std::{
+    collections::VecDeque,
+    io::{self, Read, Seek, SeekFrom},
+    sync::{Mutex, PoisonError},
+};
+use toolstead_domain::content_digest::ContentDigest;
+
+/// Lines are counted up to each multiple of so many bytes; more in files with more than [`CHECKPOINTS`] of them.
+const STRIDE: u64 = 256 << 10;
+/// An index has at most so many places: 128 KiB of memory.
+const CHECKPOINTS: usize = 16 << 10;
+/// As many files are remembered, the last used.
+const REMEMBERED: usize = 32;
+/// A divisor of every stride, and a multiple of every unit.
+const CHUNK: usize = 64 << 10;
+
+/// What can be read from any place in it.
+pub(crate) trait ReadSeek: Read + Seek {}
+
+impl<T: Read + Seek + ?Sized> ReadSeek for T {}
+
+/// How many line feeds lie before places in a text. It grows as far as it is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct LineIndex {
+    /// Where the text begins: behind the byte order mark.
+    start: u64,
+    unit: LineUnit,
+    stride: u64,
+    /// The line feeds in the first n strides, from n = 0 on.
+    feeds: Vec<u64>,
+    /// The lines of the whole, where the end was reached.
+    lines: Option<u64>,
+}
+
+/// Where a line begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At this offset.
+    At(u64),
+    /// Nowhere: the text has only so many lines.
+    PastEnd(u64),
+    /// The time was over before it was found.
+    OutOfTime,
+}
+
+impl LineIndex {
+    pub(crate) fn new(start: u64, unit: LineUnit) -> Self {
+        Self { start, unit, stride: STRIDE, feeds: vec![0], lines: None }
+    }
+
+    /// Where the text begins.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// What the text is made of.
+    pub(crate) fn unit(&self) -> LineUnit {
+        self.unit
+    }
+
+    /// The lines of the whole text, if they are counted. A last line without a line feed counts.
+    pub(crate) fn lines(&self) -> Option<u64> {
+        self.lines
+    }
+
+    /// Up to where lines are counted.
+    pub(crate) fn counted_to(&self) -> u64 {
+        self.start + (self.feeds.len() as u64 - 1) * self.stride
+    }
+
+    /// Counts to the end; `None` when the time was over first.
+    pub(crate) fn count(&mut self, reader: &mut dyn ReadSeek, stop: &Stop) -> io::Result<Option<u64>> {
+        self.extend(reader, u64::MAX, stop)?;
+        Ok(self.lines)
+    }
+
+    /// Where a line (from 1) begins. The first one begins at the start, also in an empty text.
+    pub(crate) fn find(&mut self, reader: &mut dyn ReadSeek, line: u64, stop: &Stop) -> io::Result<Place> {
+        let Some(before) = line.checked_sub(1).filter(|before| *before > 0) else { return Ok(Place::At(self.start)) };
+        if !self.extend(reader, before, stop)? {
+            return Ok(Place::OutOfTime);
+        }
+        if let Some(lines) = self.lines.filter(|lines| *lines < line) {
+            return Ok(Place::PastEnd(lines));
+        }
+        // The last place with fewer line feeds before it: what is wanted lies within one stride of it.
+        let stride = self.feeds.partition_point(|feeds| *feeds < before) - 1;
+        let mut missing = before - self.feeds[stride];
+        let mut offset = self.start + stride as u64 * self.stride;
+        reader.seek(SeekFrom::Start(offset))?;
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let read = read_full(reader, &mut buffer)?;
+            let found = self.unit.count(&buffer[..read]);
+            if found >= missing {
+                let end = self.unit.ends(&buffer[..read]).nth(missing as usize - 1).unwrap_or(read);
+                return Ok(Place::At(offset + end as u64));
+            }
+            if read < buffer.len() {
+                // It was longer a moment ago.
+                return Ok(Place::PastEnd(before - missing + found));
+            }
+            (missing, offset) = (missing - found, offset + read as u64);
+        }
+    }
+
+    /// Goes on until so many line feeds are counted or the end is reached; false when the time was over first.
+    fn extend(&mut self, reader: &mut dyn ReadSeek, wanted: u64, stop: &Stop) -> io::Result<bool> {
+        let mut feeds = self.feeds.last().copied().unwrap_or_default();
+        if self.lines.is_some() || feeds >= wanted {
+            return Ok(true);
+        }
+        let mut offset = self.counted_to();
+        reader.seek(SeekFrom::Start(offset))?;
+        let mut buffer = vec![0; CHUNK];
+        while feeds < wanted {
+            let mut passed = 0;
+            while passed < self.stride {
+                if stop.is_due() {
+                    return Ok(false);
+                }
+                let read = read_full(reader, &mut buffer)?;
+                feeds += self.unit.count(&buffer[..read]);
+                (passed, offset) = (passed + read as u64, offset + read as u64);
+                if read < buffer.len() {
+                    self.lines = Some(feeds + u64::from(!self.is_at_line_start(reader, offset)?));
+                    return Ok(true);
+                }
+            }
+            self.push(feeds);
+        }
+        Ok(true)
+    }
+
+    fn push(&mut self, feeds: u64) {
+        self.feeds.push(feeds);
+        // An odd number remains, so that the last one stays where it is.
+        if self.feeds.len() > CHECKPOINTS && self.feeds.len() % 2 == 1 {
+            let mut at = 0;
+            self.feeds.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.stride *= 2;
+        }
+    }
+
+    /// Whether nothing stands between the last line feed and this place.
+    pub(crate) fn is_at_line_start(&self, reader: &mut dyn ReadSeek, offset: u64) -> io::Result<bool> {
+        let width = self.unit.width() as u64;
+        let Some(passed) = offset.checked_sub(self.start).filter(|passed| *passed > 0) else { return Ok(true) };
+        if passed % width != 0 {
+            return Ok(false);
+        }
+        reader.seek(SeekFrom::Start(offset - width))?;
+        let mut unit = [0; 4];
+        let read = read_full(reader, &mut unit[..width as usize])?;
+        Ok(self.unit.count(&unit[..read]) == 1)
+    }
+}
+
+/// Reads until the buffer is full or nothing more comes.
+pub(crate) fn read_full(reader: &mut dyn ReadSeek, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// The content of a file that nobody changed, or of a stored output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ContentId {
+    /// A file as it was.
+    File(Identity),
+    /// An output never changes.
+    Output(ContentDigest),
+}
+
+/// The indexes of the files that were read last.
+#[derive(Debug, Default)]
+pub struct LineIndexes(Mutex<VecDeque<(ContentId, LineIndex)>>);
+
+impl LineIndexes {
+    /// What is known of a content whose text begins there and is made of these units.
+    pub(crate) fn get(&self, content: ContentId, start: u64, unit: LineUnit) -> LineIndex {
+        let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = memory.iter().find(|(id, index)| *id == content && (index.start, index.unit) == (start, unit));
+        known.map_or_else(|| LineIndex::new(start, unit), |(_, index)| index.clone())
+    }
+
+    /// Remembers an index that is worth it. The content must be the same as when it was made.
+    pub(crate) fn put(&self, content: ContentId, index: LineIndex) {
+        if index.feeds.len() < 2 {
+            return;
+        }
+        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.retain(|(id, other)| *id != content || (other.start, other.unit) != (index.start, index.unit));
+        memory.push_back((content, index));
+        if memory.len() > REMEMBERED {
+            memory.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::files::etag::digest_of;
+    use proptest::prelude::*;
+    use std::{
+        io::Cursor,
+        time::{Duration, Instant},
+    };
+
+    fn later() -> Stop {
+        Stop::at(Instant::now() + Duration::from_secs(600))
+    }
+
+    #[test]
+    fn an_index_grows_as_far_as_it_is_asked_and_stays_small() {
+        let mut text = Cursor::new(b"0123456\n".repeat(100_000));
+        let mut index = LineIndex::new(0, LineUnit::Byte);
+        assert_eq!(index.find(&mut text, 40_000, &later()).unwrap(), Place::At(39_999 * 8));
+        assert_eq!((index.lines(), index.feeds.len()), (None, 3));
+        assert_eq!(index.find(&mut text, 100_001, &later()).unwrap(), Place::PastEnd(100_000));
+        assert_eq!(index.lines(), Some(100_000));
+        for feeds in 0..3 * CHECKPOINTS as u64 {
+            index.push(feeds);
+        }
+        assert!(index.feeds.len() <= CHECKPOINTS + 1 && index.feeds.is_sorted(), "{}", index.feeds.len());
+    }
+
+    #[test]
+    fn the_time_ends_the_counting() {
+        let mut text = Cursor::new(b"\n".repeat(10));
+        let mut index = LineIndex::new(0, LineUnit::Byte);
+        let now = Stop::at(Instant::now());
+        assert_eq!(index.find(&mut text, 5, &now).unwrap(), Place::OutOfTime);
+        assert_eq!(index.count(&mut text, &now).unwrap(), None);
+    }
+
+    #[test]
+    fn only_the_same_content_is_served_and_only_so_much_is_remembered() {
+        let (indexes, id) = (LineIndexes::default(), |n: usize| ContentId::Output(digest_of(&n.to_le_bytes())));
+        let mut index = LineIndex::new(0, LineUnit::Byte);
+        index.push(7);
+        indexes.put(id(0), index.clone());
+        assert_eq!(indexes.get(id(0), 0, LineUnit::Byte).feeds, [0, 7]);
+        assert_eq!(indexes.get(id(0), 3, LineUnit::Byte).feeds, [0]);
+        assert_eq!(indexes.get(id(1), 0, LineUnit::Byte).feeds, [0]);
+        (1..=REMEMBERED).for_each(|n| indexes.put(id(n), index.clone()));
+        assert_eq!(indexes.get(id(0), 0, LineUnit::Byte).feeds, [0]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn lines_are_found_where_splitting_finds_them(
+            lengths in prop::collection::vec(prop_oneof![4 => 0_usize..5, 1 => 0_usize..300_000], 1..12),
+            is_ended: bool,
+            asked in prop::collection::vec(1_u64..14, 1..6),
+        ) {
+            let mut text = lengths.iter().map(|length| "x".repeat(*length)).collect::<Vec<_>>().join("\n");
+            if is_ended {
+                text.push('\n');
+            }
+            let starts: Vec<usize> = text.split_inclusive('\n').scan(0, |at, line| {
+                let start = *at;
+                *at += line.len();
+                Some(start)
+            }).collect();
+            let mut index = LineIndex::new(0, LineUnit::Byte);
+            let mut reader = Cursor::new(text.as_bytes());
+            for line in asked {
+                let expected = match starts.get(line as usize - 1) {
+                    Some(at) => Place::At(*at as u64),
+                    None if line == 1 => Place::At(0),
+                    None => Place::PastEnd(starts.len() as u64),
+                };
+                prop_assert_eq!(index.find(&mut reader, line, &later()).unwrap(), expected);
+            }
+            prop_assert_eq!(index.count(&mut reader, &later()).unwrap(), Some(starts.len() as u64));
+        }
+    }
+}

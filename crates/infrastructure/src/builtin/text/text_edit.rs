@@ -1,0 +1,306 @@
+//! The one way in which tools replace text in a file: matched on a decoded view, spliced into the raw bytes.
+//!
+//! Bytes outside of what changed are the same afterwards, whatever the encoding, the line endings and the byte order
+//! mark. Only transformations that keep every token that is not blank may help a match ([`ladder`]); likeness never
+//! does.
+
+mod elision;
+mod folded;
+mod hunks;
+mod ladder;
+mod line_view;
+mod nearest;
+mod places;
+mod replacement;
+
+pub(crate) use crate::builtin::text::text_edit::{folded::plain, ladder::Help};
+use crate::builtin::{
+    answer::counted,
+    text::{
+        line_ending::in_lines,
+        snippet::surroundings,
+        text_edit::{
+            hunks::{Applied, Hunk},
+            line_view::LineView,
+        },
+        text_encoding::{Detected, TextEncoding, detect},
+    },
+};
+use crate::sandbox::workspace::stop::Stop;
+use std::borrow::Cow;
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// As many places are shown with their surroundings.
+const SHOWN_PLACES: usize = 3;
+/// As many lines stand before and after a place that is shown.
+const RADIUS: usize = 3;
+/// As many characters that an encoding lacks are named.
+const NAMED_CHARACTERS: usize = 10;
+
+/// What to replace by what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextEdit<'a> {
+    pub(crate) old: &'a str,
+    pub(crate) new: &'a str,
+    pub(crate) how_many: HowMany,
+    pub(crate) mode: MatchMode,
+    pub(crate) start_line: Option<usize>,
+    pub(crate) end_line: Option<usize>,
+}
+
+/// Of several places, how many are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HowMany {
+    /// There must be one.
+    Only,
+    /// All that there are.
+    All,
+    /// The first so many, which must be there.
+    First(usize),
+    /// All, and there must be so many.
+    Exactly(usize),
+}
+
+/// What the old text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MatchMode {
+    Literal,
+    /// A regular expression that matches within single lines.
+    RegexByLine,
+    /// A regular expression that may match across lines.
+    RegexAcrossLines,
+}
+
+/// What a model says of how many places to replace, and of what the old text is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct EditOptions {
+    pub(crate) replace_all: bool,
+    pub(crate) count: Option<usize>,
+    pub(crate) expected_count: Option<usize>,
+    pub(crate) regex: bool,
+    pub(crate) multiline: bool,
+}
+
+impl<'a> TextEdit<'a> {
+    /// An edit of a whole file.
+    ///
+    /// # Errors
+    /// `invalid_input` where options exclude each other.
+    pub(crate) fn of(old: &'a str, new: &'a str, options: EditOptions) -> Result<Self, ToolFailure> {
+        let wrong = |message: &str| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+        let how_many = match (options.replace_all, options.count, options.expected_count) {
+            (false, None, None) => HowMany::Only,
+            (true, None, None) => HowMany::All,
+            (false, Some(count), None) => HowMany::First(count),
+            (_, None, Some(count)) => HowMany::Exactly(count),
+            (true, Some(_), None) => return wrong("`replace_all` and `count` exclude each other"),
+            (_, Some(_), Some(_)) => return wrong("`count` and `expected_count` exclude each other"),
+        };
+        let mode = match (options.regex, options.multiline) {
+            (false, false) => MatchMode::Literal,
+            (true, false) => MatchMode::RegexByLine,
+            (true, true) => MatchMode::RegexAcrossLines,
+            (false, true) => {
+                return wrong("`multiline` needs `regex`: a plain `old_text` may have several lines anyway");
+            }
+        };
+        if old == new && mode == MatchMode::Literal {
+            let same = ToolFailure::new(ErrorKind::InvalidInput, "`old_text` and `new_text` are the same");
+            return Err(same.next("Nothing was changed; give the text as it is to become."));
+        }
+        if mode == MatchMode::Literal
+            && let Some(line) = elision::elided_line(old, new)
+        {
+            let message =
+                format!("`new_text` leaves something out where it says `{line}`: that would be written as it is");
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
+                .next("Nothing was changed; give the whole text, or make a smaller edit for each part that changes."));
+        }
+        Ok(Self { old, new, how_many, mode, start_line: None, end_line: None })
+    }
+
+    /// The file's bytes and texts after this edit. `limit` is the largest that the file may become, in bytes.
+    ///
+    /// # Errors
+    /// `unsupported_type` when the file is no text, or not all of it; `no_match`, `ambiguous_match`, `too_large`;
+    /// `invalid_input` where the edit does not fit the file; `timeout`.
+    pub(crate) fn apply(&self, bytes: &[u8], path: &str, limit: u64, stop: &Stop) -> Result<Edited, ToolFailure> {
+        let file = DecodedFile::of(bytes, path)?;
+        let (view, found) = self.found_in(&file.text, path, limit, stop)?;
+        let mut last = None;
+        let of_place = |place| {
+            in_time(stop, path)?;
+            let hunks = hunks::of_place(view.text(), place, &mut last).into_iter();
+            Ok(hunks.map(|hunk| Hunk { new: view.as_it_will_be(&hunk.range, &hunk.new), ..hunk }).collect())
+        };
+        let hunks = found.places.iter().map(of_place).collect::<Result<Vec<Vec<Hunk>>, ToolFailure>>()?;
+        if hunks.iter().all(Vec::is_empty) {
+            let message = format!("the edit would leave `{path}` as it is");
+            return Err(ToolFailure::new(ErrorKind::NoMatch, message).next("Nothing was changed."));
+        }
+        let bytes = file.spliced(&view, hunks.iter().flatten(), limit)?;
+        let Applied { after, lines } = hunks::applied(view.text(), &found.places, &hunks);
+        let help = found.help.or_else(|| self.line_endings_helped(&view, &found));
+        Ok(Edited { bytes, after, lines, help })
+    }
+
+    /// Where the old text stands, in a view of the file. One with a carriage return that ends no line there is looked for
+    /// to the byte; what is found so is replaced to the byte, too.
+    fn found_in<'t>(
+        &self,
+        text: &'t str,
+        path: &str,
+        limit: u64,
+        stop: &Stop,
+    ) -> Result<(LineView<'t>, places::Found), ToolFailure> {
+        let view = LineView::of(text);
+        if self.has_lone_return() {
+            let region = places::region(view.text(), path, self)?;
+            if !view.text()[region.clone()].contains(&self.old.replace("\r\n", "\n"))
+                && let Some(found) = places::find_exactly(text, view.in_original(region), path, self)?
+            {
+                return Ok((LineView::exact(text), found));
+            }
+        }
+        let found = places::find(view.text(), path, self, limit, stop)?;
+        Ok((view, found))
+    }
+
+    /// Whether the old text has a carriage return that belongs to no `\r\n`.
+    fn has_lone_return(&self) -> bool {
+        self.mode == MatchMode::Literal && self.old.replace("\r\n", "").contains('\r')
+    }
+
+    /// Whether the text stands in the file with other line endings than it was given with.
+    fn line_endings_helped(&self, view: &LineView<'_>, found: &places::Found) -> Option<Help> {
+        let has_ends = self.mode == MatchMode::Literal && self.old.contains(['\n', '\r']);
+        let first = found.places.first().filter(|_| has_ends)?;
+        (view.original()[view.in_original(first.range.clone())] != *self.old).then_some(Help::LineEndings)
+    }
+}
+
+/// A file after its edit.
+#[derive(Debug)]
+pub(crate) struct Edited {
+    pub(crate) bytes: Vec<u8>,
+    /// The text, with line feeds only.
+    pub(crate) after: String,
+    /// The lines (from 0) of each replaced place in the text after: the first, and the one behind the last.
+    pub(crate) lines: Vec<(usize, usize)>,
+    /// What it took to find the text.
+    pub(crate) help: Option<Help>,
+}
+
+impl Edited {
+    /// A file that held nothing before.
+    pub(crate) fn whole(text: &str) -> Self {
+        let after = in_lines(text).into_owned();
+        Self { bytes: text.into(), lines: vec![(0, after.lines().count())], after, help: None }
+    }
+
+    /// The replaced places as they read now.
+    pub(crate) fn shown(&self) -> String {
+        let lines: Vec<&str> = self.after.lines().collect();
+        let mut text = String::new();
+        for (first, end) in self.lines.iter().take(SHOWN_PLACES) {
+            text.push('\n');
+            text.push_str(&surroundings(&lines, *first..*end, RADIUS));
+        }
+        if self.lines.len() > SHOWN_PLACES {
+            text.push_str(&format!("… and {}\n", counted(self.lines.len() - SHOWN_PLACES, "more place")));
+        }
+        text
+    }
+}
+
+/// A text file that can be changed without harm to what is not changed.
+#[derive(Debug)]
+pub(crate) struct DecodedFile<'a> {
+    pub(crate) encoding: TextEncoding,
+    bytes: &'a [u8],
+    /// The text behind the byte order mark.
+    pub(crate) text: Cow<'a, str>,
+}
+
+impl<'a> DecodedFile<'a> {
+    /// # Errors
+    /// `unsupported_type` when the bytes are no text, or would not come out again the same.
+    pub(crate) fn of(bytes: &'a [u8], path: &str) -> Result<Self, ToolFailure> {
+        let unsupported = |message: String| ToolFailure::new(ErrorKind::UnsupportedType, message);
+        let encoding = match detect(bytes, true) {
+            Detected::Text(encoding) => encoding,
+            Detected::Binary(what) => {
+                return Err(unsupported(format!("`{path}` is no text: it looks like {what}"))
+                    .next("Nothing was changed; `write_file` replaces a file as a whole."));
+            }
+        };
+        let Some(text) = encoding.decode_exactly(&bytes[encoding.mark_bytes()..]) else {
+            return Err(unsupported(format!(
+                "`{path}` is not valid in {}, and changing it would change other bytes as well",
+                encoding.name()
+            ))
+            .next("Nothing was changed; `write_file` replaces a file as a whole."));
+        };
+        Ok(Self { encoding, bytes, text })
+    }
+
+    /// The bytes of a text that is to go into this file.
+    ///
+    /// # Errors
+    /// `invalid_input` that names the characters that the encoding lacks.
+    pub(crate) fn encoded<'t>(&self, text: &'t str) -> Result<Cow<'t, [u8]>, ToolFailure> {
+        self.encoding.encode(text).map_err(|_| lacking(self.encoding, text))
+    }
+
+    /// The file's bytes with the hunks; those outside of them are copied as they are.
+    fn spliced<'h>(
+        &self,
+        view: &LineView<'_>,
+        hunks: impl Iterator<Item = &'h Hunk>,
+        limit: u64,
+    ) -> Result<Vec<u8>, ToolFailure> {
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        // How far the text, and the bytes of it, are done.
+        let (mut done, mut raw) = (0, 0);
+        let mut at = self.encoding.mark_bytes();
+        for hunk in hunks {
+            let range = view.in_original(hunk.range.clone());
+            at += self.encoding.encoded_bytes(&self.text[done..range.start]);
+            bytes.extend_from_slice(&self.bytes[raw..at]);
+            bytes.extend_from_slice(&self.encoded(&view.with_endings_of(&range, &hunk.new))?);
+            at += self.encoding.encoded_bytes(&self.text[range.clone()]);
+            (done, raw) = (range.end, at);
+            if bytes.len() as u64 > limit {
+                return Err(too_large(limit));
+            }
+        }
+        bytes.extend_from_slice(&self.bytes[raw..]);
+        if bytes.len() as u64 > limit { Err(too_large(limit)) } else { Ok(bytes) }
+    }
+}
+
+/// What to say of a text that has characters that an encoding lacks.
+pub(crate) fn lacking(encoding: TextEncoding, text: &str) -> ToolFailure {
+    let missing = encoding.lacking(text, NAMED_CHARACTERS);
+    let named: Vec<String> =
+        missing.iter().map(|character| format!("`{character}` (U+{:04X})", u32::from(*character))).collect();
+    let message = format!("the file is in {}, which has no {}", encoding.name(), named.join(", no "));
+    ToolFailure::new(ErrorKind::InvalidInput, message)
+        .next("Nothing was changed; leave that out, or write the whole file anew as UTF-8 with `write_file`.")
+}
+
+/// Makes sure that there is time left to look for the text.
+fn in_time(stop: &Stop, path: &str) -> Result<(), ToolFailure> {
+    if !stop.is_due() {
+        return Ok(());
+    }
+    let message = format!("the time was over while `old_text` was looked for in `{path}`");
+    Err(ToolFailure::new(ErrorKind::Timeout, message).next(
+        "Nothing was changed; give a shorter `old_text`, or a part of the file with `start_line` and `end_line`.",
+    ))
+}
+
+fn too_large(limit: u64) -> ToolFailure {
+    ToolFailure::new(ErrorKind::TooLarge, format!("the file would have more than {limit} bytes"))
+        .next("Nothing was changed.")
+}

@@ -1,0 +1,328 @@
+//! What may help a text to be found that does not stand in the file exactly.
+//!
+//! Each step keeps every token that is not blank, and each is taken only if it finds the text exactly once.
+
+use crate::builtin::text::text_edit::{
+    folded::{Folded, Folds},
+    places::{MAX_PLACES, Place},
+};
+use std::{collections::HashMap, ops::Range, rc::Rc};
+use toolstead_domain::tool_failure::ToolFailure;
+
+/// After as many lines it is looked whether there is time left.
+const LINES_BETWEEN_LOOKS: usize = 256;
+/// As many places with another indentation are looked for.
+const SHIFTED_PLACES: usize = 100;
+
+/// What it took to find a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Help {
+    /// Other line endings.
+    LineEndings,
+    /// Spaces and tabs at the ends of lines.
+    TrailingBlanks,
+    /// Typographic quotation marks, dashes and spaces.
+    Typography,
+    /// All lines are indented by more, or by less, or by other blanks.
+    Indentation,
+    /// Line feeds and tabs were written as `\n` and `\t`.
+    Escapes,
+}
+
+impl Help {
+    /// The word for programs.
+    pub(in crate::builtin) fn name(self) -> &'static str {
+        match self {
+            Self::LineEndings => "line_endings",
+            Self::TrailingBlanks => "trailing_blanks",
+            Self::Typography => "typography",
+            Self::Indentation => "indentation",
+            Self::Escapes => "escapes",
+        }
+    }
+
+    /// What differed, to go on after "`old_text` stands there with …".
+    pub(in crate::builtin) fn difference(self) -> &'static str {
+        match self {
+            Self::LineEndings => "other line endings, which were kept",
+            Self::TrailingBlanks => "other blanks at the ends of lines",
+            Self::Typography => "typographic quotes, dashes or spaces",
+            Self::Indentation => "another indentation, which `new_text` was given, too",
+            Self::Escapes => "real line feeds and tabs where `\\n` and `\\t` were written",
+        }
+    }
+}
+
+/// Places that a step found, never none.
+pub(super) struct Helped {
+    pub(super) places: Vec<Place>,
+    pub(super) help: Help,
+}
+
+/// The first step that finds the text in a region; all places that it finds. Between its steps it looks whether there
+/// is time left.
+///
+/// # Errors
+/// What `in_time` answers when there is none.
+pub(super) fn climb(
+    text: &str,
+    region: Range<usize>,
+    old: &str,
+    new: &str,
+    in_time: &dyn Fn() -> Result<(), ToolFailure>,
+) -> Result<Option<Helped>, ToolFailure> {
+    let nothing = Folds { returns: false, trailing_blanks: false, typography: false };
+    let folds = [
+        (Help::LineEndings, Folds { returns: true, ..nothing }),
+        (Help::TrailingBlanks, Folds { returns: true, trailing_blanks: true, ..nothing }),
+        (Help::Typography, Folds { returns: true, trailing_blanks: true, typography: true }),
+    ];
+    for (help, folds) in folds {
+        in_time()?;
+        let places = folded_places(text, region.clone(), old, new, folds);
+        if !places.is_empty() {
+            return Ok(Some(Helped { places, help }));
+        }
+    }
+    let places = shifted_places(text, region.clone(), old, new, in_time)?;
+    if !places.is_empty() {
+        return Ok(Some(Helped { places, help: Help::Indentation }));
+    }
+    in_time()?;
+    let places = unescaped_places(text, region, old, new);
+    Ok((!places.is_empty()).then_some(Helped { places, help: Help::Escapes }))
+}
+
+fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: Folds) -> Vec<Place> {
+    let wanted = Folded::of(old, folds).text;
+    if wanted.trim().is_empty() {
+        return Vec::new();
+    }
+    // Blanks that are left out of the last line stand for the end of a line, never for the middle of a word.
+    let ends_line = folds.trailing_blanks && old.ends_with([' ', '\t', '\u{a0}']) && !wanted.ends_with([' ', '\t']);
+    let folded = Folded::of(&text[region.clone()], folds);
+    let (old, new): (Rc<str>, Rc<str>) = (old.into(), new.into());
+    let ends_rightly =
+        |place: &Range<usize>| !ends_line || matches!(folded.text.as_bytes().get(place.end), None | Some(b'\n'));
+    occurrences(&folded.text, &wanted, ends_rightly)
+        .into_iter()
+        .map(|place| {
+            let range = folded.in_original(place);
+            let range = region.start + range.start..region.start + range.end;
+            Place { range, old: old.clone(), new: new.clone() }
+        })
+        .collect()
+}
+
+/// Whole lines that differ from the wanted ones by what stands before all of them.
+fn shifted_places(
+    text: &str,
+    region: Range<usize>,
+    old: &str,
+    new: &str,
+    in_time: &dyn Fn() -> Result<(), ToolFailure>,
+) -> Result<Vec<Place>, ToolFailure> {
+    let ends_with_break = old.ends_with('\n');
+    let wanted: Vec<&str> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
+    let Some(indent) = common_indent(&wanted) else { return Ok(Vec::new()) };
+    let lines: Vec<&str> = text[region.clone()].split('\n').collect();
+    let mut starts = Vec::with_capacity(lines.len() + 1);
+    let mut at = region.start;
+    for line in &lines {
+        starts.push(at);
+        at += line.len() + 1;
+    }
+    // Lines are compared by number, without the blanks around them: two windows are one comparison of memory then.
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    let wanted_numbers: Vec<u32> = wanted.iter().map(|line| number(&mut known, line)).collect();
+    let numbers: Vec<u32> = lines.iter().map(|line| known.get(line.trim()).copied().unwrap_or(0)).collect();
+    let mut places = Vec::new();
+    for (first, candidate) in numbers.windows(wanted.len()).enumerate() {
+        if first % LINES_BETWEEN_LOOKS == 0 {
+            in_time()?;
+        }
+        if *candidate != *wanted_numbers {
+            continue;
+        }
+        in_time()?;
+        let window = &lines[first..first + wanted.len()];
+        let Some(theirs) = common_indent(window) else { continue };
+        let same = |(mine, other): (&&str, &&str)| bare(mine, indent) == bare(other, theirs);
+        if theirs == indent || !wanted.iter().zip(window).all(same) {
+            continue;
+        }
+        let (Some(old), Some(new)) = (reindented(old, indent, theirs), reindented(new, indent, theirs)) else {
+            continue;
+        };
+        let last = first + wanted.len() - 1;
+        let end = starts[last] + lines[last].len();
+        let has_break = end < region.end && text[end..].starts_with('\n');
+        if ends_with_break && !has_break {
+            continue;
+        }
+        let end = if ends_with_break { end + 1 } else { end };
+        places.push(Place { range: starts[first]..end, old: old.into(), new: new.into() });
+        // Each has texts of its own, and one is taken only if it is alone.
+        if places.len() > SHIFTED_PLACES {
+            break;
+        }
+    }
+    Ok(places)
+}
+
+/// The number of a line without the blanks around it, from 1.
+fn number<'t>(known: &mut HashMap<&'t str, u32>, line: &'t str) -> u32 {
+    let next = known.len() as u32 + 1;
+    *known.entry(line.trim()).or_insert(next)
+}
+
+/// A line behind its indentation, without the blanks at its end.
+fn bare<'t>(line: &'t str, indent: &str) -> &'t str {
+    line.strip_prefix(indent).unwrap_or_default().trim_end()
+}
+
+/// The blanks before all lines that are not blank; `None` if all are.
+fn common_indent<'t>(lines: &[&'t str]) -> Option<&'t str> {
+    let indents = lines.iter().filter(|line| !line.trim().is_empty()).map(|line| {
+        let end = line.len() - line.trim_start_matches([' ', '\t']).len();
+        &line[..end]
+    });
+    indents.reduce(|a, b| {
+        let same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+        &a[..same]
+    })
+}
+
+/// The text with one indentation in place of the other; `None` where a line is not indented so far.
+fn reindented(text: &str, from: &str, to: &str) -> Option<String> {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        lines.push(match line.strip_prefix(from) {
+            _ if line.trim().is_empty() => line.to_owned(),
+            Some(rest) => format!("{to}{rest}"),
+            None => format!("{}{line}", to.strip_suffix(from)?),
+        });
+    }
+    Some(lines.join("\n"))
+}
+
+/// A text that was written as if for a program's source, with escapes in place of all its line feeds.
+fn unescaped_places(text: &str, region: Range<usize>, old: &str, new: &str) -> Vec<Place> {
+    if old.contains('\n') || new.contains('\n') || !["\\n", "\\t"].iter().any(|escape| old.contains(escape)) {
+        return Vec::new();
+    }
+    let (Some(old), Some(new)) = (unescaped(old), unescaped(new)) else { return Vec::new() };
+    if old.trim().is_empty() {
+        return Vec::new();
+    }
+    let (old, new): (Rc<str>, Rc<str>) = (old.into(), new.into());
+    occurrences(&text[region.clone()], &old, |_| true)
+        .into_iter()
+        .map(|place| Place {
+            range: region.start + place.start..region.start + place.end,
+            old: old.clone(),
+            new: new.clone(),
+        })
+        .collect()
+}
+
+/// Where a text stands and is wanted, the first places of very many. They do not overlap, except that a second place
+/// which overlaps an only one is found, too: the text is not unique then.
+fn occurrences(text: &str, wanted: &str, is_wanted: impl Fn(&Range<usize>) -> bool) -> Vec<Range<usize>> {
+    let places = text.match_indices(wanted).map(|(at, found)| at..at + found.len());
+    let mut places: Vec<Range<usize>> = places.filter(|place| is_wanted(place)).take(MAX_PLACES + 1).collect();
+    if let [only] = &places[..]
+        && let Some(step) = wanted.chars().next().map(char::len_utf8)
+    {
+        // What begins before the only place and overlaps it was not wanted, or it would have been found.
+        let rest = only.start + step;
+        let again = text[rest..].match_indices(wanted).map(|(at, found)| rest + at..rest + at + found.len());
+        places.extend(again.filter(|place| is_wanted(place)).take(1).collect::<Vec<_>>());
+    }
+    places
+}
+
+/// `None` where there is an escape that means something else.
+fn unescaped(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        plain.push(match character {
+            '\\' => match characters.next()? {
+                'n' => '\n',
+                't' => '\t',
+                same @ ('\\' | '"' | '\'') => same,
+                _ => return None,
+            },
+            other => other,
+        });
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, old: &str, expected: Option<(Help, &[&str])>) {
+        let found = climb(text, 0..text.len(), old, "new", &|| Ok(())).unwrap();
+        let found =
+            found.map(|found| (found.help, found.places.iter().map(|place| &text[place.range.clone()]).collect()));
+        assert_eq!(found, expected.map(|(help, places)| (help, places.to_vec())), "{text:?}, {old:?}");
+    }
+
+    #[test]
+    fn each_step_finds_what_differs_in_that_alone() {
+        check("a\rb\nc", "a\nb", Some((Help::LineEndings, &["a\rb"])));
+        check("if x:  \n  y\t\nz", "if x:\n  y\n", Some((Help::TrailingBlanks, &["if x:  \n  y\t\n"])));
+        check(
+            "say \u{201c}hi\u{201d}\u{a0}\u{2014} x",
+            "say \"hi\" - x",
+            Some((Help::Typography, &["say \u{201c}hi\u{201d}\u{a0}\u{2014} x"])),
+        );
+        check("fn f() {\n\t\ta\n\t\t\tb\n}", "a\n\tb", Some((Help::Indentation, &["\t\ta\n\t\t\tb"])));
+        check("  a\n\n    b\n", "a\n\n  b\n", Some((Help::Indentation, &["  a\n\n    b\n"])));
+        check("a\n\tb", "a\\n\\tb", Some((Help::Escapes, &["a\n\tb"])));
+    }
+
+    #[test]
+    fn no_step_changes_a_token() {
+        check("letter", "let ", None);
+        check("a \u{2212} b", "a - b", None);
+        check("a  b", "a b", None);
+        check("  a\n   b", "a\nb", None);
+        check("ab", "a\nb", None);
+        check("a\nb", "a\\nb\\q", None);
+        check("x", " \n ", None);
+    }
+
+    #[test]
+    fn a_text_that_overlaps_itself_is_not_unique() {
+        check("x  \nx  \nx  \n", "x\nx\n", Some((Help::TrailingBlanks, &["x  \nx  \n", "x  \nx  \n"])));
+        check("a\na\na", "a\\na", Some((Help::Escapes, &["a\na", "a\na"])));
+    }
+
+    #[test]
+    fn no_more_places_are_kept_than_are_replaced() {
+        let text = "x \n".repeat(MAX_PLACES + 10);
+        assert_eq!(climb(&text, 0..text.len(), "x\n", "y", &|| Ok(())).unwrap().unwrap().places.len(), MAX_PLACES + 1);
+    }
+
+    #[test]
+    fn long_texts_that_almost_fit_everywhere_take_no_time_and_the_time_that_is_over_ends_the_search() {
+        let text = "x\n".repeat(200_000);
+        let old = format!("{}y\n", "x\n".repeat(10_000));
+        assert!(climb(&text, 0..text.len(), &old, "new", &|| Ok(())).unwrap().is_none());
+        let over = || Err(ToolFailure::new(toolstead_domain::error_kind::ErrorKind::Timeout, "over"));
+        assert_eq!(climb(&text, 0..text.len(), &old, "new", &over).err().unwrap().message, "over");
+    }
+
+    #[test]
+    fn a_text_is_indented_as_its_place_is() {
+        assert_eq!(reindented("a\n  b\n\nc", "", "\t").unwrap(), "\ta\n\t  b\n\n\tc");
+        assert_eq!(reindented("    a\n      b", "    ", "").unwrap(), "a\n  b");
+        assert_eq!(reindented("  a\nb", "  ", "    ").unwrap(), "    a\n  b");
+        assert_eq!(reindented("  a\nb", "  ", "\t"), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! What to tell when the text to replace stands nowhere: what is nearest to it.
+
+use crate::builtin::{
+    answer::counted,
+    text::{
+        snippet::surroundings,
+        text_edit::{MatchMode, TextEdit, folded::plain},
+    },
+};
+use std::{collections::HashSet, ops::Range};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// As many lines of a file are compared with the missing text.
+const MAX_COMPARED_LINES: usize = 100_000;
+/// Shorter lines are like too many others.
+const MIN_TELLING_CHARS: usize = 4;
+/// How alike two lines must be to be shown, of 100.
+const ALIKE_PERCENT: usize = 60;
+
+pub(super) fn no_match(
+    text: &str,
+    path: &str,
+    edit: &TextEdit<'_>,
+    region: Range<usize>,
+    old: &str,
+    new: &str,
+) -> ToolFailure {
+    let failure = |message: String| ToolFailure::new(ErrorKind::NoMatch, message);
+    match edit.mode {
+        MatchMode::Literal => {}
+        MatchMode::RegexByLine => {
+            return failure(format!("the regular expression matches no line of `{path}`"))
+                .next("Nothing was changed; it is matched against each line by itself, unless `multiline` is set.");
+        }
+        MatchMode::RegexAcrossLines => {
+            return failure(format!("the regular expression matches nothing in `{path}`"))
+                .next("Nothing was changed; `.` matches no line break, unless (?s) is put before it.");
+        }
+    }
+    let lines: Vec<&str> = text.split('\n').collect();
+    let is_limited = region != (0..text.len());
+    if is_limited && let Some(at) = text.find(old) {
+        let line = text[..at].matches('\n').count() + 1;
+        let message = format!("`old_text` stands in line {line} of `{path}`, not between `start_line` and `end_line`");
+        return failure(message).next("Nothing was changed; leave them out, or correct them.");
+    }
+    if let Some(without) = without_line_numbers(old)
+        && text.contains(&*without)
+    {
+        let message =
+            format!("`old_text` stands in `{path}` without the line numbers that `read_file` puts before lines");
+        return failure(message).next("Nothing was changed; give both texts without the numbers.");
+    }
+    if new.trim().len() >= MIN_TELLING_CHARS && text.contains(new) {
+        let line = text.find(new).map_or(1, |at| text[..at].matches('\n').count() + 1);
+        let message = format!("`old_text` does not stand in `{path}`, but `new_text` does, at line {line}");
+        return failure(message).next("The edit was probably made already; read the file to make sure.");
+    }
+    let message = format!("`old_text` does not stand in `{path}`");
+    if let Some(range) = same_but_for_spaces(&lines, old) {
+        return failure(format!(
+            "{message}; these lines differ from it only in white space or quotation marks:\n{}",
+            surroundings(&lines, range, 0)
+        ))
+        .next("Nothing was changed; copy them exactly, without the line numbers.");
+    }
+    match most_alike(&lines, old) {
+        Some(line) => {
+            let height = old.trim_matches('\n').split('\n').count();
+            let shown = surroundings(&lines, line..line + height, 3);
+            failure(format!("{message}; the nearest to it is around line {}:\n{shown}", line + 1))
+                .next("Nothing was changed; copy the text exactly as it stands there, without the line numbers.")
+        }
+        None => failure(format!("{message}, and nothing in its {} is like it", counted(text.lines().count(), "line")))
+            .next("Nothing was changed; read the file again, or use `grep` to find the text elsewhere."),
+    }
+}
+
+/// The text without the numbers that lines bear when they are shown; `None` if not all bear one.
+fn without_line_numbers(old: &str) -> Option<String> {
+    let stripped = old.split('\n').map(|line| {
+        if line.trim().is_empty() {
+            return Some(line);
+        }
+        let rest = line.trim_start();
+        let number = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let rest = &rest[number..];
+        let rest =
+            rest.strip_prefix('\t').or_else(|| rest.strip_prefix(": ")).or_else(|| rest.strip_prefix('\u{2192}'));
+        rest.filter(|_| number > 0)
+    });
+    Some(stripped.collect::<Option<Vec<_>>>()?.join("\n")).filter(|stripped| !stripped.trim().is_empty())
+}
+
+/// A line without what models get wrong: white space, and typographic quotation marks.
+fn folded(line: &str) -> String {
+    line.chars().filter(|c| !c.is_whitespace()).map(plain).collect()
+}
+
+fn same_but_for_spaces(lines: &[&str], old: &str) -> Option<Range<usize>> {
+    let wanted: Vec<String> = old.trim_matches('\n').split('\n').map(folded).collect();
+    if wanted.iter().all(String::is_empty) {
+        return None;
+    }
+    let folded: Vec<String> = lines.iter().take(MAX_COMPARED_LINES).map(|line| folded(line)).collect();
+    let start = folded.windows(wanted.len()).position(|window| *window == *wanted)?;
+    Some(start..start + wanted.len())
+}
+
+/// The line that is most like the longest line of the missing text, by the pairs of characters that they share.
+fn most_alike(lines: &[&str], old: &str) -> Option<usize> {
+    let longest = old.split('\n').map(folded).max_by_key(|line| line.chars().count())?;
+    if longest.chars().count() < MIN_TELLING_CHARS {
+        return None;
+    }
+    let wanted = pairs(&longest);
+    let alike = |line: &str| {
+        let pairs = pairs(&folded(line));
+        (200 * pairs.intersection(&wanted).count()) / (pairs.len() + wanted.len()).max(1)
+    };
+    let all = lines.iter().take(MAX_COMPARED_LINES).enumerate().map(|(index, line)| (alike(line), index));
+    // Of several that are equally alike the first is told.
+    let (percent, index) = all.max_by_key(|(percent, index)| (*percent, usize::MAX - index))?;
+    (percent >= ALIKE_PERCENT).then_some(index)
+}
+
+fn pairs(text: &str) -> HashSet<(char, char)> {
+    // A line longer than this is no line that somebody copies.
+    let chars: Vec<char> = text.chars().take(500).collect();
+    chars.windows(2).map(|pair| (pair[0], pair[1])).collect()
+}

@@ -1,0 +1,382 @@
+//! Which encoding a text file is in, and the way there and back.
+
+use crate::builtin::text::line_unit::LineUnit;
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{EncoderResult, Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
+use std::borrow::Cow;
+
+/// As much of a file is looked at for bytes that no text has.
+const BINARY_SAMPLE_BYTES: usize = 8 << 10;
+
+/// As many bytes are enough to tell one old encoding from another.
+const TELLING_BYTES: usize = 1 << 20;
+
+/// Beginnings of files that are no text, whatever follows.
+const BINARY_BEGINNINGS: &[(&[u8], &str)] = &[
+    (b"%PDF-", "a PDF document"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"RIFF", "a RIFF file (WebP, WAV or AVI)"),
+    (b"PK\x03\x04", "a ZIP archive, or an office document"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"BZh", "bzip2 data"),
+    (b"\xfd7zXZ", "xz data"),
+    (b"\x28\xb5\x2f\xfd", "Zstandard data"),
+    (b"\x7fELF", "an ELF program or library"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"\0asm", "a WebAssembly module"),
+];
+
+/// The marks of UTF-32, the first of which begins like that of UTF-16.
+const UTF_32_MARKS: [(&[u8], Charset); 2] = [
+    (b"\xff\xfe\0\0", Charset::Utf32 { is_big_endian: false }),
+    (b"\0\0\xfe\xff", Charset::Utf32 { is_big_endian: true }),
+];
+/// The bytes of a character in UTF-32.
+const UTF_32_WIDTH: usize = 4;
+
+/// Python's names that are none of WHATWG's.
+const OTHER_LABELS: &[(&str, &str)] = &[
+    ("latin-1", "latin1"),
+    ("utf-8-sig", "utf-8"),
+    ("utf-16-le", "utf-16le"),
+    ("utf-16-be", "utf-16be"),
+    ("u8", "utf-8"),
+    ("u16", "utf-16"),
+    ("cp932", "shift_jis"),
+    ("cp936", "gbk"),
+    ("cp949", "euc-kr"),
+    ("cp950", "big5"),
+];
+
+/// The encoding of one file, and whether it begins with a byte order mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TextEncoding {
+    charset: Charset,
+    mark_bytes: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Charset {
+    /// One of WHATWG's.
+    Web(&'static Encoding),
+    /// Which is none of them.
+    Utf32 { is_big_endian: bool },
+}
+
+/// What the bytes of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detected {
+    Text(TextEncoding),
+    /// No text; in words.
+    Binary(&'static str),
+}
+
+/// Finds out what a file is by its beginning. With the whole file, valid UTF-8 is never taken for anything else, and
+/// anything else never for UTF-8.
+pub(crate) fn detect(beginning: &[u8], is_whole: bool) -> Detected {
+    if let Some((_, what)) = BINARY_BEGINNINGS.iter().find(|(start, _)| beginning.starts_with(start)) {
+        return Detected::Binary(what);
+    }
+    if let Some((mark, charset)) = UTF_32_MARKS.iter().find(|(mark, _)| beginning.starts_with(mark)) {
+        let encoding = TextEncoding { charset: *charset, mark_bytes: mark.len() };
+        return if is_utf_32(&beginning[mark.len()..], encoding, is_whole) {
+            Detected::Text(encoding)
+        } else {
+            Detected::Binary("binary data")
+        };
+    }
+    if let Some((encoding, mark_bytes)) = Encoding::for_bom(beginning) {
+        return Detected::Text(TextEncoding { charset: Charset::Web(encoding), mark_bytes });
+    }
+    let sample = &beginning[..beginning.len().min(BINARY_SAMPLE_BYTES)];
+    let odd = sample.iter().filter(|byte| matches!(byte, 0..=6 | 14..=26 | 28..=31 | 127)).count();
+    if sample.contains(&0) || odd * 10 > sample.len() * 3 {
+        return Detected::Binary("binary data");
+    }
+    let valid = match std::str::from_utf8(beginning) {
+        Ok(_) => true,
+        // The beginning may end in the middle of a character.
+        Err(error) => !is_whole && error.error_len().is_none(),
+    };
+    if valid {
+        return Detected::Text(TextEncoding { charset: Charset::Web(UTF_8), mark_bytes: 0 });
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    let telling = &beginning[..beginning.len().min(TELLING_BYTES)];
+    detector.feed(telling, is_whole && telling.len() == beginning.len());
+    let guessed = detector.guess(None, Utf8Detection::Deny);
+    Detected::Text(TextEncoding { charset: Charset::Web(guessed), mark_bytes: 0 })
+}
+
+/// Whether what stands behind a mark of UTF-32 is text: the mark may as well be the beginning of binary data.
+fn is_utf_32(body: &[u8], encoding: TextEncoding, is_whole: bool) -> bool {
+    let sample = &body[..body.len().min(BINARY_SAMPLE_BYTES)];
+    let (text, is_malformed) = encoding.decode_beginning(sample);
+    let is_complete = !is_whole || body.len().is_multiple_of(UTF_32_WIDTH);
+    is_complete && !is_malformed && !text.contains('\0')
+}
+
+impl TextEncoding {
+    /// The encoding of that name (WHATWG's labels, and Python's names) for a file that begins so; `None` if there is
+    /// none of that name.
+    pub(crate) fn named(label: &str, beginning: &[u8]) -> Option<Self> {
+        let label = label.trim().to_ascii_lowercase().replace('_', "-");
+        let label = OTHER_LABELS.iter().find(|(other, _)| *other == label).map_or(&*label, |(_, known)| known);
+        let mark = UTF_32_MARKS.iter().find(|(mark, _)| beginning.starts_with(mark));
+        let utf_32 = match label {
+            "utf-32" | "utf32" | "u32" => {
+                Some(mark.map_or(Charset::Utf32 { is_big_endian: false }, |(_, marked)| *marked))
+            }
+            "utf-32le" | "utf-32-le" => Some(Charset::Utf32 { is_big_endian: false }),
+            "utf-32be" | "utf-32-be" => Some(Charset::Utf32 { is_big_endian: true }),
+            _ => None,
+        };
+        if let Some(charset) = utf_32 {
+            let mark_bytes = mark.filter(|(_, marked)| *marked == charset).map_or(0, |(mark, _)| mark.len());
+            return Some(Self { charset, mark_bytes });
+        }
+        let encoding = Encoding::for_label_no_replacement(label.as_bytes())
+            .or_else(|| Encoding::for_label_no_replacement(label.replace('-', "_").as_bytes()))?;
+        match Encoding::for_bom(beginning) {
+            Some((marked, mark_bytes)) if marked == encoding || label == "utf-16" => {
+                Some(Self { charset: Charset::Web(marked), mark_bytes })
+            }
+            _ => Some(Self { charset: Charset::Web(encoding), mark_bytes: 0 }),
+        }
+    }
+
+    /// The name in lower case, as WHATWG has it where it does.
+    pub(crate) fn name(self) -> String {
+        match self.charset {
+            Charset::Web(encoding) => encoding.name().to_ascii_lowercase(),
+            Charset::Utf32 { is_big_endian: false } => "utf-32le".into(),
+            Charset::Utf32 { is_big_endian: true } => "utf-32be".into(),
+        }
+    }
+
+    /// How many bytes the byte order mark has; zero without one.
+    pub(crate) fn mark_bytes(self) -> usize {
+        self.mark_bytes
+    }
+
+    /// Whether the text is plain UTF-8.
+    pub(crate) fn is_plain(self) -> bool {
+        self.charset == Charset::Web(UTF_8) && self.mark_bytes == 0
+    }
+
+    /// How its lines end before it is decoded; `None` where that depends on what stood before.
+    pub(crate) fn line_unit(self) -> Option<LineUnit> {
+        let wide = |bytes, is_big_endian| Some(LineUnit::Wide { bytes, is_big_endian });
+        match self.charset {
+            Charset::Utf32 { is_big_endian } => wide(UTF_32_WIDTH, is_big_endian),
+            Charset::Web(encoding) if encoding == UTF_16LE => wide(2, false),
+            Charset::Web(encoding) if encoding == UTF_16BE => wide(2, true),
+            Charset::Web(encoding) => encoding.is_ascii_compatible().then_some(LineUnit::Byte),
+        }
+    }
+
+    /// As [`decode`](Self::decode), of bytes that may end within a character: that one is left out.
+    pub(crate) fn decode_beginning(self, bytes: &[u8]) -> (String, bool) {
+        let encoding = match self.charset {
+            Charset::Web(encoding) => encoding,
+            Charset::Utf32 { is_big_endian } => {
+                return from_utf_32(&bytes[..bytes.len() - bytes.len() % UTF_32_WIDTH], is_big_endian);
+            }
+        };
+        let mut decoder = encoding.new_decoder_without_bom_handling();
+        let mut text = String::with_capacity(decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(bytes.len()));
+        let (_, _, is_malformed) = decoder.decode_to_string(bytes, &mut text, false);
+        (text, is_malformed)
+    }
+
+    /// The text of bytes behind the mark, and whether some of them were no text and became U+FFFD.
+    pub(crate) fn decode(self, bytes: &[u8]) -> (Cow<'_, str>, bool) {
+        match self.charset {
+            Charset::Web(encoding) => encoding.decode_without_bom_handling(bytes),
+            Charset::Utf32 { is_big_endian } => {
+                let (text, is_malformed) = from_utf_32(bytes, is_big_endian);
+                (Cow::Owned(text), is_malformed)
+            }
+        }
+    }
+
+    /// The text, if these very bytes come out again when it is encoded, piece by piece as well.
+    pub(crate) fn decode_exactly(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
+        let encoding = match self.charset {
+            Charset::Web(encoding) => encoding,
+            Charset::Utf32 { .. } => {
+                let (text, is_malformed) = self.decode(bytes);
+                return (!is_malformed).then_some(text);
+            }
+        };
+        let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
+        // Characters of this one depend on what stood before them.
+        if encoding == ISO_2022_JP {
+            return None;
+        }
+        let same = encoding == UTF_8 || self.encode(&text).is_ok_and(|encoded| *encoded == *bytes);
+        same.then_some(text)
+    }
+
+    /// How many bytes a text that came out of this encoding has in it.
+    pub(crate) fn encoded_bytes(self, text: &str) -> usize {
+        match self.charset {
+            Charset::Utf32 { .. } => UTF_32_WIDTH * text.chars().count(),
+            Charset::Web(encoding) if encoding == UTF_16LE || encoding == UTF_16BE => 2 * text.encode_utf16().count(),
+            Charset::Web(_) => self.encode(text).map_or(text.len(), |bytes| bytes.len()),
+        }
+    }
+
+    /// The characters of a text that the encoding does not have, each once, at most so many.
+    pub(crate) fn lacking(self, text: &str, limit: usize) -> Vec<char> {
+        let mut missing = Vec::new();
+        let mut rest = text;
+        while let Err(character) = self.encode(rest) {
+            if !missing.contains(&character) {
+                missing.push(character);
+            }
+            match rest.split_once(character) {
+                Some((_, after)) if missing.len() < limit => rest = after,
+                _ => break,
+            }
+        }
+        missing
+    }
+
+    /// The mark and the bytes of a text.
+    ///
+    /// # Errors
+    /// The first character that the encoding does not have.
+    pub(crate) fn encode_whole(self, text: &str) -> Result<Vec<u8>, char> {
+        let body = self.encode(text)?;
+        // Only encodings of Unicode have a mark, which is this character.
+        let mark = if self.mark_bytes > 0 { self.encode("\u{feff}")? } else { Cow::Borrowed(&b""[..]) };
+        Ok([mark, body].concat())
+    }
+
+    /// The bytes of a text.
+    ///
+    /// # Errors
+    /// The first character that the encoding does not have.
+    pub(crate) fn encode(self, text: &str) -> Result<Cow<'_, [u8]>, char> {
+        let encoding = match self.charset {
+            Charset::Utf32 { is_big_endian } => return Ok(Cow::Owned(to_utf_32(text, is_big_endian))),
+            Charset::Web(encoding) if encoding == UTF_8 => return Ok(Cow::Borrowed(text.as_bytes())),
+            Charset::Web(encoding) if encoding == UTF_16LE => {
+                return Ok(Cow::Owned(text.encode_utf16().flat_map(u16::to_le_bytes).collect()));
+            }
+            Charset::Web(encoding) if encoding == UTF_16BE => {
+                return Ok(Cow::Owned(text.encode_utf16().flat_map(u16::to_be_bytes).collect()));
+            }
+            Charset::Web(encoding) => encoding,
+        };
+        let mut encoder = encoding.new_encoder();
+        let room = encoder.max_buffer_length_from_utf8_without_replacement(text.len()).unwrap_or(text.len());
+        let mut bytes = Vec::with_capacity(room);
+        match encoder.encode_from_utf8_to_vec_without_replacement(text, &mut bytes, true).0 {
+            EncoderResult::InputEmpty => Ok(Cow::Owned(bytes)),
+            EncoderResult::Unmappable(character) => Err(character),
+            // There was room for the worst; whoever asked is told that it did not work.
+            EncoderResult::OutputFull => Err(char::REPLACEMENT_CHARACTER),
+        }
+    }
+}
+
+/// The text, and whether something in it was no character and became U+FFFD.
+fn from_utf_32(bytes: &[u8], is_big_endian: bool) -> (String, bool) {
+    let mut is_malformed = false;
+    let character = |unit: &[u8]| {
+        let unit: Result<[u8; UTF_32_WIDTH], _> = unit.try_into();
+        let number = unit.map(|unit| if is_big_endian { u32::from_be_bytes(unit) } else { u32::from_le_bytes(unit) });
+        number.ok().and_then(char::from_u32).unwrap_or_else(|| {
+            is_malformed = true;
+            char::REPLACEMENT_CHARACTER
+        })
+    };
+    let text = bytes.chunks(UTF_32_WIDTH).map(character).collect();
+    (text, is_malformed)
+}
+
+fn to_utf_32(text: &str, is_big_endian: bool) -> Vec<u8> {
+    let unit = |c| if is_big_endian { u32::from(c).to_be_bytes() } else { u32::from(c).to_le_bytes() };
+    text.chars().flat_map(unit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: Option<(&str, &str)>) {
+        match (detect(bytes, true), expected) {
+            (Detected::Text(encoding), Some((name, text))) => {
+                let body = &bytes[encoding.mark_bytes()..];
+                assert_eq!((encoding.name().as_str(), &*encoding.decode(body).0), (name, text));
+                assert_eq!(encoding.decode_exactly(body).unwrap(), text);
+                assert_eq!(encoding.encode(text).unwrap(), body);
+                assert_eq!(encoding.encode_whole(text).unwrap(), bytes);
+                assert_eq!(encoding.encoded_bytes(text), body.len());
+            }
+            (Detected::Binary(_), None) => {}
+            (detected, _) => panic!("{bytes:?} is {detected:?}"),
+        }
+    }
+
+    #[test]
+    fn texts_are_told_from_each_other_and_from_what_is_no_text() {
+        check(b"", Some(("utf-8", "")));
+        check("grün\n".as_bytes(), Some(("utf-8", "grün\n")));
+        check("\u{feff}x".as_bytes(), Some(("utf-8", "x")));
+        check(b"\xff\xfeg\0r\0\xfc\0", Some(("utf-16le", "grü")));
+        check(b"\xfe\xff\0g\0r\0\xfc", Some(("utf-16be", "grü")));
+        check(b"\xff\xfe\0\0g\0\0\0\xfc\0\0\0\x0d\xf4\x01\0", Some(("utf-32le", "gü🐍")));
+        check(b"\0\0\xfe\xff\0\0\0g\0\0\0\xfc\0\x01\xf4\x0d", Some(("utf-32be", "gü🐍")));
+        check(b"\xff\xfe\0\0", Some(("utf-32le", "")));
+        // Half a character, a surrogate, no character, and NUL.
+        check(b"\xff\xfe\0\0g\0\0\0g\0", None);
+        check(b"\xff\xfe\0\0\0\xd8\0\0", None);
+        check(b"\0\0\xfe\xff\0\x11\0\0", None);
+        check(b"\0\0\xfe\xff\0\0\0\0", None);
+        check(b"sch\xf6ne gr\xfc\xdfe aus k\xf6ln", Some(("windows-1252", "schöne grüße aus köln")));
+        check(b"a\0b", None);
+        check(b"%PDF-1.7\n%abc", None);
+        check(b"\x01\x02\x03\x04\x05abc", None);
+    }
+
+    #[test]
+    fn encodings_are_known_by_the_names_of_the_web_and_of_python() {
+        for (label, name) in [
+            ("utf-8", "utf-8"),
+            ("UTF8", "utf-8"),
+            ("utf-8-sig", "utf-8"),
+            ("utf_8", "utf-8"),
+            ("latin-1", "windows-1252"),
+            ("iso-8859-1", "windows-1252"),
+            ("iso8859_15", "iso-8859-15"),
+            ("cp1252", "windows-1252"),
+            ("ascii", "windows-1252"),
+            ("shift_jis", "shift_jis"),
+            ("euc_jp", "euc-jp"),
+            ("gb18030", "gb18030"),
+            ("utf-16", "utf-16le"),
+            ("utf_16_be", "utf-16be"),
+            ("UTF-32", "utf-32le"),
+            ("utf_32_be", "utf-32be"),
+        ] {
+            assert_eq!(TextEncoding::named(label, b"").map(TextEncoding::name).as_deref(), Some(name), "{label}");
+        }
+        assert_eq!(TextEncoding::named("utf-16", b"\xfe\xff\0x").unwrap().name(), "utf-16be");
+        assert_eq!(TextEncoding::named("utf-32", b"\0\0\xfe\xff").unwrap().name(), "utf-32be");
+        assert_eq!(TextEncoding::named("utf-32be", b"\xff\xfe\0\0").unwrap().mark_bytes(), 0);
+        assert_eq!(TextEncoding::named("klingon", b""), None);
+    }
+
+    #[test]
+    fn a_character_that_an_encoding_lacks_is_named() {
+        let latin = TextEncoding::named("latin-1", b"").unwrap();
+        assert_eq!(latin.encode("a→b").unwrap_err(), '→');
+        assert_eq!(TextEncoding::named("utf-8", b"").unwrap().decode_exactly(b"\xff"), None);
+    }
+}

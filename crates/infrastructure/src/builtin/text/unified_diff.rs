@@ -1,0 +1,91 @@
+//! What a change did, as a unified diff for people.
+
+use similar::{DiffTag, TextDiff};
+use std::{borrow::Cow, ops::Range, time::Duration};
+
+/// Larger texts are not compared.
+const MAX_COMPARED_BYTES: usize = 2 << 20;
+/// Longer diffs are left out: nobody reads them, and the change itself is told in other ways.
+const MAX_DIFF_BYTES: usize = 64 << 10;
+/// When comparing takes longer, it becomes coarser.
+const TIME_TO_COMPARE: Duration = Duration::from_millis(200);
+
+/// The diff of two texts under a name; `None` where there is no difference, or it is too large to be of use.
+pub(crate) fn unified_diff(name: &str, old: &str, new: &str) -> Option<String> {
+    if old.len() + new.len() > MAX_COMPARED_BYTES {
+        return None;
+    }
+    let (old, new) = (marked(old), marked(new));
+    let (old, new) = (lines(&old), lines(&new));
+    let diff = TextDiff::configure().timeout(TIME_TO_COMPARE).newline_terminated(true).diff_slices(&old, &new);
+    let (before, after) = (format!("a/{name}"), format!("b/{name}"));
+    let text = diff.unified_diff().context_radius(3).header(&before, &after).to_string();
+    (!text.is_empty() && text.len() <= MAX_DIFF_BYTES).then_some(text)
+}
+
+/// The text with a mark for a carriage return at its very end, which would be taken for the end of a line.
+fn marked(text: &str) -> Cow<'_, str> {
+    match text.strip_suffix('\r') {
+        Some(rest) => Cow::Owned(format!("{rest}\u{240d}")),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The lines as `read_file` counts them: a lone carriage return ends none.
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+/// The lines (from 0) of the new text that differ from the old one, a range for each place; none where the texts are
+/// too large to be compared.
+pub(crate) fn changed_lines(old: &str, new: &str) -> Vec<Range<usize>> {
+    if old.len() + new.len() > MAX_COMPARED_BYTES {
+        return Vec::new();
+    }
+    let (old, new) = (lines(old), lines(new));
+    let diff = TextDiff::configure().timeout(TIME_TO_COMPARE).diff_slices(&old, &new);
+    let places = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
+    places.map(|op| op.new_range().start..op.new_range().end.max(op.new_range().start + 1)).collect()
+}
+
+/// How many lines of the second text are new, and how many of the first one are gone; `None` where one of them is no
+/// UTF-8, or they are too large to be compared.
+pub(crate) fn line_counts(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
+    if old.len() + new.len() > MAX_COMPARED_BYTES {
+        return None;
+    }
+    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
+    let (old, new) = (lines(old), lines(new));
+    let diff = TextDiff::configure().timeout(TIME_TO_COMPARE).diff_slices(&old, &new);
+    let differing = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
+    Some(differing.fold((0, 0), |(added, removed), op| (added + op.new_range().len(), removed + op.old_range().len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_came_and_went_are_counted() {
+        assert_eq!(line_counts(b"a\nb\nc\n", b"a\nB\nC\nc\n"), Some((2, 1)));
+        assert_eq!(line_counts(b"", b"a\nb"), Some((2, 0)));
+        assert_eq!(line_counts(b"\xff", b"a"), None);
+    }
+
+    #[test]
+    fn a_change_is_shown_with_its_surroundings() {
+        let diff = unified_diff("x", "a\nb\nc\n", "a\nB\nc\n").unwrap();
+        assert_eq!(diff, "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
+        assert_eq!(changed_lines("a\nb\nc\nd", "a\nB\nc\nD"), [1..2, 3..4]);
+        assert_eq!(changed_lines("a\nb\nc\nd\n", "A\nb\nc\n"), [0..1, 3..4]);
+        let diff = unified_diff("x", "a\rb", "a\rc").unwrap();
+        assert!(diff.contains("-a\rb\n") && diff.contains("+a\rc\n"), "{diff:?}");
+        let diff = unified_diff("x", "a\r", "b").unwrap();
+        assert!(
+            diff.ends_with("-a\u{240d}\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n"),
+            "{diff:?}"
+        );
+        assert_eq!(unified_diff("x", "a", "a"), None);
+        assert_eq!(unified_diff("x", &"a\n".repeat(2 << 20), ""), None);
+    }
+}

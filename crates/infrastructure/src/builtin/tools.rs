@@ -1,0 +1,50 @@
+//! The built-in tools: one file a tool, one line in the list below. None imports another.
+
+mod report;
+
+use crate::builtin::built_in_tool::AnyBuiltInTool;
+
+/// Declares the module of each tool and puts the tool into [`all`].
+macro_rules! built_in_tools {
+    ($($module:ident::$tool:ident,)*) => {
+        $(mod $module;)*
+
+        /// Every built-in tool that is compiled in, in the order in which lists show them.
+        pub fn all() -> Vec<Box<dyn AnyBuiltInTool>> {
+            vec![$(Box::new($module::$tool)),*]
+        }
+    };
+}
+
+built_in_tools! {
+    read_file::ReadFile,
+    file_info::FileInfo,
+    write_file::WriteFile,
+    append_file::AppendFile,
+    edit_file::EditFile,
+    multi_edit::MultiEdit,
+    delete_file::DeleteFile,
+    apply_patch::ApplyPatch,
+    notebook_edit::NotebookEdit,
+    undo::Undo,
+    redo::Redo,
+    list_directory::ListDirectory,
+    glob::Glob,
+    grep::Grep,
+    bash::Bash,
+    task_list::TaskList,
+    task_output::TaskOutput,
+    task_wait::TaskWait,
+    task_input::TaskInput,
+    task_stop::TaskStop,
+    git::Git,
+    go_tool::GoTool,
+    media_probe::MediaProbe,
+    system_info::SystemInfo,
+    disk_info::DiskInfo,
+    network_info::NetworkInfo,
+    current_time::CurrentTime,
+    working_directory::WorkingDirectory,
+    help::Help,
+    echo::Echo,
+}

@@ -1,0 +1,183 @@
+//! The tool `apply_patch`.
+
+mod matching;
+mod misfit;
+mod parser;
+mod patching;
+mod text_lines;
+
+use crate::builtin::{
+    answer::{answer, counted},
+    built_in_tool::BuiltInTool,
+    files::change_set::recording::Recording,
+    run::Run,
+    schema::output_schema,
+    text::unified_diff::unified_diff,
+    tools::apply_patch::{
+        parser::{Action, FilePatch, PatchError, parse},
+        patching::{PatchedFile, Patching},
+    },
+    world::World,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolstead_domain::{
+    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// As many changed places are shown, over all files.
+const SHOWN_PLACES: usize = 6;
+
+/// Changes several files by one patch.
+pub(crate) struct ApplyPatch;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The patch. Between the lines `*** Begin Patch` and `*** End Patch` stand `*** Add File: path` (each line of the
+    /// content after `+`), `*** Delete File: path`, and `*** Update File: path` (`*** Move to: path` may follow) with
+    /// hunks: a line `@@`, or `@@ ` and a line that stands above the place, then lines that begin with a space (kept),
+    /// `-` (removed) or `+` (added). A unified diff is taken, too.
+    #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = "`*** Begin Patch`, then `*** Add File: path` (lines after `+`), `*** Delete File: path` or `*** Update File: path` (`*** Move to: path`) with hunks: `@@`, then lines after a blank (kept), `-` or `+`; `*** End Patch`. Or a unified diff."))]
+    patch: String,
+    /// Change nothing, and show what would change.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    dry_run: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    files: Vec<OutputFile>,
+    /// Whether nothing was changed, because that was asked for.
+    dry_run: bool,
+    /// What changed, as a unified diff; absent where it would be too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct OutputFile {
+    /// Relative to the working directory, or absolute outside of it.
+    path: String,
+    action: FileAction,
+    /// The path that the file had before; absent if it was not moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_from: Option<String>,
+    /// Stands for the file as it is now; absent if it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    added_lines: usize,
+    removed_lines: usize,
+    /// Whether somebody else changed other parts of the file since this session read it.
+    changed_elsewhere: bool,
+}
+
+/// What became of a file.
+#[derive(Serialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum FileAction {
+    Added,
+    Updated,
+    Deleted,
+    Moved,
+    Unchanged,
+}
+
+#[async_trait]
+impl BuiltInTool for ApplyPatch {
+    const NAME: &str = "apply_patch";
+    const TITLE: &str = "Apply patch";
+    const DESCRIPTION: &str = "Changes, adds, moves and deletes several files by one patch, all of it or nothing. Give \
+         three lines around each change as they stand in the file; lines that are not added or removed keep every byte. \
+         A hunk that stands in several places needs more lines or an `@@` line.";
+    const BRIEF: &str = "Changes, adds, moves and deletes several files by one patch, all or nothing.";
+    const CATEGORY: Category = Category::File;
+    const TAGS: &[&str] = &["edit", "patch", "write"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
+    const EXAMPLE: &str = r#"{"patch": "*** Begin Patch\n*** Update File: src/main.rs\n@@ fn main() {\n-    let x = 1;\n+    let x = 2;\n*** End Patch"}"#;
+    const TELLS_CHANGE: bool = true;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let mut accesses = Vec::new();
+        for file in parse(&input.patch).map_err(|error| no_patch(&error))? {
+            for path in file.paths() {
+                let path = world.access(path).await?;
+                accesses.extend([Access::ReadPath(path.clone()), Access::WritePath(path)]);
+            }
+        }
+        Ok(accesses)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let recording = Recording::of(run);
+        let limits = run.world().limits.clone();
+        run.on_files(move |files| {
+            let patch = parse(&input.patch).map_err(|error| no_patch(&error))?;
+            let patching = Patching { files, limits: &limits };
+            let (patched, is_change) = patching.apply(&patch, &recording, input.dry_run)?;
+            told(patched, input.dry_run, recording.how_to_undo(is_change && !input.dry_run))
+        })
+        .await
+    }
+}
+
+impl FilePatch {
+    /// The paths that it names.
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        let to = match &self.action {
+            Action::Update { to, .. } => to.as_deref(),
+            Action::Add(_) | Action::Delete { .. } => None,
+        };
+        std::iter::once(&*self.path).chain(to)
+    }
+}
+
+fn no_patch(error: &PatchError) -> ToolFailure {
+    ToolFailure::new(ErrorKind::InvalidInput, error.to_string()).next(
+        "Nothing was changed. A patch looks like this:\n*** Begin Patch\n*** Update File: path/to/file\n@@\n a line that \
+         stays\n-a line that goes\n+a line that comes\n*** End Patch",
+    )
+}
+
+fn told(patched: Vec<PatchedFile>, dry_run: bool, how_to_undo: Option<String>) -> Result<ToolResult, ToolFailure> {
+    let done = if dry_run { "Would change" } else { "Changed" };
+    let mut text = format!("{done} {}:", counted(patched.len(), "file"));
+    let (mut diff, mut places) = (String::new(), String::new());
+    let (mut shown, mut hidden) = (0, 0);
+    for file in &patched {
+        text.push_str(&format!("\n{}", file.summary()));
+        let lines = unified_diff(&file.path, &file.before, &file.after);
+        // Whoever is asked about a patch sees the diff of its dry run alone.
+        if dry_run && (lines.is_none() || !file.is_text_alone()) {
+            diff.push_str(&format!("{}\n", file.summary()));
+        }
+        diff.push_str(&lines.unwrap_or_default());
+        let room = SHOWN_PLACES.saturating_sub(shown);
+        places.push_str(&file.places(room));
+        shown += file.lines.len().min(room);
+        hidden += file.lines.len().saturating_sub(room);
+    }
+    if let Some(how) = how_to_undo {
+        text.push_str(&format!("\n{how}"));
+    }
+    text.push_str(&places);
+    if hidden > 0 {
+        text.push_str(&format!("\n… and {}", counted(hidden, "more place")));
+    }
+    let diff = (!diff.is_empty()).then_some(diff);
+    let files = patched.into_iter().map(PatchedFile::into_output).collect();
+    answer(text.trim_end_matches('\n'), &Output { files, dry_run, diff })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! Where the hunks of a patch stand in a text.
+//!
+//! A hunk's kept and removed lines must stand in the file one after the other, behind those of the hunk before. They
+//! must stand there once; where they stand several times, the hunk's anchors, its line number or its mark for the end
+//! of the file must say which place is meant. Lines may differ only in what leaves every token as it is (see
+//! [`Looseness`]); how alike two texts are never counts.
+
+use crate::{
+    builtin::{
+        text::text_edit::plain,
+        tools::apply_patch::{parser::Hunk, text_lines::Line},
+    },
+    sandbox::workspace::stop::Stop,
+};
+use std::{borrow::Cow, cell::OnceCell, collections::HashMap};
+
+/// As many places are looked at when only their indentation tells them apart.
+const MAX_CANDIDATES: usize = 100_000;
+/// As many lines are compared for that, over all these places.
+const MAX_COMPARED: usize = 4_000_000;
+
+/// In what lines may differ and be the same; each includes the ones before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Looseness {
+    /// In nothing, carriage returns included.
+    Carried,
+    /// In line endings.
+    Exact,
+    /// In white space at their ends.
+    TrailingSpace,
+    /// In typographic quotation marks, dashes and spaces.
+    Typography,
+    /// In an indentation that all lines have more, or less.
+    Indent,
+}
+
+impl Looseness {
+    /// Without carriage returns, which most patches do not carry.
+    const USUAL: [Self; 4] = [Self::Exact, Self::TrailingSpace, Self::Typography, Self::Indent];
+
+    /// What was not looked at; `None` where there is nothing to say.
+    pub(super) fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Carried | Self::Exact => None,
+            Self::TrailingSpace => Some("white space at the ends of lines"),
+            Self::Typography => Some("typographic quotes, dashes or spaces"),
+            Self::Indent => Some("indentation"),
+        }
+    }
+
+    /// What two lines that count as the same have in common.
+    pub(super) fn key(self, line: &str) -> Cow<'_, str> {
+        match self {
+            Self::Carried => Cow::Borrowed(line),
+            Self::Exact => Cow::Borrowed(line.strip_suffix('\r').unwrap_or(line)),
+            Self::TrailingSpace => Cow::Borrowed(line.trim_end()),
+            Self::Typography => plain_line(line.trim_end()),
+            Self::Indent => plain_line(line.trim()),
+        }
+    }
+}
+
+/// Where a hunk stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Its first line in the file, from 0.
+    pub(super) first: usize,
+    pub(super) looseness: Looseness,
+    pub(super) shift: Shift,
+}
+
+/// The indentation that all lines of a hunk have, and the one that they have in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Shift {
+    from: String,
+    to: String,
+}
+
+impl Shift {
+    /// A line of the hunk as it belongs into the file.
+    pub(super) fn applied<'l>(&self, line: &'l str) -> Cow<'l, str> {
+        match line.strip_prefix(&*self.from) {
+            Some(rest) if self.from != self.to && !line.trim().is_empty() => Cow::Owned(format!("{}{rest}", self.to)),
+            _ => Cow::Borrowed(line),
+        }
+    }
+
+    fn fits(&self, line: &str) -> bool {
+        line.trim().is_empty() || line.starts_with(&*self.from)
+    }
+}
+
+/// Why a hunk has no place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Misfit {
+    /// An anchor stands nowhere.
+    NoAnchor(String),
+    /// The lines stand nowhere.
+    NoMatch,
+    /// The lines stand there, which is before the hunk before this one (first lines, from 0).
+    OutOfOrder(usize),
+    /// The lines stand there, which is not behind the anchors.
+    NotBehindAnchors(usize),
+    /// The lines stand in several places.
+    Ambiguous(Vec<usize>),
+    /// The time was over before that was known.
+    OutOfTime,
+}
+
+/// The lines of a file, made ready for looking hunks up.
+#[derive(Debug)]
+pub(super) struct Lookup<'a> {
+    lines: &'a [Line<'a>],
+    stop: &'a Stop,
+    indices: [OnceCell<Index<'a>>; 5],
+}
+
+/// Numbers that stand for lines: equal lines have equal numbers.
+#[derive(Debug)]
+struct Index<'a> {
+    numbers: Vec<u32>,
+    by_line: HashMap<Cow<'a, str>, u32>,
+}
+
+impl<'a> Lookup<'a> {
+    pub(super) fn of(lines: &'a [Line<'a>], stop: &'a Stop) -> Self {
+        Self { lines, stop, indices: Default::default() }
+    }
+
+    /// The place of a hunk at or behind a line.
+    pub(super) fn place(&self, hunk: &Hunk, from: usize) -> Result<Place, Misfit> {
+        let behind = self.behind_anchors(hunk)?;
+        let old: Vec<&str> = hunk.old_lines().collect();
+        if old.is_empty() {
+            return self.place_of_insertion(hunk, from, behind);
+        }
+        let mut elsewhere = None;
+        let carries_returns = hunk.old_lines().any(|line| line.ends_with('\r'));
+        let carried = carries_returns.then_some(Looseness::Carried);
+        for looseness in carried.into_iter().chain(Looseness::USUAL) {
+            self.in_time()?;
+            let found = self.find(&old, hunk, looseness)?;
+            let fitting: Vec<&Place> = found.iter().filter(|place| place.first >= from).collect();
+            if fitting.is_empty() {
+                elsewhere = elsewhere.or(found.first().map(|place| Misfit::OutOfOrder(place.first)));
+                continue;
+            }
+            let meant = self.meant(hunk, &fitting, old.len(), behind.as_deref());
+            return match &meant[..] {
+                [] => Err(Misfit::NotBehindAnchors(fitting[0].first)),
+                [only] => Ok((*only).clone()),
+                several => Err(Misfit::Ambiguous(several.iter().map(|place| place.first).collect())),
+            };
+        }
+        Err(elsewhere.unwrap_or(Misfit::NoMatch))
+    }
+
+    fn in_time(&self) -> Result<(), Misfit> {
+        if self.stop.is_due() { Err(Misfit::OutOfTime) } else { Ok(()) }
+    }
+
+    /// The line where these stand, exactly and only there.
+    pub(super) fn stands_once(&self, lines: &[&str]) -> Option<usize> {
+        let index = self.index(Looseness::Exact);
+        let wanted: Option<Vec<u32>> =
+            lines.iter().map(|line| index.by_line.get(&Looseness::Exact.key(line)).copied()).collect();
+        match occurrences(&index.numbers, &wanted.filter(|wanted| !wanted.is_empty())?)[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Those of the places that the hunk can mean.
+    fn meant<'p>(&self, hunk: &Hunk, found: &[&'p Place], length: usize, behind: Option<&[usize]>) -> Vec<&'p Place> {
+        if hunk.is_at_end
+            && let Some(last) = found.last().filter(|place| place.first + length == self.lines.len())
+        {
+            return vec![last];
+        }
+        if let Some(at) = hunk.at
+            && let Some(there) = found.iter().find(|place| place.first + 1 == at)
+        {
+            return vec![there];
+        }
+        let Some(behind) = behind else { return found.to_vec() };
+        // The first place behind the anchors is meant, wherever the anchors are taken to stand.
+        let mut firsts: Vec<usize> = behind
+            .iter()
+            .map(|anchor| found.partition_point(|place| place.first < *anchor))
+            .filter(|index| *index < found.len())
+            .collect();
+        firsts.dedup();
+        firsts.into_iter().map(|index| found[index]).collect()
+    }
+
+    /// Lines that are added where nothing is kept or removed: behind the anchor, at the given line, or at the end.
+    fn place_of_insertion(&self, hunk: &Hunk, from: usize, behind: Option<Vec<usize>>) -> Result<Place, Misfit> {
+        let first = match (behind.as_deref(), hunk.at) {
+            (Some([only]), _) if !hunk.is_at_end => only + 1,
+            (Some(several), _) if !hunk.is_at_end => return Err(Misfit::Ambiguous(several.to_vec())),
+            (None, Some(at)) => at.saturating_sub(1).min(self.lines.len()),
+            _ => self.lines.len(),
+        };
+        if first < from {
+            return Err(Misfit::OutOfOrder(first));
+        }
+        Ok(Place { first, looseness: Looseness::Exact, shift: Shift::default() })
+    }
+
+    /// The lines where the innermost anchor may stand, ascending and never none; `None` without anchors.
+    fn behind_anchors(&self, hunk: &Hunk) -> Result<Option<Vec<usize>>, Misfit> {
+        let mut behind: Option<Vec<usize>> = None;
+        for anchor in &hunk.anchors {
+            self.in_time()?;
+            let stands = self.anchor(anchor);
+            let mut stands: Vec<usize> = match &behind {
+                None => stands,
+                Some(outer) => {
+                    let next = |outer: &usize| stands.get(stands.partition_point(|at| at <= outer)).copied();
+                    outer.iter().filter_map(next).collect()
+                }
+            };
+            stands.dedup();
+            if stands.is_empty() {
+                return Err(Misfit::NoAnchor(anchor.clone()));
+            }
+            behind = Some(stands);
+        }
+        Ok(behind)
+    }
+
+    /// The lines that an anchor can mean: those that are it, else those that begin with it.
+    fn anchor(&self, anchor: &str) -> Vec<usize> {
+        for looseness in Looseness::USUAL {
+            let index = self.index(looseness);
+            if let Some(number) = index.by_line.get(&looseness.key(anchor)) {
+                return (0..index.numbers.len()).filter(|at| index.numbers[*at] == *number).collect();
+            }
+        }
+        let key = Looseness::Indent.key(anchor);
+        let begins = |line: &Line<'_>| !key.is_empty() && Looseness::Indent.key(line.text).starts_with(&*key);
+        (0..self.lines.len()).filter(|at| begins(&self.lines[*at])).collect()
+    }
+
+    /// All places where the lines stand, ascending. Too many to compare their indentation count as ambiguous.
+    fn find(&self, old: &[&str], hunk: &Hunk, looseness: Looseness) -> Result<Vec<Place>, Misfit> {
+        let index = self.index(looseness);
+        let wanted: Option<Vec<u32>> =
+            old.iter().map(|line| index.by_line.get(&looseness.key(line)).copied()).collect();
+        let Some(wanted) = wanted else { return Ok(Vec::new()) };
+        let found = occurrences(&index.numbers, &wanted);
+        if looseness < Looseness::Indent {
+            return Ok(found.into_iter().map(|first| Place { first, looseness, shift: Shift::default() }).collect());
+        }
+        if found.len() > MAX_CANDIDATES || found.len().saturating_mul(old.len()) > MAX_COMPARED {
+            return Err(Misfit::Ambiguous(found));
+        }
+        let shifted = |first: usize| {
+            let shift = self.shift(old, first)?;
+            hunk.new_lines().all(|line| shift.fits(line)).then_some(Place { first, looseness, shift })
+        };
+        Ok(found.into_iter().filter_map(shifted).collect())
+    }
+
+    /// How the hunk's lines are indented otherwise than the file's; `None` if not all in the same way.
+    fn shift(&self, old: &[&str], first: usize) -> Option<Shift> {
+        let pairs = self.lines[first..].iter().zip(old).filter(|(_, old)| !old.trim().is_empty());
+        let pairs: Vec<(&str, &str)> = pairs.map(|(line, old)| (indent_of(line.text), indent_of(old))).collect();
+        let to = pairs.iter().map(|(there, _)| *there).min_by_key(|indent| indent.len()).unwrap_or_default();
+        let from = pairs.iter().map(|(_, here)| *here).min_by_key(|indent| indent.len()).unwrap_or_default();
+        let same = |(there, here): &(&str, &str)| {
+            let (there, here) = (there.strip_prefix(to), here.strip_prefix(from));
+            there.is_some() && there == here
+        };
+        pairs.iter().all(same).then(|| Shift { from: from.to_owned(), to: to.to_owned() })
+    }
+
+    fn index(&self, looseness: Looseness) -> &Index<'a> {
+        self.indices[looseness as usize].get_or_init(|| {
+            let mut by_line: HashMap<Cow<'a, str>, u32> = HashMap::new();
+            let numbers = self.lines.iter().map(|line| {
+                let next = by_line.len() as u32;
+                *by_line.entry(looseness.key(line.carried)).or_insert(next)
+            });
+            let numbers = numbers.collect();
+            Index { numbers, by_line }
+        })
+    }
+}
+
+fn indent_of(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
+}
+
+/// A line with plain characters for typographic ones.
+fn plain_line(line: &str) -> Cow<'_, str> {
+    if line.is_ascii() { Cow::Borrowed(line) } else { Cow::Owned(line.chars().map(plain).collect()) }
+}
+
+/// Where a sequence stands in another one, overlaps included, ascending. In time that grows with the sum of both
+/// lengths, whatever they hold (Knuth, Morris and Pratt).
+fn occurrences(numbers: &[u32], wanted: &[u32]) -> Vec<usize> {
+    // For each beginning of `wanted`: the length of its longest end that is a beginning, too.
+    let mut borders = vec![0; wanted.len()];
+    let mut length = 0;
+    for at in 1..wanted.len() {
+        while length > 0 && wanted[length] != wanted[at] {
+            length = borders[length - 1];
+        }
+        length += usize::from(wanted[length] == wanted[at]);
+        borders[at] = length;
+    }
+    let (mut found, mut matched) = (Vec::new(), 0);
+    for (at, number) in numbers.iter().enumerate() {
+        while matched > 0 && (matched == wanted.len() || wanted[matched] != *number) {
+            matched = borders[matched - 1];
+        }
+        matched += usize::from(wanted[matched] == *number);
+        if matched == wanted.len() {
+            found.push(at + 1 - matched);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Where hunks stand.
+
+use super::*;
+use crate::builtin::tools::apply_patch::{
+    parser::{Action, parse},
+    text_lines::lines_of,
+};
+use std::time::{Duration, Instant};
+
+/// Where the hunks of an update with these lines stand in a text, as lines from 1, with what had to be overlooked.
+fn places(text: &str, hunks: &str) -> Result<Vec<(usize, Looseness)>, Misfit> {
+    let patch = parse(&format!("*** Begin Patch\n*** Update File: a\n{hunks}\n*** End Patch")).unwrap();
+    let Action::Update { hunks, .. } = &patch[0].action else { panic!("{patch:?}") };
+    let lines = lines_of(text);
+    let stop = Stop::at(Instant::now() + Duration::from_secs(600));
+    let lookup = Lookup::of(&lines, &stop);
+    let (mut from, mut places) = (0, Vec::new());
+    for hunk in hunks {
+        let place = lookup.place(hunk, from)?;
+        from = place.first + hunk.old_lines().count();
+        places.push((place.first + 1, place.looseness));
+    }
+    Ok(places)
+}
+
+#[track_caller]
+fn check(text: &str, hunks: &str, expected: &[usize]) {
+    let found: Vec<usize> = places(text, hunks).unwrap().into_iter().map(|(line, _)| line).collect();
+    assert_eq!(found, expected, "{text:?}, {hunks:?}");
+}
+
+#[track_caller]
+fn misfit(text: &str, hunks: &str, expected: Misfit) {
+    assert_eq!(places(text, hunks), Err(expected), "{text:?}, {hunks:?}");
+}
+
+#[test]
+fn lines_that_stand_once_are_the_place() {
+    check("a\nb\nc\n", "@@\n-b", &[2]);
+    check("a\nb\na\nc\n", "@@\n a\n-c", &[3]);
+    check("a\nb\nc", "@@\n-a\n@@\n-c", &[1, 3]);
+    check("a\r\nb\r\n", "@@\n-b", &[2]);
+    check("a\rb\r", "@@\n-b", &[2]);
+    misfit("a\nb\n", "@@\n-c", Misfit::NoMatch);
+    misfit("", "@@\n-c", Misfit::NoMatch);
+}
+
+#[test]
+fn order_anchors_numbers_and_the_end_tell_equal_places_apart() {
+    let text = "class A:\n  def f:\n    x\nclass B:\n  def f:\n    x\n";
+    misfit(text, "@@\n-    x", Misfit::Ambiguous(vec![2, 5]));
+    check(text, "@@ class A:\n-    x", &[3]);
+    check(text, "@@ class B\n-    x", &[6]);
+    check(text, "@@ class B\n@@ def f\n-    x", &[6]);
+    misfit(text, "@@ def f:\n-    x", Misfit::Ambiguous(vec![2, 5]));
+    check(text, "@@ class A:\n class A:\n   def f:\n-    x", &[1]);
+    check(text, "@@ class A\n-  def f:\n@@\n-class B:\n@@\n-    x", &[2, 4, 6]);
+    check(text, "@@\n-class B:\n@@\n-    x", &[4, 6]);
+    check(text, "@@ -6 +6 @@\n-    x", &[6]);
+    check(text, "@@\n-    x\n*** End of File", &[6]);
+    misfit(text, "@@ class C\n-    x", Misfit::NoAnchor("class C".into()));
+    misfit(text, "@@ class B\n-class A:", Misfit::NotBehindAnchors(0));
+    misfit(text, "@@\n-class B:\n@@\n-class A:", Misfit::OutOfOrder(0));
+}
+
+#[test]
+fn only_what_keeps_every_token_may_differ() {
+    let loosely = |text: &str, hunks: &str, expected| {
+        assert_eq!(places(text, hunks).map(|places| places[0].1), Ok(expected), "{text:?}, {hunks:?}");
+    };
+    loosely("a b\n", "@@\n-a b", Looseness::Exact);
+    loosely("a b \t\n", "@@\n-a b", Looseness::TrailingSpace);
+    loosely("a b\n", "@@\n-a b  ", Looseness::TrailingSpace);
+    loosely("\u{201c}a\u{201d} \n", "@@\n-\"a\"", Looseness::Typography);
+    loosely("  if x:\n    y\n", "@@\n if x:\n-  y", Looseness::Indent);
+    loosely("if x:\n\n  y\n", "@@\n   if x:\n \n-    y", Looseness::Indent);
+    loosely("\tif x:\n\t  y\n", "@@\n     if x:\n-      y", Looseness::Indent);
+    for (text, hunks) in [
+        ("a b\n", "@@\n-a  b"),
+        ("a\n", "@@\n-A"),
+        ("  a\n   b\n", "@@\n a\n-b"),
+        ("a\nb\n", "@@\n-a b"),
+        ("a \u{2212} b\n", "@@\n-a - b"),
+        // What is added could not be moved as far to the left.
+        ("if x:\n  y\n", "@@\n     if x:\n-      y\n+z"),
+    ] {
+        misfit(text, hunks, Misfit::NoMatch);
+    }
+}
+
+#[test]
+fn lines_without_context_are_added_behind_an_anchor_or_at_the_end() {
+    check("a\nb\n", "@@\n+x", &[3]);
+    check("a\nb\n", "@@ a\n+x", &[2]);
+    check("", "@@\n+x", &[1]);
+    check("a\nb\n", "@@ -2,0 +2 @@\n+x", &[2]);
+    misfit("a\na\n", "@@ a\n+x", Misfit::Ambiguous(vec![0, 1]));
+}
+
+#[test]
+fn a_search_is_bounded_and_ends_when_the_time_is_over() {
+    // Each of a hundred thousand places would be compared over 50,000 lines.
+    let hunk = format!("@@\n{}", "-  x\n".repeat(50_000));
+    let found = places(&" x\n".repeat(100_000), hunk.trim_end());
+    assert!(matches!(&found, Err(Misfit::Ambiguous(several)) if several.len() == 50_001), "{:?}", found.is_ok());
+
+    let lines = lines_of("a\n");
+    let stop = Stop::at(Instant::now());
+    let hunk = Hunk {
+        lines: vec![crate::builtin::tools::apply_patch::parser::HunkLine::Removed("a".into())],
+        ..Hunk::default()
+    };
+    assert_eq!(Lookup::of(&lines, &stop).place(&hunk, 0), Err(Misfit::OutOfTime));
+}
+
+#[test]
+fn a_sequence_is_found_wherever_it_stands() {
+    let check = |numbers: &[u32], wanted: &[u32]| {
+        let plainly: Vec<usize> = (0..numbers.len()).filter(|at| numbers[*at..].starts_with(wanted)).collect();
+        assert_eq!(occurrences(numbers, wanted), plainly, "{numbers:?}, {wanted:?}");
+    };
+    check(&[1, 1, 1], &[1]);
+    check(&[1, 2, 1, 2, 1], &[1, 2, 1]);
+    check(&[1, 1, 2, 1, 1, 1, 2], &[1, 1, 2]);
+    check(&[], &[1]);
+    check(&[1], &[1, 2]);
+}

@@ -1,0 +1,146 @@
+//! What to tell of a hunk that has no place in its file.
+
+use crate::builtin::{
+    answer::counted,
+    text::snippet::surroundings,
+    tools::apply_patch::{
+        matching::{Lookup, Looseness, Misfit},
+        parser::{Hunk, HunkLine},
+        text_lines::Line,
+    },
+};
+use std::collections::HashMap;
+use toolstead_domain::error_kind::ErrorKind;
+
+/// As many lines are named.
+const NAMED_LINES: usize = 10;
+/// A line that stands so often tells nothing.
+const MAX_TIMES: usize = 200;
+/// As much of a line is quoted.
+const QUOTED_CHARS: usize = 100;
+
+/// The kind of failure that a misfit is.
+pub(super) fn kind(misfit: &Misfit) -> ErrorKind {
+    match misfit {
+        Misfit::Ambiguous(_) => ErrorKind::AmbiguousMatch,
+        Misfit::OutOfTime => ErrorKind::Timeout,
+        Misfit::NoAnchor(_) | Misfit::NoMatch | Misfit::OutOfOrder(_) | Misfit::NotBehindAnchors(_) => {
+            ErrorKind::NoMatch
+        }
+    }
+}
+
+/// What is wrong and what to do, in some lines.
+pub(super) fn described(misfit: &Misfit, hunk: &Hunk, lines: &[Line<'_>], lookup: &Lookup<'_>) -> String {
+    let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
+    let height = hunk.old_lines().count().max(1);
+    match misfit {
+        Misfit::Ambiguous(places) => {
+            let named: Vec<String> = places.iter().take(NAMED_LINES).map(|first| (first + 1).to_string()).collect();
+            let more = if places.len() > NAMED_LINES { " and others" } else { "" };
+            format!(
+                "its lines stand in {} places: lines {}{more}. Give more lines around the change, or name the one that \
+                 is meant by an anchor, like `@@ fn name`.",
+                places.len(),
+                named.join(", ")
+            )
+        }
+        Misfit::NoAnchor(anchor) => {
+            let near = most_common_line(&[anchor], lines);
+            let near = near
+                .map(|at| format!(" The nearest to it is line {}:\n{}", at + 1, surroundings(&texts, at..at + 1, 1)));
+            format!(
+                "its anchor `{}` is no line of the file, nor the beginning of one.{}",
+                quoted(anchor),
+                near.unwrap_or_else(|| " Leave it out if the lines of the hunk are enough to find the place.".into())
+            )
+        }
+        Misfit::OutOfTime => "the time was over before its place was found.".to_owned(),
+        Misfit::OutOfOrder(first) => format!(
+            "its lines stand at line {}, before those of the hunk before it. Put the hunks of a file in the order of \
+             their lines.",
+            first + 1
+        ),
+        Misfit::NotBehindAnchors(first) => format!(
+            "its lines stand at line {}, and not behind `@@ {}`. Correct the anchor, or leave it out.",
+            first + 1,
+            quoted(hunk.anchors.last().map_or("", String::as_str))
+        ),
+        Misfit::NoMatch => {
+            let adds = hunk.lines.iter().any(|line| matches!(line, HunkLine::Added(text) if !text.trim().is_empty()));
+            let new: Vec<&str> = hunk.new_lines().collect();
+            if let Some(first) = lookup.stands_once(&new).filter(|_| adds) {
+                return format!(
+                    "what it makes of its lines stands at line {} already: it was probably applied before.",
+                    first + 1
+                );
+            }
+            let old: Vec<&str> = hunk.old_lines().collect();
+            let Some((first, differing)) = nearest(&old, lines) else {
+                return format!(
+                    "none of its lines stands in the file, which has {}. Read the file again.",
+                    counted(lines.len(), "line")
+                );
+            };
+            let differs = differing.map_or_else(String::new, |at| match texts.get(first + at) {
+                Some(there) => format!(
+                    " Line {} is the first that differs: the file has `{}`, the patch has `{}`.",
+                    first + at + 1,
+                    quoted(there),
+                    quoted(old[at])
+                ),
+                None => format!(" The file ends before `{}`.", quoted(old[at])),
+            });
+            let end = (first + height).min(texts.len());
+            format!("its lines stand nowhere.{differs} The nearest region:\n{}", surroundings(&texts, first..end, 1))
+        }
+    }
+}
+
+/// Where most of the lines stand as they do in the hunk, and the first of them that does not; `None` if none does.
+fn nearest(old: &[&str], lines: &[Line<'_>]) -> Option<(usize, Option<usize>)> {
+    let mut places: HashMap<_, Vec<usize>> = HashMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        let places = places.entry(Looseness::Indent.key(line.text)).or_default();
+        if places.len() <= MAX_TIMES {
+            places.push(at);
+        }
+    }
+    let mut votes: HashMap<usize, usize> = HashMap::new();
+    for (offset, line) in old.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let stands = places.get(&Looseness::Indent.key(line)).filter(|stands| stands.len() <= MAX_TIMES);
+        for first in stands.into_iter().flatten().filter_map(|at| at.checked_sub(offset)) {
+            *votes.entry(first).or_default() += 1;
+        }
+    }
+    // Of several that are equally near the first is told.
+    let first = votes.into_iter().max_by_key(|(first, votes)| (*votes, usize::MAX - first)).map(|(first, _)| first);
+    let first = first.or_else(|| most_common_line(old, lines))?;
+    let same = |(offset, line): &(usize, &&str)| {
+        lines
+            .get(first + offset)
+            .is_some_and(|there| Looseness::Typography.key(there.text) == Looseness::Typography.key(line))
+    };
+    Some((first, old.iter().enumerate().find(|pair| !same(pair)).map(|(offset, _)| offset)))
+}
+
+/// The line that has most words in common with the longest of these, if it has half of them.
+fn most_common_line(wanted: &[&str], lines: &[Line<'_>]) -> Option<usize> {
+    let words = |line: &str| -> Vec<String> {
+        let words = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+        words.take(50).map(str::to_owned).collect()
+    };
+    let wanted = wanted.iter().map(|line| words(line)).max_by_key(Vec::len).filter(|words| !words.is_empty())?;
+    let common = |line: &Line<'_>| {
+        let words = words(line.text);
+        wanted.iter().filter(|word| words.contains(word)).count()
+    };
+    let counts = lines.iter().take(100_000).enumerate().map(|(at, line)| (common(line), usize::MAX - at));
+    let (count, at) = counts.max()?;
+    (count * 2 >= wanted.len()).then(|| usize::MAX - at)
+}
+
+fn quoted(line: &str) -> String {
+    let more = if line.chars().count() > QUOTED_CHARS { "…" } else { "" };
+    format!("{}{more}", line.chars().take(QUOTED_CHARS).collect::<String>())
+}

@@ -1,0 +1,312 @@
+//! The tool `bash`.
+
+mod meaning;
+mod report;
+
+use crate::{
+    builtin::{
+        built_in_tool::BuiltInTool,
+        commands::{
+            capture::Capture,
+            command::{Command, End, Excess},
+            programs::Program,
+            tasks::{NewTask, viewer_of},
+            waiting::{SLACK, ended_in_time, pattern, permitted_folder},
+        },
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+    sandbox::launcher::Input as StandardInput,
+    shell_analysis,
+};
+use async_trait::async_trait;
+use regex::Regex;
+use report::{Output, Report};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::time::sleep;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// The system takes no longer argument (Linux, `MAX_ARG_STRLEN`).
+const MAX_COMMAND_BYTES: usize = 128 << 10;
+/// For `ready_when` without `yield_ms`.
+const TIME_TO_BE_READY: Duration = Duration::from_secs(30);
+/// Less than this is not told as a difference between the time that was asked for and the time that was given.
+const MOMENT: Duration = Duration::from_millis(100);
+/// The terminal that a command may have.
+const TERMINAL: StandardInput = StandardInput::Terminal { rows: 24, columns: 80 };
+
+/// Runs commands.
+pub(crate) struct Bash;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The command line, for bash. Each call has a shell of its own: a `cd` and variables do not last.
+    #[schemars(extend("x-advertised" = ""))]
+    command: String,
+    /// The folder that it starts in; the start folder without it.
+    #[schemars(extend("x-advertised" = ""))]
+    working_dir: Option<String>,
+    /// Milliseconds until it is ended, with everything that it started. 120000 without it; in the background no limit.
+    #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = "120000 without it."))]
+    timeout_ms: Option<u64>,
+    /// What it is for, in a few words, for people.
+    #[schemars(extend("x-advertised" = false))]
+    description: Option<String>,
+    /// Its standard input, which is empty without it. In the background it stays open for `task_input`.
+    #[schemars(extend("x-advertised" = ""))]
+    stdin: Option<String>,
+    /// Environment variables beside those that every command gets.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    env: BTreeMap<String, String>,
+    /// Let it run in the background as a task, and return at once. It ends with the session.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = "Return at once; it goes on as a task."))]
+    background: bool,
+    /// Return after so many milliseconds with what there is; if it still runs then, it goes on as a task.
+    #[schemars(range(max = 600_000))]
+    #[schemars(extend("x-advertised" = "Return after so long; it goes on as a task."))]
+    yield_ms: Option<u64>,
+    /// Run it as a task, and return as soon as a line of its output fits this regular expression, as when a server is
+    /// up; at the latest after `yield_ms` (30000).
+    #[schemars(extend("x-advertised" = "As a task: return when a line of output fits this regular expression, as of a server."))]
+    ready_when: Option<String>,
+    /// The task outlives its session, as long as Toolstead runs.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    detach: bool,
+    /// Show its standard error among its standard output, in the order in which they came; otherwise behind it.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
+    merge_stderr: bool,
+    /// Give it a terminal of 24 lines with 80 characters, on which `stdin` is typed. It prints on one stream then.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    tty: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[async_trait]
+impl BuiltInTool for Bash {
+    const NAME: &str = "bash";
+    const TITLE: &str = "Run a command";
+    const DESCRIPTION: &str = "Runs a command line in a fresh bash and returns its output and exit code. Use it for \
+                               builds, tests and programs; for files prefer the tools for files. Start servers with \
+                               `background` and `ready_when`. A long output is kept whole under a handle.";
+    const BRIEF: &str = "Runs a command line in a fresh bash (`cd` and variables do not last); answers output and exit code, a long output under a handle. For files prefer the tools for files.";
+    const CATEGORY: Category = Category::Shell;
+    const TAGS: &[&str] = &["command", "process"];
+    const TAKES_COMMAND_LINES: bool = true;
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
+    const EXAMPLE: &str = r#"{"command": "make test", "timeout_ms": 300000, "description": "Run the tests"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        world.programs.availability("bash", &world.workspace)
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        input.check()?;
+        input.check_life(world)?;
+        let folder = world.access(input.folder()).await?;
+        let mut accesses = shell_analysis::accesses_of(world, input.line(), folder.real.clone()).await?;
+        accesses.push(Access::ReadPath(folder));
+        Ok(accesses)
+    }
+
+    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+        // The command's own time begins when it does: until then its call prepares it.
+        Some(input.waits().or(input.timeout_ms.map(Duration::from_millis))? + SLACK)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        input.check()?;
+        input.check_life(run.world())?;
+        let ready = input.ready_when.as_deref().map(pattern).transpose()?;
+        let wait = input.waits();
+        let owner = viewer_of(run.context());
+        if wait.is_some() {
+            run.world().meet_tasks().await?;
+            run.world().tasks.check_room(&owner)?;
+        }
+        let folder = permitted_folder(input.folder(), run).await?;
+        let started_at = run.world().clock.now();
+        let (command, is_reduced) = start(&input, folder.clone(), wait.is_some(), run).await?;
+        let report = Report { run, input: &input, folder: &folder, is_reduced };
+        let Some(wait) = wait else {
+            let end = ended_in_time(&command, run).await;
+            return report.ended(&command, end).await;
+        };
+        // Until it is a task, it ends with the call.
+        let seen = if wait.is_zero() { Ok(Seen::Running) } else { seen(&command, ready.as_ref(), wait, run).await };
+        let line = match seen? {
+            Seen::Ended(end) => return report.ended(&command, end).await,
+            Seen::Ready(line) => Some(line),
+            Seen::Running => None,
+        };
+        let task = run.world().tasks.add(NewTask {
+            owner,
+            is_detached: input.detach,
+            text: input.command.clone(),
+            description: input.description.clone(),
+            started_at,
+            command,
+        })?;
+        run.world().tasks.tell_of(&task, run);
+        report.running(&task, line).await
+    }
+}
+
+/// What a call that waits for a task has seen of it.
+enum Seen {
+    Ended(End),
+    Ready(String),
+    Running,
+}
+
+impl Input {
+    fn folder(&self) -> &str {
+        self.working_dir.as_deref().unwrap_or(".")
+    }
+
+    /// How long the call stays with a command that may become a task; `None` for one that may not.
+    fn waits(&self) -> Option<Duration> {
+        let given = self.yield_ms.map(Duration::from_millis);
+        let usual = self.ready_when.as_ref().map(|_| TIME_TO_BE_READY);
+        given.or(usual).or((self.background || self.detach).then_some(Duration::ZERO))
+    }
+
+    /// The command line with its variables before it, as a shell would take them: what is judged.
+    fn line(&self) -> String {
+        let variables = self.env.iter().filter(|(name, value)| !shell_analysis::builtins::is_harmless(name, value));
+        let assigned: String =
+            variables.map(|(name, value)| format!("export {name}='{}'; ", value.replace('\'', r"'\''"))).collect();
+        format!("{assigned}{}", self.command)
+    }
+
+    /// Refuses what would be a task and end with its call.
+    fn check_life(&self, world: &World) -> Result<(), ToolFailure> {
+        self.waits().map_or(Ok(()), |_| world.tasks.check_life(self.detach))
+    }
+
+    fn check(&self) -> Result<(), ToolFailure> {
+        let wrong = |message: String| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+        if self.command.trim().is_empty() {
+            return wrong("`command` is empty".into());
+        }
+        if self.command.len() >= MAX_COMMAND_BYTES {
+            let message =
+                format!("`command` has {} bytes, and at most {MAX_COMMAND_BYTES} can be run", self.command.len());
+            return wrong(format!("{message}: write it into a file and run that"));
+        }
+        let texts = self.env.values().chain([&self.command]);
+        if texts.clone().any(|text| text.contains('\0')) {
+            return wrong("a command and its variables hold no NUL character".into());
+        }
+        let is_name = |name: &str| {
+            let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+            first && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        if let Some(name) = self.env.keys().find(|name| !is_name(name)) {
+            return wrong(format!("`{}` is no name of a variable", name.escape_debug()));
+        }
+        let bytes: usize = self.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+        if bytes >= MAX_COMMAND_BYTES {
+            return wrong(format!("`env` has {bytes} bytes, and at most {MAX_COMMAND_BYTES} can be given"));
+        }
+        Ok(())
+    }
+}
+
+/// Starts it, and says whether it gets less time than it asks for.
+async fn start(
+    input: &Input,
+    folder: PathBuf,
+    is_task: bool,
+    run: &Run<'_>,
+) -> Result<(Arc<Command>, bool), ToolFailure> {
+    let programs = &run.world().programs;
+    let program = Program {
+        name: "bash",
+        args: ["--noprofile", "--norc", "-c", &input.command].map(str::to_owned).into(),
+        working_dir: folder,
+        input: standard_input(input),
+        environment: input.env.clone(),
+    };
+    let settings = programs.settings();
+    let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
+    let excess = if is_task { Excess::DropsOldest } else { Excess::Ends };
+    let at_most = run.context().deadline;
+    if !is_task && at_most <= Instant::now() {
+        let message = "the command did not begin: all the time of the call went by before it was prepared";
+        return Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again, or allow more time."));
+    }
+    let started = programs.start(program, run).await?;
+    let wanted = input.timeout_ms.map(|time| Instant::now() + Duration::from_millis(time));
+    let deadline = if is_task { wanted } else { Some(wanted.map_or(at_most, |wanted| wanted.min(at_most))) };
+    let is_reduced = !is_task && wanted.is_some_and(|wanted| wanted > at_most + MOMENT);
+    let text = input.stdin.clone().map(String::into_bytes);
+    Ok((Arc::new(Command::of(started, capture, deadline, excess, text, is_task)), is_reduced))
+}
+
+/// What the command reads: nothing, unless something is given.
+fn standard_input(input: &Input) -> StandardInput {
+    match &input.stdin {
+        _ if input.tty => TERMINAL,
+        Some(_) => StandardInput::Pipe,
+        None => StandardInput::Nothing,
+    }
+}
+
+/// Stays with a command until it has ended, is ready, or the time is over.
+async fn seen(command: &Command, ready: Option<&Regex>, wait: Duration, run: &Run<'_>) -> Result<Seen, ToolFailure> {
+    tokio::select! {
+        end = ended_in_time(command, run) => Ok(Seen::Ended(end)),
+        line = ready_line(command, ready) => line.map(Seen::Ready),
+        () = sleep(wait) => Ok(Seen::Running),
+    }
+}
+
+/// Never returns without a pattern, or where the command ends without a line that fits.
+async fn ready_line(command: &Command, pattern: Option<&Regex>) -> Result<String, ToolFailure> {
+    match pattern {
+        Some(pattern) => match command.line_that_fits(pattern).await? {
+            Some(line) => Ok(line),
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

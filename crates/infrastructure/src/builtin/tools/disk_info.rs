@@ -1,0 +1,164 @@
+//! The tool `disk_info`.
+
+use crate::{
+    builtin::{
+        answer::answer,
+        blocking::on_blocking_thread,
+        built_in_tool::BuiltInTool,
+        run::Run,
+        schema::output_schema,
+        tools::report::{Report, gigabytes},
+    },
+    sandbox::host::disks::{Mount, Space, mounts},
+};
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+
+/// A disk that is not measured by then hangs: its server is gone.
+const TIME_FOR_A_DISK: Duration = Duration::from_secs(2);
+/// As many are measured at once.
+const AT_ONCE: usize = 8;
+
+/// Tells the disks and the room on them.
+pub(crate) struct DiskInfo;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Also tell file systems that are no disks: in memory, of the kernel, images.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    all: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    disks: Vec<Disk>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Disk {
+    mount_point: String,
+    /// The device, or the server's folder.
+    label: String,
+    /// The file system's name.
+    format: String,
+    /// Whether it answered in time; without that there are no sizes.
+    ready: bool,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    room: Option<Room>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Room {
+    total_bytes: u64,
+    free_bytes: u64,
+    /// What this user may still use.
+    available_bytes: u64,
+    used_percent: f64,
+    read_only: bool,
+}
+
+#[async_trait]
+impl BuiltInTool for DiskInfo {
+    const NAME: &str = "disk_info";
+    const TITLE: &str = "Disk information";
+    const DESCRIPTION: &str = "Tells the disks of the machine with their format, size, free space and use. Use it when \
+                               space may be short, or before large files are written.";
+    const BRIEF: &str = "Tells the disks with their size and free space.";
+    const CATEGORY: Category = Category::System;
+    const TAGS: &[&str] = &["disk", "host"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = "{}";
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let mounts = on_blocking_thread(move || Ok(mounts(input.all))).await?;
+        let disks: Vec<(Mount, Option<Space>)> = stream::iter(mounts).map(measured).buffered(AT_ONCE).collect().await;
+        // A file system without any room is none that anybody asks about.
+        let disks = disks.into_iter().filter(|(_, space)| input.all || space.is_none_or(|space| space.total_bytes > 0));
+        let mut report = Report::titled("Disk Information");
+        let mut output = Output { disks: Vec::new() };
+        for (mount, space) in disks {
+            let room = space.map(Room::of);
+            let mut lines = vec![("Label", mount.source.clone()), ("Format", mount.file_system.clone())];
+            match &room {
+                Some(room) => lines.extend([
+                    ("Total Size", gigabytes(room.total_bytes)),
+                    ("Free Space", gigabytes(room.available_bytes)),
+                    ("Used", format!("{:.1} %", room.used_percent)),
+                ]),
+                None => lines.push(("State", "does not answer".into())),
+            }
+            let mount_point = mount.mount_point.to_string_lossy().into_owned();
+            report = report.section(&mount_point, &lines);
+            output.disks.push(Disk {
+                mount_point,
+                label: mount.source,
+                format: mount.file_system,
+                ready: room.is_some(),
+                room,
+            });
+        }
+        if output.disks.is_empty() {
+            report = report.line("No disk was found.");
+        }
+        answer(report.into_text(), &output)
+    }
+}
+
+/// A disk with its room; `None` where it cannot be told in time.
+async fn measured(mount: Mount) -> (Mount, Option<Space>) {
+    let asked = mount.clone();
+    // A thread that hangs is left behind: the system gives no way to call it back.
+    let measuring = on_blocking_thread(move || Ok(asked.space().ok()));
+    let space = tokio::time::timeout(TIME_FOR_A_DISK, measuring).await;
+    (mount, space.ok().and_then(Result::ok).flatten())
+}
+
+impl Room {
+    fn of(space: Space) -> Self {
+        let used = space.total_bytes.saturating_sub(space.free_bytes);
+        // Of what anybody may use: what is reserved for the system counts as neither used nor free.
+        let usable = used.saturating_add(space.available_bytes).max(1);
+        Self {
+            total_bytes: space.total_bytes,
+            free_bytes: space.free_bytes,
+            available_bytes: space.available_bytes,
+            used_percent: (used as f64 / usable as f64 * 1000.0).round() / 10.0,
+            read_only: space.read_only,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::tests::Bench;
+    use serde_json::json;
+
+    #[test]
+    fn every_file_system_is_told_when_asked_for() {
+        let result = Bench::new().call("disk_info", json!({"all": true})).unwrap();
+        assert!(result.joined_text().starts_with("Disk Information\n================\n"));
+        let disks = result.structured_content().unwrap()["disks"].as_array().unwrap();
+        assert!(disks.iter().any(|disk| disk["mount_point"] == "/" && disk["ready"] == true));
+    }
+
+    #[test]
+    fn use_is_counted_of_what_can_be_used() {
+        let space = Space { total_bytes: 100, free_bytes: 30, available_bytes: 20, read_only: false };
+        assert_eq!(Room::of(space).used_percent, 77.8);
+        let nothing = Space { total_bytes: 0, free_bytes: 0, available_bytes: 0, read_only: true };
+        assert_eq!(Room::of(nothing).used_percent, 0.0);
+    }
+}

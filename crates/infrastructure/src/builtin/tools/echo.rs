@@ -1,0 +1,49 @@
+//! The tool `echo`.
+
+use crate::builtin::{built_in_tool::BuiltInTool, run::Run};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+
+/// Gives a message back.
+pub(crate) struct Echo;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The text to give back.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    message: String,
+}
+
+#[async_trait]
+impl BuiltInTool for Echo {
+    const NAME: &str = "echo";
+    const TITLE: &str = "Echo";
+    const DESCRIPTION: &str = "Gives a message back, unchanged. Use it to test that tools can be called.";
+    const BRIEF: &str = "Gives a message back.";
+    const CATEGORY: Category = Category::Utility;
+    const TAGS: &[&str] = &["test"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"message": "hello"}"#;
+    type Input = Input;
+
+    async fn run(&self, input: Input, _: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        Ok(ToolResult::text(format!("Echo: {}", input.message)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin::tests::Bench;
+    use serde_json::json;
+
+    #[test]
+    fn a_message_comes_back() {
+        let bench = Bench::new();
+        assert_eq!(bench.text("echo", json!({"message": "hä\n\"x\""})), "Echo: hä\n\"x\"");
+        assert_eq!(bench.text("echo", json!({})), "Echo: ");
+    }
+}

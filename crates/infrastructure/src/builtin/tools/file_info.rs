@@ -1,0 +1,289 @@
+//! The tool `file_info`.
+
+use crate::{
+    builtin::{
+        answer::{answer, rfc3339},
+        built_in_tool::BuiltInTool,
+        files::{
+            etag::etag,
+            sampled::{Sampled, opened},
+            sniff::FileKindByContent,
+            source,
+            source::{Source, on_source},
+        },
+        run::Run,
+        schema::output_schema,
+        text::{line_ending::LineEnding, line_unit::LineUnit},
+        world::World,
+    },
+    documents::DocumentKind,
+    sandbox::workspace::{
+        facts::{FileFacts, FileKind},
+        found::Found,
+        granted::GrantedWorkspace,
+    },
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolstead_domain::{
+    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// As much of it for the line ending.
+const TELLING_BYTES: usize = 64 << 10;
+
+/// Says what is known of a file.
+pub(crate) struct FileInfo;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path of the file or folder: absolute, or relative to the working directory. Or the handle of a stored output.
+    #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
+    path: String,
+    /// Whether to count the lines of a text. In a huge file this takes a moment, and later reads are quick.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
+    count_lines: bool,
+    /// Answer with this alone: the number of lines, or the media type.
+    #[schemars(extend("x-advertised" = false))]
+    only: Option<Only>,
+}
+
+#[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Only {
+    Lines,
+    Mime,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Serialize, JsonSchema, Default)]
+struct Output {
+    /// Relative to the working directory, or absolute outside of it; or the handle.
+    path: String,
+    kind: Kind,
+    /// The size in bytes.
+    size: u64,
+    /// When the content was changed, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtime: Option<String>,
+    /// The permissions as octal digits: "0644".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<String>,
+    /// How many names the file has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<u64>,
+    /// Where the path really leads, if it goes through a symbolic link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// What it holds, in words, where it is no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_binary: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    /// Whether the text begins with a byte order mark.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    byte_order_mark: Option<bool>,
+    /// How the lines end at the beginning of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line_ending: Option<LineEnding>,
+    /// A last line without a line break counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<u64>,
+    /// Stands for the whole content, if it is not too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    #[default]
+    File,
+    Folder,
+    /// A stored output.
+    Output,
+    /// A pipe, socket or device, or a file of the kernel.
+    Other,
+}
+
+#[async_trait]
+impl BuiltInTool for FileInfo {
+    const NAME: &str = "file_info";
+    const TITLE: &str = "File info";
+    const DESCRIPTION: &str = "Says what a file is without showing it: size, time, permissions, media type, encoding, line endings, number of \
+         lines. Takes a path, or the handle of a stored output. Use it before reading a file of unknown size or kind.";
+    const BRIEF: &str = "Tells size, time, permissions, type, encoding and lines of a file.";
+    const CATEGORY: Category = Category::File;
+    const TAGS: &[&str] = &["read"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"path": "Cargo.lock"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        source::accesses(&input.path, world).await
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let world = run.world().clone();
+        on_source(input.path.clone(), run, move |files, source| inform(files, source, &input, &world)).await
+    }
+}
+
+fn inform(files: &GrantedWorkspace, source: Source, input: &Input, world: &World) -> Result<ToolResult, ToolFailure> {
+    let mut output = match &source {
+        Source::File(found) => of_file(files, found),
+        Source::Output(stored, _) => {
+            Output { path: source.name(files), kind: Kind::Output, size: stored.bytes, ..Output::default() }
+        }
+    };
+    let mut notes = Vec::new();
+    if matches!(output.kind, Kind::File | Kind::Output) {
+        look_inside(source, files, input, world, &mut output, &mut notes)?;
+    }
+    let text = match input.only {
+        None => described(&output, &notes),
+        Some(Only::Mime) => output.mime.clone().ok_or_else(|| nothing_of(&output, "media type"))?,
+        Some(Only::Lines) => match (output.lines, notes.pop()) {
+            (Some(lines), _) => lines.to_string(),
+            (None, Some(note)) => return Err(ToolFailure::new(ErrorKind::Timeout, note)),
+            (None, None) => return Err(nothing_of(&output, "lines")),
+        },
+    };
+    answer(text, &output)
+}
+
+fn of_file(files: &GrantedWorkspace, found: &Found) -> Output {
+    let FileFacts { kind, bytes, modified, mode, links, .. } = *found.facts();
+    let path = found.path();
+    let leads = (path.real != path.lexical).then(|| files.workspace().shown(&path.real));
+    Output {
+        path: files.workspace().shown(&path.lexical),
+        kind: match kind {
+            FileKind::File => Kind::File,
+            FileKind::Folder => Kind::Folder,
+            _ => Kind::Other,
+        },
+        size: bytes,
+        mtime: Some(rfc3339(modified)),
+        mode: Some(format!("{mode:04o}")),
+        links: Some(links),
+        target: leads,
+        description: (kind != FileKind::File).then(|| kind.to_string()),
+        ..Output::default()
+    }
+}
+
+fn look_inside(
+    source: Source,
+    files: &GrantedWorkspace,
+    input: &Input,
+    world: &World,
+    output: &mut Output,
+    notes: &mut Vec<String>,
+) -> Result<(), ToolFailure> {
+    let (mut content, sampled) = opened(source, files, world.limits.text_bytes)?;
+    let in_returns = match &sampled.kind {
+        FileKindByContent::Text(encoding) => sampled.text_in_returns(*encoding),
+        _ => None,
+    };
+    let Sampled { sample, digest, kind, media_type, .. } = sampled;
+    output.size = content.bytes;
+    output.mime = Some(media_type.to_owned());
+    output.is_binary =
+        Some(!matches!(kind, FileKindByContent::Text(_) | FileKindByContent::Document(DocumentKind::Notebook)));
+    output.etag = digest.filter(|_| content.is_unchanged()).as_ref().map(etag);
+    let mut lines_in = Some((0, LineUnit::Byte));
+    match &kind {
+        FileKindByContent::Text(encoding) => {
+            let body = sample.get(encoding.mark_bytes()..).unwrap_or_default();
+            output.encoding = Some(encoding.name());
+            output.byte_order_mark = Some(encoding.mark_bytes() > 0);
+            output.line_ending = LineEnding::of(&encoding.decode_beginning(&body[..body.len().min(TELLING_BYTES)]).0);
+            lines_in = encoding.line_unit().map(|unit| (encoding.mark_bytes() as u64, unit));
+        }
+        FileKindByContent::Document(DocumentKind::Notebook) => {
+            output.description = Some(DocumentKind::Notebook.describe().into())
+        }
+        FileKindByContent::Document(kind) => output.description = Some(kind.describe().into()),
+        FileKindByContent::Image(_) => output.description = Some("an image".into()),
+        FileKindByContent::Binary(what) => output.description = Some(what.to_string()),
+    }
+    if let Some(text) = in_returns {
+        output.line_ending = Some(LineEnding::Cr);
+        output.lines = input.count_lines.then(|| text.lines().count() as u64);
+        return Ok(());
+    }
+    let Some((start, unit)) = lines_in.filter(|_| input.count_lines && output.is_binary == Some(false)) else {
+        return Ok(());
+    };
+    let mut index = world.lines.get(content.id, start, unit);
+    output.lines = index.count(&mut content.reader, files.stop()).map_err(|error| content.unreadable(error))?;
+    if output.lines.is_none() {
+        notes.push("the time was over before all lines were counted; call again to go on from there".into());
+    }
+    if content.is_settled() {
+        world.lines.put(content.id, index);
+    }
+    Ok(())
+}
+
+fn described(output: &Output, notes: &[String]) -> String {
+    let mut text = format!("path: {}\n", output.path);
+    let mut line = |label: &str, value: Option<String>| {
+        if let Some(value) = value {
+            text.push_str(&format!("{label}: {value}\n"));
+        }
+    };
+    let kind = match output.kind {
+        Kind::File => "a file",
+        Kind::Folder => "a folder",
+        Kind::Output => "a stored output",
+        Kind::Other => "no regular file",
+    };
+    let word = |value: Option<LineEnding>| {
+        value.and_then(|ending| serde_json::to_value(ending).ok()?.as_str().map(str::to_uppercase))
+    };
+    line("kind", Some(output.description.clone().unwrap_or_else(|| kind.into())));
+    line("leads to", output.target.clone());
+    line("size", Some(format!("{} bytes", output.size)));
+    line("changed", output.mtime.clone());
+    line("permissions", output.mode.clone());
+    line("names", output.links.filter(|links| *links > 1 && output.kind == Kind::File).map(|links| links.to_string()));
+    line("media type", output.mime.clone());
+    let mark = if output.byte_order_mark == Some(true) { " with a byte order mark" } else { "" };
+    line("encoding", output.encoding.as_ref().map(|name| format!("{name}{mark}")));
+    line("line endings", word(output.line_ending));
+    line("lines", output.lines.map(|lines| lines.to_string()));
+    line("etag", output.etag.clone());
+    for note in notes {
+        text.push_str(&format!("[{note}]\n"));
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn nothing_of(output: &Output, what: &str) -> ToolFailure {
+    let is = output.description.as_deref().unwrap_or("no text");
+    let message = format!("`{}` has no {what}: it is {is}", output.path);
+    ToolFailure::new(ErrorKind::UnsupportedType, message).next("Leave `only` out to see what is known of it.")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! Keeps what rules close from being read in a repository's history. Files stand there that are gone from the disk, and
+//! the contents of all are in `.git`: hiding the files themselves does not do.
+
+use super::{Input, Operation, Repository};
+use crate::{
+    builtin::{
+        blocking::on_blocking_thread,
+        commands::capture::{Stream, lost},
+    },
+    sandbox::workspace::Workspace,
+};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    str,
+};
+use toolstead_domain::{
+    access::{Access, PathAccess},
+    error_kind::ErrorKind,
+    tool_failure::ToolFailure,
+    workspace_roots::lexical,
+};
+
+/// A list of files that is longer, in bytes, is not looked through.
+const MAX_LIST: usize = 4 << 20;
+/// As many files can be left out, and as many bytes of their names.
+const MAX_LEFT_OUT: usize = 1_000;
+const MAX_NAMES: usize = 64 << 10;
+/// Of what git says is wrong, so many characters are told.
+const LONGEST_FAULT: usize = 400;
+
+/// Where a path in a commit may lie on the disk: below the top of the repository, which is the folder or one around it.
+pub(super) fn places<'a>(
+    folder: &'a PathAccess,
+    path: &'a str,
+    workspace: &'a Workspace,
+) -> impl Iterator<Item = PathAccess> {
+    let tops = tops(&folder.real, |path| workspace.contains(path));
+    tops.map(|top| {
+        // `./a` and `../a` are relative to the folder.
+        let is_relative = path.starts_with("./") || path.starts_with("../");
+        let start = if is_relative { &folder.real } else { top };
+        PathAccess::plain(lexical(start, Path::new(path))).whole_tree()
+    })
+}
+
+fn tops(folder: &Path, is_within: impl Fn(&Path) -> bool) -> impl Iterator<Item = &Path> {
+    folder.ancestors().take_while(move |top| is_within(top))
+}
+
+/// The words for git with which it shows nothing that may not be read, and how many files they leave out.
+///
+/// # Errors
+/// Where that cannot be made sure.
+pub(super) async fn within_rules(
+    input: &Input,
+    repository: &Repository<'_>,
+) -> Result<(Vec<String>, usize), ToolFailure> {
+    let as_given = || input.words_with(&[], str::to_owned, file(input));
+    let grant = &repository.run.context().grant;
+    // In any root: the history may be that of another one's files.
+    if !grant.roots().all().any(|root| grant.reading_below(&PathAccess::plain(root)).is_limited()) {
+        return Ok((as_given(), 0));
+    }
+    let Some(kept) = Kept::of(repository).await? else { return Ok((as_given(), 0)) };
+    if let Some((commit, path)) = input.content()? {
+        let is_relative = path.starts_with("./") || path.starts_with("../");
+        kept.check(&if is_relative { format!("{}{path}", kept.prefix) } else { path.to_owned() }, repository)?;
+        // Of what is no file after all it shows no differences.
+        let object = format!("{}:{path}", as_commit(commit));
+        return Ok((["cat-file", "-p", &object].map(str::to_owned).into(), 0));
+    }
+    match input.operation {
+        Operation::Log | Operation::Status => Ok((as_given(), 0)),
+        Operation::Blame => {
+            kept.check(&format!("{}{}", kept.prefix, input.file.as_deref().unwrap_or_default()), repository)?;
+            Ok((input.words_with(&[], as_commits, file(input)), 0))
+        }
+        Operation::Diff | Operation::Show => {
+            let left_out = left_out(input, &kept, repository).await?;
+            let count = left_out.len();
+            let paths = file(input).or(Some(":(top)".into())).into_iter().chain(left_out);
+            Ok((input.words_with(&["--no-renames", "--no-relative"], as_commits, paths), count))
+        }
+    }
+}
+
+/// Where the history of a folder's repository is kept.
+struct Kept {
+    /// Of the folder in its working tree; ends with a slash, or is empty.
+    prefix: String,
+    /// The tops of other working trees whose files are in that history, too: what rules close there is not shown under
+    /// paths of this one.
+    elsewhere: Vec<PathBuf>,
+}
+
+impl Kept {
+    /// Of the repository that the folder is in, if there is one.
+    ///
+    /// # Errors
+    /// Where it is not known whose files are in the history: a `.git` that leads elsewhere would show what lies below
+    /// another folder under paths of this one.
+    async fn of(repository: &Repository<'_>) -> Result<Option<Self>, ToolFailure> {
+        let query = [
+            "rev-parse",
+            "--path-format=absolute",
+            "--is-inside-work-tree",
+            "--show-toplevel",
+            "--git-common-dir",
+            "--git-dir",
+            "--show-prefix",
+        ];
+        let (asked, done) = repository.git(query.map(str::to_owned).into()).await?;
+        let fault = asked.capture.ends(Stream::Stderr).text(LONGEST_FAULT).0;
+        match done.exit_code {
+            Some(0) => {}
+            Some(128) if fault.starts_with("fatal: not a git repository") => return Ok(None),
+            _ => return Err(closed(&format!("git cannot tell the top of the repository: {}", fault.trim_end()))),
+        }
+        let told = asked.capture.ends(Stream::Stdout);
+        let told = told.whole().and_then(|told| str::from_utf8(told).ok()).unwrap_or_default();
+        let ["true", top, common, own, prefix] = told.lines().collect::<Vec<_>>()[..] else {
+            return Err(closed("git does not tell where the history of this folder is kept"));
+        };
+        let (kept, is_linked) = (Path::new(common), common != own);
+        let mut elsewhere = match kept.parent() {
+            Some(main) if main == Path::new(top) && kept.ends_with(".git") => Vec::new(),
+            Some(main) if is_linked && kept.ends_with(".git") => vec![main.to_path_buf()],
+            _ if !is_linked && is_of_submodule(kept) => Vec::new(),
+            _ => {
+                return Err(closed(&format!(
+                    "the history of this folder is kept in `{common}`, which is neither a folder `.git` at its top, nor \
+                     that of the repository which it is a linked working tree or a submodule of, so its paths cannot be \
+                     judged"
+                )));
+            }
+        };
+        if repository.run.context().grant.roots().containing(kept).is_none() {
+            return Err(closed(&format!(
+                "the history of this folder is kept outside of the workspace's roots, in `{common}`, so its paths cannot \
+                 be judged"
+            )));
+        }
+        let folder = repository.run.world().access(common).await?;
+        for objects in ["objects", "objects/pack"] {
+            let path = repository.run.world().access(&format!("{common}/{objects}")).await?;
+            if !path.real.starts_with(&folder.real) {
+                return Err(closed(&format!(
+                    "`{common}/{objects}` is a link to another folder, so it cannot be judged what its contents are those of"
+                )));
+            }
+        }
+        elsewhere.extend(lenders(repository).await?);
+        Ok(Some(Self { prefix: prefix.to_owned(), elsewhere }))
+    }
+
+    /// Refuses a path below the top that may not be read in another working tree.
+    fn check(&self, below: &str, repository: &Repository<'_>) -> Result<(), ToolFailure> {
+        let may_be_read = |top: &PathBuf| {
+            let path = PathAccess::plain(lexical(top, Path::new(below))).whole_tree();
+            repository.run.context().grant.permits(&Access::ReadPath(path))
+        };
+        match self.elsewhere.iter().find(|top| !may_be_read(top)) {
+            None => Ok(()),
+            Some(top) => {
+                Err(closed(&format!("`{below}` is one of those in `{}`, whose history this is", top.display())))
+            }
+        }
+    }
+}
+
+/// Whether a folder holds the history of a submodule: its files are where the submodule is, and nowhere else.
+fn is_of_submodule(kept: &Path) -> bool {
+    let names: Vec<_> = kept.iter().collect();
+    names.windows(3).any(|names| names[0] == ".git" && names[1] == "modules")
+}
+
+/// The tops of repositories that this one takes contents from (`objects/info/alternates`).
+///
+/// # Errors
+/// Where these are not repositories of the workspace.
+async fn lenders(repository: &Repository<'_>) -> Result<Vec<PathBuf>, ToolFailure> {
+    // What git says is what it uses: also where a lender has lenders.
+    let (asked, done) = repository.git(["count-objects", "-v"].map(str::to_owned).into()).await?;
+    let told = asked.capture.ends(Stream::Stdout);
+    let told = told.whole().filter(|_| done.exit_code == Some(0)).and_then(|told| str::from_utf8(told).ok());
+    let told = told.ok_or_else(|| closed("git does not tell which repositories this one takes contents from"))?;
+    let mut tops = Vec::new();
+    for objects in told.lines().filter_map(|line| line.strip_prefix("alternate: ")) {
+        let path = repository.run.world().access(objects).await?;
+        let grant = &repository.run.context().grant;
+        let top = path
+            .real
+            .parent()
+            .filter(|kept| path.real.ends_with(".git/objects") && grant.roots().containing(kept).is_some());
+        match top.and_then(Path::parent) {
+            Some(top) if grant.permits(&Access::ReadPath(path.clone())) => tops.push(top.to_path_buf()),
+            _ => {
+                return Err(closed(&format!(
+                    "this repository takes contents from `{}` (`.git/objects/info/alternates`), which is no repository in \
+                     the workspace's roots that may be read, so what they are the contents of cannot be judged",
+                    objects.escape_debug()
+                )));
+            }
+        }
+    }
+    Ok(tops)
+}
+
+/// The file or folder as git takes it, with nothing in its name that means something.
+fn file(input: &Input) -> Option<String> {
+    let file = input.file.as_ref()?;
+    Some(if input.operation == Operation::Blame { file.clone() } else { format!(":(literal){file}") })
+}
+
+/// The files that the call would show and may not be read, as paths for git that leave them out.
+async fn left_out(input: &Input, kept: &Kept, repository: &Repository<'_>) -> Result<Vec<String>, ToolFailure> {
+    let mut options = vec!["--name-only", "-z", "--no-renames", "--no-relative"];
+    if input.operation == Operation::Show {
+        options.push("--format=");
+    }
+    let (listed, done) = repository.git(input.words_with(&options, as_commits, file(input))).await?;
+    if done.exit_code != Some(0) || listed.capture.fault().is_some() {
+        // It may have shown much before that.
+        let fault = listed.capture.ends(Stream::Stderr).text(LONGEST_FAULT).0;
+        return Err(closed(&format!("git did not list all of those that it would show: {}", fault.trim_end())));
+    }
+    let capture = listed.capture.clone();
+    let list = on_blocking_thread(move || {
+        let (start, list) = capture.read(0, MAX_LIST + 1).map_err(lost)?;
+        let is_whole = start == 0 && list.len() <= MAX_LIST && capture.told_apart_from() == 0;
+        // A warning is no name.
+        Ok(is_whole.then(|| capture.of_stream(Stream::Stdout, 0, &list)))
+    });
+    let list = list.await?.ok_or_else(|| closed("too many files are shown to be judged"))?;
+    let grant = &repository.run.context().grant;
+    let is_within = |path: &Path| grant.roots().containing(path).is_some();
+    let may_be_read = |below: &str| {
+        tops(&repository.folder, is_within)
+            .chain(kept.elsewhere.iter().map(PathBuf::as_path))
+            .all(|top| grant.permits(&Access::ReadPath(PathAccess::plain(top.join(below)))))
+    };
+    let (mut paths, mut bytes) = (BTreeSet::new(), 0);
+    for name in list.split(|byte| *byte == 0) {
+        let name = str::from_utf8(name).map_err(|_| closed("a file is shown whose name is no text"))?;
+        // Some versions of git end the line of a commit, which is empty here, before its first name.
+        let readings = [Some(name), name.strip_prefix('\n')].into_iter().flatten();
+        for below in readings.filter(|below| !below.is_empty() && !may_be_read(below)) {
+            let path = format!(":(top,literal,exclude){below}");
+            let length = path.len();
+            bytes += if paths.insert(path) { length } else { 0 };
+            if paths.len() > MAX_LEFT_OUT || bytes > MAX_NAMES {
+                return Err(closed("too many of the files may not be read"));
+            }
+        }
+    }
+    Ok(paths.into_iter().collect())
+}
+
+fn closed(reason: &str) -> ToolFailure {
+    ToolFailure::new(ErrorKind::PermissionDenied, format!("rules close some files to reading, and {reason}"))
+        .next("Ask for less: one commit, one `file`.")
+}
+
+/// The name of a commit, or two with dots between them, so that nothing but commits is meant: the name of a file's
+/// content would show it without its path.
+fn as_commits(text: &str) -> String {
+    let dots = ["...", ".."].into_iter().find(|dots| text.contains(dots));
+    match dots.and_then(|dots| Some((dots, text.split_once(dots)?))) {
+        Some((dots, (from, to))) => format!("{}{dots}{}", as_commit(from), as_commit(to)),
+        None => as_commit(text),
+    }
+}
+
+fn as_commit(text: &str) -> String {
+    // Nothing is `HEAD`.
+    if text.is_empty() { String::new() } else { format!("{text}^{{commit}}") }
+}

@@ -1,0 +1,454 @@
+//! The tool `glob`.
+
+use crate::{
+    builtin::{
+        answer::{ShownBelow, answer, counted, on_one_line, passed_over, rfc3339},
+        built_in_tool::BuiltInTool,
+        files::file_filter::{FileFilter, Ignoring},
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+    sandbox::workspace::{
+        facts::{FileFacts, FileKind},
+        found::Found,
+        granted::{GrantedWorkspace, similar_names},
+        path_error::PathError,
+        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, Walked},
+    },
+};
+use async_trait::async_trait;
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{
+    cmp::{Ordering, Reverse},
+    time::Duration,
+};
+use toolstead_domain::{
+    access::Access, category::Category, error_kind::ErrorKind, ports::clock::Timestamp, tool::ToolAnnotations,
+    tool_failure::ToolFailure, tool_result::ToolResult,
+};
+
+/// As many patterns without braces may a pattern stand for.
+const MAX_ALTERNATIVES: usize = 1000;
+/// "Unlimited" depth ends here: paths cannot be much deeper.
+const MAX_DEPTH: usize = 2048;
+/// As many names are looked at for one that is like a missing one, and for so long.
+const NAMES_LOOKED_AT: usize = 10_000;
+const LOOKING_TIME: Duration = Duration::from_millis(200);
+
+/// Patterns that every path matches, which need not be asked about each.
+const EVERYTHING: [&str; 2] = ["**", "**/*"];
+/// What does not stand for itself in a pattern.
+const WILDCARDS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
+/// Finds files by name.
+pub(crate) struct Glob;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// What to find, like "*.toml" or "src/**/*.{rs,md}". `*` stays within one folder, `**` goes through any number.
+    #[schemars(length(min = 1, max = 1000))]
+    #[schemars(extend("x-advertised" = ""))]
+    pattern: String,
+    /// The folder to search: absolute, or relative to the working directory.
+    #[serde(default = "here")]
+    #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
+    path: String,
+    /// What to find: "file", "directory" or "any".
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    r#type: Wanted,
+    /// How many levels to go down; 1 is the folder itself.
+    #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = false))]
+    max_depth: Option<usize>,
+    /// Leave out what .gitignore and .ignore files say.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    respect_gitignore: bool,
+    /// Whether to find what begins with a dot, too.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
+    show_hidden: bool,
+    /// How many to show; where there are more, all are kept under a handle.
+    #[serde(default = "usual_limit")]
+    #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(extend("x-advertised" = ""))]
+    limit: usize,
+    /// When to stop searching, in milliseconds.
+    #[serde(default = "usual_time")]
+    #[schemars(range(min = 1, max = 600_000))]
+    #[schemars(extend("x-advertised" = false))]
+    timeout_ms: u64,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Wanted {
+    #[default]
+    File,
+    Directory,
+    Any,
+}
+
+fn here() -> String {
+    ".".into()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn usual_limit() -> usize {
+    100
+}
+
+fn usual_time() -> u64 {
+    20_000
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// The last changed first.
+    files: Vec<Item>,
+    /// Whether there is more, or may be.
+    truncated: bool,
+    /// How many were found in all.
+    total_seen: usize,
+    /// The handle under which the paths of all that were found are kept, each on a line; absent where all are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    all: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Item {
+    /// Relative to the working directory, or absolute outside of it.
+    path: String,
+    /// In bytes.
+    size: u64,
+    /// When it was changed, in RFC 3339.
+    mtime: String,
+}
+
+#[async_trait]
+impl BuiltInTool for Glob {
+    const NAME: &str = "glob";
+    const TITLE: &str = "Find files";
+    const DESCRIPTION: &str = "Finds files by a pattern of their path, the last changed first. A pattern without `**/` looks only into the \
+         folder itself: use \"**/*.rs\" for all below. Use `grep` to find text in files.";
+    const BRIEF: &str =
+        "Finds files by name, the last changed first. `*.rs` looks in the folder itself, `**/*.rs` in all below.";
+    const CATEGORY: Category = Category::Search;
+    const TAGS: &[&str] = &["find"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"pattern": "**/*.toml"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let start = Plan::of(input)?.start;
+        Ok(vec![Access::ReadPath(world.access(&start).await?.whole_tree())])
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let entries = run.world().limits.list_entries;
+        let found = run.on_files(move |files| find(files, input, entries)).await?;
+        let handle = match found.rest() {
+            Some(paths) => {
+                let context = run.context();
+                let kept = context.outputs.store(context.principal, context.id, "text/plain", paths.as_bytes()).await;
+                kept.ok().map(|kept| kept.handle.to_string())
+            }
+            None => None,
+        };
+        found.answered(handle)
+    }
+}
+
+/// Where to begin and what to look for there: folders that the pattern names outright are not searched for.
+struct Plan {
+    start: String,
+    /// `None` where everything matches.
+    globs: Option<GlobSet>,
+    /// The last name of the pattern, if it has no wildcard.
+    name: Option<String>,
+    depth: usize,
+    wanted: Wanted,
+}
+
+impl Plan {
+    fn of(input: &Input) -> Result<Self, ToolFailure> {
+        let wrong = |reason: &str| {
+            ToolFailure::new(
+                ErrorKind::InvalidInput,
+                format!("the pattern `{}` cannot be used: {reason}", input.pattern),
+            )
+        };
+        if input.pattern.contains('\0') {
+            return Err(wrong("it holds a NUL character"));
+        }
+        if alternatives(&input.pattern) > MAX_ALTERNATIVES {
+            return Err(wrong("it has too many alternatives"));
+        }
+        let (pattern, is_for_folders) = match input.pattern.strip_suffix('/') {
+            Some(pattern) => (pattern, true),
+            None => (&*input.pattern, false),
+        };
+        let (start, pattern) = match (pattern.strip_prefix('/'), pattern.strip_prefix("~/")) {
+            (Some(rest), _) => ("/", rest),
+            (None, Some(rest)) => ("~", rest),
+            (None, None) => (&*input.path, pattern),
+        };
+        let mut start = start.to_owned();
+        let mut rest = pattern;
+        // The last part stays, so that there is something to match.
+        while let Some((folder, tail)) = rest.split_once('/')
+            && !folder.contains(WILDCARDS)
+        {
+            match folder {
+                ".." => return Err(wrong("`..` is not followed; give the folder as `path`")),
+                "" | "." => {}
+                folder => {
+                    if !start.ends_with('/') {
+                        start.push('/');
+                    }
+                    start.push_str(folder);
+                }
+            }
+            rest = tail;
+        }
+        if rest.is_empty() || rest.split('/').any(|part| part == "..") {
+            return Err(wrong("`..` and an empty name match nothing"));
+        }
+        let glob = GlobBuilder::new(rest).literal_separator(true).backslash_escape(true).build();
+        let globs = glob.and_then(|glob| GlobSetBuilder::new().add(glob).build());
+        let globs = globs.map_err(|error| wrong(&error.kind().to_string()))?;
+        let globs = Some(globs).filter(|_| !EVERYTHING.contains(&rest));
+        let name = rest.rsplit('/').next().filter(|name| !name.contains(WILDCARDS)).map(str::to_owned);
+        let deepest = if rest.contains("**") { MAX_DEPTH } else { rest.matches('/').count() + 1 };
+        let wanted = if is_for_folders { Wanted::Directory } else { input.r#type };
+        Ok(Self { start, globs, name, depth: deepest.min(input.max_depth.unwrap_or(MAX_DEPTH)), wanted })
+    }
+}
+
+/// For how many patterns without braces a pattern stands, at most.
+fn alternatives(pattern: &str) -> usize {
+    let mut groups = Vec::new();
+    let mut product: usize = 1;
+    for c in pattern.chars() {
+        match (c, groups.last_mut()) {
+            ('{', _) => groups.push(1_usize),
+            (',', Some(count)) => *count += 1,
+            ('}', Some(_)) => product = product.saturating_mul(groups.pop().unwrap_or(1)),
+            _ => {}
+        }
+    }
+    product
+}
+
+fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findings, ToolFailure> {
+    let plan = Plan::of(&input)?;
+    let files = files.with_stop(files.stop().within(Duration::from_millis(input.timeout_ms)));
+    let found = match files.find(&plan.start) {
+        Ok(found) => found,
+        // A folder in the pattern that does not exist holds no match; one that was named as such is a mistake.
+        Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
+            let told = format!("{}\n", ToolFailure::from(error).text());
+            return Ok(Findings { hits: Vec::new(), walked: Walked::default(), told, limit: input.limit });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let shown = files.workspace().shown(&found.path().lexical);
+    let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
+    let search = Search { files: &files, plan: &plan, filter, shown: ShownBelow::of(&shown) };
+    let limits = WalkLimits { entries, depth: plan.depth, order: WalkOrder::AnyOrder };
+    let (walked, parts) = files.walk(&found, limits, filter.above(&files, &found), &search)?;
+    let mut hits: Vec<Hit> = parts.into_iter().flatten().collect();
+    hits.sort_unstable_by(Hit::by_age);
+    let mut told = String::new();
+    if hits.is_empty() {
+        told = format!("Nothing matches `{}` in `{shown}`.\n", input.pattern);
+        told.push_str(&hint(&files, &found, &input, &plan));
+    }
+    Ok(Findings { hits, walked, told, limit: input.limit })
+}
+
+/// What may have been meant, for a caller who found nothing.
+fn hint(files: &GrantedWorkspace, folder: &Found, input: &Input, plan: &Plan) -> String {
+    if let Some(name) = &plan.name {
+        let files = files.with_stop(files.stop().within(LOOKING_TIME));
+        let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: MAX_DEPTH, order: WalkOrder::ShallowFirst };
+        let names = files.walk(folder, limits, (), &Names);
+        let mut names = names.map(|(_, names)| names.concat()).unwrap_or_default();
+        names.sort_unstable();
+        names.dedup();
+        if names.contains(name) {
+            return format!(
+                "The name is found elsewhere below, or as something else: try `**/{name}` with type=\"any\".\n"
+            );
+        }
+        let similar = similar_names(name, names);
+        if !similar.is_empty() {
+            let similar = similar.iter().map(|name| format!("`{}`", on_one_line(name))).collect::<Vec<_>>();
+            return format!("There is {}.\n", similar.join(", "));
+        }
+    }
+    if !input.pattern.contains('/') && plan.depth == 1 {
+        return format!("To look into the folders below, use `**/{}`.\n", input.pattern);
+    }
+    String::new()
+}
+
+struct Names;
+
+impl Visitor for Names {
+    type Context = ();
+    type Worker = Vec<String>;
+
+    fn worker(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn meet(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
+        names.push(entry.name().to_string_lossy().into_owned());
+        Visit::Continue
+    }
+}
+
+struct Search<'a> {
+    files: &'a GrantedWorkspace,
+    plan: &'a Plan,
+    filter: FileFilter,
+    shown: ShownBelow,
+}
+
+struct Hit {
+    modified: Timestamp,
+    path: String,
+    bytes: u64,
+}
+
+impl Hit {
+    /// The last changed first, and by name where that says nothing.
+    fn by_age(&self, other: &Self) -> Ordering {
+        (Reverse(self.modified), &self.path).cmp(&(Reverse(other.modified), &other.path))
+    }
+}
+
+impl Search<'_> {
+    /// The facts of an entry if it is what is wanted. A link is what it leads to, as far as that may be read.
+    fn wanted(&self, entry: &Entry<'_>) -> Option<FileFacts> {
+        let wanted = self.plan.wanted;
+        let is_wanted = |kind| match wanted {
+            Wanted::Any => true,
+            Wanted::Directory => kind == FileKind::Folder,
+            Wanted::File => matches!(kind, FileKind::File | FileKind::KernelFile),
+        };
+        if entry.kind() != FileKind::Link {
+            return if is_wanted(entry.kind()) { entry.facts().ok() } else { None };
+        }
+        let target = entry.path().lexical.to_str().and_then(|path| self.files.find(path).ok());
+        match target {
+            Some(target) => Some(*target.facts()).filter(|facts| is_wanted(facts.kind)),
+            None if wanted == Wanted::Any => entry.facts().ok(),
+            None => None,
+        }
+    }
+}
+
+impl Visitor for Search<'_> {
+    type Context = Ignoring;
+    type Worker = Vec<Hit>;
+
+    fn worker(&self) -> Vec<Hit> {
+        Vec::new()
+    }
+
+    fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
+        self.filter.enter(folder, above)
+    }
+
+    fn meet(&self, hits: &mut Vec<Hit>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
+        if self.filter.passes_over(entry, ignoring).is_some() {
+            return Visit::Skip;
+        }
+        if self.plan.globs.as_ref().is_none_or(|globs| globs.is_match(entry.below()))
+            && let Some(FileFacts { modified, bytes, .. }) = self.wanted(entry)
+        {
+            hits.push(Hit { modified, path: self.shown.path(entry.below()), bytes });
+        }
+        Visit::Continue
+    }
+}
+
+/// What a search came to.
+struct Findings {
+    /// The last changed first.
+    hits: Vec<Hit>,
+    walked: Walked,
+    /// What to say where nothing was found.
+    told: String,
+    /// As many are shown.
+    limit: usize,
+}
+
+impl Findings {
+    /// The paths of all that were found, each on a line, where not all are shown.
+    fn rest(&self) -> Option<String> {
+        (self.hits.len() > self.limit).then(|| lines(&self.hits))
+    }
+
+    /// `all` is the handle under which the paths are kept that are not all shown.
+    fn answered(mut self, all: Option<String>) -> Result<ToolResult, ToolFailure> {
+        let Walked { entries, refused, unreadable, ended } = self.walked;
+        let total_seen = self.hits.len();
+        self.hits.truncate(self.limit);
+        let mut text = lines(&self.hits);
+        text.push_str(&self.told);
+        let mut notes = Vec::new();
+        if total_seen > self.limit {
+            let rest = all.as_ref().map_or_else(
+                || "narrow the pattern, or raise `limit`".to_owned(),
+                |handle| format!("all are kept as `{handle}`, for `read_file` and `grep`"),
+            );
+            notes.push(format!("{} of {total_seen} are shown; {rest}", self.limit));
+        }
+        match ended {
+            Some(WalkEnd::Time) => notes.push(format!(
+                "the time was over after {}: there may be more",
+                if entries == 1 { "1 entry".into() } else { format!("{entries} entries") }
+            )),
+            Some(WalkEnd::Entries) => {
+                notes.push(format!("only {entries} entries were looked at: there may be more; give a `path`"));
+            }
+            Some(WalkEnd::Visitor) | None => {}
+        }
+        notes.extend(passed_over(refused, "looked at"));
+        if unreadable > 0 {
+            notes.push(format!("{} could not be opened", counted(unreadable, "folder")));
+        }
+        for note in notes {
+            text.push_str(&format!("[{note}]\n"));
+        }
+        let item = |hit: Hit| Item { path: hit.path, size: hit.bytes, mtime: rfc3339(hit.modified) };
+        let truncated = total_seen > self.limit || ended.is_some();
+        let output = Output { files: self.hits.into_iter().map(item).collect(), truncated, total_seen, all };
+        answer(text.trim_end_matches('\n'), &output)
+    }
+}
+
+/// The paths, each on a line.
+fn lines(hits: &[Hit]) -> String {
+    hits.iter().map(|hit| format!("{}\n", on_one_line(&hit.path))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! The tool `go_tool`.
+
+use crate::{
+    builtin::{
+        built_in_tool::BuiltInTool,
+        commands::waiting::permitted_folder,
+        commands::{
+            program_run::{ProgramOutput, answer, run_to_end, running},
+            programs::Program,
+        },
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+    sandbox::launcher::Input as StandardInput,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Runs the go command.
+pub(crate) struct GoTool;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The subcommand: `build`, `test`, `vet`, ….
+    command: String,
+    /// What stands after it, word by word.
+    #[serde(default)]
+    args: Vec<String>,
+    /// Where it runs; the start folder without it.
+    dir: Option<String>,
+}
+
+impl Input {
+    fn folder(&self) -> &str {
+        self.dir.as_deref().unwrap_or(".")
+    }
+
+    fn words(&self) -> Result<Vec<String>, ToolFailure> {
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
+        if self.command.starts_with('-') || self.command.is_empty() || !self.command.bytes().all(is_name) {
+            let message = format!("`{}` is no subcommand of go", self.command.escape_debug());
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+        }
+        if self.args.iter().any(|word| word.contains('\0')) {
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, "an argument holds a NUL character"));
+        }
+        Ok(std::iter::once(&self.command).chain(&self.args).cloned().collect())
+    }
+}
+
+#[async_trait]
+impl BuiltInTool for GoTool {
+    const NAME: &str = "go_tool";
+    const TITLE: &str = "Run go";
+    const DESCRIPTION: &str = "Runs a subcommand of the go tool, such as build, test or vet, without a shell, and returns \
+                               what it prints.";
+    const CATEGORY: Category = Category::Shell;
+    const TAGS: &[&str] = &["build", "test"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
+    const EXAMPLE: &str = r#"{"command": "test", "args": ["./..."]}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<ProgramOutput>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        world.programs.availability("go", &world.workspace)
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let words = input.words()?;
+        let folder = world.access(input.folder()).await?;
+        let mut accesses = running("go", words.iter().map(String::as_str));
+        accesses.push(Access::ReadPath(folder));
+        Ok(accesses)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let program = Program {
+            name: "go",
+            args: input.words()?,
+            working_dir: permitted_folder(input.folder(), run).await?,
+            input: StandardInput::Nothing,
+            environment: BTreeMap::new(),
+        };
+        let (command, output) = run_to_end(program, run).await?;
+        answer(&command, output, run).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin::tests::Bench;
+    use serde_json::json;
+    use toolstead_domain::error_kind::ErrorKind;
+
+    #[test]
+    fn the_words_of_go_are_judged_as_they_stand_and_options_are_no_subcommand() {
+        let bench = Bench::new();
+        let told = bench.call_unchecked("go_tool", json!({"command": "test", "args": ["./..."]})).unwrap();
+        assert_eq!(told[0].to_string(), "run go test ./...");
+        for command in ["-C", "", "run;ls", "../x"] {
+            let wrong = bench.call_unchecked("go_tool", json!({"command": command})).unwrap_err();
+            assert_eq!(wrong.kind, ErrorKind::InvalidInput, "{command}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The tool `grep`.
+
+mod findings;
+mod plan;
+mod rendering;
+mod search;
+
+use crate::builtin::{
+    built_in_tool::BuiltInTool,
+    files::source::{accesses, on_source},
+    run::Run,
+    schema::output_schema,
+    world::World,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolstead_domain::{
+    access::Access, category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult,
+};
+
+/// Finds text in files.
+pub(crate) struct Grep;
+
+#[derive(Deserialize, JsonSchema, Clone)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// A regular expression (Rust's, as in ripgrep), or the text itself with `fixed_strings`.
+    #[schemars(length(min = 1, max = 10_000))]
+    #[schemars(extend("x-advertised" = ""))]
+    pattern: String,
+    /// A file, the folder to search, or the handle of a stored output ("o17"). A path is absolute, or relative to the
+    /// working directory.
+    #[serde(default = "here")]
+    #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = "A file, folder or handle."))]
+    path: String,
+    /// Search only files whose names fit, like "*.rs" or "*.{ts,tsx}"; several with commas, "!*.md" leaves out.
+    #[schemars(length(max = 1000))]
+    #[schemars(extend("x-advertised" = "Names of files, like \"*.rs\"."))]
+    glob: Option<String>,
+    /// Search only files of a type, like "rust", "py" or "js".
+    #[schemars(length(max = 100))]
+    #[schemars(extend("x-advertised" = "Like \"rust\"."))]
+    file_type: Option<String>,
+    /// "files_with_matches" names the files, "content" shows the lines, "count" counts them by file. Without it, the
+    /// files are named, and up to three matches are shown with what stands around them.
+    #[schemars(extend("x-advertised" = ""))]
+    output_mode: Option<OutputMode>,
+    /// How many lines to show before each match.
+    #[schemars(range(max = 100))]
+    #[schemars(extend("x-advertised" = ""))]
+    before: Option<usize>,
+    /// How many lines to show after each match.
+    #[schemars(range(max = 100))]
+    #[schemars(extend("x-advertised" = ""))]
+    after: Option<usize>,
+    /// How many lines to show before and after each match.
+    #[schemars(range(max = 100))]
+    #[schemars(extend("x-advertised" = "Lines around each match."))]
+    context: Option<usize>,
+    /// Whether to show the numbers of lines.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
+    line_numbers: bool,
+    /// Take upper and lower case for the same.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    ignore_case: bool,
+    /// Show only the parts that match, each on a line.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    only_matching: bool,
+    /// Let a match go over several lines; then `.` fits line breaks, too.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    multiline: bool,
+    /// Look for the text as it is, not for a regular expression.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    fixed_strings: bool,
+    /// How many lines or files to show; 0 means all. Without it, 250 lines or 100 files.
+    #[schemars(extend("x-advertised" = "0: all."))]
+    head_limit: Option<usize>,
+    /// How many lines or files to leave out at the beginning.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    offset: usize,
+    /// Whether to search what begins with a dot, too.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
+    show_hidden: bool,
+    /// Search also what .gitignore and .ignore files leave out.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    no_ignore: bool,
+}
+
+#[derive(Deserialize, JsonSchema, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+enum OutputMode {
+    FilesWithMatches,
+    Content,
+    Count,
+}
+
+impl Input {
+    fn mode(&self) -> OutputMode {
+        self.output_mode.unwrap_or(OutputMode::FilesWithMatches)
+    }
+}
+
+fn here() -> String {
+    ".".into()
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[async_trait]
+impl BuiltInTool for Grep {
+    const NAME: &str = "grep";
+    const TITLE: &str = "Search in files";
+    const DESCRIPTION: &str = "Finds text in files by a regular expression, as ripgrep does. Names the files that match; set `output_mode` \
+         to \"content\" for the lines. Files that .gitignore leaves out are not searched unless `no_ignore` is set. \
+         Use `glob` to find files by name.";
+    const BRIEF: &str = "Finds text in files by a regular expression, as ripgrep does, without what .gitignore leaves out. Names the files; `output_mode` \"content\" shows the lines.";
+    const CATEGORY: Category = Category::Search;
+    const TAGS: &[&str] = &["find", "text"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"pattern": "fn main", "glob": "*.rs", "output_mode": "content"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<rendering::Output>())
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let whole_tree = |access| match access {
+            Access::ReadPath(path) => Access::ReadPath(path.whole_tree()),
+            other => other,
+        };
+        Ok(accesses(&input.path, world).await?.into_iter().map(whole_tree).collect())
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let limits = run.world().limits.clone();
+        on_source(input.path.clone(), run, move |files, source| search::run(files, source, &input, &limits)).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! What `grep` looks for, and in which files.
+
+use crate::builtin::tools::grep::{
+    Input, OutputMode,
+    findings::{Findings, Worker},
+};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, SearcherBuilder};
+use ignore::{
+    overrides::{Override, OverrideBuilder},
+    types::{Types, TypesBuilder},
+};
+use std::path::Path;
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// The largest program that a pattern may become, in bytes.
+const MAX_PROGRAM_BYTES: usize = 10 << 20;
+/// The longest line, or file where matches go over lines, that is searched.
+const MAX_BUFFER_BYTES: usize = 16 << 20;
+
+/// A search, made ready.
+#[derive(Debug)]
+pub(super) struct Plan {
+    matcher: RegexMatcher,
+    searcher: SearcherBuilder,
+    mode: OutputMode,
+    only_matching: bool,
+    globs: Override,
+    types: Option<Types>,
+}
+
+impl Plan {
+    /// `start` is where the globs are anchored.
+    pub(super) fn of(input: &Input, start: &Path) -> Result<Self, ToolFailure> {
+        Ok(Self {
+            matcher: matcher(input)?,
+            searcher: searcher(input),
+            mode: input.mode(),
+            only_matching: input.only_matching,
+            globs: globs(input, start)?,
+            types: types(input)?,
+        })
+    }
+
+    /// For one file that is named: no glob is anchored anywhere.
+    pub(super) fn of_one(input: &Input) -> Result<Self, ToolFailure> {
+        Self::of(input, Path::new("/"))
+    }
+
+    /// Whether an entry is searched, or entered.
+    pub(super) fn is_wanted(&self, path: &Path, is_folder: bool) -> bool {
+        if self.globs.matched(path, is_folder).is_ignore() {
+            return false;
+        }
+        is_folder || self.types.as_ref().is_none_or(|types| types.matched(path, false).is_whitelist())
+    }
+
+    /// What one thread searches with. It shares nothing with others, so that none waits.
+    pub(super) fn worker(&self) -> Worker {
+        Worker {
+            matcher: self.matcher.clone(),
+            searcher: self.searcher.build(),
+            mode: self.mode,
+            only_matching: self.only_matching,
+            findings: Findings::default(),
+        }
+    }
+}
+
+fn searcher(input: &Input) -> SearcherBuilder {
+    let is_content = input.mode() == OutputMode::Content;
+    let around = |own: Option<usize>| match is_content && !input.only_matching {
+        true => own.or(input.context).unwrap_or(0),
+        false => 0,
+    };
+    let mut searcher = SearcherBuilder::new();
+    searcher
+        .line_number(is_content)
+        .multi_line(input.multiline)
+        .before_context(around(input.before))
+        .after_context(around(input.after))
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(MAX_BUFFER_BYTES));
+    searcher
+}
+
+fn matcher(input: &Input) -> Result<RegexMatcher, ToolFailure> {
+    if input.pattern.contains('\0') {
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, "`pattern` holds a NUL character")
+            .next("Files that hold one are binary and not searched; leave it out."));
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .case_insensitive(input.ignore_case)
+        .fixed_strings(input.fixed_strings)
+        .multi_line(true)
+        .dot_matches_new_line(input.multiline)
+        .size_limit(MAX_PROGRAM_BYTES)
+        .dfa_size_limit(MAX_PROGRAM_BYTES);
+    if !input.multiline {
+        // Lets the engine work line by line, with `$` before a carriage return as well.
+        builder.crlf(true).line_terminator(Some(b'\n'));
+    }
+    builder.build(&input.pattern).map_err(|error| {
+        let failure =
+            ToolFailure::new(ErrorKind::InvalidInput, format!("`{}` cannot be searched for: {error}", input.pattern));
+        let has_backreference = (b'1'..=b'9').any(|digit| input.pattern.contains(&format!("\\{}", char::from(digit))));
+        let has_look_around = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| input.pattern.contains(group));
+        if has_backreference {
+            failure.next("Backreferences are not supported; search for what comes first, and pick from what is found.")
+        } else if has_look_around {
+            failure.next("Look-around is not supported; search for less, and pick from what is found.")
+        } else if !input.multiline && (input.pattern.contains("\\n") || input.pattern.contains('\n')) {
+            failure.next("Set `multiline` to let a match go over several lines.")
+        } else {
+            failure.next("Set `fixed_strings` to look for the text as it is.")
+        }
+    })
+}
+
+fn globs(input: &Input, start: &Path) -> Result<Override, ToolFailure> {
+    let wrong = |error: ignore::Error| {
+        ToolFailure::new(ErrorKind::InvalidInput, format!("`glob` cannot be used: {error}"))
+            .next("Give patterns like \"*.rs\" or \"src/**/*.{ts,tsx}\".")
+    };
+    if input.glob.as_ref().is_some_and(|glob| glob.contains('\0')) {
+        return Err(ToolFailure::new(ErrorKind::InvalidInput, "`glob` holds a NUL character")
+            .next("No name of a file does; leave it out."));
+    }
+    let mut builder = OverrideBuilder::new(start);
+    for glob in separated(input.glob.as_deref().unwrap_or_default()) {
+        builder.add(&glob).map_err(wrong)?;
+    }
+    builder.build().map_err(wrong)
+}
+
+/// The patterns in a list with commas. What stands in braces or behind a backslash belongs to its pattern. A blank is a
+/// part of a name, and separates patterns only where each of them shows that it is one.
+pub(super) fn separated(list: &str) -> Vec<String> {
+    let by_commas = split(list, ',').into_iter().map(|pattern| pattern.trim().to_owned());
+    let by_blanks = by_commas.flat_map(|pattern| {
+        let words: Vec<String> = split(&pattern, ' ').into_iter().filter(|word| !word.is_empty()).collect();
+        let are_patterns = words.iter().all(|word| word.starts_with('!') || word.contains(['*', '?', '[', '{']));
+        if are_patterns { words } else { vec![pattern] }
+    });
+    by_blanks.filter(|pattern| !pattern.is_empty()).collect()
+}
+
+/// The parts between separators that stand neither in braces nor behind a backslash.
+fn split(list: &str, separator: char) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let (mut depth, mut is_escaped) = (0_usize, false);
+    for c in list.chars() {
+        match c {
+            _ if is_escaped => {}
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            c if c == separator && depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        is_escaped = c == '\\' && !is_escaped;
+        if let Some(part) = parts.last_mut() {
+            part.push(c);
+        }
+    }
+    parts
+}
+
+fn types(input: &Input) -> Result<Option<Types>, ToolFailure> {
+    let Some(name) = &input.file_type else { return Ok(None) };
+    let types = TypesBuilder::new().add_defaults().select(name).build().map_err(|error| {
+        ToolFailure::new(ErrorKind::InvalidInput, format!("`file_type` cannot be used: {error}"))
+            .next("Use ripgrep's names, like \"rust\", \"py\", \"js\" or \"md\", or use `glob`.")
+    })?;
+    Ok(Some(types))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_globs_is_taken_apart() {
+        assert_eq!(separated("*.rs, *.{ts,tsx} !x"), ["*.rs", "*.{ts,tsx}", "!x"]);
+        assert_eq!(separated(" ,"), Vec::<String>::new());
+        assert_eq!(separated("}a,b{c,d"), ["}a", "b{c,d"]);
+        assert_eq!(separated("e f.txt"), ["e f.txt"]);
+        assert_eq!(separated("my *.txt, !a b.md"), ["my *.txt", "!a b.md"]);
+        assert_eq!(separated("*.{a b,c} *.d"), ["*.{a b,c}", "*.d"]);
+        assert_eq!(separated(r"a\,b*,c\ d* e*"), [r"a\,b*", r"c\ d*", "e*"]);
+    }
+}

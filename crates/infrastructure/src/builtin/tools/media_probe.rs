@@ -1,0 +1,167 @@
+//! The tool `media_probe`.
+
+use crate::{
+    builtin::{
+        built_in_tool::BuiltInTool,
+        commands::{
+            program_run::{ProgramOutput, answer, run_to_end, running},
+            programs::Program,
+        },
+        run::Run,
+        schema::output_schema,
+        world::World,
+    },
+    sandbox::launcher::Input as StandardInput,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{collections::BTreeMap, path::Path};
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    tool::{Availability, ToolAnnotations},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Looks into sound and video.
+pub(crate) struct MediaProbe;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The file.
+    file: String,
+    /// How the answer is written.
+    #[serde(default)]
+    format: Format,
+    /// Tell the container: its format, length and bit rate.
+    #[serde(default = "yes")]
+    show_format: bool,
+    /// Tell each stream: its codec, size, rate.
+    #[serde(default = "yes")]
+    show_streams: bool,
+    /// Tell each frame. There are many.
+    #[serde(default)]
+    show_frames: bool,
+    /// Only these streams, as ffprobe names them: `v:0`, `a`.
+    select_streams: Option<String>,
+    /// Only these entries, as ffprobe names them: `format=duration`.
+    show_entries: Option<String>,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Format {
+    #[default]
+    Json,
+    Xml,
+    Csv,
+    Flat,
+    Ini,
+    Compact,
+    Default,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Input {
+    /// The words after `ffprobe`. Other files and hosts that the file names are not opened.
+    fn words(&self, file: &Path) -> Result<Vec<String>, ToolFailure> {
+        let format = match self.format {
+            Format::Json => "json",
+            Format::Xml => "xml",
+            Format::Csv => "csv",
+            Format::Flat => "flat",
+            Format::Ini => "ini",
+            Format::Compact => "compact",
+            Format::Default => "default",
+        };
+        let mut words: Vec<String> =
+            ["-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file", "-print_format", format]
+                .map(str::to_owned)
+                .into();
+        let shown = [
+            ("-show_format", self.show_format),
+            ("-show_streams", self.show_streams),
+            ("-show_frames", self.show_frames),
+        ];
+        words.extend(shown.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(option, _)| option.to_owned()));
+        for (option, value) in [("-select_streams", &self.select_streams), ("-show_entries", &self.show_entries)] {
+            let Some(value) = value else { continue };
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":=,_.#!".contains(&byte);
+            if value.is_empty() || !value.bytes().all(is_plain) {
+                let message = format!("`{}` cannot be used: `{}`", &option[1..], value.escape_debug());
+                return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+            }
+            words.extend([option.to_owned(), value.clone()]);
+        }
+        words.extend(["-i".to_owned(), format!("file:{}", file.display())]);
+        Ok(words)
+    }
+}
+
+#[async_trait]
+impl BuiltInTool for MediaProbe {
+    const NAME: &str = "media_probe";
+    const TITLE: &str = "Probe sound and video";
+    const DESCRIPTION: &str = "Tells what a sound or video file holds, by ffprobe: container, length, streams, codecs, \
+                               sizes and rates.";
+    const CATEGORY: Category = Category::File;
+    const TAGS: &[&str] = &["audio", "media", "video"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"file": "talk.mp4"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<ProgramOutput>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        world.programs.availability("ffprobe", &world.workspace)
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let file = world.access(&input.file).await?;
+        let words = input.words(&file.real)?;
+        let mut accesses = running("ffprobe", words.iter().map(String::as_str));
+        accesses.push(Access::ReadPath(file));
+        Ok(accesses)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let asked = input.file.clone();
+        let file = run.on_files(move |files| Ok(files.find(&asked)?.path().real.clone())).await?;
+        let start = run.world().workspace.start().unwrap_or(Path::new("/")).to_path_buf();
+        let program = Program {
+            name: "ffprobe",
+            args: input.words(&file)?,
+            working_dir: start,
+            input: StandardInput::Nothing,
+            environment: BTreeMap::new(),
+        };
+        let (command, output) = run_to_end(program, run).await?;
+        answer(&command, output, run).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin::tests::Bench;
+    use serde_json::json;
+    use toolstead_domain::error_kind::ErrorKind;
+
+    #[test]
+    fn options_cannot_be_smuggled_in_and_only_files_are_opened() {
+        let bench = Bench::new();
+        let told = bench.call_unchecked("media_probe", json!({"file": "-version"})).unwrap()[0].to_string();
+        assert!(told.contains("-protocol_whitelist file ") && told.ends_with("/-version"), "{told}");
+        let wrong = json!({"file": "a", "select_streams": "v -i http://x"});
+        assert_eq!(bench.call_unchecked("media_probe", wrong).unwrap_err().kind, ErrorKind::InvalidInput);
+    }
+}

@@ -1,0 +1,404 @@
+//! The tool `multi_edit`.
+
+use crate::{
+    builtin::{
+        answer::{answer, counted},
+        built_in_tool::BuiltInTool,
+        files::{
+            change_set::{ChangeSet, Changed, recording::Recording},
+            etag::digest_of,
+            written_file::{EDIT, changed_elsewhere, diff_of, etag_of, missing, notes, stale, text_of},
+        },
+        run::Run,
+        schema::output_schema,
+        text::{
+            line_ending::in_lines,
+            snippet::surroundings,
+            text_edit::{EditOptions, Edited, TextEdit},
+            unified_diff::changed_lines,
+        },
+        world::World,
+    },
+    sandbox::workspace::{granted::GrantedWorkspace, path_error::PathError},
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use toolstead_domain::{
+    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// As many places are shown with their surroundings, in all files together.
+const SHOWN_PLACES: usize = 6;
+/// As many lines stand before and after a place that is shown.
+const RADIUS: usize = 2;
+
+/// Makes several edits, or none of them.
+pub(crate) struct MultiEdit;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path of the file for all edits that name none: absolute, or relative to the working directory.
+    #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = "Of the edits that name none."))]
+    path: Option<String>,
+    /// The edits, in order: each works on what the ones before it made of its file.
+    #[schemars(length(min = 1, max = 500))]
+    #[schemars(extend("x-advertised" = ""))]
+    edits: Vec<Edit>,
+    /// Change nothing; answer what the edits would do.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    dry_run: bool,
+}
+
+/// One edit, as `edit_file` makes it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Edit {
+    /// Path of its file, if it is another one.
+    #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = "Of the edits that name none."))]
+    path: Option<String>,
+    /// The text to replace, exactly as it stands in the file by then. Empty only to create a new file.
+    #[schemars(extend("x-advertised" = ""))]
+    old_text: String,
+    /// The text to put in its place, whole.
+    #[schemars(extend("x-advertised" = ""))]
+    new_text: String,
+    /// Replace every place where it stands. Otherwise it must stand exactly once.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    replace_all: bool,
+    /// Replace the first so many places.
+    #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = false))]
+    count: Option<usize>,
+    /// Replace every place if there are exactly so many; otherwise make no edit at all.
+    #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = false))]
+    expected_count: Option<usize>,
+    /// Take `old_text` for a regular expression that matches within single lines.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    regex: bool,
+    /// With `regex`: it may match across lines.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    multiline: bool,
+}
+
+impl Edit {
+    fn options(&self) -> EditOptions {
+        let &Self { replace_all, count, expected_count, regex, multiline, .. } = self;
+        EditOptions { replace_all, count, expected_count, regex, multiline }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// How many places were replaced, in all files.
+    replacements: usize,
+    /// The files that were edited.
+    files: Vec<File>,
+    /// Whether nothing was changed because only the answer was wanted.
+    dry_run: bool,
+    /// The call's id, which `undo` takes; absent where there is nothing that it could take back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct File {
+    /// Relative to the working directory, or absolute outside of it.
+    path: String,
+    /// How many places of it were replaced.
+    replacements: usize,
+    /// Whether the file is new.
+    created: bool,
+    /// Stands for the new content; `if_match` of `write_file` takes it.
+    etag: String,
+    /// Whether somebody else changed other parts of the file since this session read it.
+    changed_elsewhere: bool,
+    /// What changed, as a unified diff; absent where it would be too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+#[async_trait]
+impl BuiltInTool for MultiEdit {
+    const NAME: &str = "multi_edit";
+    const TITLE: &str = "Edit several places";
+    const DESCRIPTION: &str = "Makes several edits in one or several files: all of them, or none if one fails. They are made in order, each \
+         on what the ones before it made of its file, and each by the rules of `edit_file`.";
+    const BRIEF: &str = "Makes several edits by the rules of `edit_file`, in order, all or none.";
+    const CATEGORY: Category = Category::File;
+    const TAGS: &[&str] = &["edit", "write"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
+    const EXAMPLE: &str = r#"{"path": "src/main.rs", "edits": [{"old_text": "let x = 1;", "new_text": "let x = 2;"}]}"#;
+    const TELLS_CHANGE: bool = true;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let mut accesses = Vec::new();
+        for path in paths(input)? {
+            let path = world.access(path).await?;
+            for access in [Access::ReadPath(path.clone()), Access::WritePath(path)] {
+                if !accesses.contains(&access) {
+                    accesses.push(access);
+                }
+            }
+        }
+        Ok(accesses)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let (recording, text_bytes) = (Recording::of(run), run.world().limits.text_bytes);
+        run.on_files(move |files| edit_all(files, &input, text_bytes, &recording)).await
+    }
+}
+
+/// The path of each edit.
+fn paths(input: &Input) -> Result<Vec<&str>, ToolFailure> {
+    let all = input.edits.len();
+    let without = |index: usize| {
+        let message = format!("edit {} of {all} names no `path`, and there is none for all", index + 1);
+        let failure = ToolFailure::new(ErrorKind::InvalidInput, message);
+        failure.next("Give `path` beside `edits`, or in each of them.")
+    };
+    input
+        .edits
+        .iter()
+        .enumerate()
+        .map(|(index, edit)| {
+            let path = edit.path.as_deref().or(input.path.as_deref());
+            path.ok_or_else(|| without(index))
+        })
+        .collect()
+}
+
+/// The edits while they are made.
+struct Editing<'a> {
+    files: &'a GrantedWorkspace,
+    recording: &'a Recording,
+    text_bytes: u64,
+    set: ChangeSet<'a>,
+    /// What was done in each file of the set.
+    tallies: Vec<Tally>,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    replacements: usize,
+    is_stale: bool,
+}
+
+fn edit_all(
+    files: &GrantedWorkspace,
+    input: &Input,
+    text_bytes: u64,
+    recording: &Recording,
+) -> Result<ToolResult, ToolFailure> {
+    let (paths, all) = (paths(input)?, input.edits.len());
+    let set = ChangeSet::take(files, &paths)?;
+    let tallies = vec![Tally::default(); all];
+    let mut editing = Editing { files, recording, text_bytes, set, tallies, notes: Vec::new() };
+    for (index, (edit, path)) in input.edits.iter().zip(&paths).enumerate() {
+        editing.edit(index, edit, path).map_err(|failure| {
+            let message = format!("edit {} of {all}: {}", index + 1, failure.message);
+            let none = "None of the edits was made.";
+            let next = failure.next.as_deref().unwrap_or_default().trim_start_matches("Nothing was changed");
+            let next = next.trim_start_matches(['.', ';', ' ']);
+            let mut letters = next.chars();
+            let next = letters
+                .next()
+                .map_or_else(String::new, |first| format!(" {}{}", first.to_uppercase(), letters.as_str()));
+            ToolFailure { message, ..failure }.with_data(json!({"edit": index + 1})).next(format!("{none}{next}"))
+        })?;
+    }
+    let Editing { set, tallies, notes, .. } = editing;
+    let changed = set.commit(recording, input.dry_run)?;
+    let call = recording.undo_id(!input.dry_run && changed.iter().any(Changed::is_change));
+    told(changed, &tallies, &notes, input, call)
+}
+
+impl Editing<'_> {
+    fn edit(&mut self, index: usize, edit: &Edit, path: &str) -> Result<(), ToolFailure> {
+        if self.files.stop().is_due() {
+            return Err(PathError::OutOfTime { path: self.set.path(index).lexical.clone() }.into());
+        }
+        let text_edit = TextEdit::of(&edit.old_text, &edit.new_text, edit.options())?;
+        let (file, shown) = (self.set.file(index), self.set.shown(index).to_owned());
+        let before = self.set.content(index, self.text_bytes)?.map(Cow::into_owned);
+        let is_first = self.tallies[file].replacements == 0;
+        let edited = match &before {
+            Some(bytes) if !(bytes.is_empty() && edit.old_text.is_empty()) => {
+                if is_first {
+                    self.tallies[file].is_stale = self.set.is_stale(index, digest_of(bytes), self.recording)?;
+                }
+                let is_stale = self.tallies[file].is_stale;
+                let edited = text_edit.apply(bytes, &shown, self.recording.limit(), self.files.stop());
+                edited.map_err(|failure| if is_stale { stale(failure, &shown) } else { failure })?
+            }
+            None if !edit.old_text.is_empty() => return Err(missing(self.files, path)),
+            Some(_) | None => Edited::whole(&edit.new_text),
+        };
+        if let Some(help) = edited.help {
+            self.notes.push(format!("Edit {}: `old_text` stands there with {}.", index + 1, help.difference()));
+        }
+        self.tallies[file].replacements += edited.lines.len();
+        self.set.put(index, edited.bytes, EDIT);
+        Ok(())
+    }
+}
+
+/// The answer. Something was planned for each file of the set, so that both lists go together.
+fn told(
+    changed: Vec<Changed>,
+    tallies: &[Tally],
+    notes_on_edits: &[String],
+    input: &Input,
+    call: Option<String>,
+) -> Result<ToolResult, ToolFailure> {
+    let replacements = tallies.iter().map(|tally| tally.replacements).sum();
+    let (edits, files) = (counted(input.edits.len(), "edit"), counted(changed.len(), "file"));
+    let mut text = match input.dry_run {
+        false => format!("Made {edits} in {files}."),
+        true => format!("Would make {edits} in {files}; nothing was changed."),
+    };
+    for note in notes_on_edits {
+        text.push_str(&format!(" {note}"));
+    }
+    let mut shown = SHOWN_PLACES;
+    let mut output = Output { replacements, files: Vec::new(), dry_run: input.dry_run, call };
+    for (one, tally) in changed.iter().zip(tallies) {
+        let path = &one.shown;
+        let created = one.before.is_none();
+        let what = if created { "new".into() } else { counted(tally.replacements, "place") };
+        text.push_str(&format!("\n`{path}`: {what}."));
+        if tally.is_stale {
+            text.push_str(&format!(" {}", changed_elsewhere(path)));
+        }
+        for note in notes(one) {
+            text.push_str(&format!(" {note}"));
+        }
+        let plain = |text: String| in_lines(&text).replace("\r\n", "\n");
+        let view = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(text_of).map(plain);
+        let texts = view(&one.old).zip(view(&one.new));
+        if let Some((old, new)) = &texts {
+            let lines: Vec<&str> = new.lines().collect();
+            for range in changed_lines(old, new).into_iter().take(shown) {
+                shown -= 1;
+                text.push('\n');
+                text.push_str(surroundings(&lines, range, RADIUS).trim_end_matches('\n'));
+            }
+        }
+        output.files.push(File {
+            replacements: tally.replacements,
+            etag: etag_of(one),
+            changed_elsewhere: tally.is_stale,
+            diff: diff_of(one, input.dry_run),
+            path: path.clone(),
+            created,
+        });
+    }
+    answer(text, &output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::tests::Bench;
+
+    #[test]
+    fn the_diffs_of_a_dry_run_leave_out_no_file() {
+        let bench = Bench::new();
+        bench.put("a", "one\n");
+        let diffs = |new_text: &str, dry_run: bool| {
+            let edits = json!([
+                {"path": "a", "old_text": "one", "new_text": "two"},
+                {"path": "b", "old_text": "", "new_text": new_text},
+            ]);
+            let result = bench.call("multi_edit", json!({"edits": edits, "dry_run": dry_run})).unwrap();
+            let files = result.structured_content().unwrap()["files"].as_array().unwrap().clone();
+            files.iter().map(|file| file["diff"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        let of_a = Some("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+two\n".to_owned());
+        let of_b = Some("--- a/b\n+++ b/b\n@@ -0,0 +1 @@\n+new\n".to_owned());
+        assert_eq!(diffs("new\n", true), [of_a.clone(), of_b]);
+        let large = Some("b/b: 100000 bytes, which are not shown\n".to_owned());
+        assert_eq!(diffs(&"new\n".repeat(25_000), true), [of_a.clone(), large]);
+        assert_eq!(diffs("new\n", false), [of_a, None]);
+    }
+
+    #[test]
+    fn edits_are_made_in_order_across_files() {
+        let bench = Bench::new();
+        bench.put("a", "one\ntwo\nthree\n");
+        bench.put("b", "x\r\ny\r\n");
+        let result = bench
+            .call(
+                "multi_edit",
+                json!({"path": "a", "edits": [
+                    {"old_text": "one", "new_text": "1"},
+                    {"old_text": "1\ntwo", "new_text": "1\n2"},
+                    {"path": "b", "old_text": "x\ny", "new_text": "x\nz"},
+                    {"path": "./a", "old_text": "e", "new_text": "E", "count": 2},
+                    {"path": "new", "old_text": "", "new_text": "n\n"},
+                ]}),
+            )
+            .unwrap();
+        assert_eq!(bench.get("a"), b"1\n2\nthrEE\n");
+        assert_eq!((bench.get("b"), bench.get("new")), (b"x\r\nz\r\n".to_vec(), b"n\n".to_vec()));
+        let told = result.joined_text();
+        let expected = "Made 5 edits in 3 files. Edit 3: `old_text` stands there with other line endings, which were kept.\n\
+                        `a`: 4 places.\n     1\t1\n     2\t2\n     3\tthrEE\n\
+                        `b`: 1 place.\n     1\tx\n     2\tz\n\
+                        `new`: new.";
+        assert_eq!(told, expected);
+        let found = result.structured_content().unwrap();
+        assert_eq!((&found["replacements"], found["files"].as_array().unwrap().len()), (&json!(6), 3));
+        assert_eq!(bench.journal().entries().len(), 1);
+    }
+
+    #[test]
+    fn none_is_made_if_one_fails_and_the_answer_names_it() {
+        let bench = Bench::new();
+        bench.put("a", "one\n");
+        bench.put("b", "two\ntwo\n");
+        let told = |edits: Value| {
+            let failure = bench.call("multi_edit", json!({"path": "a", "edits": edits})).unwrap_err();
+            assert_eq!((bench.get("a"), bench.get("b")), (b"one\n".to_vec(), b"two\ntwo\n".to_vec()));
+            assert!(bench.journal().entries().is_empty());
+            failure.text()
+        };
+        let one = json!({"old_text": "one", "new_text": "1"});
+        assert_eq!(
+            told(json!([one, {"path": "b", "old_text": "two", "new_text": "2"}])),
+            "edit 2 of 2: `old_text` stands in 2 places of `b`: lines 1, 2. None of the edits was made. Give more of the lines \
+             around it to make it unique, or set `replace_all`."
+        );
+        assert!(told(json!([one, one])).starts_with("edit 2 of 2: `old_text` does not stand in `a`"));
+        assert!(told(json!([one, {"path": "c", "old_text": "x", "new_text": "y"}])).starts_with("edit 2 of 2: "));
+        assert!(told(json!([{"old_text": "a", "new_text": "a"}])).contains("are the same"));
+    }
+
+    #[test]
+    fn an_edit_needs_a_path() {
+        let bench = Bench::new();
+        let failure = bench.call("multi_edit", json!({"edits": [{"old_text": "a", "new_text": "b"}]})).unwrap_err();
+        let expected =
+            "edit 1 of 1 names no `path`, and there is none for all. Give `path` beside `edits`, or in each of them.";
+        assert_eq!(failure.text(), expected);
+        assert!(bench.call("multi_edit", json!({"path": "a", "edits": []})).is_err());
+    }
+}

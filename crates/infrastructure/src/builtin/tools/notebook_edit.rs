@@ -1,0 +1,244 @@
+//! The tool `notebook_edit`.
+
+mod cell;
+mod edit;
+mod layout;
+mod notebook;
+
+use crate::{
+    builtin::{
+        answer::{answer, counted},
+        built_in_tool::BuiltInTool,
+        files::{
+            change_set::{ChangeSet, recording::Recording},
+            etag::{digest_of, etag},
+            written_file::{missing, notes, only},
+        },
+        run::Run,
+        schema::output_schema,
+        text::{snippet::surroundings, unified_diff::unified_diff},
+        tools::notebook_edit::edit::{EditedNotebook, edited},
+        world::World,
+    },
+    sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolstead_domain::{
+    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// The mark that some editors put at the beginning of a file in UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Changes one cell of a Jupyter notebook.
+pub(crate) struct NotebookEdit;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path of the notebook, an `.ipynb` file: absolute, or relative to the working directory.
+    #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
+    path: String,
+    /// The id of the cell, or `cell-0` for the first one. A new cell comes after it, and without it at the top.
+    #[schemars(extend("x-advertised" = "A new cell comes after it."))]
+    cell_id: Option<String>,
+    /// The place of the cell instead of its id, counted from 0.
+    #[schemars(extend("x-advertised" = false))]
+    cell_index: Option<usize>,
+    /// The text that the cell is to hold.
+    #[schemars(extend("x-advertised" = ""))]
+    new_source: Option<String>,
+    /// The type of the cell; a new one must have it.
+    #[schemars(extend("x-advertised" = ""))]
+    cell_type: Option<CellType>,
+    /// What to do: replace the text of the cell, insert a new cell, or delete the cell.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    edit_mode: EditMode,
+    /// Keep what running the cell left. Otherwise a code cell whose text is replaced loses its outputs.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    keep_outputs: bool,
+    /// Change nothing, and show what would change.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    dry_run: bool,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum CellType {
+    Code,
+    Markdown,
+    Raw,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum EditMode {
+    #[default]
+    Replace,
+    Insert,
+    Delete,
+}
+
+impl CellType {
+    /// As notebooks have it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Markdown => "markdown",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// Relative to the working directory, or absolute outside of it.
+    path: String,
+    /// The cell's id; absent where the notebook's format has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cell_id: Option<String>,
+    /// The cell's place, counted from 0; of a deleted cell, the place that it had.
+    cell_index: usize,
+    cell_type: String,
+    edit_mode: EditMode,
+    /// How many cells the notebook has now.
+    cells: usize,
+    /// Stands for the file as it is now.
+    etag: String,
+    /// Whether nothing was changed, because that was asked for.
+    dry_run: bool,
+    /// What changed in the cell's text, as a unified diff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+#[async_trait]
+impl BuiltInTool for NotebookEdit {
+    const NAME: &str = "notebook_edit";
+    const TITLE: &str = "Edit notebook";
+    const DESCRIPTION: &str = "Replaces, inserts or deletes one cell of a Jupyter notebook (.ipynb); all other cells stay \
+         as they are, byte for byte. Read the notebook first, for the ids of its cells. Replacing the text of a code \
+         cell clears its outputs.";
+    const BRIEF: &str = "Replaces, inserts or deletes one cell of a Jupyter notebook.";
+    const CATEGORY: Category = Category::File;
+    const TAGS: &[&str] = &["edit", "jupyter", "notebook", "write"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
+    const EXAMPLE: &str = r#"{"path": "study.ipynb", "cell_id": "8f2c11ab", "new_source": "print(sum(values))"}"#;
+    const TELLS_CHANGE: bool = true;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        let path = world.access(&input.path).await?;
+        Ok(vec![Access::ReadPath(path.clone()), Access::WritePath(path)])
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let recording = Recording::of(run);
+        let limit = run.world().limits.result_bytes;
+        run.on_files(move |files| edit(files, &input, &recording, limit)).await
+    }
+}
+
+fn edit(files: &GrantedWorkspace, input: &Input, recording: &Recording, limit: u64) -> Result<ToolResult, ToolFailure> {
+    let mut set = ChangeSet::take(files, &[&input.path])?;
+    let path = set.shown(0).to_owned();
+    if !path.to_ascii_lowercase().ends_with(".ipynb") {
+        return Err(ToolFailure::new(
+            ErrorKind::UnsupportedType,
+            format!("`{path}` is no notebook: its name does not end in .ipynb"),
+        )
+        .next("Use `edit_file` for other files."));
+    }
+    let Some(content) = set.content(0, limit)?.map(|content| content.into_owned()) else {
+        return Err(missing(files, &input.path));
+    };
+    // A cell is named by what was read. When the notebook is another one by now, so may be the cell.
+    if set.is_stale(0, digest_of(&content), recording)? {
+        let message = format!("`{path}` was changed since it was read");
+        return Err(ToolFailure::new(ErrorKind::StaleFile, message)
+            .next("Nothing was changed. Read it again: its cells may be others now."));
+    }
+    let (mark, body) = content.split_at(if content.starts_with(MARK) { MARK.len() } else { 0 });
+    let text = std::str::from_utf8(body).map_err(|error| {
+        let message =
+            format!("`{path}` cannot be edited: notebooks are in UTF-8, and byte {} is not", error.valid_up_to());
+        ToolFailure::new(ErrorKind::UnsupportedType, message)
+    })?;
+    let edited = edited(text, &path, input)?;
+    let bytes = [mark, edited.text.as_bytes()].concat();
+    if bytes.len() as u64 > limit {
+        let message = format!("the notebook would have {} bytes, and at most {limit} are written", bytes.len());
+        return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Nothing was changed."));
+    }
+    let etag = etag(&digest_of(&bytes));
+    set.put(0, bytes, WriteOptions { create_folders: false, overwrite: true, mode: None });
+    let changed = only(set.commit(recording, input.dry_run)?)?;
+    let mut edited = edited;
+    edited.notes.extend(notes(&changed));
+
+    let how_to_undo = recording.how_to_undo(!input.dry_run && changed.is_change());
+    let text = told(&edited, &path, input, how_to_undo);
+    let output = Output {
+        diff: unified_diff(&path, &ended(edited.source_before), &ended(edited.source_after)),
+        path,
+        cell_id: edited.id,
+        cell_index: edited.index,
+        cell_type: edited.cell_type,
+        edit_mode: input.edit_mode,
+        cells: edited.cells,
+        etag,
+        dry_run: input.dry_run,
+    };
+    answer(text, &output)
+}
+
+/// What a model reads: which cell it was, and how it reads now.
+fn told(edited: &EditedNotebook, path: &str, input: &Input, how_to_undo: Option<String>) -> String {
+    let verb = match (input.edit_mode, input.dry_run) {
+        (EditMode::Replace, false) => "Replaced",
+        (EditMode::Replace, true) => "Would replace",
+        (EditMode::Insert, false) => "Inserted",
+        (EditMode::Insert, true) => "Would insert",
+        (EditMode::Delete, false) => "Deleted",
+        (EditMode::Delete, true) => "Would delete",
+    };
+    let id = edited.id.as_deref().map(|id| format!("`{}`, ", id.escape_debug())).unwrap_or_default();
+    let cell_type = edited.cell_type.escape_debug();
+    let cells = counted(edited.cells, "cell");
+    let mut text = format!("{verb} cell {} ({id}{cell_type}) of `{path}`, which then has {cells}.", edited.index);
+    for note in &edited.notes {
+        text.push_str(&format!(" {note}"));
+    }
+    if let Some(how) = how_to_undo {
+        text.push_str(&format!(" {how}"));
+    }
+    let lines: Vec<&str> = edited.source_after.lines().collect();
+    if !lines.is_empty() {
+        text.push('\n');
+        text.push_str(&surroundings(&lines, 0..lines.len(), 0));
+    }
+    text.trim_end_matches('\n').to_owned()
+}
+
+/// Sources end without a line break, which is not what a diff is to speak of.
+fn ended(mut source: String) -> String {
+    if !source.is_empty() && !source.ends_with('\n') {
+        source.push('\n');
+    }
+    source
+}
+
+#[cfg(test)]
+mod tests;

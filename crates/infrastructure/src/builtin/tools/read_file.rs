@@ -1,0 +1,464 @@
+//! The tool `read_file`.
+
+mod page;
+mod picture;
+mod text;
+
+use self::page::NumberStyle;
+use crate::{
+    builtin::{
+        answer::answer,
+        built_in_tool::BuiltInTool,
+        files::{
+            content::Content,
+            etag::etag,
+            file_limits::FileLimits,
+            image_view::Crop,
+            sampled::{Sampled, opened},
+            seen_files::Viewer,
+            sniff::FileKindByContent,
+            source,
+            source::{Source, on_source},
+        },
+        run::Run,
+        schema::output_schema,
+        text::{
+            hex_window::{SHOWN_BYTES, hex_window},
+            line_ending::LineEnding,
+            line_index::LineIndexes,
+        },
+        tools::list_directory,
+        world::World,
+    },
+    documents::{
+        DocumentKind, reading,
+        reading::{Wanted, is_document},
+        rendering,
+    },
+    sandbox::workspace::{facts::FileKind, granted::GrantedWorkspace, stop::Stop},
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{future::Future, sync::Arc};
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    content_digest::ContentDigest,
+    error_kind::ErrorKind,
+    ports::{seen_files::SeenFiles, tool_repository::StoreError},
+    tool::ToolAnnotations,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Reads files of all kinds, and what was stored.
+pub(crate) struct ReadFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Path of the file: absolute, or relative to the working directory. Or the handle of a stored output, like "o17".
+    #[schemars(length(min = 1))]
+    #[schemars(extend("x-advertised" = ""))]
+    path: String,
+    /// The first line to read, from 1. A negative number counts from the end: -20 reads the last 20 lines.
+    #[serde(default = "first_line")]
+    #[schemars(extend("x-advertised" = "First line, from 1; negative: from the end."))]
+    offset: i64,
+    /// How many lines to read.
+    #[serde(default = "usual_limit")]
+    #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(extend("x-advertised" = ""))]
+    limit: u64,
+    /// Read this line, from 1, with those before and after it. Instead of `offset`.
+    #[schemars(range(min = 1))]
+    #[schemars(extend("x-advertised" = "Instead of `offset`: this line and those around it."))]
+    around: Option<u64>,
+    /// Whether to put its number before each line.
+    #[serde(default = "yes")]
+    #[schemars(extend("x-advertised" = false))]
+    line_numbers: bool,
+    /// What stands between number and line: a tab, with the number in six columns, or a colon and a space.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    number_style: NumberStyle,
+    /// The file's encoding, if it is not found out by itself: "utf-8", "latin-1", "utf-16", "shift_jis" and so on.
+    #[schemars(extend("x-advertised" = ""))]
+    encoding: Option<String>,
+    /// Mark the end of each line with $, and carriage returns with ^M.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    show_ends: bool,
+    /// Show only one of several blank lines in a row.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    squeeze_blank: bool,
+    /// Of a document: the pages of a PDF, sheets, slides or notebook cells to read, like "3", "1-5" or "2,4-6". A PDF is
+    /// read 10 pages at a time without it, and 20 at most.
+    #[schemars(length(min = 1, max = 100))]
+    #[schemars(extend("x-advertised" = "Of a document, like \"1-5\"."))]
+    pages: Option<String>,
+    /// The part of an image to look at, in its own pixels, to see small things in full.
+    #[schemars(extend("x-advertised" = false))]
+    crop: Option<Crop>,
+    /// Show bytes from this place on, from 0, as a hex dump; a negative number counts from the end. For any file.
+    #[schemars(extend("x-advertised" = "Hex dump from this byte on."))]
+    byte_offset: Option<i64>,
+}
+
+fn first_line() -> i64 {
+    1
+}
+
+fn usual_limit() -> u64 {
+    2000
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Serialize, JsonSchema, Default)]
+struct Output {
+    /// Relative to the working directory, or absolute outside of it; or the handle.
+    path: String,
+    kind: Kind,
+    /// The lines of a text as they are, without numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// The first line of the content, from 1. Negative where lines were counted from the end of a large file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_line: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_line: Option<i64>,
+    /// The lines of the whole file, where they were counted to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_lines: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    /// How the lines end at the beginning of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line_ending: Option<LineEnding>,
+    /// Whether there is more than what is shown.
+    truncated: bool,
+    /// Where to read on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<i64>,
+    /// Stands for the content of the whole file, if it is not too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime: Option<String>,
+    /// The image's own size in pixels, as it is meant to be looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    width: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    height: Option<u32>,
+    /// The size in which it is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shown_width: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shown_height: Option<u32>,
+    /// The handle under which an image is kept that was changed to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original: Option<String>,
+    /// What a folder holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<Vec<list_directory::Item>>,
+    /// What the pages, sheets, slides or cells are that the content shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<Pages>,
+    /// Where to read on in a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_pages: Option<String>,
+    /// The title that a document gives itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+}
+
+/// From 1.
+#[derive(Serialize, JsonSchema)]
+struct Pages {
+    first: u64,
+    last: u64,
+    total: u64,
+}
+
+#[derive(Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    #[default]
+    Text,
+    Image,
+    Folder,
+    Binary,
+    Pdf,
+    Docx,
+    Xlsx,
+    Pptx,
+    Notebook,
+}
+
+impl From<DocumentKind> for Kind {
+    fn from(kind: DocumentKind) -> Self {
+        match kind {
+            DocumentKind::Pdf => Self::Pdf,
+            DocumentKind::Docx => Self::Docx,
+            DocumentKind::Xlsx => Self::Xlsx,
+            DocumentKind::Pptx => Self::Pptx,
+            DocumentKind::Notebook => Self::Notebook,
+        }
+    }
+}
+
+#[async_trait]
+impl BuiltInTool for ReadFile {
+    const NAME: &str = "read_file";
+    const TITLE: &str = "Read file";
+    const DESCRIPTION: &str = "Reads a text file with line numbers, the text of a PDF, docx, xlsx, pptx or notebook, an image, a folder, or a \
+         stored output by its handle (`o17`; a file of that name is `./o17`). Up to 2000 lines at a time; `offset` \
+         (negative: from the end), `around` or `pages` give another part. Use `grep` to find the lines that matter.";
+    const BRIEF: &str = "Reads a text file with line numbers; also PDF, docx, xlsx, pptx, notebooks, images, folders, and a stored output by its handle (`o17`). Use `grep` to find the lines that matter.";
+    const CATEGORY: Category = Category::File;
+    const TAGS: &[&str] = &["read"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"path": "src/main.rs", "offset": 10, "limit": 20}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        source::accesses(&input.path, world).await
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        if input.around.is_some() && input.offset != first_line() {
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, "`offset` and `around` are both given").next(
+                "Give one of them: `around` for a line in the middle of what is shown, `offset` for the first.",
+            ));
+        }
+        let reading = Reading::of(run);
+        match on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await? {
+            Shown::Done(result) => Ok(result),
+            Shown::Picture(picture) => picture.answer(run).await,
+            Shown::Document(source, output, wanted) => document(*output, reading::read(run, *source, &wanted).await?),
+        }
+    }
+}
+
+/// What is shown of a file.
+enum Shown {
+    Done(ToolResult),
+    /// What was changed to be shown is still to be kept.
+    Picture(Box<picture::Picture>),
+    /// It is still to be read, by a process of its own.
+    Document(Box<reading::Source>, Box<Output>, Wanted),
+}
+
+/// The answer of a document.
+fn document(mut output: Output, shown: rendering::Shown) -> Result<ToolResult, ToolFailure> {
+    let line = |number: u64| i64::try_from(number).ok();
+    output.kind = shown.kind.into();
+    output.content = Some(shown.content);
+    output.title = shown.title;
+    output.pages = shown.parts.map(|(first, last, total)| Pages { first, last, total });
+    output.start_line = shown.lines.and_then(|(first, _)| line(first));
+    output.end_line = shown.lines.and_then(|(_, last)| line(last));
+    output.total_lines = Some(shown.total_lines);
+    output.truncated = shown.next_pages.is_some() || shown.next_offset.is_some();
+    output.next_pages = shown.next_pages;
+    output.next_offset = shown.next_offset.and_then(line);
+    answer(shown.text, &output)
+}
+
+/// What accompanies one reading.
+struct Reading {
+    limits: FileLimits,
+    lines: Arc<LineIndexes>,
+    seen: Arc<dyn SeenFiles>,
+    viewer: Viewer,
+    /// What the model is shown at most.
+    characters: usize,
+    decoding: Arc<Semaphore>,
+    runtime: Handle,
+}
+
+impl Reading {
+    fn of(run: &Run<'_>) -> Self {
+        let world = run.world();
+        Self {
+            limits: world.limits.clone(),
+            lines: world.lines.clone(),
+            seen: world.seen.clone(),
+            viewer: run.viewer(),
+            characters: run.context().output_characters,
+            decoding: world.decoding.clone(),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// Waits for leave to decode an image. Blocks.
+    fn seat(&self, stop: &Stop) -> Result<SemaphorePermit<'_>, ToolFailure> {
+        let waiting = async { timeout(stop.left(), self.decoding.acquire()).await };
+        self.runtime.block_on(waiting).ok().and_then(Result::ok).ok_or_else(|| {
+            ToolFailure::new(ErrorKind::Timeout, "the time was over before it was this image's turn")
+                .next("Many images are being read at once; try again.")
+        })
+    }
+
+    fn read(&self, files: &GrantedWorkspace, source: Source, input: &Input) -> Result<Shown, ToolFailure> {
+        if let Source::File(found) = &source
+            && found.facts().kind == FileKind::Folder
+        {
+            let (text, listed) = list_directory::listed(files, found, self.limits.list_entries)?;
+            let output = Output {
+                path: listed.path,
+                kind: Kind::Folder,
+                truncated: listed.truncated,
+                entries: Some(listed.entries),
+                ..Output::default()
+            };
+            return answer(text, &output).map(Shown::Done);
+        }
+        let (mut content, sampled) = opened(source, files, self.limits.text_bytes)?;
+        if input.byte_offset.is_some() {
+            return self.bytes(&mut content, &sampled, "", input);
+        }
+        let is_document = input.encoding.is_none() && is_document(&sampled.sample, &content.name);
+        refuse_foreign(&sampled.kind, is_document, &content.name, input)?;
+        if is_document {
+            return self.document(content, &sampled, input);
+        }
+        let named = |label: &str| text::encoding_named(label, &sampled.sample);
+        // The one place where a kind of file is handed to whatever shows it.
+        let encoding = match (sampled.kind.clone(), &input.encoding) {
+            (_, Some(label)) => named(label)?,
+            (FileKindByContent::Text(encoding), None) => encoding,
+            (FileKindByContent::Document(kind), None) => {
+                return self.bytes(&mut content, &sampled, kind.describe(), input);
+            }
+            (FileKindByContent::Image(format), None) => {
+                let _seat = self.seat(files.stop())?;
+                let picture = picture::view(content, format, &self.limits, input.crop)?;
+                return Ok(Shown::Picture(Box::new(picture)));
+            }
+            (FileKindByContent::Binary(what), None) => return self.bytes(&mut content, &sampled, &what, input),
+        };
+        self.text(&mut content, sampled, encoding, files, input)
+    }
+
+    /// The session knows this content now, if it is still the same; without a digest it knows nothing of it any more.
+    fn saw(&self, content: &Content, digest: Option<ContentDigest>) -> Option<ContentDigest> {
+        let Some(digest) = digest else {
+            // What was known of it, when it was smaller, would make every later change look like somebody else's.
+            if let Some(real) = &content.real {
+                let forgotten = self.seen.forget(&self.viewer.principal, &self.viewer.session, real);
+                self.remembered(forgotten);
+            }
+            return None;
+        };
+        if !content.is_unchanged() {
+            return None;
+        }
+        if let Some(real) = &content.real {
+            self.remembered(self.seen.saw(&self.viewer.principal, &self.viewer.session, real, digest));
+        }
+        Some(digest)
+    }
+
+    /// What is read is told all the same: whoever changes the file is refused at worst. Blocks.
+    fn remembered(&self, remembering: impl Future<Output = Result<(), StoreError>>) {
+        if let Err(error) = self.runtime.block_on(remembering) {
+            tracing::warn!(%error, "the session does not know what it has read");
+        }
+    }
+
+    /// What is to be handed to whoever reads documents.
+    fn document(&self, mut content: Content, sampled: &Sampled, input: &Input) -> Result<Shown, ToolFailure> {
+        content.reader.rewind().map_err(|error| content.unreadable(error))?;
+        let output = Output {
+            path: content.name.clone(),
+            size_bytes: Some(content.bytes),
+            mime: Some(sampled.media_type.to_owned()),
+            etag: self.saw(&content, sampled.digest).as_ref().map(etag),
+            ..Output::default()
+        };
+        let wanted = Wanted { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
+        let source = reading::Source { size_bytes: content.bytes, path: content.name, content: content.reader };
+        Ok(Shown::Document(Box::new(source), Box::new(output), wanted))
+    }
+
+    /// What can be said of a file that is no text, and some of its bytes; without a word of what it is where the bytes
+    /// were asked for.
+    fn bytes(&self, content: &mut Content, sampled: &Sampled, what: &str, input: &Input) -> Result<Shown, ToolFailure> {
+        let asked = input.byte_offset.unwrap_or(0);
+        let offset = match asked < 0 {
+            true => content.bytes.saturating_sub(asked.unsigned_abs()),
+            false => asked.unsigned_abs(),
+        };
+        let shown = content.read(offset, SHOWN_BYTES as u64)?;
+        let end = offset + shown.len() as u64;
+        let name = &content.name;
+        let mut text = match what {
+            "" => format!("`{name}` has {} bytes.", content.bytes),
+            what => format!("`{name}` is no text: it looks like {what} and has {} bytes.", content.bytes),
+        };
+        let digest = self.saw(content, sampled.digest);
+        if let Some(digest) = digest {
+            text.push_str(&format!(" SHA-256: {digest}."));
+        }
+        match shown.is_empty() {
+            true if content.bytes > 0 => text.push_str(" There is nothing at that offset: it lies past the end."),
+            true => {}
+            false => text.push_str(&format!(" Bytes {offset} to {}:\n{}", end - 1, hex_window(offset, &shown))),
+        }
+        if end < content.bytes && !shown.is_empty() {
+            text.push_str(&format!("[see more with byte_offset={end}]"));
+        }
+        let output = Output {
+            path: name.clone(),
+            kind: Kind::Binary,
+            size_bytes: Some(content.bytes),
+            mime: Some(sampled.media_type.to_owned()),
+            etag: digest.as_ref().map(etag),
+            truncated: end < content.bytes || offset > 0,
+            ..Output::default()
+        };
+        answer(text.trim_end_matches('\n'), &output).map(Shown::Done)
+    }
+}
+
+/// Parameters of one kind of file mean nothing for another.
+fn refuse_foreign(kind: &FileKindByContent, is_document: bool, name: &str, input: &Input) -> Result<(), ToolFailure> {
+    let is = match kind {
+        FileKindByContent::Text(_) => "a text",
+        FileKindByContent::Image(_) => "an image",
+        FileKindByContent::Document(kind) => kind.describe(),
+        FileKindByContent::Binary(what) => what,
+    };
+    let wrong = |parameter: &str, meant: &str, next: &str| {
+        Err(ToolFailure::new(ErrorKind::InvalidInput, format!("`{parameter}` is for {meant}, and `{name}` is {is}"))
+            .next(next))
+    };
+    if input.pages.is_some() && !is_document {
+        return wrong("pages", "documents", "Leave it out; `offset` and `limit` choose the lines of a text.");
+    }
+    if input.crop.is_some() && !matches!(kind, FileKindByContent::Image(_)) {
+        return wrong("crop", "images", "Leave it out.");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! The tool `redo`.
+
+use crate::builtin::{
+    built_in_tool::BuiltInTool,
+    files::{
+        reverting,
+        reverting::{Direction, Input, Output},
+    },
+    run::Run,
+    schema::output_schema,
+    world::World,
+};
+use async_trait::async_trait;
+use serde_json::Value;
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    tool::{Availability, ToolAnnotations},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Does again what was undone.
+pub(crate) struct Redo;
+
+#[async_trait]
+impl BuiltInTool for Redo {
+    const NAME: &str = "redo";
+    const TITLE: &str = "Redo";
+    const DESCRIPTION: &str = "Does again what `undo` took back: what was undone last in this session, or the call that is named (its own id, \
+         or that of the undo). Files that were changed since are left alone, and then nothing is done. `dry_run` \
+         shows what would change.";
+    const BRIEF: &str = "Does again what `undo` took back.";
+    const CATEGORY: Category = Category::File;
+    const TAGS: &[&str] = &["redo", "write"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
+    const EXAMPLE: &str = r#"{}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn availability(&self, world: &World) -> Availability {
+        reverting::availability(world)
+    }
+
+    async fn accesses_of(&self, input: &Input, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        reverting::accesses(Direction::Redo, input, call, world).await
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        reverting::run(Direction::Redo, &input, run).await
+    }
+}

@@ -1,0 +1,101 @@
+//! The tool `task_input`.
+
+use crate::builtin::{
+    answer::answer,
+    built_in_tool::BuiltInTool,
+    commands::tasks::{Status, viewer_of},
+    run::Run,
+    schema::output_schema,
+    world::World,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolstead_domain::{
+    access::{Access, CommandAccess},
+    category::Category,
+    error_kind::ErrorKind,
+    tool::ToolAnnotations,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// Writes to a task.
+pub(crate) struct TaskInput;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The task, such as `task_1`. It must have been started with `stdin`, which may be empty.
+    #[schemars(extend("x-advertised" = ""))]
+    task_id: String,
+    /// What to write; a line ends with a line break of its own.
+    #[schemars(extend("x-advertised" = ""))]
+    text: Option<String>,
+    /// Close its input afterwards.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = ""))]
+    close: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    task_id: String,
+    status: Status,
+    bytes: usize,
+    closed: bool,
+}
+
+#[async_trait]
+impl BuiltInTool for TaskInput {
+    const NAME: &str = "task_input";
+    const TITLE: &str = "Write to a task";
+    const DESCRIPTION: &str = "Writes a text to the standard input of a task, closes it, or both. What the task answers is \
+                               shown by `task_output`.";
+    const BRIEF: &str = "Writes to the standard input of a task, or closes it.";
+    const CATEGORY: Category = Category::Shell;
+    const TAGS: &[&str] = &["background", "process", "task"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(false),
+        open_world_hint: Some(true),
+    };
+    const EXAMPLE: &str = r#"{"task_id": "task_1", "text": "yes\n"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    /// A text can make a shell or an interpreter run anything, so it is judged as a command of which nothing is known.
+    async fn accesses(&self, input: &Input, _: &World) -> Result<Vec<Access>, ToolFailure> {
+        let Some(text) = &input.text else { return Ok(Vec::new()) };
+        let whole = format!("{}: {text}", input.task_id);
+        Ok(vec![Access::RunCommand(CommandAccess::opaque(whole, "what a running program makes of it cannot be told"))])
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let viewer = viewer_of(run.context());
+        let task = run.world().tasks.find(&viewer, &input.task_id)?;
+        let text = input.text.unwrap_or_default();
+        if text.len() > MAX_TEXT_BYTES {
+            let message = format!("`text` has {} bytes, and at most {MAX_TEXT_BYTES} are written at once", text.len());
+            return Err(ToolFailure::new(ErrorKind::TooLarge, message));
+        }
+        if text.is_empty() && !input.close {
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, "there is nothing to write: give `text` or `close`"));
+        }
+        if task.command.end().is_some() {
+            return Err(ToolFailure::new(ErrorKind::ExecutionFailed, task.told()));
+        }
+        let bytes = text.len();
+        task.command.write((!text.is_empty()).then(|| text.into_bytes()), input.close)?;
+        let output = Output { task_id: task.id.to_string(), status: task.status(), bytes, closed: input.close };
+        let closed = if input.close { " and closed its input" } else { "" };
+        answer(format!("Wrote {bytes} bytes to `{}`{closed}.", task.id), &output)
+    }
+}

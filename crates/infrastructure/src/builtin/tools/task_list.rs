@@ -1,0 +1,82 @@
+//! The tool `task_list`.
+
+use crate::builtin::{
+    answer::answer,
+    built_in_tool::BuiltInTool,
+    commands::tasks::{Status, TaskFacts, viewer_of},
+    run::Run,
+    schema::output_schema,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+
+/// Lists tasks.
+pub(crate) struct TaskList;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Only these tasks; where none is named, all of this session.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    task_ids: Vec<String>,
+    /// Only tasks of this kind.
+    #[schemars(extend("x-advertised" = false))]
+    kind: Option<Kind>,
+    /// Only tasks that are in this state.
+    #[schemars(extend("x-advertised" = false))]
+    status: Option<Status>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    Shell,
+    Agent,
+    All,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// Oldest first.
+    tasks: Vec<TaskFacts>,
+}
+
+#[async_trait]
+impl BuiltInTool for TaskList {
+    const NAME: &str = "task_list";
+    const TITLE: &str = "List tasks";
+    const DESCRIPTION: &str = "Lists the commands that this session runs in the background, and those that have ended, \
+                               with state, exit code, process id and command.";
+    const BRIEF: &str = "Lists background tasks and how they are.";
+    const CATEGORY: Category = Category::Shell;
+    const TAGS: &[&str] = &["background", "process", "task"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"status": "running"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let (registry, viewer) = (&run.world().tasks, viewer_of(run.context()));
+        let tasks = registry.named(&viewer, &input.task_ids)?;
+        let tasks: Vec<_> =
+            tasks.into_iter().filter(|task| input.status.is_none_or(|status| task.status() == status)).collect();
+        // Every task is a command so far.
+        let tasks = if input.kind == Some(Kind::Agent) { Vec::new() } else { tasks };
+        let mut lines = Vec::new();
+        for task in &tasks {
+            task.seen_by(&viewer);
+            lines.push(task.told());
+        }
+        if lines.is_empty() {
+            lines.push("There are no such tasks in this session.".into());
+        }
+        answer(lines.join("\n"), &Output { tasks: tasks.iter().map(|task| task.facts()).collect() })
+    }
+}

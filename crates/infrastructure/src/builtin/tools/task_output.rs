@@ -1,0 +1,171 @@
+//! The tool `task_output`.
+
+use crate::builtin::{
+    built_in_tool::BuiltInTool,
+    commands::waiting::{SLACK, pattern},
+    commands::{
+        capture,
+        capture::in_json,
+        command_output::{Part, shown},
+        tasks::{Status, Task, viewer_of},
+    },
+    run::Run,
+    schema::output_schema,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{sync::atomic::Ordering, time::Duration};
+use tokio::time::timeout;
+use toolstead_domain::{
+    category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// Characters that are kept free for what is said beside the output, and the members beside it.
+const ROOM_FOR_REMARKS: usize = 900;
+
+/// Shows what a task has printed.
+pub(crate) struct TaskOutput;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The task, such as `task_1`.
+    #[schemars(extend("x-advertised" = ""))]
+    task_id: String,
+    /// Show what came after this cursor; 0 is the beginning. Without it: what came after the last look that named none.
+    /// Looking takes nothing away.
+    #[schemars(extend("x-advertised" = "Cursor of an earlier look; 0: from the beginning."))]
+    since: Option<u64>,
+    /// Show only what it wrote to its standard output or its standard error.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    stream: Streams,
+    /// Show only lines that fit this regular expression.
+    #[schemars(extend("x-advertised" = "Only lines that fit a regular expression."))]
+    filter: Option<String>,
+    /// Show only so many of the last lines.
+    #[schemars(extend("x-advertised" = ""))]
+    tail_lines: Option<usize>,
+    /// Wait so many milliseconds for something new, or the end.
+    #[serde(default)]
+    #[schemars(range(max = 600_000))]
+    #[schemars(extend("x-advertised" = "Wait for something new."))]
+    wait_ms: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Streams {
+    #[default]
+    Both,
+    Stdout,
+    Stderr,
+}
+
+impl Streams {
+    fn only(self) -> Option<capture::Stream> {
+        match self {
+            Self::Both => None,
+            Self::Stdout => Some(capture::Stream::Stdout),
+            Self::Stderr => Some(capture::Stream::Stderr),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    task_id: String,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    /// In the order in which it came.
+    output: String,
+    /// Where the next look goes on: what to give as `since` for what comes after this.
+    cursor: u64,
+    /// Bytes after `since` that are not kept any more.
+    dropped_bytes: u64,
+    /// Whether a part is left out.
+    truncated: bool,
+    /// The handle under which the part that was asked for is kept whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle: Option<String>,
+    /// What it did to protected files and was undone, or could not be, and the hosts that it was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    undone_or_refused: Vec<String>,
+}
+
+#[async_trait]
+impl BuiltInTool for TaskOutput {
+    const NAME: &str = "task_output";
+    const TITLE: &str = "Show a task's output";
+    const DESCRIPTION: &str = "Shows what a task has printed since the last look, or since a cursor, and how the task is. \
+                               It can wait for something new, and nothing is lost by looking.";
+    const BRIEF: &str = "Shows what a task printed since the last look, and how it is.";
+    const CATEGORY: Category = Category::Shell;
+    const TAGS: &[&str] = &["background", "process", "task"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = r#"{"task_id": "task_1", "wait_ms": 5000}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    fn time_wanted(&self, input: &Input) -> Option<Duration> {
+        (input.wait_ms > 0).then(|| Duration::from_millis(input.wait_ms) + SLACK)
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let viewer = viewer_of(run.context());
+        let task = run.world().tasks.find(&viewer, &input.task_id)?;
+        let filter = input.filter.as_deref().map(pattern).transpose()?;
+        let from = input.since.unwrap_or_else(|| task.cursor.load(Ordering::Relaxed));
+        let _ = timeout(Duration::from_millis(input.wait_ms), something_after(&task, from)).await;
+        // Before its output is read: what it printed before its end must not be missed.
+        let end = task.command.end();
+        let room = run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
+        let part = Part { from, stream: input.stream.only(), filter, tail_lines: input.tail_lines };
+        let seen = shown(&task.command.capture, part, room, run).await?;
+        if input.since.is_none() {
+            task.moves_cursor(seen.end);
+        }
+        if end.is_some() {
+            task.seen_by(&viewer);
+        }
+        let state = format!("[{}; `since: {}` shows what comes after this]", task.told_whole(), seen.end);
+        let between = if seen.text.is_empty() || seen.text.ends_with('\n') { "" } else { "\n" };
+        let output = Output {
+            task_id: task.id.to_string(),
+            status: task.status(),
+            exit_code: end.as_ref().and_then(|end| end.code),
+            signal: end.as_ref().and_then(|end| end.signal),
+            // Where it would not fit as JSON, the text block and the handle have it.
+            output: if in_json(&seen.text) <= room { seen.text.clone() } else { String::new() },
+            cursor: seen.end,
+            dropped_bytes: seen.dropped,
+            truncated: seen.is_cut || in_json(&seen.text) > room,
+            handle: seen.handle.map(|handle| handle.to_string()),
+            undone_or_refused: end.map(|end| end.told).unwrap_or_default(),
+        };
+        let structured = serde_json::to_value(&output).map_err(|error| {
+            ToolFailure::new(ErrorKind::Internal, "the result could not be written as JSON").caused_by(error)
+        })?;
+        let mut result = ToolResult::text(format!("{}{between}{state}", seen.text));
+        seen.noted_in(&mut result);
+        Ok(result.with_structured_content(structured))
+    }
+}
+
+/// Returns when the task has printed more, or has ended.
+async fn something_after(task: &Task, from: u64) {
+    let mut grows = task.command.capture.grows();
+    tokio::select! {
+        _ = grows.wait_for(|total| *total > from) => {}
+        _ = task.command.ended() => {}
+    }
+}

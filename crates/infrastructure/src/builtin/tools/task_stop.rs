@@ -1,0 +1,121 @@
+//! The tool `task_stop`.
+
+use crate::{
+    builtin::{
+        answer::answer,
+        built_in_tool::BuiltInTool,
+        commands::{
+            command::GRACE,
+            tasks::{TaskFacts, viewer_of},
+        },
+        run::Run,
+        schema::output_schema,
+    },
+    sandbox::launcher::ChildSignal,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::timeout;
+use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+
+/// A signal that may be ignored is given so long to have an effect.
+const EFFECT: Duration = Duration::from_millis(500);
+
+/// Ends a task.
+pub(crate) struct TaskStop;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The task, such as `task_1`.
+    #[schemars(extend("x-advertised" = ""))]
+    task_id: String,
+    /// Send this signal and nothing else; without it the task is asked to end (`TERM`), and is killed after 2 seconds.
+    #[schemars(extend("x-advertised" = false))]
+    signal: Option<StopSignal>,
+    /// Kill it at once.
+    #[serde(default)]
+    #[schemars(extend("x-advertised" = false))]
+    force: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+pub(crate) enum StopSignal {
+    #[serde(rename = "TERM", alias = "SIGTERM")]
+    Term,
+    #[serde(rename = "INT", alias = "SIGINT")]
+    Int,
+    #[serde(rename = "HUP", alias = "SIGHUP")]
+    Hup,
+    #[serde(rename = "QUIT", alias = "SIGQUIT")]
+    Quit,
+    #[serde(rename = "KILL", alias = "SIGKILL")]
+    Kill,
+    #[serde(rename = "USR1", alias = "SIGUSR1")]
+    Usr1,
+    #[serde(rename = "USR2", alias = "SIGUSR2")]
+    Usr2,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    #[serde(flatten)]
+    task: TaskFacts,
+}
+
+#[async_trait]
+impl BuiltInTool for TaskStop {
+    const NAME: &str = "task_stop";
+    const TITLE: &str = "Stop a task";
+    const DESCRIPTION: &str = "Ends a task with everything that it started, or sends it a signal. A task that has ended \
+                               already is no error.";
+    const BRIEF: &str = "Ends a task with all that it started.";
+    const CATEGORY: Category = Category::Shell;
+    const TAGS: &[&str] = &["background", "process", "task"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations {
+        read_only_hint: Some(false),
+        destructive_hint: Some(true),
+        idempotent_hint: Some(true),
+        open_world_hint: Some(false),
+    };
+    const EXAMPLE: &str = r#"{"task_id": "task_1"}"#;
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let viewer = viewer_of(run.context());
+        let task = run.world().tasks.find(&viewer, &input.task_id)?;
+        let command = &task.command;
+        let time = match (input.signal, input.force) {
+            (_, true) => {
+                command.kill();
+                GRACE
+            }
+            (Some(signal), false) => {
+                command.signal(match signal {
+                    StopSignal::Term => ChildSignal::Terminate,
+                    StopSignal::Int => ChildSignal::Interrupt,
+                    StopSignal::Hup => ChildSignal::Hangup,
+                    StopSignal::Quit => ChildSignal::Quit,
+                    StopSignal::Kill => ChildSignal::Kill,
+                    StopSignal::Usr1 => ChildSignal::User1,
+                    StopSignal::Usr2 => ChildSignal::User2,
+                });
+                EFFECT
+            }
+            (None, false) => {
+                command.stop();
+                GRACE + EFFECT + EFFECT
+            }
+        };
+        let _ = timeout(time, command.ended()).await;
+        task.seen_by(&viewer);
+        answer(format!("{}.", task.told_whole()), &Output { task: task.facts() })
+    }
+}

@@ -1,0 +1,94 @@
+//! The tool `working_directory`.
+
+use crate::builtin::{answer::answer, built_in_tool::BuiltInTool, run::Run, schema::output_schema};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::Path;
+use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
+
+/// Tells where relative paths start, and which folders there are.
+pub(crate) struct WorkingDirectory;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// Where relative paths start; absent without any root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<String>,
+    /// The folders that may be used.
+    roots: Vec<Root>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Root {
+    path: String,
+    /// Whether files may be changed there, as far as rules permit.
+    writable: bool,
+}
+
+#[async_trait]
+impl BuiltInTool for WorkingDirectory {
+    const NAME: &str = "working_directory";
+    const TITLE: &str = "Working directory";
+    const DESCRIPTION: &str = "Tells the folder where relative paths start, and the roots that file tools may use. Nothing outside of them \
+         can be read or written.";
+    const BRIEF: &str = "Tells where relative paths start, and the roots.";
+    const CATEGORY: Category = Category::System;
+    const TAGS: &[&str] = &["path"];
+    const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
+    const EXAMPLE: &str = "{}";
+    type Input = Input;
+
+    fn output_schema(&self) -> Option<Value> {
+        Some(output_schema::<Output>())
+    }
+
+    async fn run(&self, _: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        let roots = run.context().grant.roots();
+        let shown = |path: &Path| path.to_string_lossy().into_owned();
+        let all = roots.write.iter().map(|path| (path, true));
+        let all = all.chain(roots.read_only.iter().map(|path| (path, false)));
+        let output = Output {
+            cwd: roots.start().map(shown),
+            roots: all.map(|(path, writable)| Root { path: shown(path), writable }).collect(),
+        };
+        let text = match &output.cwd {
+            Some(cwd) => {
+                let mut text = cwd.clone();
+                for root in output.roots.iter().filter(|root| root.path != *cwd || !root.writable) {
+                    let kind = if root.writable { "also" } else { "read only" };
+                    text.push_str(&format!("\n{kind}: {}", root.path));
+                }
+                text
+            }
+            None => "There is no root, so files cannot be used. Start with `--root DIR` to give one.".into(),
+        };
+        answer(text, &output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin::tests::Bench;
+    use serde_json::json;
+
+    #[test]
+    fn the_start_folder_and_the_roots_are_told() {
+        let bench = Bench::new();
+        let result = bench.call("working_directory", json!({})).unwrap();
+        let root = bench.path("").to_string_lossy().trim_end_matches('/').to_owned();
+        assert_eq!(result.joined_text(), root);
+        let expected = json!({"cwd": root, "roots": [{"path": root, "writable": true}]});
+        assert_eq!(result.structured_content(), Some(&expected));
+    }
+
+    #[test]
+    fn without_a_root_the_way_to_one_is_told() {
+        assert!(Bench::without_roots().text("working_directory", json!({})).contains("--root"));
+    }
+}

@@ -1,0 +1,168 @@
+//! Documents as text with their structure: PDF, docx, xlsx, pptx and notebooks.
+//!
+//! Their parsers run in a child process alone ([`answer`]); [`reading`] is the runtime's side of it.
+
+mod document_error;
+mod docx;
+mod notebook;
+mod office;
+mod package;
+mod pdf;
+mod pptx;
+pub(crate) mod reading;
+pub(crate) mod rendering;
+mod selection;
+mod xlsx;
+mod xml;
+
+use crate::{builtin::files::file_limits::FileLimits, documents::document_error::DocumentError};
+use selection::Selection;
+use serde::{Deserialize, Serialize};
+use std::{
+    io::Read,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// The name of the helper that reads documents.
+pub(crate) const HELPER: &str = "documents";
+/// Bytes of text of one document; whoever needs more of a document than fits asks for a part of it.
+const MAX_TEXT_BYTES: usize = 8 << 20;
+
+/// Characters of a document's title, and of the label of a part.
+const MAX_NAME: usize = 200;
+
+/// A document, as far as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Document {
+    kind: DocumentKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// The parts that were asked for, in the order of the document; one for a docx.
+    parts: Vec<Part>,
+    /// The parts of the whole document.
+    total_parts: u64,
+    /// What a reader must know besides, each a sentence without a full stop.
+    notes: Vec<String>,
+}
+
+/// What a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DocumentKind {
+    Pdf,
+    Docx,
+    Xlsx,
+    Pptx,
+    Notebook,
+}
+
+/// A page, sheet, slide or cell; or the whole, where a document has no parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Part {
+    /// Its number in the document, from 1.
+    number: u64,
+    /// Its name with its number: ``sheet 2 `Budget` ``.
+    label: String,
+    text: String,
+}
+
+impl DocumentKind {
+    /// What its parts are called; `None` where it has none.
+    fn part_noun(self) -> Option<&'static str> {
+        match self {
+            Self::Pdf => Some("page"),
+            Self::Docx => None,
+            Self::Xlsx => Some("sheet"),
+            Self::Pptx => Some("slide"),
+            Self::Notebook => Some("cell"),
+        }
+    }
+
+    /// Its name for a model.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pdf => "PDF",
+            Self::Docx => "docx document",
+            Self::Xlsx => "xlsx spreadsheet",
+            Self::Pptx => "pptx presentation",
+            Self::Notebook => "notebook",
+        }
+    }
+}
+
+impl Document {
+    fn new(kind: DocumentKind, total_parts: u64) -> Self {
+        Self { kind, title: None, parts: Vec::new(), total_parts, notes: Vec::new() }
+    }
+
+    /// Adds a part, as much of it as there is room for.
+    fn push(&mut self, number: u64, label: impl Into<String>, text: &str) {
+        let used: usize = self.parts.iter().map(|part| part.text.len()).sum();
+        let room = text.floor_char_boundary(MAX_TEXT_BYTES.saturating_sub(used));
+        let label = shortened(label.into());
+        if room < text.len() {
+            self.notes.push(format!("the text of {label} is longer than can be read at once, and its end is missing"));
+        }
+        let is_shown = |char: &char| matches!(char, '\n' | '\t') || !char.is_control();
+        self.parts.push(Part { number, label, text: text[..room].chars().filter(is_shown).collect() });
+    }
+}
+
+/// A name that a document gives, no longer than it helps.
+fn shortened(mut name: String) -> String {
+    if let Some((at, _)) = name.char_indices().nth(MAX_NAME) {
+        name.truncate(at);
+        name.push('…');
+    }
+    name
+}
+
+/// What the child is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Order {
+    pages: Option<Selection>,
+    limits: FileLimits,
+}
+
+/// What the child answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reply {
+    Document(Document),
+    Refused(DocumentError),
+}
+
+/// The work of the child: a document as bytes in, a [`Reply`] as JSON out.
+pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
+    let reply = match serde_json::from_str::<Order>(order) {
+        Ok(order) => catch_unwind(AssertUnwindSafe(|| parsed(&order, input)))
+            .unwrap_or_else(|_| Err(DocumentError::Damaged("the reader gave up on it".into()))),
+        Err(error) => Err(DocumentError::Damaged(format!("the order was not understood: {error}"))),
+    };
+    let reply = reply.map_or_else(Reply::Refused, |document| {
+        Reply::Document(Document { title: document.title.map(shortened), ..document })
+    });
+    serde_json::to_vec(&reply).unwrap_or_default()
+}
+
+/// Parses what is decided by the content alone: names lie.
+fn parsed(order: &Order, input: &mut dyn Read) -> Result<Document, DocumentError> {
+    let limit = order.limits.document_bytes;
+    let mut bytes = Vec::new();
+    input
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| DocumentError::Damaged(format!("it could not be read to its end: {error}")))?;
+    if bytes.len() as u64 > limit {
+        return Err(DocumentError::TooLarge(format!("it has more than {limit} bytes")));
+    }
+    match &bytes[..] {
+        [b'P', b'K', 3, 4, ..] => office::read(bytes, order),
+        [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1, ..] => Err(office::compound_file(&bytes)),
+        _ if pdf::is_pdf(&bytes) => pdf::read(&bytes, order.pages.as_ref()),
+        _ => notebook::read(&bytes, order.pages.as_ref()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

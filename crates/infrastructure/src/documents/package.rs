@@ -1,0 +1,224 @@
+//! The zip archive that an Office document is, with bounds that are measured while it is unpacked: what its headers say
+//! of sizes is not believed.
+
+use crate::{
+    builtin::files::file_limits::FileLimits,
+    documents::{
+        document_error::DocumentError,
+        xml::{Node, Xml},
+    },
+};
+use std::{
+    cell::Cell,
+    io::{self, BufReader, Cursor, Read, Seek, SeekFrom},
+    rc::Rc,
+};
+use zip::{ZipArchive, result::ZipError};
+
+/// So much may come out of an entry whatever its ratio: short texts with much repetition are no bombs.
+const FREE_OF_RATIO_BYTES: u64 = 1 << 20;
+/// Relationships of one part.
+const MAX_RELATIONSHIPS: usize = 100_000;
+
+/// An Office document's parts, by name.
+pub(super) struct Package {
+    archive: ZipArchive<Counted<Cursor<Vec<u8>>>>,
+    /// The packed bytes that were read so far.
+    packed: Rc<Cell<u64>>,
+    /// The bytes that came out so far, of all entries.
+    unpacked: u64,
+    limits: FileLimits,
+}
+
+/// One arrow from a part to another, or out of the document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Relationship {
+    pub(super) id: String,
+    /// The last word of its type: `hyperlink`, `styles`, `slide`.
+    pub(super) kind: String,
+    /// The name of the part; an address where it leads out of the document.
+    pub(super) target: String,
+}
+
+impl Package {
+    pub(super) fn open(bytes: Vec<u8>, limits: &FileLimits) -> Result<Self, DocumentError> {
+        let packed = Rc::new(Cell::new(0));
+        let archive = ZipArchive::new(Counted { inner: Cursor::new(bytes), count: packed.clone() }).map_err(damaged)?;
+        if archive.len() as u64 > limits.zip_entries {
+            let (entries, most) = (archive.len(), limits.zip_entries);
+            return Err(DocumentError::TooLarge(format!(
+                "its archive has {entries} entries, and {most} are read at most"
+            )));
+        }
+        if archive.has_duplicate_names() {
+            return Err(DocumentError::Damaged("its archive has two entries of one name".into()));
+        }
+        Ok(Self { archive, packed, unpacked: 0, limits: limits.clone() })
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.archive.index_for_name(name).is_some()
+    }
+
+    /// A part as XML.
+    pub(super) fn xml(&mut self, name: &str) -> Result<Xml<'_>, DocumentError> {
+        Ok(Xml::new(BufReader::new(self.entry(name)?), name))
+    }
+
+    /// A short part as bytes.
+    pub(super) fn beginning(&mut self, name: &str, bytes: u64) -> Result<Vec<u8>, DocumentError> {
+        let mut content = Vec::new();
+        let read = self.entry(name)?.take(bytes).read_to_end(&mut content);
+        read.map_err(|error| DocumentError::Damaged(format!("`{name}` cannot be unpacked: {error}")))?;
+        Ok(content)
+    }
+
+    fn entry<'a>(&'a mut self, name: &str) -> Result<impl Read + use<'a>, DocumentError> {
+        let entry = self.archive.by_name(name).map_err(|error| match error {
+            ZipError::FileNotFound => DocumentError::Damaged(format!("its part `{name}` is missing")),
+            ZipError::UnsupportedArchive(reason) if reason.contains("assword") => DocumentError::Encrypted,
+            error => damaged(error),
+        })?;
+        let (start, packed) = (self.packed.get(), self.packed.clone());
+        Ok(Measured {
+            entry,
+            name: name.into(),
+            came_out: 0,
+            unpacked: &mut self.unpacked,
+            packed: move || packed.get() - start,
+            limits: self.limits.clone(),
+        })
+    }
+
+    /// The document's title, if it has one.
+    pub(super) fn title(&mut self) -> Result<Option<String>, DocumentError> {
+        if !self.has("docProps/core.xml") {
+            return Ok(None);
+        }
+        let mut xml = self.xml("docProps/core.xml")?;
+        while let Some(element) = xml.next_open()? {
+            if element.name() == "title" {
+                let title = xml.text()?;
+                return Ok(
+                    Some(title.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|title| !title.is_empty())
+                );
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where a part leads to; nothing for a part without relationships. The empty name is the package itself.
+    pub(super) fn relationships(&mut self, part: &str) -> Result<Vec<Relationship>, DocumentError> {
+        let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
+        let name = if folder.is_empty() { format!("_rels/{file}.rels") } else { format!("{folder}/_rels/{file}.rels") };
+        let mut relationships = Vec::new();
+        if !self.has(&name) {
+            return Ok(relationships);
+        }
+        let mut xml = self.xml(&name)?;
+        loop {
+            let element = match xml.next()? {
+                Node::Open(element) if element.name() == "Relationship" => element,
+                Node::End => return Ok(relationships),
+                Node::Open(_) | Node::Close | Node::Text(_) => continue,
+            };
+            let get = |name: &str| element.get(name).unwrap_or_default();
+            let kind = get("Type").rsplit('/').next().unwrap_or_default().to_owned();
+            let is_outside = get("TargetMode") == "External";
+            let target = if is_outside { get("Target").to_owned() } else { resolved(folder, get("Target")) };
+            relationships.push(Relationship { id: get("Id").to_owned(), kind, target });
+            if relationships.len() > MAX_RELATIONSHIPS {
+                return Err(DocumentError::TooLarge(format!(
+                    "`{name}` has more than {MAX_RELATIONSHIPS} relationships"
+                )));
+            }
+        }
+    }
+}
+
+/// The name of a part that another in `folder` points to. Nothing is unpacked to a disk, so a name can lead nowhere but
+/// to another entry.
+fn resolved(folder: &str, target: &str) -> String {
+    if let Some(absolute) = target.strip_prefix('/') {
+        return absolute.to_owned();
+    }
+    let mut names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
+    for name in target.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    names.join("/")
+}
+
+fn damaged(error: ZipError) -> DocumentError {
+    DocumentError::Damaged(format!("its archive cannot be opened: {error}"))
+}
+
+/// What comes out of an entry, up to the limits.
+struct Measured<'a, R, P> {
+    entry: R,
+    name: String,
+    came_out: u64,
+    unpacked: &'a mut u64,
+    packed: P,
+    limits: FileLimits,
+}
+
+impl<R: Read, P: Fn() -> u64> Read for Measured<'_, R, P> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.entry.read(buffer)?;
+        self.came_out += read as u64;
+        *self.unpacked += read as u64;
+        let (name, limits) = (&self.name, &self.limits);
+        let over = if self.came_out > limits.zip_entry_bytes {
+            format!("`{name}` unpacks to more than {} bytes", limits.zip_entry_bytes)
+        } else if *self.unpacked > limits.zip_total_bytes {
+            format!("its archive unpacks to more than {} bytes", limits.zip_total_bytes)
+        } else if self.came_out > FREE_OF_RATIO_BYTES && self.came_out / limits.zip_ratio > (self.packed)().max(1) {
+            format!("`{name}` becomes more than {} times larger by unpacking, as a zip bomb does", limits.zip_ratio)
+        } else {
+            return Ok(read);
+        };
+        Err(io::Error::other(DocumentError::TooLarge(over)))
+    }
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    inner: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.count.set(self.count.get() + read as u64);
+        Ok(read)
+    }
+}
+
+impl<R: Seek> Seek for Counted<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_found_from_the_folder_of_their_part() {
+        for (folder, target, expected) in [
+            ("word", "styles.xml", "word/styles.xml"),
+            ("ppt/slides", "../notesSlides/notesSlide1.xml", "ppt/notesSlides/notesSlide1.xml"),
+            ("xl", "/xl/worksheets/sheet1.xml", "xl/worksheets/sheet1.xml"),
+            ("", "../../etc/passwd", "etc/passwd"),
+        ] {
+            assert_eq!(resolved(folder, target), expected);
+        }
+    }
+}

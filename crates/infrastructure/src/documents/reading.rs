@@ -1,0 +1,152 @@
+//! Reading a document: the bytes go to a child process, and what comes back is shown.
+
+use crate::{
+    builtin::run::Run,
+    documents::{
+        HELPER, Order, Reply, pdf,
+        rendering::{Shown, Window, shown},
+        selection::Selection,
+    },
+    sandbox::helper::{HelperBounds, HelperCall, HelperError},
+};
+use std::time::{Duration, Instant};
+use toolstead_domain::{error_kind::ErrorKind, ports::output_store::StoredContent, tool_failure::ToolFailure};
+
+/// Bytes of the child's answer: its text, with room for what JSON escapes.
+const MAX_ANSWER_BYTES: u64 = 64 << 20;
+
+/// A document, to be read from its beginning.
+pub(crate) struct Source {
+    pub(crate) content: Box<dyn StoredContent>,
+    /// Its path as a model knows it.
+    pub(crate) path: String,
+    pub(crate) size_bytes: u64,
+}
+
+/// What is wanted of a document.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// Pages, sheets, slides or cells, like "3", "1-5" or "2,4-6".
+    pub(crate) pages: Option<String>,
+    /// The first line of their text, from 1; a negative number counts from the end.
+    pub(crate) offset: i64,
+    /// Lines.
+    pub(crate) limit: u64,
+}
+
+/// Whether a file is a document, by its beginning. What a zip archive or JSON file holds in full shows only when it is
+/// read; so their name counts, too.
+pub(crate) fn is_document(beginning: &[u8], path: &str) -> bool {
+    let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default();
+    let has = |word: &[u8]| beginning.windows(word.len()).any(|window| window == word);
+    match beginning {
+        [b'P', b'K', 3, 4, ..] => {
+            let is_open_document =
+                beginning.get(30..).is_some_and(|rest| rest.starts_with(b"mimetypeapplication/vnd.oasis"));
+            is_open_document || has(b"[Content_Types].xml") || ["docx", "xlsx", "pptx"].contains(&extension.as_str())
+        }
+        [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1, ..] => {
+            ["doc", "xls", "ppt", "docx", "xlsx", "pptx"].contains(&extension.as_str())
+        }
+        _ if pdf::is_pdf(beginning) => true,
+        _ => extension == "ipynb" && beginning.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{'),
+    }
+}
+
+/// Reads the wanted part of a document.
+///
+/// # Errors
+/// A failure for the model: what is wrong with the document or with what was asked for. Whatever the document does to the
+/// child, this process goes on.
+pub(crate) async fn read(run: &Run<'_>, source: Source, wanted: &Wanted) -> Result<Shown, ToolFailure> {
+    let limits = &run.world().limits;
+    let path = source.path;
+    let refused = |error: &crate::documents::DocumentError| {
+        ToolFailure::new(error.kind(), format!("`{path}` cannot be read: {error}")).next(error.next())
+    };
+    if source.size_bytes > limits.document_bytes {
+        let (size, most) = (source.size_bytes, limits.document_bytes);
+        let message = format!("`{path}` has {size} bytes, and documents are read up to {most}");
+        return Err(ToolFailure::new(ErrorKind::TooLarge, message)
+            .next("Ask for a shorter copy, or have `document_bytes` in `[files]` of the configuration raised."));
+    }
+    let pages = wanted.pages.as_deref().map(Selection::parse).transpose().map_err(|error| refused(&error))?;
+    let order = Order { pages, limits: limits.clone() };
+    let time = Duration::from_secs(limits.document_seconds);
+    let call = HelperCall {
+        name: HELPER,
+        order: &order,
+        input: source.content,
+        // One more, so that a file that grew is noticed.
+        input_bytes: limits.document_bytes + 1,
+        answer_bytes: MAX_ANSWER_BYTES,
+        bounds: HelperBounds { seconds: limits.document_seconds, memory_bytes: limits.document_memory_bytes },
+        deadline: Instant::now()
+            .checked_add(time)
+            .map_or(run.context().deadline, |end| end.min(run.context().deadline)),
+    };
+    let answer = run.world().helpers.call(call).await.map_err(|error| failed(&path, error))?;
+    let window = Window {
+        offset: wanted.offset,
+        limit: wanted.limit,
+        is_selected: order.pages.is_some(),
+        characters: room(run.context().output_characters),
+    };
+    // Megabytes of JSON, perhaps.
+    let read = tokio::task::spawn_blocking(move || {
+        Ok::<_, serde_json::Error>(match serde_json::from_slice(&answer)? {
+            Reply::Document(document) => Ok(shown(&document, &window)),
+            Reply::Refused(error) => Err(error),
+        })
+    });
+    let read = read.await.map_err(|ended| {
+        ToolFailure::new(ErrorKind::Internal, format!("`{path}` cannot be read: the reader ended")).caused_by(ended)
+    })?;
+    match read {
+        Ok(read) => read.map_err(|error| refused(&error)),
+        Err(error) => Err(ToolFailure::new(
+            ErrorKind::Internal,
+            format!("`{path}` cannot be read: the answer of the reader was not understood"),
+        )
+        .caused_by(error)),
+    }
+}
+
+/// Characters of a document's text that go into one answer: with more, the result would be cut in its middle on the way to
+/// the model. The notes take the rest.
+fn room(output_characters: usize) -> usize {
+    output_characters.saturating_sub(2_000).max(output_characters / 2)
+}
+
+/// What the end of the child means for the model.
+fn failed(path: &str, error: HelperError) -> ToolFailure {
+    const PARTS: &str = "Ask for a few pages with `pages`, or for a simpler copy of the document.";
+    let (kind, reason, next) = match &error {
+        HelperError::NoDoor => (
+            ErrorKind::Unavailable,
+            "the program that runs Toolstead does not offer it: its `main` does not begin with `enter_if_helper()`",
+            "Only documents are concerned: other files are read as always.",
+        ),
+        HelperError::NotStarted(_) => (
+            ErrorKind::Unavailable,
+            "the process that reads documents did not start",
+            "Try it once more; if that does not do, whoever runs Toolstead finds the reason in its log.",
+        ),
+        HelperError::OutOfTime => (ErrorKind::Timeout, "the reader ran out of time", PARTS),
+        HelperError::OutOfMemory => (ErrorKind::TooLarge, "the reader ran out of memory", PARTS),
+        HelperError::AnswerTooLarge(_) => (ErrorKind::TooLarge, "its text is too large", PARTS),
+        HelperError::Died { .. } => (
+            ErrorKind::ExecutionFailed,
+            "the reader was ended by it",
+            "The document may be damaged or mean harm: do not try it again, ask for another copy.",
+        ),
+        HelperError::Input(_) => {
+            (ErrorKind::Io, "the system refused to hand out its content", "Look at the file itself.")
+        }
+    };
+    if let HelperError::Died { exit, stderr } = &error {
+        tracing::warn!(%exit, stderr = stderr.trim_end(), "the process that reads a document failed");
+    }
+    let message = format!("the document `{path}` could not be read: {reason}");
+    ToolFailure::new(kind, message).next(next).caused_by(error)
+}

@@ -1,0 +1,269 @@
+//! A document as a model reads it: its parts under markers, as much as goes into one answer, and where to read on.
+
+use crate::documents::{Document, DocumentKind, Part};
+
+/// Pages that are suggested at once.
+const SUGGESTED_PAGES: u64 = 10;
+
+/// The lines that are wanted of a document's text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    /// From 1; a negative number counts from the end.
+    pub(super) offset: i64,
+    pub(super) limit: u64,
+    /// Whether certain parts were asked for.
+    pub(super) is_selected: bool,
+    /// The most that is shown, without notes.
+    pub(super) characters: usize,
+}
+
+/// What is shown of a document, and where that stands in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) kind: DocumentKind,
+    /// For the model: the content with notes.
+    pub(crate) text: String,
+    pub(crate) content: String,
+    pub(crate) title: Option<String>,
+    /// The first and the last part that is shown, and how many there are; `None` where a document has none.
+    pub(crate) parts: Option<(u64, u64, u64)>,
+    /// The first and the last line that is shown, among those of the parts that were asked for.
+    pub(crate) lines: Option<(u64, u64)>,
+    pub(crate) total_lines: u64,
+    /// Where to read on.
+    pub(crate) next_pages: Option<String>,
+    pub(crate) next_offset: Option<u64>,
+}
+
+/// A line and the part that it belongs to, by index.
+struct Line<'a> {
+    part: usize,
+    text: &'a str,
+}
+
+/// Shows the window of a document. It ends between two parts where that is possible.
+pub(super) fn shown(document: &Document, window: &Window) -> Shown {
+    let noun = document.kind.part_noun();
+    let markers: Vec<String> = document.parts.iter().map(|part| marker(document, part)).collect();
+    let mut lines = Vec::new();
+    let mut starts = Vec::new();
+    for (part, (Part { text, .. }, marker)) in document.parts.iter().zip(&markers).enumerate() {
+        if part > 0 {
+            lines.push(Line { part: part - 1, text: "" });
+        }
+        starts.push(lines.len());
+        lines.extend((noun.is_some()).then_some(Line { part, text: marker }));
+        lines.extend(text.lines().map(|text| Line { part, text }));
+    }
+    let total = lines.len();
+    let first = match usize::try_from(window.offset) {
+        Ok(offset) => offset.max(1) - 1,
+        Err(_) => total.saturating_sub(usize::try_from(window.offset.unsigned_abs()).unwrap_or(usize::MAX)),
+    }
+    .min(total);
+    let (end, is_line_cut) = end_of(&lines, &starts, first, window);
+    let mut content = String::new();
+    for line in &lines[first..end] {
+        content.push_str(line.text);
+        content.push('\n');
+    }
+    if is_line_cut && let Some((at, _)) = content.char_indices().nth(window.characters) {
+        content.truncate(at);
+    }
+    content.truncate(content.trim_end_matches('\n').len());
+    let number = |line: usize| lines.get(line).map(|line| document.parts[line.part].number);
+    let last = end.checked_sub(1).filter(|last| *last >= first);
+    let parts = last.and_then(|last| Some((number(first)?, number(last)?, document.total_parts)));
+    let mut result = Shown {
+        kind: document.kind,
+        text: String::new(),
+        title: document.title.clone(),
+        parts: noun.and(parts),
+        lines: last.map(|last| (first as u64 + 1, last as u64 + 1)),
+        total_lines: total as u64,
+        next_pages: None,
+        next_offset: None,
+        content,
+    };
+    if let Some(next) = lines.get(end) {
+        // What is left of the parts that were asked for, in which the first may have been begun.
+        let is_begun = end > starts[next.part];
+        let left: Vec<u64> = document.parts[next.part..].iter().map(|part| part.number).collect();
+        result.next_pages = noun.map(|_| ranges(&left));
+        let offset = if noun.is_some() { end - starts[next.part] } else { end };
+        result.next_offset = (is_begun || noun.is_none()).then_some(offset as u64 + 1);
+    } else if let Some((_, last, total)) = result.parts.filter(|(_, last, total)| !window.is_selected && last < total) {
+        result.next_pages = Some(ranges(&(last + 1..=total.min(last + SUGGESTED_PAGES)).collect::<Vec<_>>()));
+    }
+    result.text = result.content.clone();
+    for note in notes(document, &result, first, is_line_cut) {
+        let gap = if result.text.is_empty() { "" } else { "\n" };
+        result.text.push_str(&format!("{gap}[{note}]"));
+    }
+    result
+}
+
+/// Where the window ends, and whether it is only a piece of its one line.
+fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, window: &Window) -> (usize, bool) {
+    let wanted = first.saturating_add(usize::try_from(window.limit).unwrap_or(usize::MAX)).min(lines.len());
+    let mut characters = 0;
+    for (at, line) in lines.iter().enumerate().take(wanted).skip(first) {
+        characters += line.text.chars().count() + 1;
+        if characters <= window.characters {
+            continue;
+        }
+        let border = starts[line.part];
+        return match at {
+            at if at == first => (first + 1, true),
+            _ if border > first => (border, false),
+            at => (at, false),
+        };
+    }
+    (wanted, false)
+}
+
+/// `--- page 3 of 57 ---`
+fn marker(document: &Document, part: &Part) -> String {
+    let (noun, total) = (document.kind.part_noun().unwrap_or("part"), document.total_parts);
+    let name = part.label.strip_prefix(&format!("{noun} {}", part.number)).unwrap_or_default();
+    format!("--- {noun} {} of {total}{name} ---", part.number)
+}
+
+/// What a model must know besides the text.
+fn notes(document: &Document, shown: &Shown, first: usize, is_line_cut: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(document.title.as_ref().map(|title| format!("title: {title}")));
+    notes.extend(document.notes.iter().cloned());
+    let name = document.kind.name();
+    if document.total_parts == 0 || shown.total_lines == 0 {
+        notes.push(format!("this {name} is empty"));
+    } else if shown.lines.is_none() {
+        let lines = shown.total_lines;
+        notes.push(format!("what was asked for has {lines} lines; line {} lies past its end", first + 1));
+    }
+    if is_line_cut {
+        notes.push("the line is longer than one answer, and its rest is left out".into());
+    }
+    let place = match (shown.parts, document.kind.part_noun()) {
+        (Some((first, last, total)), Some(noun)) if first == last => format!("{noun} {first} of {total}"),
+        (Some((first, last, total)), Some(noun)) => format!("{noun}s {first} to {last} of {total}"),
+        _ => shown
+            .lines
+            .map_or_else(String::new, |(first, last)| format!("lines {first} to {last} of {}", shown.total_lines)),
+    };
+    match (&shown.next_pages, shown.next_offset) {
+        (None, None) => {}
+        (Some(pages), None) => notes.push(format!("{place}; read on with pages=\"{pages}\"")),
+        (None, Some(offset)) => notes.push(format!("{place}; read on with offset={offset}")),
+        (Some(pages), Some(offset)) => {
+            notes.push(format!("{place}, the last not to its end; read on with pages=\"{pages}\" and offset={offset}"));
+        }
+    }
+    notes
+}
+
+/// Numbers in order as `2,4-6`.
+fn ranges(numbers: &[u64]) -> String {
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let shown = |(first, last): &(u64, u64)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    ranges.iter().map(shown).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn document(kind: DocumentKind, total: u64, texts: &[(u64, &str)]) -> Document {
+        let mut document = Document::new(kind, total);
+        for (number, text) in texts {
+            document.push(*number, format!("{} {number}", kind.part_noun().unwrap_or("part")), text);
+        }
+        document
+    }
+
+    fn all() -> Window {
+        Window { offset: 1, limit: 2000, is_selected: false, characters: 28_000 }
+    }
+
+    #[test]
+    fn parts_stand_under_markers_and_the_next_ones_are_named() {
+        let pdf = document(DocumentKind::Pdf, 57, &[(1, "one\ntwo"), (2, "three")]);
+        let text = "--- page 1 of 57 ---\none\ntwo\n\n--- page 2 of 57 ---\nthree";
+        let found = shown(&pdf, &all());
+        assert_eq!(found.content, text);
+        assert_eq!(found.text, format!("{text}\n[pages 1 to 2 of 57; read on with pages=\"3-12\"]"));
+        assert_eq!((found.parts, found.lines, found.total_lines), (Some((1, 2, 57)), Some((1, 6)), 6));
+        let part = shown(&pdf, &Window { offset: 2, limit: 2, is_selected: true, ..all() });
+        assert_eq!(
+            part.text,
+            "one\ntwo\n[page 1 of 57, the last not to its end; read on with pages=\"1-2\" and offset=4]"
+        );
+        let end = shown(&pdf, &Window { offset: -1, limit: 9, is_selected: true, ..all() });
+        assert_eq!(end.text, "three");
+        let past = shown(&pdf, &Window { offset: 99, limit: 9, is_selected: true, ..all() });
+        assert_eq!(past.text, "[what was asked for has 6 lines; line 7 lies past its end]");
+    }
+
+    #[test]
+    fn what_does_not_fit_ends_between_two_parts() {
+        let page = "x".repeat(999) + "\n";
+        let pdf = document(DocumentKind::Pdf, 9, &[(2, &page.repeat(20)), (4, &page.repeat(20)), (5, "end")]);
+        let first = shown(&pdf, &Window { is_selected: true, ..all() });
+        assert_eq!((first.parts, first.next_pages.as_deref(), first.next_offset), (Some((2, 2, 9)), Some("4-5"), None));
+        let long = document(DocumentKind::Xlsx, 2, &[(1, &page.repeat(40)), (2, "end")]);
+        let first = shown(&long, &all());
+        assert_eq!((first.next_pages.as_deref(), first.next_offset), (Some("1-2"), Some(29)));
+        assert!(
+            first.text.ends_with("[sheet 1 of 2, the last not to its end; read on with pages=\"1-2\" and offset=29]")
+        );
+        let docx = document(DocumentKind::Docx, 1, &[(1, &page.repeat(40))]);
+        let first = shown(&docx, &all());
+        assert!(first.text.ends_with("[lines 1 to 28 of 40; read on with offset=29]"), "{:?}", first.lines);
+        let line = document(DocumentKind::Docx, 1, &[(1, &"y".repeat(50_000))]);
+        let cut = shown(&line, &all());
+        assert_eq!(
+            cut.text,
+            format!("{}\n[the line is longer than one answer, and its rest is left out]", "y".repeat(28_000))
+        );
+        assert_eq!(shown(&document(DocumentKind::Docx, 1, &[(1, "")]), &all()).text, "[this docx document is empty]");
+    }
+
+    #[test]
+    fn a_budget_is_kept_in_characters() {
+        let lines = "ä".repeat(9) + "\n";
+        let docx = document(DocumentKind::Docx, 1, &[(1, &lines.repeat(40))]);
+        let first = shown(&docx, &Window { characters: 100, ..all() });
+        assert_eq!((first.lines, first.next_offset), (Some((1, 10)), Some(11)));
+        let line = document(DocumentKind::Docx, 1, &[(1, &"ä".repeat(500))]);
+        assert_eq!(shown(&line, &Window { characters: 100, ..all() }).content, "ä".repeat(100));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        /// Whoever reads on as told has read everything once.
+        #[test]
+        fn reading_on_leads_through_the_whole(lengths in prop::collection::vec(0_usize..60, 1..8), limit in 1_u64..40) {
+            let line = "z".repeat(700) + "\n";
+            let texts: Vec<String> = lengths.iter().map(|lines| line.repeat(*lines)).collect();
+            let parts: Vec<(u64, &str)> = (1..).zip(texts.iter().map(String::as_str)).collect();
+            let whole = document(DocumentKind::Notebook, parts.len() as u64, &parts);
+            let (mut from, mut offset, mut read) = (1, 1, 0);
+            for _ in 0..10_000 {
+                let rest = document(DocumentKind::Notebook, whole.total_parts, &parts[from - 1..]);
+                let found = shown(&rest, &Window { offset, limit, ..all() });
+                read += found.content.matches('z').count();
+                let Some(pages) = found.next_pages else { break };
+                from = pages.split('-').next().unwrap().parse().unwrap();
+                offset = found.next_offset.map_or(1, |offset| offset as i64);
+            }
+            prop_assert_eq!(read, lengths.iter().sum::<usize>() * 700);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The parameter `pages`: which parts of a document are wanted.
+
+use crate::documents::{DocumentKind, document_error::DocumentError};
+use serde::{Deserialize, Serialize};
+
+/// Pages of a PDF that are read where none are named, and that one call may name.
+const PAGES_BY_DEFAULT: u64 = 10;
+const MAX_PAGES: usize = 20;
+/// Ranges of one selection.
+const MAX_RANGES: usize = 100;
+
+/// Numbers and ranges as they were given; each range begins at 1 or later and is in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Selection {
+    given: String,
+    ranges: Vec<(u64, u64)>,
+}
+
+impl Selection {
+    /// Reads "3", "1-5" or "2,4-6".
+    pub(super) fn parse(text: &str) -> Result<Self, DocumentError> {
+        let wrong = |reason: &str| DocumentError::Pages { given: shortened(text), reason: reason.into() };
+        let number = |text: &str| match text.trim().parse() {
+            Ok(0) => Err(wrong("numbers begin at 1")),
+            Ok(number) => Ok(number),
+            Err(_) => Err(wrong("that is no list of numbers and ranges")),
+        };
+        let range = |range: &str| match range.split_once('-') {
+            None => number(range).map(|only| (only, only)),
+            Some((first, last)) => match (number(first)?, number(last)?) {
+                (first, last) if first > last => Err(wrong("a range begins with its smaller number")),
+                ends => Ok(ends),
+            },
+        };
+        let ranges = text.split(',').take(MAX_RANGES + 1).map(range).collect::<Result<Vec<_>, _>>()?;
+        if ranges.len() > MAX_RANGES {
+            return Err(wrong("these are too many ranges"));
+        }
+        Ok(Self { given: shortened(text), ranges })
+    }
+
+    /// A refusal of this selection.
+    pub(super) fn refused(&self, reason: impl Into<String>) -> DocumentError {
+        DocumentError::Pages { given: self.given.clone(), reason: reason.into() }
+    }
+}
+
+/// The numbers of the wanted parts among `total`, in order and each once. What lies past the end is left out, unless
+/// nothing is left.
+pub(super) fn wanted(selection: Option<&Selection>, kind: DocumentKind, total: u64) -> Result<Vec<u64>, DocumentError> {
+    let noun = kind.part_noun().unwrap_or("part");
+    let Some(selection) = selection else {
+        let most = if kind == DocumentKind::Pdf { PAGES_BY_DEFAULT } else { total };
+        return Ok((1..=total.min(most)).collect());
+    };
+    let mut numbers: Vec<u64> = selection.ranges.iter().flat_map(|(first, last)| *first..=(*last).min(total)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    if numbers.is_empty() {
+        let plural = if total == 1 { "" } else { "s" };
+        return Err(selection.refused(format!("the {} has {total} {noun}{plural}", kind.name())));
+    }
+    if kind == DocumentKind::Pdf && numbers.len() > MAX_PAGES {
+        let count = numbers.len();
+        return Err(selection.refused(format!("these are {count} pages, and one call reads {MAX_PAGES} at most")));
+    }
+    Ok(numbers)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: DocumentKind, text: &str, total: u64, expected: Result<&[u64], &str>) {
+        let found = Selection::parse(text).and_then(|selection| wanted(Some(&selection), kind, total));
+        let found = found.map_err(|error| error.to_string());
+        assert_eq!(found, expected.map(<[u64]>::to_vec).map_err(|reason| format!("`pages` is {text:?}: {reason}")));
+    }
+
+    #[test]
+    fn numbers_and_ranges_are_read() {
+        use DocumentKind::{Notebook, Pdf};
+        check(Pdf, "3", 9, Ok(&[3]));
+        check(Pdf, " 4-6, 2 ,5", 9, Ok(&[2, 4, 5, 6]));
+        check(Pdf, "8-99", 9, Ok(&[8, 9]));
+        check(Notebook, "1-18446744073709551615", 3, Ok(&[1, 2, 3]));
+        check(Pdf, "10-12", 9, Err("the PDF has 9 pages"));
+        check(Pdf, "1-21", 99, Err("these are 21 pages, and one call reads 20 at most"));
+        check(Pdf, "0", 9, Err("numbers begin at 1"));
+        check(Pdf, "5-2", 9, Err("a range begins with its smaller number"));
+        check(Pdf, "all", 9, Err("that is no list of numbers and ranges"));
+        check(Pdf, "", 9, Err("that is no list of numbers and ranges"));
+        check(Pdf, "-3", 9, Err("that is no list of numbers and ranges"));
+    }
+
+    #[test]
+    fn without_a_selection_a_pdf_is_read_in_tens_and_all_else_whole() {
+        assert_eq!(wanted(None, DocumentKind::Pdf, 57).unwrap(), (1..=10).collect::<Vec<_>>());
+        assert_eq!(wanted(None, DocumentKind::Xlsx, 57).unwrap().len(), 57);
+        assert_eq!(wanted(None, DocumentKind::Notebook, 0).unwrap(), [0; 0]);
+    }
+}

@@ -1,0 +1,155 @@
+//! The number formats of a workbook: which numbers are dates, and what they say.
+
+use crate::documents::{document_error::DocumentError, xml::Xml};
+use chrono::{Duration, NaiveDate};
+use std::collections::HashMap;
+
+/// How a workbook counts days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DateSystem {
+    From1900,
+    From1904,
+}
+
+/// The styles of cells, each as what its format makes of a number.
+#[derive(Debug, Default)]
+pub(super) struct Formats {
+    styles: Vec<Meaning>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Number,
+    Date,
+    Time,
+    DateAndTime,
+}
+
+impl Formats {
+    pub(super) fn read(xml: &mut Xml<'_>) -> Result<Self, DocumentError> {
+        let mut own = HashMap::new();
+        let mut styles = Vec::new();
+        while let Some(element) = xml.next_open()? {
+            match element.name() {
+                "numFmt" => {
+                    let code = element.get("formatCode").map_or(Meaning::Number, meaning_of);
+                    own.insert(element.number::<u32>("numFmtId").unwrap_or(0), code);
+                }
+                "cellXfs" => {
+                    while let Some(element) = xml.next_child()? {
+                        let id = element.number::<u32>("numFmtId").unwrap_or(0);
+                        styles.push(own.get(&id).copied().unwrap_or_else(|| built_in(id)));
+                        xml.skip()?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { styles })
+    }
+
+    /// A number as its style means it: as written, or as a date in ISO 8601.
+    pub(super) fn number(&self, style: usize, raw: &str, dates: DateSystem) -> String {
+        let meaning = self.styles.get(style).copied().unwrap_or(Meaning::Number);
+        let Ok(number) = raw.parse::<f64>() else { return raw.to_owned() };
+        match meaning {
+            // Programs write what the processor holds; `0.1` is shown as the sheet does.
+            Meaning::Number if raw.len() > 15 && raw.contains('.') => number.to_string(),
+            Meaning::Number => raw.to_owned(),
+            meaning => date(number, meaning, dates).unwrap_or_else(|| raw.to_owned()),
+        }
+    }
+}
+
+fn date(serial: f64, meaning: Meaning, dates: DateSystem) -> Option<String> {
+    // The year 10000 is the end of what Excel shows.
+    if !(0.0..2_958_466.0).contains(&serial) {
+        return None;
+    }
+    let epoch = match dates {
+        // Excel believes that 1900 was a leap year, so days before March count from a day later.
+        DateSystem::From1900 if serial < 60.0 => NaiveDate::from_ymd_opt(1899, 12, 31),
+        DateSystem::From1900 => NaiveDate::from_ymd_opt(1899, 12, 30),
+        DateSystem::From1904 => NaiveDate::from_ymd_opt(1904, 1, 1),
+    }?;
+    let seconds = (serial * 86_400.0).round() as i64;
+    let moment = epoch.and_hms_opt(0, 0, 0)?.checked_add_signed(Duration::seconds(seconds))?;
+    Some(match meaning {
+        Meaning::Time if serial >= 1.0 => {
+            format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+        }
+        Meaning::Time => moment.format("%H:%M:%S").to_string(),
+        Meaning::Date if seconds % 86_400 == 0 => moment.format("%Y-%m-%d").to_string(),
+        Meaning::Date | Meaning::DateAndTime | Meaning::Number => moment.format("%Y-%m-%dT%H:%M:%S").to_string(),
+    })
+}
+
+/// The formats that have a number and no code (ECMA-376 part 1, 18.8.30, with those of East Asia).
+fn built_in(id: u32) -> Meaning {
+    match id {
+        14..=17 | 27..=31 | 34..=36 | 50..=54 | 57..=58 => Meaning::Date,
+        18..=21 | 32..=33 | 45..=47 | 55..=56 => Meaning::Time,
+        22 => Meaning::DateAndTime,
+        _ => Meaning::Number,
+    }
+}
+
+/// What a format code makes of a number, by the letters in it that are not quoted, escaped or bracketed.
+fn meaning_of(code: &str) -> Meaning {
+    let (mut has_day, mut has_hour) = (false, false);
+    // Behind a semicolon stand the forms for negative numbers and for text.
+    let mut chars = code.split(';').next().unwrap_or_default().chars();
+    while let Some(char) = chars.next() {
+        match char.to_ascii_lowercase() {
+            '"' => drop(chars.by_ref().find(|char| *char == '"')),
+            '\\' | '_' | '*' => drop(chars.next()),
+            // Elapsed hours, minutes or seconds; anything else in brackets is a colour or a condition.
+            '[' => {
+                let inside: String = chars.by_ref().take_while(|char| *char != ']').collect();
+                has_hour |= matches!(inside.to_ascii_lowercase().as_str(), "h" | "hh" | "m" | "mm" | "s" | "ss");
+            }
+            'y' | 'd' => has_day = true,
+            'h' | 's' => has_hour = true,
+            'g' if code.eq_ignore_ascii_case("general") => return Meaning::Number,
+            // Beside hours these are minutes.
+            'm' if !has_hour && !code.to_ascii_lowercase().contains(['h', 's']) => has_day = true,
+            _ => {}
+        }
+    }
+    match (has_day, has_hour) {
+        (true, true) => Meaning::DateAndTime,
+        (true, false) => Meaning::Date,
+        (false, true) => Meaning::Time,
+        (false, false) => Meaning::Number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(code: &str, raw: &str, dates: DateSystem, expected: &str) {
+        let formats = Formats { styles: vec![meaning_of(code)] };
+        assert_eq!(formats.number(0, raw, dates), expected, "{code}");
+    }
+
+    #[test]
+    fn numbers_become_dates_where_their_format_is_one() {
+        use DateSystem::{From1900, From1904};
+        check("yyyy-mm-dd", "46082", From1900, "2026-03-01");
+        check("yyyy-mm-dd", "1", From1900, "1900-01-01");
+        check("yyyy-mm-dd", "0", From1904, "1904-01-01");
+        check("dd.mm.yyyy hh:mm", "46083.604166666664", From1900, "2026-03-02T14:30:00");
+        check("[$-407]d. mmmm yyyy;@", "46082", From1900, "2026-03-01");
+        check("hh:mm:ss", "0.26041666666666669", From1900, "06:15:00");
+        check("[h]:mm", "1.5", From1900, "36:00:00");
+        check("General", "0.10000000000000001", From1900, "0.1");
+        check("#,##0.00 \"days\"", "12.5", From1900, "12.5");
+        check("[Red]0", "12", From1900, "12");
+        check("0\\d", "12", From1900, "12");
+        check("yyyy", "-5", From1900, "-5");
+        check("yyyy", "1e300", From1900, "1e300");
+        check("yyyy", "many", From1900, "many");
+    }
+}

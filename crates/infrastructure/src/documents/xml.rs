@@ -1,0 +1,241 @@
+//! XML of an Office document, read as a stream: names without their prefixes, the five entities of XML and no others.
+
+use crate::documents::document_error::DocumentError;
+use quick_xml::{
+    Reader, XmlVersion,
+    escape::resolve_predefined_entity,
+    events::{BytesStart, Event},
+};
+use std::io::BufRead;
+
+/// Elements within each other; real documents have some dozens.
+const MAX_DEPTH: usize = 256;
+
+/// The reader of one part.
+pub(super) struct Xml<'a> {
+    reader: Reader<Box<dyn BufRead + 'a>>,
+    buffer: Vec<u8>,
+    part: String,
+    depth: usize,
+}
+
+/// A step of the reader.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    Open(Element),
+    /// The end of the innermost open element.
+    Close,
+    Text(String),
+    /// The end of the part.
+    End,
+}
+
+/// An element's name and attributes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Element {
+    name: String,
+    attributes: Vec<(String, String)>,
+}
+
+impl Element {
+    /// The name without its prefix.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The value of an attribute, by its name without a prefix.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let plain = self.attributes.iter().find(|(key, _)| key == name);
+        plain.map(|(_, value)| value.as_str()).or_else(|| self.get_prefixed(name))
+    }
+
+    /// The value of an attribute that has a prefix: `r:id` is not `id`.
+    pub(super) fn get_prefixed(&self, name: &str) -> Option<&str> {
+        let is_it = |key: &str| key.split_once(':').is_some_and(|(_, local)| local == name);
+        self.attributes.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether an attribute says yes: `1`, `true` or `on`.
+    pub(super) fn says_yes(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| matches!(value, "1" | "true" | "on"))
+    }
+
+    /// An attribute as a number.
+    pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.get(name)?.parse().ok()
+    }
+}
+
+impl<'a> Xml<'a> {
+    pub(super) fn new(source: impl BufRead + 'a, part: &str) -> Self {
+        let mut reader = Reader::from_reader(Box::new(source) as Box<dyn BufRead + 'a>);
+        reader.config_mut().expand_empty_elements = true;
+        Self { reader, buffer: Vec::new(), part: part.into(), depth: 0 }
+    }
+
+    /// The next step.
+    pub(super) fn next(&mut self) -> Result<Node, DocumentError> {
+        loop {
+            self.buffer.clear();
+            let event = self.reader.read_event_into(&mut self.buffer);
+            match event.map_err(|error| fault(&self.part, error))? {
+                Event::Start(start) => {
+                    self.depth += 1;
+                    if self.depth > MAX_DEPTH {
+                        let part = &self.part;
+                        let reason = format!("the elements of `{part}` lie more than {MAX_DEPTH} deep in each other");
+                        return Err(DocumentError::TooLarge(reason));
+                    }
+                    return element(&start).map(Node::Open).map_err(|error| fault(&self.part, error));
+                }
+                // Empty elements come as a start and an end.
+                Event::Empty(_) => {}
+                Event::End(_) => {
+                    self.depth -= 1;
+                    return Ok(Node::Close);
+                }
+                Event::Text(text) => return Ok(Node::Text(text.xml10_content().into_owned())),
+                Event::CData(text) => return Ok(Node::Text(text.xml10_content().into_owned())),
+                Event::GeneralRef(reference) => {
+                    let name = reference.xml10_content();
+                    if let Some(char) = reference.resolve_char_ref().map_err(|error| fault(&self.part, error))? {
+                        return Ok(Node::Text(char.into()));
+                    }
+                    let known = resolve_predefined_entity(&name).map(|text| Node::Text(text.into()));
+                    let unknown = || format!("`{}` uses the unknown entity `{}`", self.part, shortened(&name));
+                    return known.ok_or_else(|| DocumentError::Damaged(unknown()));
+                }
+                Event::DocType(_) => {
+                    let reason = format!("`{}` declares a document type, which no Office document does", self.part);
+                    return Err(DocumentError::Damaged(reason));
+                }
+                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
+                Event::Eof if self.depth > 0 => {
+                    return Err(DocumentError::Damaged(format!("`{}` ends in its middle", self.part)));
+                }
+                Event::Eof => return Ok(Node::End),
+            }
+        }
+    }
+
+    /// The next element that opens, wherever that is; `None` at the end of the part.
+    pub(super) fn next_open(&mut self) -> Result<Option<Element>, DocumentError> {
+        loop {
+            match self.next()? {
+                Node::Open(element) => return Ok(Some(element)),
+                Node::End => return Ok(None),
+                Node::Close | Node::Text(_) => {}
+            }
+        }
+    }
+
+    /// The next child of the innermost open element; `None` when that element ends. Text between children is passed over.
+    /// Each child must be read to its end.
+    pub(super) fn next_child(&mut self) -> Result<Option<Element>, DocumentError> {
+        loop {
+            match self.next()? {
+                Node::Open(element) => return Ok(Some(element)),
+                Node::Close | Node::End => return Ok(None),
+                Node::Text(_) => {}
+            }
+        }
+    }
+
+    /// The text of the innermost open element, which ends with it.
+    pub(super) fn text(&mut self) -> Result<String, DocumentError> {
+        let mut text = String::new();
+        let outside = self.depth.saturating_sub(1);
+        loop {
+            match self.next()? {
+                Node::Text(more) => text.push_str(&more),
+                Node::Close if self.depth == outside => return Ok(text),
+                Node::Open(_) | Node::Close => {}
+                Node::End => return Ok(text),
+            }
+        }
+    }
+
+    /// Passes over the rest of the innermost open element.
+    pub(super) fn skip(&mut self) -> Result<(), DocumentError> {
+        let outside = self.depth.saturating_sub(1);
+        loop {
+            match self.next()? {
+                Node::Close if self.depth == outside => return Ok(()),
+                Node::End => return Ok(()),
+                Node::Open(_) | Node::Close | Node::Text(_) => {}
+            }
+        }
+    }
+}
+
+fn element(start: &BytesStart<'_>) -> Result<Element, quick_xml::Error> {
+    let mut attributes = Vec::new();
+    for attribute in start.attributes().with_checks(false) {
+        let attribute = attribute?;
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0)?.into_owned();
+        attributes.push((attribute.key.as_ref().to_owned(), value));
+    }
+    Ok(Element { name: start.local_name().as_ref().to_owned(), attributes })
+}
+
+fn fault(part: &str, error: quick_xml::Error) -> DocumentError {
+    if let quick_xml::Error::Io(error) = &error
+        && let Some(limit) = error.get_ref().and_then(|inner| inner.downcast_ref::<DocumentError>())
+    {
+        return limit.clone();
+    }
+    DocumentError::Damaged(format!("`{part}` is not well-formed: {}", shortened(&error.to_string())))
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let mut xml = Xml::new(text.as_bytes(), "p.xml");
+        let mut shown = String::new();
+        loop {
+            match xml.next() {
+                Ok(Node::Open(element)) => shown.push_str(&format!("<{}>", element.name())),
+                Ok(Node::Close) => shown.push_str("</>"),
+                Ok(Node::Text(text)) => shown.push_str(&text),
+                Ok(Node::End) => return shown,
+                Err(error) => return format!("{shown} {error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn names_lose_their_prefix_and_entities_become_text() {
+        assert_eq!(
+            shown("<?xml version='1.0'?><w:a><!-- c --><b/>x&amp;&#65;&#x42;<![CDATA[<]]></w:a>"),
+            "<a><b></>x&AB<</>"
+        );
+        assert_eq!(
+            shown("<a>&boom;</a>"),
+            "<a> it is damaged or not what it seems: `p.xml` uses the unknown entity `boom`"
+        );
+        let bomb = "<!DOCTYPE a [<!ENTITY b 'b'>]><a>&b;</a>";
+        assert_eq!(
+            shown(bomb),
+            " it is damaged or not what it seems: `p.xml` declares a document type, which no Office document does"
+        );
+        assert_eq!(shown("<a><b>"), "<a><b> it is damaged or not what it seems: `p.xml` ends in its middle");
+        assert!(shown("<a></b>").contains("is not well-formed"));
+        assert!(shown(&"<a>".repeat(300)).ends_with("lie more than 256 deep in each other"));
+    }
+
+    #[test]
+    fn a_prefix_tells_attributes_of_one_name_apart() {
+        let mut xml = Xml::new("<s id='256' r:id='rId2'/>".as_bytes(), "p.xml");
+        let Node::Open(element) = xml.next().unwrap() else { panic!("no element") };
+        assert_eq!(
+            (element.get("id"), element.get_prefixed("id"), element.number("id")),
+            (Some("256"), Some("rId2"), Some(256))
+        );
+    }
+}
