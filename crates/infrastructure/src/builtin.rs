@@ -6,7 +6,7 @@
 
 mod aliases;
 mod answer;
-pub(crate) mod blocking;
+mod blocking;
 pub mod built_in_tool;
 pub mod commands;
 pub mod files;

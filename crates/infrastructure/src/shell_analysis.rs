@@ -5,7 +5,7 @@
 //! rule on commands catches it.
 
 mod assignments;
-pub(super) mod builtins;
+pub(crate) mod builtins;
 mod command;
 mod folders;
 mod inputs;
@@ -24,19 +24,8 @@ mod word;
 mod wrappers;
 
 use self::{folders::Folders, limits::Limits, walk::Walk};
-use crate::{
-    builtin::{blocking::on_blocking_thread, world::World},
-    sandbox::{is_device, is_shown_to_all, workspace::Workspace},
-};
-use std::{
-    collections::HashSet,
-    path::{Component, Path, PathBuf},
-    sync::Arc,
-};
-use toolstead_domain::{
-    access::{Access, Clarity, CommandAccess, PathAccess},
-    tool_failure::ToolFailure,
-};
+use std::path::{Path, PathBuf};
+use toolstead_domain::access::{Clarity, CommandAccess};
 
 /// The longest text that is looked at, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
@@ -154,115 +143,6 @@ fn unreadable(text: &str) -> Option<&'static str> {
 fn shown(text: &str) -> &str {
     const SHOWN: usize = 60;
     text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])
-}
-
-/// What a call that runs this text in that folder (absolute, without links) would touch. Looks at links; blocks.
-///
-/// Redirections are accesses of their own, unless they reach nothing but what every run may reach. Those, and the files
-/// that `rm`, `cp` and their like name, belong to the command that names them.
-pub fn accesses(workspace: &Workspace, text: &str, folder: &Path) -> Vec<Access> {
-    let Analysis { mut commands, touches } = analyse(text, folder);
-    let whole: Arc<str> = text.into();
-    let mut opened = Vec::new();
-    let mut files = vec![Files::default(); commands.len()];
-    let (mut nowhere, mut of_no_command) = (Vec::new(), Files::default());
-    for touch in touches {
-        match judged_path(workspace, &touch.path) {
-            Some(path) => {
-                let private = names_of_private(workspace, &path);
-                let is_free = !private.is_empty() || is_of_the_system(workspace, &path, touch.writes);
-                let access = |path: PathAccess| {
-                    let path = if touch.tree { path.whole_tree() } else { path };
-                    if touch.writes { Access::WritePath(path) } else { Access::ReadPath(path) }
-                };
-                let named = [access(path)].into_iter().chain(private.into_iter().map(access));
-                match touch.origin {
-                    TouchOrigin::Redirection { .. } if !is_free => opened.extend(named),
-                    TouchOrigin::Redirection { command } | TouchOrigin::Operand { command } => {
-                        let last = files.len().saturating_sub(1);
-                        let files = files.get_mut(command.min(last)).unwrap_or(&mut of_no_command);
-                        if is_free { files.free.extend(named) } else { files.operands.extend(named) }
-                    }
-                }
-            }
-            None => nowhere.push(CommandAccess {
-                text: touch.path.to_string_lossy().into(),
-                ..CommandAccess::opaque(whole.clone(), "where this path leads cannot be told")
-            }),
-        }
-    }
-    if of_no_command != Files::default() {
-        // It opens files and runs nothing.
-        let nothing = CommandAccess::program::<&str>([]);
-        commands.push(CommandAccess { whole: whole.clone(), text: whole.clone(), ..nothing });
-        files.push(of_no_command);
-    }
-    let once = |files: Vec<Access>| {
-        let mut known = HashSet::new();
-        files.into_iter().filter(|file| known.insert(file.clone())).collect()
-    };
-    for (command, Files { operands, free }) in commands.iter_mut().zip(files) {
-        (command.operands, command.free) = (once(operands), once(free));
-    }
-    let mut known = HashSet::new();
-    let accesses = commands.into_iter().chain(nowhere).map(Access::RunCommand).chain(opened);
-    accesses.filter(|access| known.insert(access.clone())).collect()
-}
-
-/// The files of one command.
-#[derive(Debug, Default, Clone, PartialEq)]
-struct Files {
-    operands: Vec<Access>,
-    free: Vec<Access>,
-}
-
-/// The names of the folder for temporary files that commands have to themselves.
-const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-
-/// All names of what is in the `/tmp` that commands have to themselves, so that a rule on one of them holds for each; none
-/// where it is not there, or in a folder of it that leads to a root.
-fn names_of_private(workspace: &Workspace, path: &PathAccess) -> Vec<PathAccess> {
-    let is_private = path.forms().all(|form| {
-        let first = PRIVATE.iter().find_map(|folder| form.strip_prefix(folder).ok()?.iter().next());
-        first.is_some_and(|first| !PRIVATE.iter().any(|folder| workspace.meets(&Path::new(folder).join(first))))
-    });
-    let rest = PRIVATE.iter().find_map(|folder| path.lexical.strip_prefix(folder).ok()).filter(|_| is_private);
-    rest.map(|rest| PRIVATE.iter().map(|folder| PathAccess::plain(Path::new(folder).join(rest))).collect())
-        .unwrap_or_default()
-}
-
-/// Whether every run may do this with a file of the system, and it leads to none of a root.
-fn is_of_the_system(workspace: &Workspace, path: &PathAccess, writes: bool) -> bool {
-    let is_free = if writes { is_device } else { is_shown_to_all };
-    is_free(&path.lexical) && !path.forms().any(|form| workspace.meets(form))
-}
-
-/// As [`accesses`], without blocking.
-///
-/// # Errors
-/// When the work failed inside.
-pub async fn accesses_of(world: &World, text: String, folder: PathBuf) -> Result<Vec<Access>, ToolFailure> {
-    let workspace = world.workspace.clone();
-    on_blocking_thread(move || Ok(accesses(&workspace, &text, &folder))).await
-}
-
-/// Both forms of a path as the shell opens it. The workspace works `..` out on the text and the system does not, so in
-/// front of `..` there must be no link.
-fn judged_path(workspace: &Workspace, path: &Path) -> Option<PathAccess> {
-    let mut walked = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                let before = workspace.access(walked.to_str()?).ok()?;
-                if before.real != before.lexical {
-                    return None;
-                }
-                walked.pop();
-            }
-            part => walked.push(part),
-        }
-    }
-    workspace.access(walked.to_str()?).ok()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ pub(crate) mod capture;
 pub(crate) mod closed_paths;
 pub(crate) mod command;
 pub(crate) mod command_output;
+pub(crate) mod line_accesses;
 pub(crate) mod program_run;
 pub mod programs;
 pub mod tasks;

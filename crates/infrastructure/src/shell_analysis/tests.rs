@@ -1,14 +1,16 @@
 //! What texts are read as. The rows are the project's own; `tests/it/shell_oracle.rs` compares the same analysis with
 //! bash itself, on random scripts.
 
-mod accesses;
 mod rows;
 mod trust;
 
 use super::*;
 use proptest::prelude::*;
 use rows::ROWS;
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// One line that says all: commands with `!` where only an exact rule covers them, `?` for what cannot be told, and the
 /// files with `>` (written), `<` (read) and `/**` (with everything below).
@@ -222,5 +224,26 @@ proptest! {
         0..40,
     )) {
         analyse(&pieces.concat(), Path::new("/w"));
+    }
+}
+
+#[test]
+fn more_files_than_are_judged_make_a_command_opaque() {
+    let repeated =
+        |count: usize, what: &str| (0..count).map(|at| what.replace('N', &at.to_string())).collect::<String>();
+    assert!(!analyse(&format!("rm{}", repeated(1_000, " N")), Path::new("/w")).is_opaque());
+    let too_many = [
+        format!("rm{}", repeated(1_001, " N")),
+        format!("rm{}", repeated(10_000, " N")),
+        format!("cat{}", repeated(1_001, " < N")),
+        repeated(501, "rm aN bN;"),
+        format!("sh -c 'rm{}'", repeated(1_001, " N")),
+        format!("cd a; {}", repeated(501, "rm N;")),
+    ];
+    for text in too_many {
+        let analysis = analyse(&text, Path::new("/w"));
+        assert!(analysis.touches.len() <= 1_000 && analysis.is_opaque(), "{}", shown(&text));
+        let said = |command: &CommandAccess| command.to_string().contains("it names more than 1,000 files");
+        assert!(analysis.commands.iter().any(said), "{}", shown(&text));
     }
 }

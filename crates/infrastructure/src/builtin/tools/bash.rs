@@ -9,6 +9,7 @@ use crate::{
         commands::{
             capture::Capture,
             command::{Command, End, Excess},
+            line_accesses,
             programs::Program,
             tasks::{NewTask, viewer_of},
             waiting::{SLACK, ended_in_time, pattern, permitted_folder},
@@ -139,7 +140,7 @@ impl BuiltInTool for Bash {
         input.check()?;
         input.check_life(world)?;
         let folder = world.access(input.folder()).await?;
-        let mut accesses = shell_analysis::accesses_of(world, input.line(), folder.real.clone()).await?;
+        let mut accesses = line_accesses::accesses_of(world, input.line(), folder.real.clone()).await?;
         accesses.push(Access::ReadPath(folder));
         Ok(accesses)
     }
