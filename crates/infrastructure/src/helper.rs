@@ -1,6 +1,6 @@
 //! The door for child processes that are this same program.
 
-use crate::{documents, sandbox::helper, schema_validation};
+use crate::sandbox::helper;
 
 /// Must be the first line of `main` in every program that embeds Toolstead: some work, such as reading documents, is
 /// done in a child process, and that child is this same program, started again. In such a child this function does the
@@ -13,7 +13,12 @@ use crate::{documents, sandbox::helper, schema_validation};
 /// // … and now the program's own work.
 /// ```
 pub fn enter_if_helper() {
-    helper::enter(&[(documents::HELPER, documents::answer), (schema_validation::HELPER, schema_validation::answer)]);
+    helper::enter(&[
+        #[cfg(feature = "documents")]
+        (crate::documents::HELPER, crate::documents::answer),
+        #[cfg(feature = "schema-validation")]
+        (crate::schema_validation::HELPER, crate::schema_validation::answer),
+    ]);
 }
 
 pub use crate::sandbox::outliving::Outliving;
