@@ -8,7 +8,6 @@ mod foreign_text;
 mod found_id;
 mod handshake;
 mod http;
-pub mod http_connector;
 mod identity;
 mod in_flight;
 mod lines;

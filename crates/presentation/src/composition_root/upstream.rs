@@ -9,6 +9,7 @@ use crate::config::{
 };
 use std::sync::Arc;
 use toolstead_infrastructure::{
+    http::client::HttpClient,
     mcp::client::{
         McpServer,
         config::{
@@ -16,9 +17,12 @@ use toolstead_infrastructure::{
             ServerConfinement, ServerProfile, StdioServer, ToolNames,
         },
         connection::McpServerDeps,
-        http_connector::HttpConnector,
     },
-    sandbox::{child_environment, launcher::Launcher},
+    sandbox::{
+        child_environment,
+        egress::connector::{Connector, SystemNetwork},
+        launcher::Launcher,
+    },
 };
 
 /// The configured servers that were wanted and will not be there, each with the reason.
@@ -60,7 +64,8 @@ pub(super) fn start(
             .requiring_landlock(config.sandbox.requires_landlock)
             .allowing_tier_2(config.sandbox.allows_tier_2())
             .beside(&config.roots.write),
-        http: Arc::new(HttpConnector::default()),
+        // The servers are a person's own choice: a trusted file names them, on this machine as often as not.
+        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),
