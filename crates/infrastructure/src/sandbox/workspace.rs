@@ -100,7 +100,7 @@ impl Workspace {
     }
 
     /// The roots that may be changed.
-    pub(crate) fn writable(&self) -> &WritableRoots {
+    pub fn writable(&self) -> &WritableRoots {
         &self.writable
     }
 

@@ -1,14 +1,17 @@
 //! The workspace as one call may use it.
 
-use crate::sandbox::workspace::{
-    Workspace,
-    facts::FileKind,
-    found::Found,
-    path_error::PathError,
-    resolve::ATTEMPTS,
-    seats::Seats,
-    stop::Stop,
-    walk::{self, Visitor, WalkLimits, WalkOrder, Walked},
+use crate::sandbox::{
+    process_wide::PROCESS,
+    workspace::{
+        Workspace,
+        facts::FileKind,
+        found::Found,
+        path_error::PathError,
+        resolve::ATTEMPTS,
+        seats::Seats,
+        stop::Stop,
+        walk::{self, Visitor, WalkLimits, WalkOrder, Walked},
+    },
 };
 use std::{
     io::{self, Read},
@@ -152,7 +155,7 @@ impl GrantedWorkspace {
     /// # Errors
     /// [`PathError::Crowded`].
     pub fn seats(&self, places: usize) -> Result<Seats, PathError> {
-        Seats::take(places, &self.stop).ok_or(PathError::Crowded)
+        PROCESS.file_seats.take(places, &self.stop).ok_or(PathError::Crowded)
     }
 
     pub(super) fn permitted(&self, access: Access) -> Result<(), PathError> {
