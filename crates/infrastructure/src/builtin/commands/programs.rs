@@ -140,7 +140,7 @@ impl Programs {
         let spec = self.spec(program, run).await?;
         let started = match self.launch(&spec, run).await? {
             // What rules close was gone before it was closed, such as a lock: everything is looked up once more.
-            (Err(error), _) if error.is_of_the_moment() => self.launch(&spec, run).await?,
+            (Err(LaunchError::Moved(_)), _) => self.launch(&spec, run).await?,
             started => started,
         };
         let (child, closed_wider) = started;
@@ -178,7 +178,7 @@ impl Programs {
         // A workspace supplies neither the programs that tools run nor what those run by themselves.
         let path = environment.get("PATH").cloned().unwrap_or_default();
         let (found, path) =
-            Launcher::find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
+            self.launcher()?.find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
         if program.name != SHELL {
             environment.insert("PATH".into(), path);
         }
