@@ -2,8 +2,8 @@
 
 use crate::{
     builtin::{
-        answer::{counted, on_one_line, rfc3339},
-        tools::list_directory::{ItemType, Sort},
+        files::listing::{ItemType, Sort},
+        text::wording::{counted, on_one_line, rfc3339},
     },
     sandbox::workspace::{facts::FileFacts, unmistakable},
 };
