@@ -2,10 +2,14 @@
 //! doing so (`sandbox.md` 2.1). What single arguments of them do is in `risks`, what subcommands do in `subcommands`,
 //! and what runs texts of other languages in `interpreters`.
 
-use super::{command::bare, interpreters, risks, subcommands};
+use super::{
+    interpreters,
+    risks::{self, COMPILERS},
+    subcommands,
+};
 
 /// Shells: they run the text behind `-c`, or what they read.
-pub(super) const SHELLS: &[&str] = &[
+pub(crate) const SHELLS: &[&str] = &[
     "ash",
     "bash",
     "bash-static",
@@ -31,7 +35,7 @@ pub(super) const SHELLS: &[&str] = &[
 ];
 
 /// Programs that start the program named among their arguments.
-pub(super) const FORWARDERS: &[&str] = &[
+pub(crate) const FORWARDERS: &[&str] = &[
     "bubblewrap",
     "bundle",
     "bunx",
@@ -150,7 +154,7 @@ pub(super) const FORWARDERS: &[&str] = &[
 ];
 
 /// Those of them that hand a whole argument to a shell.
-pub(super) const TEXT_FORWARDERS: &[&str] = &[
+pub(crate) const TEXT_FORWARDERS: &[&str] = &[
     "entr",
     "env",
     "flock",
@@ -171,7 +175,7 @@ pub(super) const TEXT_FORWARDERS: &[&str] = &[
 
 /// Programs that start a shell, which reads its input, unless they are given a command; and how many operands stand in
 /// front of that. With [`ONLY_BY_OPTION`] it is given behind `-c` alone.
-pub(super) const SHELLS_WITHOUT_COMMAND: &[(&str, usize)] = &[
+pub(crate) const SHELLS_WITHOUT_COMMAND: &[(&str, usize)] = &[
     ("chroot", 1),
     ("fakeroot", 0),
     ("firejail", 0),
@@ -190,10 +194,10 @@ pub(super) const SHELLS_WITHOUT_COMMAND: &[(&str, usize)] = &[
 ];
 
 /// See [`SHELLS_WITHOUT_COMMAND`].
-pub(super) const ONLY_BY_OPTION: usize = usize::MAX;
+pub(crate) const ONLY_BY_OPTION: usize = usize::MAX;
 
 /// Programs that run the commands in their input, and what among their arguments says that they do not.
-pub(super) const RUN_THEIR_INPUT: &[(&str, &[&str])] = &[
+pub(crate) const RUN_THEIR_INPUT: &[(&str, &[&str])] = &[
     ("at", &["-f", "-l", "-r", "-d", "-c"]),
     ("batch", &["-f"]),
     ("crontab", &["-l", "-r", "@"]),
@@ -209,7 +213,7 @@ pub(super) const RUN_THEIR_INPUT: &[(&str, &[&str])] = &[
 ];
 
 /// Programs whose arguments choose what is read and printed, nothing else.
-pub(super) const READERS: &[&str] = &[
+pub(crate) const READERS: &[&str] = &[
     ":",
     "[",
     "basename",
@@ -274,7 +278,7 @@ pub(super) const READERS: &[&str] = &[
 
 /// Those of them that do nothing else whatever their arguments turn out to be: no builtin that may evaluate a word, no
 /// option that writes. A pattern on them covers arguments that are known only when they run.
-pub(super) const READ_WHATEVER_IS_NAMED: &[&str] = &[
+pub(crate) const READ_WHATEVER_IS_NAMED: &[&str] = &[
     "basename",
     "cat",
     "cksum",
@@ -312,14 +316,11 @@ pub(super) const READ_WHATEVER_IS_NAMED: &[&str] = &[
 ];
 
 /// Programs that take names of programs for names of packages.
-pub(super) const INSTALLERS: &[&str] = &["apk", "apt", "apt-get", "brew", "dnf", "pacman", "yum", "zypper"];
-
-/// Compilers, which take the same options.
-pub(super) const COMPILERS: &[&str] = &["c++", "cc", "clang", "clang++", "cpp", "g++", "gcc", "gfortran"];
+pub(crate) const INSTALLERS: &[&str] = &["apk", "apt", "apt-get", "brew", "dnf", "pacman", "yum", "zypper"];
 
 /// Further programs that start none of their arguments, but by an option that is in the table of risks or by a subcommand
 /// that is in none of the lists of them.
-pub(super) const SETTLED: &[&str] = &[
+pub(crate) const SETTLED: &[&str] = &[
     "apt", "apt-get", "cargo", "cd", "chgrp", "chmod", "chown", "cmake", "column", "cp", "csplit", "curl", "date",
     "dd", "dpkg", "export", "fd", "fdfind", "find", "gh", "git", "gmake", "go", "gofmt", "gunzip", "gzip", "host",
     "hostname", "install", "jq", "less", "ln", "local", "make", "man", "mkdir", "mktemp", "more", "mv", "npm", "pip",
@@ -330,7 +331,7 @@ pub(super) const SETTLED: &[&str] = &[
 
 /// The name that the lists know a program by: without its folder and, if it is only known so, without its version
 /// (`python3.11`, `gcc-12`).
-pub(super) fn known_as(name: &str) -> &str {
+pub(crate) fn known_as(name: &str) -> &str {
     let name = bare(name);
     if is_known(name) {
         return name;
@@ -350,7 +351,7 @@ fn is_known(name: &str) -> bool {
 }
 
 /// Whether a program of that name runs a text: one among its arguments, or what it reads.
-pub(super) fn runs_texts(name: &str) -> bool {
+pub(crate) fn runs_texts(name: &str) -> bool {
     SHELLS.contains(&name)
         || matches!(name, "gmake" | "make" | "sed")
         || RUN_THEIR_INPUT.iter().any(|(program, _)| *program == name)
@@ -358,6 +359,11 @@ pub(super) fn runs_texts(name: &str) -> bool {
 }
 
 /// Whether none of a program's arguments is a program, but where a risk says so.
-pub(super) fn is_settled(name: &str) -> bool {
+pub(crate) fn is_settled(name: &str) -> bool {
     [READERS, SETTLED, COMPILERS].iter().any(|list| list.contains(&name)) || interpreters::is_one(name)
+}
+
+/// The name of a program without its folder.
+pub(crate) fn bare(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }

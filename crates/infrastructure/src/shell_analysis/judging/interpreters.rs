@@ -1,154 +1,20 @@
 //! Programs that run texts of other languages. A file that they run is what a rule on them speaks of; a text among their
 //! arguments is for exact rules; what they read from their input nobody can tell.
 
-use self::options::{
-    Letters, Reading,
-    Takes::{
-        Ends, File, Input, Library, Module, Nothing, Number, NumberOrRest, Rest, Setting, Text, TextWithArguments,
-        Value,
-    },
-};
 use super::{
-    folders::Folders,
     inputs::{holds_input, is_input, moves_to_input},
-    risks::may_be_an_option,
+    options::Reading,
+};
+use crate::shell_analysis::{
+    catalogue::{
+        interpreters::{INTERPRETERS, Interpreter, Operand, PYTHONS},
+        options::Takes,
+        risks::may_be_an_option,
+    },
+    folders::Folders,
     word::{Dynamic, Word},
 };
 use toolstead_domain::access::Clarity;
-
-mod options;
-
-/// A language's interpreter.
-struct Interpreter {
-    names: &'static [&'static str],
-    letters: Letters,
-    /// Long options that take nothing, and elsewhere something.
-    flags: &'static [&'static str],
-    operand: Operand,
-}
-
-/// What an interpreter takes its first operand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operand {
-    Script,
-    /// A text that it runs.
-    Text,
-    /// Nothing that it runs.
-    Other,
-}
-
-const fn of(names: &'static [&'static str], letters: Letters) -> Interpreter {
-    Interpreter { names, letters, flags: &[], operand: Operand::Script }
-}
-
-const INTERPRETERS: &[Interpreter] = &[
-    of(
-        PYTHONS,
-        &[
-            (Nothing, "bBdEIOPqsSuvx"),
-            (TextWithArguments, "c"),
-            (Module, "m"),
-            (Library, "WX"),
-            (Input, "i"),
-            (Ends, "hV?"),
-        ],
-    ),
-    of(
-        &["perl"],
-        &[
-            (Nothing, "acfnpstTuUwWX"),
-            (Number, "0l"),
-            (NumberOrRest, "C"),
-            (Rest, "DFix"),
-            (Value, "I"),
-            (Library, "mM"),
-            (Text, "eE"),
-            (Input, "d"),
-            (Ends, "hvV"),
-        ],
-    ),
-    of(
-        &["ruby"],
-        &[
-            (Nothing, "acdlnpsvwU"),
-            (Number, "0TW"),
-            (Rest, "Fix"),
-            (Value, "EI"),
-            (Library, "r"),
-            (Text, "e"),
-            (Ends, "h"),
-        ],
-    ),
-    of(&["node", "nodejs"], &[(Nothing, "c"), (Value, "C"), (Library, "r"), (Text, "ep"), (Input, "i"), (Ends, "hv")]),
-    of(
-        &["php"],
-        &[
-            (Nothing, "CHenqsw"),
-            (Value, "St"),
-            (Setting, "cdz"),
-            (File, "fF"),
-            (Text, "rBRE"),
-            (Input, "a"),
-            (Ends, "hilmv"),
-        ],
-    ),
-    of(&["lua", "luajit"], &[(Nothing, "vEW"), (Library, "l"), (Text, "e"), (Input, "i")]),
-    of(&["Rscript"], &[(Text, "e")]),
-    Interpreter {
-        flags: &["project"],
-        ..of(
-            &["julia"],
-            &[(Nothing, "q"), (Rest, "gO"), (Value, "CHpt"), (Setting, "JL"), (Text, "eE"), (Input, "i"), (Ends, "hv")],
-        )
-    },
-    of(&["guile"], &[(Nothing, "q"), (Value, "L"), (Library, "l"), (File, "s"), (Text, "c"), (Ends, "hv")]),
-    of(&["groovy", "runghc", "scala", "elixir", "ocaml", "qjs", "gnuplot"], &[(Text, "e")]),
-    of(&["ts-node", "tsx"], &[(Library, "r"), (Text, "ep"), (Input, "i"), (Ends, "hv")]),
-    of(&["osascript"], &[(Text, "e"), (Input, "i")]),
-    of(&["racket"], &[(Nothing, "bdnqW"), (Text, "e"), (Input, "i"), (Ends, "hv")]),
-    of(&["octave"], &[(Nothing, "dfGHqVWx"), (Value, "p"), (Input, "i"), (Ends, "hv")]),
-    of(&["escript", "pwsh", "sbcl", "swipl", "tclsh", "wish"], &[(Input, "i")]),
-    Interpreter { operand: Operand::Other, ..of(&["bun", "deno"], &[(Text, "ep"), (Input, "i"), (Ends, "hvV")]) },
-    Interpreter {
-        operand: Operand::Other,
-        ..of(
-            &["mariadb", "mysql"],
-            &[(Nothing, "ABCEfGHiLnNqrstvwX"), (Rest, "p"), (Value, "DhPSu"), (Text, "e"), (Ends, "?IV")],
-        )
-    },
-    Interpreter {
-        operand: Operand::Other,
-        ..of(
-            &["psql"],
-            &[(Nothing, "aAbeEHnqsStwWxXz01"), (Value, "dFhLopPRTUv"), (File, "f"), (Text, "c"), (Ends, "lV?")],
-        )
-    },
-    Interpreter { operand: Operand::Other, ..of(&["R"], &[(Nothing, "qs"), (File, "f"), (Text, "e")]) },
-    Interpreter {
-        operand: Operand::Text,
-        ..of(
-            &["awk", "gawk", "mawk", "nawk"],
-            &[
-                (Nothing, "bcgkMnNOPrsSt"),
-                (Rest, "dLop"),
-                (Input, "D"),
-                (Value, "Fv"),
-                (Library, "l"),
-                (File, "Efi"),
-                (Text, "e"),
-                (Ends, "ChV"),
-            ],
-        )
-    },
-    Interpreter { operand: Operand::Other, ..of(&["sqlite3"], &[]) },
-    Interpreter {
-        operand: Operand::Other,
-        ..of(&["bpython", "erl", "ghci", "iex", "irb", "jshell", "ptpython"], &[(Ends, "h")])
-    },
-];
-
-/// Those that take the options of Python.
-const PYTHONS: &[&str] = &["ipython", "pypy", "pypy3", "python", "python2", "python3"];
 
 /// Those that start as ever when they are asked for their version or for help.
 const NEVER_ANSWER: &[&str] = &["erl", "escript", "tclsh", "wish"];
@@ -184,11 +50,6 @@ const ASKING_MODULES: &[&str] =
 /// Modules of Python that run a text, or a file or a module that they are given.
 const RUNNING_MODULES: &[&str] = &["cProfile", "profile", "runpy", "timeit", "trace"];
 
-/// Whether this is the name of an interpreter.
-pub(super) fn is_one(name: &str) -> bool {
-    INTERPRETERS.iter().any(|interpreter| interpreter.names.contains(&name))
-}
-
 /// Whether this is Python, told to run a module: that may start what its arguments say, as any program may.
 pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
     let module = |word: &Word| {
@@ -196,12 +57,6 @@ pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
         group.is_some_and(|group| group.contains('m'))
     };
     PYTHONS.contains(&name) && arguments.iter().any(module)
-}
-
-/// Whether this option of that interpreter takes the next word; `None` where that is not known.
-pub(super) fn takes_next_word(name: &str, option: &str) -> Option<bool> {
-    let interpreter = INTERPRETERS.iter().find(|one| one.names.contains(&name))?;
-    options::takes_next_word(interpreter.letters, option)
 }
 
 /// How far an interpreter with these arguments can be trusted in one of those folders.
@@ -257,7 +112,7 @@ impl Interpreter {
         });
         // Alone, these run nothing either: they only speak more when there is a script.
         let speaks = matches!((self.names[0], letter), ("ruby" | "lua", Some('v')));
-        let ends = |letter| self.letters.iter().any(|(takes, group)| *takes == Ends && group.contains(letter));
+        let ends = |letter| self.letters.iter().any(|(takes, group)| *takes == Takes::Ends && group.contains(letter));
         // Of what ends all others look at files.
         let about_itself = matches!(letter, Some('h' | 'v' | 'V' | '?'));
         !NEVER_ANSWER.contains(&name)

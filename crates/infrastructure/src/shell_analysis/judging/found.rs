@@ -1,11 +1,17 @@
 //! What `find`, `fd` and `xargs` start: where the name of a file, or a line of the input, becomes a program or a text that
 //! is run.
 
-use super::super::{
-    command::{Scope, Understood, git_subcommand, judge_text},
-    folders::Folders,
+use super::{
+    git::git_subcommand,
     inputs::holds_inputs,
-    programs, risks, subcommands,
+    moved::moves_what_it_starts,
+    run_texts::judge_text,
+    shells::{shell_behind, stands_in_for_a_shell},
+    understood::{Scope, Understood},
+};
+use crate::shell_analysis::{
+    catalogue::{programs, risks, subcommands},
+    folders::Folders,
     word::{Dynamic, Word},
 };
 
@@ -99,7 +105,7 @@ pub(super) fn judge_started(words: &[Word], scope: &Scope<'_>, result: &mut Unde
     let is_anywhere = moves && places.any(|place| holds_inputs(place, scope.folders));
     let anywhere = Folders::anywhere();
     let folders = if is_anywhere { &anywhere } else { scope.folders };
-    let scope = &Scope { folders, limits: scope.limits.clone() };
+    let scope = &Scope { folders, limits: scope.limits.clone(), analyse: scope.analyse };
     for command in started_by(words) {
         judge(&command, scope, result);
     }
@@ -114,8 +120,8 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
         result.opaque("names of files become programs");
     }
     if forwards {
-        super::stands_in_for_a_shell(command, result);
-        super::moves_what_it_starts(command, scope, result);
+        stands_in_for_a_shell(command, result);
+        moves_what_it_starts(command, scope, result);
     }
     judge_started(command, scope, result);
     // Of a program that is in no list every argument may be another one.
@@ -125,7 +131,7 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
         let surely = at == 0 || forwards;
         let has_names = arguments.iter().any(is_name);
         if programs::SHELLS.contains(&inner) {
-            super::shell_behind(&command[at..], scope, surely, result);
+            shell_behind(&command[at..], scope, surely, result);
         }
         if surely || has_names {
             result.trust_no_further(judge_text(&command[at..], scope.folders));

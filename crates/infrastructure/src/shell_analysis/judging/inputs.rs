@@ -1,6 +1,6 @@
 //! Which paths are, or may turn out to be, the input of the process. What a program runs from there nobody can tell.
 
-use super::{folders::Folders, word::Word};
+use crate::shell_analysis::{folders::Folders, word::Word};
 use std::path::{Component, Path};
 
 /// More folders that `make` is sent into than these are not followed.

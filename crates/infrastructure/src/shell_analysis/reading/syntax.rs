@@ -1,12 +1,12 @@
 //! The syntax tree, and the checks that bash reads the text the same way. The grammar is a highlighter's: it accepts
 //! more than bash and cuts some texts differently, so a tree without errors proves nothing by itself.
 
-use super::limits::Limits;
+use crate::shell_analysis::limits::Limits;
 use std::{ops::ControlFlow, time::Instant};
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 /// The tree of a text, if it can be had in time.
-pub(super) fn parse(text: &str, limits: &Limits) -> Option<Tree> {
+pub(crate) fn parse(text: &str, limits: &Limits) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
     let start = Instant::now();
@@ -28,6 +28,9 @@ pub(super) fn parse(text: &str, limits: &Limits) -> Option<Tree> {
 pub(super) fn children<'t>(node: Node<'t>) -> Vec<Node<'t>> {
     node.children(&mut node.walk()).collect()
 }
+
+/// The tree is not what bash would read.
+pub(super) const MISREAD: &str = "bash may read it differently";
 
 /// Nodes between whose parts a line may end.
 const HOLD_STATEMENTS: &[&str] = &[
@@ -185,4 +188,29 @@ pub(super) fn only_numbers(arithmetic: &str) -> bool {
         }
     }
     depth == 0
+}
+
+/// Nodes that are words or parts of words.
+pub(super) fn is_word(kind: &str) -> bool {
+    matches!(
+        kind,
+        "word"
+            | "string"
+            | "raw_string"
+            | "ansi_c_string"
+            | "translated_string"
+            | "number"
+            | "concatenation"
+            | "expansion"
+            | "simple_expansion"
+            | "command_substitution"
+            | "process_substitution"
+            | "arithmetic_expansion"
+            | "brace_expression"
+    )
+}
+
+/// Nodes that are redirections.
+pub(super) fn is_redirection(kind: &str) -> bool {
+    matches!(kind, "file_redirect" | "herestring_redirect" | "heredoc_redirect")
 }

@@ -1,17 +1,7 @@
 //! The files that `mkdir`, `touch`, `rm`, `mv` and `cp` change, where all of them are written out.
 
-use super::{command::Understood, risks::may_be_an_option, word::Word};
-
-/// A file or folder that a command names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Operand {
-    /// As it was written; relative to the folder the command starts in.
-    pub(super) path: String,
-    /// It is changed, not only read.
-    pub(super) writes: bool,
-    /// With everything below.
-    pub(super) tree: bool,
-}
+use super::understood::{Operand, Understood};
+use crate::shell_analysis::{catalogue::risks::may_be_an_option, word::Word};
 
 /// Programs whose operands are files, with the letters of the options that change nothing about that.
 const PROGRAMS: &[(&str, &str)] =

@@ -1,7 +1,5 @@
 //! Which arguments make a program run or write something else, as data.
 
-use super::programs::COMPILERS;
-
 /// Programs, what among their arguments is a risk, and what is said of it. A risk is
 ///
 /// | form | hits |
@@ -18,6 +16,9 @@ use super::programs::COMPILERS;
 /// | `@2` | so many operands |
 /// | `*` | every use |
 type Row = (&'static [&'static str], &'static [&'static str], &'static str);
+
+/// Compilers, which take the same options.
+pub(crate) const COMPILERS: &[&str] = &["c++", "cc", "clang", "clang++", "cpp", "g++", "gcc", "gfortran"];
 
 const RISKS: &[Row] = &[
     (
@@ -357,13 +358,13 @@ const CODEGEN: &[&str] = &[
 ];
 
 /// What is a risk among the arguments of that program, and what is said of it.
-pub(super) fn of(name: &str) -> Option<(&'static [&'static str], &'static str)> {
+pub(crate) fn of(name: &str) -> Option<(&'static [&'static str], &'static str)> {
     let row = RISKS.iter().find(|(names, ..)| names.contains(&name));
     row.map(|(_, risks, reason)| (*risks, *reason))
 }
 
 /// Whether one of these arguments of that program is one of those risks.
-pub(super) fn hits(program: &str, risks: &[&str], arguments: &[&str]) -> bool {
+pub(crate) fn hits(program: &str, risks: &[&str], arguments: &[&str]) -> bool {
     let whole =
         WHOLE_NAMES.iter().find(|(programs, _)| programs.contains(&program)).map_or(&[][..], |(_, names)| *names);
     let valued = VALUED.iter().find(|(name, _)| *name == program).map_or("", |(_, letters)| *letters);
@@ -407,7 +408,7 @@ fn generates_code(arguments: &[&str]) -> bool {
 }
 
 /// Whether the name of some file that starts so could be one of those risks.
-pub(super) fn may_be_hit_by_a_file(risks: &[&str], start: &str) -> bool {
+pub(crate) fn may_be_hit_by_a_file(risks: &[&str], start: &str) -> bool {
     risks.iter().any(|risk| match risk.split_at(1) {
         ("*", "") | ("@", _) => true,
         ("=", word) => word.starts_with(start),
@@ -418,7 +419,7 @@ pub(super) fn may_be_hit_by_a_file(risks: &[&str], start: &str) -> bool {
 }
 
 /// Whether the name of some file that starts so could be taken for an option.
-pub(super) fn may_be_an_option(start: &str) -> bool {
+pub(crate) fn may_be_an_option(start: &str) -> bool {
     start.is_empty() || start.starts_with('-')
 }
 

@@ -2,7 +2,7 @@
 //! the name of some other program, or made to run one.
 
 /// Such a program, and what may stand in front of its subcommand.
-pub(super) struct Commander {
+pub(crate) struct Commander {
     names: &'static [&'static str],
     /// Subcommands that start nothing but what the project or the program itself brings.
     plain: &'static [&'static str],
@@ -379,13 +379,13 @@ const COMMANDERS: &[Commander] = &[
 ];
 
 /// What is known about the subcommands of that program.
-pub(super) fn of(name: &str) -> Option<&'static Commander> {
+pub(crate) fn of(name: &str) -> Option<&'static Commander> {
     COMMANDERS.iter().find(|commander| commander.names.contains(&name))
 }
 
 impl Commander {
     /// Whether the subcommand among these arguments is what it says. Without one, the program says what it can do.
-    pub(super) fn is_plain(&self, arguments: &[&str]) -> bool {
+    pub(crate) fn is_plain(&self, arguments: &[&str]) -> bool {
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
             let option = word.split('=').next().unwrap_or(word);
@@ -409,29 +409,8 @@ impl Commander {
     }
 }
 
-/// Why this subcommand of git, with its arguments, is not only what it says; `None` where it is.
-pub(super) fn git_objection(words: &[&str]) -> Option<String> {
-    const RUNS: &str = "this subcommand of git runs programs that it is given, or that its configuration names";
-    let (name, arguments) = words.split_first()?;
-    if GIT_SUBCOMMANDS.contains(name) {
-        return None;
-    }
-    if let Some((_, further, flags)) = GIT_NESTED.iter().find(|(outer, ..)| outer == name) {
-        let inner = arguments.iter().find(|word| !flags.contains(*word));
-        return inner.is_some_and(|inner| !further.contains(inner)).then(|| RUNS.into());
-    }
-    match *name {
-        "config" => {
-            let only_reads = matches!(arguments.first(), Some(&("--get" | "--get-all" | "--list" | "-l")));
-            (!only_reads).then(|| "git config can name programs that git runs".into())
-        }
-        _ if GIT_RUNNERS.contains(name) => Some(RUNS.into()),
-        _ => Some(format!("`{name}` is no subcommand of git that is known here, and may be an alias or any program")),
-    }
-}
-
 /// Subcommands of git that have subcommands: those that are what they say, and what may stand before one.
-const GIT_NESTED: &[(&str, &[&str], &[&str])] = &[
+pub(crate) const GIT_NESTED: &[(&str, &[&str], &[&str])] = &[
     (
         "lfs",
         &[
@@ -448,7 +427,7 @@ const GIT_NESTED: &[(&str, &[&str], &[&str])] = &[
 ];
 
 /// Subcommands of git that run other programs by design.
-const GIT_RUNNERS: &[&str] = &[
+pub(crate) const GIT_RUNNERS: &[&str] = &[
     "archive",
     "bisect",
     "citool",
@@ -473,7 +452,7 @@ const GIT_RUNNERS: &[&str] = &[
 ];
 
 /// Options of git before its subcommand that change neither what it runs nor where.
-pub(super) const GIT_HARMLESS: &[&str] = &[
+pub(crate) const GIT_HARMLESS: &[&str] = &[
     "--glob-pathspecs",
     "--icase-pathspecs",
     "--literal-pathspecs",
@@ -486,7 +465,7 @@ pub(super) const GIT_HARMLESS: &[&str] = &[
 ];
 
 /// Subcommands of git that are what they say. Others may be aliases, which run anything, or run commands by design.
-const GIT_SUBCOMMANDS: &[&str] = &[
+pub(crate) const GIT_SUBCOMMANDS: &[&str] = &[
     "add",
     "am",
     "annotate",
@@ -558,11 +537,11 @@ const GIT_SUBCOMMANDS: &[&str] = &[
 ];
 
 /// Short options of single subcommands that make git run something else.
-pub(super) const GIT_RISKS: &[(&str, &[&str])] =
+pub(crate) const GIT_RISKS: &[(&str, &[&str])] =
     &[("clone", &["-c", "-u"]), ("grep", &["-O"]), ("ls-remote", &["-u"]), ("rebase", &["-x"])];
 
 /// Options of git before its subcommand that take the next word as their value.
-pub(super) const GIT_VALUED: &[&str] = &[
+pub(crate) const GIT_VALUED: &[&str] = &[
     "-C",
     "-c",
     "--git-dir",

@@ -1,9 +1,9 @@
 //! Scripts of sed: what they do beside editing the text that they are given.
 
-use super::{
+use super::inputs::is_input;
+use crate::shell_analysis::{
+    catalogue::risks::may_be_an_option,
     folders::Folders,
-    inputs::is_input,
-    risks::may_be_an_option,
     word::{Dynamic, Word},
 };
 use toolstead_domain::access::Clarity;

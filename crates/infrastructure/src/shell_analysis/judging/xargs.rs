@@ -1,12 +1,12 @@
 //! `xargs`: what it starts is given, and its input goes behind that or into it.
 
 use super::{
-    super::{
-        command::{Scope, Understood},
-        interpreters, programs,
-        word::{Dynamic, Word},
-    },
     found,
+    understood::{Scope, Understood},
+};
+use crate::shell_analysis::{
+    catalogue::{interpreters, programs},
+    word::{Dynamic, Word},
 };
 
 /// Its short options that take a value.

@@ -1,11 +1,9 @@
 //! The options of interpreters, read as the interpreters read them: letters in groups, values in the same word or in the
 //! next one. What takes what is data.
 
-use super::super::word::Word;
-
 /// What an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(crate) enum Takes {
     Nothing,
     /// Nothing: it says something about the interpreter or the script, and ends.
     Ends,
@@ -34,7 +32,7 @@ pub(super) enum Takes {
 }
 
 /// The letters of an interpreter's short options.
-pub(super) type Letters = &'static [(Takes, &'static str)];
+pub(crate) type Letters = &'static [(Takes, &'static str)];
 
 /// Long options, those of all interpreters together. With `*` at its end a name is the beginning of others.
 const LONG: &[(Takes, &[&str])] = &[
@@ -146,106 +144,28 @@ const LONG: &[(Takes, &[&str])] = &[
     ),
 ];
 
-/// What the arguments of an interpreter make it do, up to its script.
+/// A group of short options.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
-    /// Texts that are run; `None` where one is missing.
-    pub(super) texts: Vec<Option<Word>>,
-    /// Files that are run beside the script.
-    pub(super) files: Vec<Word>,
-    /// Libraries and settings, and whether they are libraries in the word of their option.
-    pub(super) libraries: Vec<(Word, bool)>,
-    /// The module that is run, and at which argument its own begin.
-    pub(super) module: Option<(Word, usize)>,
-    /// The place of the first operand that is none of an option's values.
-    pub(super) operand: Option<usize>,
-    pub(super) asks: bool,
-    pub(super) ends: bool,
-    /// Options that are in no list, or values that may be more than one word: what follows may be anything.
-    pub(super) unsure: bool,
-    /// Arguments that are nothing of all that, up to the script.
-    pub(super) others: Vec<Word>,
+pub(crate) struct Group<'w> {
+    /// What its last letter takes; `None` where that is not known.
+    pub(crate) takes: Option<Takes>,
+    /// The value that stands in the same word.
+    pub(crate) value: Option<&'w str>,
+    pub(crate) asks: bool,
+    pub(crate) ends: bool,
+    /// The rest of the word may be further options.
+    pub(crate) unsure: bool,
 }
 
-impl Reading {
-    /// Reads arguments. `flags`: long options that take nothing here. `stops`: nothing behind the first operand is an
-    /// option.
-    pub(super) fn of(letters: Letters, flags: &[&str], arguments: &[Word], stops: bool) -> Self {
-        let mut reading = Self::default();
-        // Words that may be values of options that are not known.
-        let (mut at, mut values, mut only_operands) = (0, 0, false);
-        while let Some(word) = arguments.get(at) {
-            at += 1;
-            let text = word.text.as_str();
-            if text == "--" && !only_operands {
-                only_operands = true;
-                continue;
-            }
-            // Not every interpreter knows `--`.
-            reading.unsure |= only_operands && text.starts_with('-');
-            if only_operands || text == "-" || !text.starts_with('-') {
-                reading.others.push(word.clone());
-                if values > 0 {
-                    values -= 1;
-                    continue;
-                }
-                reading.operand.get_or_insert(at - 1);
-                if stops {
-                    break;
-                }
-                continue;
-            }
-            let (takes, value) = match text.strip_prefix("--") {
-                Some(long) if flags.contains(&long) => (Some(Takes::Nothing), None),
-                Some(long) => {
-                    let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-                    (long_takes(name), value)
-                }
-                None => reading.group(letters, &text[1..]),
-            };
-            match takes {
-                Some(Takes::Nothing | Takes::Number | Takes::NumberOrRest | Takes::Rest) => {}
-                Some(Takes::Ends) => reading.ends = true,
-                Some(Takes::Input) => reading.asks = true,
-                Some(takes) => {
-                    let glued = value.map(|value| Word { text: value.to_owned(), tilde: false, ..word.clone() });
-                    let is_glued = glued.is_some();
-                    let value = glued.or_else(|| arguments.get(at).cloned());
-                    // `node -p -e x` has one text: the next option's.
-                    let is_option =
-                        takes == Takes::Text && value.as_ref().is_some_and(|word| word.text.starts_with('-'));
-                    at += usize::from(!is_glued && !is_option);
-                    // A pattern may become several words.
-                    reading.unsure |= !is_glued && value.as_ref().is_some_and(|word| word.file_names_start().is_some());
-                    match (takes, value) {
-                        (Takes::Text, value) => reading.texts.push(value),
-                        (Takes::TextWithArguments, value) => {
-                            reading.texts.push(value);
-                            break;
-                        }
-                        (Takes::File, Some(file)) => reading.files.push(file),
-                        (Takes::Library, Some(library)) => reading.libraries.push((library, is_glued)),
-                        (Takes::Setting, Some(setting)) => reading.libraries.push((setting, false)),
-                        (Takes::Value, Some(value)) => reading.others.push(value),
-                        (Takes::Module, Some(module)) => {
-                            reading.module = Some((module, at.min(arguments.len())));
-                            break;
-                        }
-                        _ => {}
-                    }
-                }
-                None => {
-                    reading.unsure = true;
-                    reading.others.push(word.clone());
-                    values += usize::from(value.is_none());
-                }
-            }
-        }
-        reading
+impl<'w> Group<'w> {
+    /// Reads a group, without its dash.
+    pub(crate) fn read(letters: Letters, group: &'w str) -> Self {
+        let mut read = Self::default();
+        (read.takes, read.value) = read.last(letters, group);
+        read
     }
 
-    /// Reads a group of short options: what its last one takes, and the value that stands in the same word.
-    fn group<'w>(&mut self, letters: Letters, group: &'w str) -> (Option<Takes>, Option<&'w str>) {
+    fn last(&mut self, letters: Letters, group: &'w str) -> (Option<Takes>, Option<&'w str>) {
         let mut rest = group;
         while let Some(letter) = rest.chars().next() {
             rest = &rest[letter.len_utf8()..];
@@ -280,12 +200,15 @@ impl Reading {
 }
 
 /// Whether an option takes the next word; `None` where that is not known.
-pub(super) fn takes_next_word(letters: Letters, option: &str) -> Option<bool> {
+pub(crate) fn takes_next_word(letters: Letters, option: &str) -> Option<bool> {
     let (takes, value) = match option.strip_prefix("--") {
         Some(long) => {
             (long_takes(long.split('=').next().unwrap_or(long)), long.split_once('=').map(|(_, value)| value))
         }
-        None => Reading::default().group(letters, option.strip_prefix('-')?),
+        None => {
+            let group = Group::read(letters, option.strip_prefix('-')?);
+            (group.takes, group.value)
+        }
     };
     let of_itself = match takes? {
         // `node --test` takes files.
@@ -311,7 +234,7 @@ fn is_text(letters: Letters, letter: char) -> bool {
 }
 
 /// What a long option takes. Node reads `_` as `-`.
-fn long_takes(name: &str) -> Option<Takes> {
+pub(crate) fn long_takes(name: &str) -> Option<Takes> {
     let name = name.replace('_', "-");
     let is = |known: &&str| match known.strip_suffix('*') {
         Some(start) => name.starts_with(start),
