@@ -2,7 +2,7 @@
 
 use super::{HttpTransport, answer::is_event_stream, client::Response};
 use crate::mcp::{
-    client::{in_flight::Waiting, request::RequestWriter, request_error::RequestError},
+    client::{in_flight::Waiting, request::RequestWriter, request_error::RequestError, transport::Transport},
     wire::{
         headers,
         incoming::{Answer, Incoming},
@@ -125,7 +125,7 @@ impl HttpTransport {
             Ok(Incoming::Other(message)) => {
                 if let Some((id, outcome)) = self.peer.hear(message, waiting) {
                     // In turn: a server that asks a thousand things is answered at its own cost.
-                    Box::pin(self.respond(&id, &outcome)).await;
+                    self.respond(&id, &outcome).await;
                 }
             }
             // If it was meant as the answer, the request has failed with this.
