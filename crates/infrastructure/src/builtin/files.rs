@@ -1,11 +1,13 @@
 //! Files: how their content is read and recognised, and how changes to them are made and taken back.
 
+pub(crate) mod appending;
 pub(crate) mod change_set;
 pub(crate) mod content;
 pub(crate) mod etag;
 pub(crate) mod file_filter;
 pub mod file_limits;
 pub(crate) mod image_view;
+pub(crate) mod listing;
 pub mod reverting;
 pub(crate) mod sampled;
 pub mod seen_files;

@@ -53,9 +53,9 @@ pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<C
     let settings = programs.settings();
     let words = std::iter::once(program.name.to_owned()).chain(program.args.iter().cloned()).collect();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
-    let started = programs.start(program, run).await?;
+    let started = programs.start(program, run.context(), &run.world().workspace).await?;
     let command = Arc::new(Command::of(started, capture, Some(run.context().deadline), Excess::Ends, None, false));
-    let end = ended_in_time(&command, run).await;
+    let end = ended_in_time(&command, run.context().caller).await;
     let output = ProgramOutput { command: words, exit_code: end.code, truncated: false, output: None };
     if end.cause == Cause::TimedOut {
         let partial = answer(&command, output, run).await?;

@@ -5,13 +5,13 @@ mod telling;
 
 use crate::{
     builtin::{
-        answer::rfc3339,
         commands::{
             command::{Cause, Command, End, Once},
             programs::CommandSettings,
             tasks::kept::{Far, Kept},
         },
         files::seen_files::Viewer,
+        text::wording::rfc3339,
     },
     sandbox::detached::DetachedTasks,
 };

@@ -9,7 +9,7 @@ mod restoring;
 
 use crate::{
     builtin::{
-        answer::{answer, counted},
+        answer::answer,
         files::{
             change_set::{Changed, recording::Recording},
             reverting::{
@@ -22,6 +22,7 @@ use crate::{
         text::{
             text_encoding::{Detected, detect},
             unified_diff::unified_diff,
+            wording::counted,
         },
         world::World,
     },

@@ -12,7 +12,7 @@ use crate::{
             line_accesses,
             programs::Program,
             tasks::{NewTask, viewer_of},
-            waiting::{SLACK, ended_in_time, pattern, permitted_folder},
+            waiting::{SLACK, ended_in_time, pattern},
         },
         run::Run,
         schema::output_schema,
@@ -140,7 +140,8 @@ impl BuiltInTool for Bash {
         input.check()?;
         input.check_life(world)?;
         let folder = world.access(input.folder()).await?;
-        let mut accesses = line_accesses::accesses_of(world, input.line(), folder.real.clone()).await?;
+        let mut accesses =
+            line_accesses::accesses_of(world.workspace.clone(), input.line(), folder.real.clone()).await?;
         accesses.push(Access::ReadPath(folder));
         Ok(accesses)
     }
@@ -160,12 +161,12 @@ impl BuiltInTool for Bash {
             run.world().meet_tasks().await?;
             run.world().tasks.check_room(&owner)?;
         }
-        let folder = permitted_folder(input.folder(), run).await?;
+        let folder = run.permitted_folder(input.folder()).await?;
         let started_at = run.world().clock.now();
         let (command, is_reduced) = start(&input, folder.clone(), wait.is_some(), run).await?;
         let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
-            let end = ended_in_time(&command, run).await;
+            let end = ended_in_time(&command, run.context().caller).await;
             return report.ended(&command, end).await;
         };
         // Until it is a task, it ends with the call.
@@ -183,7 +184,7 @@ impl BuiltInTool for Bash {
             started_at,
             command,
         })?;
-        run.world().tasks.tell_of(&task, run);
+        run.world().tasks.tell_of(&task, run.context(), run.world().events.clone());
         report.running(&task, line).await
     }
 }
@@ -209,7 +210,7 @@ impl Input {
 
     /// The command line with its variables before it, as a shell would take them: what is judged.
     fn line(&self) -> String {
-        let variables = self.env.iter().filter(|(name, value)| !shell_analysis::builtins::is_harmless(name, value));
+        let variables = self.env.iter().filter(|(name, value)| !shell_analysis::catalogue::variables::is_harmless(name, value));
         let assigned: String =
             variables.map(|(name, value)| format!("export {name}='{}'; ", value.replace('\'', r"'\''"))).collect();
         format!("{assigned}{}", self.command)
@@ -272,7 +273,7 @@ async fn start(
         let message = "the command did not begin: all the time of the call went by before it was prepared";
         return Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again, or allow more time."));
     }
-    let started = programs.start(program, run).await?;
+    let started = programs.start(program, run.context(), &run.world().workspace).await?;
     let wanted = input.timeout_ms.map(|time| Instant::now() + Duration::from_millis(time));
     let deadline = if is_task { wanted } else { Some(wanted.map_or(at_most, |wanted| wanted.min(at_most))) };
     let is_reduced = !is_task && wanted.is_some_and(|wanted| wanted > at_most + MOMENT);
@@ -292,7 +293,7 @@ fn standard_input(input: &Input) -> StandardInput {
 /// Stays with a command until it has ended, is ready, or the time is over.
 async fn seen(command: &Command, ready: Option<&Regex>, wait: Duration, run: &Run<'_>) -> Result<Seen, ToolFailure> {
     tokio::select! {
-        end = ended_in_time(command, run) => Ok(Seen::Ended(end)),
+        end = ended_in_time(command, run.context().caller) => Ok(Seen::Ended(end)),
         line = ready_line(command, ready) => line.map(Seen::Ready),
         () = sleep(wait) => Ok(Seen::Running),
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::{answer, counted},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, recording::Recording},
@@ -11,7 +11,10 @@ use crate::{
         },
         run::Run,
         schema::output_schema,
-        text::text_edit::{EditOptions, Edited, TextEdit},
+        text::{
+            text_edit::{EditOptions, Edited, TextEdit},
+            wording::counted,
+        },
         world::World,
     },
     sandbox::workspace::granted::GrantedWorkspace,

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::{answer, rfc3339},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::{
             etag::etag,
@@ -13,7 +13,7 @@ use crate::{
         },
         run::Run,
         schema::output_schema,
-        text::{line_ending::LineEnding, line_unit::LineUnit},
+        text::{line_ending::LineEnding, line_unit::LineUnit, wording::rfc3339},
         world::World,
     },
     documents::DocumentKind,

@@ -5,7 +5,6 @@ mod closed_history;
 use crate::{
     builtin::{
         built_in_tool::BuiltInTool,
-        commands::waiting::permitted_folder,
         commands::{
             capture::Stream,
             command::Command,
@@ -138,7 +137,7 @@ impl BuiltInTool for Git {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let folder = permitted_folder(input.folder(), run).await?;
+        let folder = run.permitted_folder(input.folder()).await?;
         let mut repository = Repository { folder, settings: Vec::new(), run };
         repository.switch_off_programs().await?;
         let words = input.words()?;

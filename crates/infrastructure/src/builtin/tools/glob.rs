@@ -2,11 +2,12 @@
 
 use crate::{
     builtin::{
-        answer::{ShownBelow, answer, counted, on_one_line, passed_over, rfc3339},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::file_filter::{FileFilter, Ignoring},
         run::Run,
         schema::output_schema,
+        text::wording::{ShownBelow, counted, on_one_line, passed_over, rfc3339},
         world::World,
     },
     sandbox::workspace::{

@@ -3,7 +3,6 @@
 use crate::{
     builtin::{
         built_in_tool::BuiltInTool,
-        commands::waiting::permitted_folder,
         commands::{
             program_run::{ProgramOutput, answer, run_to_end, running},
             programs::Program,
@@ -98,7 +97,7 @@ impl BuiltInTool for GoTool {
         let program = Program {
             name: "go",
             args: input.words()?,
-            working_dir: permitted_folder(input.folder(), run).await?,
+            working_dir: run.permitted_folder(input.folder()).await?,
             input: StandardInput::Nothing,
             environment: BTreeMap::new(),
         };

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::{answer, counted},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, Changed, recording::Recording},
@@ -16,6 +16,7 @@ use crate::{
             snippet::surroundings,
             text_edit::{EditOptions, Edited, TextEdit},
             unified_diff::changed_lines,
+            wording::counted,
         },
         world::World,
     },

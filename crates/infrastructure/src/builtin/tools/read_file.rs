@@ -14,6 +14,8 @@ use crate::{
             etag::etag,
             file_limits::FileLimits,
             image_view::Crop,
+            listing,
+            listing::{Item, listed},
             sampled::{Sampled, opened},
             seen_files::Viewer,
             sniff::FileKindByContent,
@@ -27,7 +29,6 @@ use crate::{
             line_ending::LineEnding,
             line_index::LineIndexes,
         },
-        tools::list_directory,
         world::World,
     },
     documents::{
@@ -173,7 +174,7 @@ struct Output {
     original: Option<String>,
     /// What a folder holds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    entries: Option<Vec<list_directory::Item>>,
+    entries: Option<Vec<Item>>,
     /// What the pages, sheets, slides or cells are that the content shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<Pages>,
@@ -321,7 +322,7 @@ impl Reading {
         if let Source::File(found) = &source
             && found.facts().kind == FileKind::Folder
         {
-            let (text, listed) = list_directory::listed(files, found, self.limits.list_entries)?;
+            let (text, listed) = listed(files, found, &listing::Wanted::default(), self.limits.list_entries)?;
             let output = Output {
                 path: listed.path,
                 kind: Kind::Folder,
