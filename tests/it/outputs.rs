@@ -23,7 +23,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 use toolstead_infrastructure::{
-    sqlite::{database::Database, database_options::DatabaseOptions},
+    sqlite::{Database, DatabaseOptions},
     system_clock::SystemClock,
 };
 use toolstead_presentation::{

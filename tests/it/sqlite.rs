@@ -36,12 +36,7 @@ use toolstead_domain::{
     tool_call::CallId,
     tool_execution::{Outcome, OutcomeKind, ToolExecution},
 };
-use toolstead_infrastructure::sqlite::{
-    database::Database,
-    database_options::DatabaseOptions,
-    open_error::OpenError,
-    retention::{ContentRetention, Retention},
-};
+use toolstead_infrastructure::sqlite::{ContentRetention, Database, DatabaseOptions, OpenError, Retention};
 use uuid::Uuid;
 
 /// Tells a copy of this binary which database to work on.

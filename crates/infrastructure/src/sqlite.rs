@@ -1,13 +1,13 @@
 //! The stores on SQLite: one file that several processes share.
 //!
-//! [`database::Database`] opens it and hands out the adapters. All writing goes through one thread that owns the
-//! connections that write (`writer`); reading has connections of its own, opened when somebody reads.
+//! [`Database`] opens it and hands out the adapters. All writing goes through one thread that owns the connections that
+//! write (`writer`); reading has connections of its own, opened when somebody reads.
+//! `examples/sqlite.rs` uses it alone.
 
 #[expect(clippy::disallowed_methods, reason = "the database is a file of our own, which no tool reaches")]
-pub mod database;
-pub mod database_options;
-pub mod open_error;
-pub mod retention;
+mod database;
+mod database_options;
+mod open_error;
 
 #[expect(clippy::disallowed_methods, reason = "the backlog is in files of our own, which no tool reaches")]
 mod backlog;
@@ -29,7 +29,13 @@ mod new_database;
 mod output_store;
 mod passed_time;
 mod recorder;
+mod retention;
 mod seen_files;
+mod tidying;
 mod tool_repository;
 mod tool_row;
 mod writer;
+
+pub use database::{Database, trail_to_read};
+pub use database_options::{ContentRetention, DatabaseOptions, Retention};
+pub use open_error::OpenError;

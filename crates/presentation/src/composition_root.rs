@@ -69,13 +69,7 @@ use toolstead_infrastructure::{
         workspace::{FolderNames, OpenWorkspaceError, Workspace},
     },
     schema_validation::HelperSchemaValidator,
-    sqlite::{
-        database,
-        database::Database,
-        database_options::DatabaseOptions,
-        open_error::OpenError,
-        retention::{ContentRetention, Retention},
-    },
+    sqlite::{self, ContentRetention, Database, DatabaseOptions, OpenError, Retention},
     system_clock::SystemClock,
 };
 
@@ -510,7 +504,7 @@ impl Composition {
 /// # Errors
 /// [`OpenError`].
 pub async fn trail_to_read(config: &Config) -> Result<Arc<dyn ExecutionLog>, OpenError> {
-    database::trail_to_read(database_options(config)).await
+    sqlite::trail_to_read(database_options(config)).await
 }
 
 /// Checks the rules and hooks against the definitions of the built-in tools, as a start does.

@@ -1,15 +1,13 @@
-//! Which contents are needed, and the way there and back: rows and files together.
+//! The contents that are needed: their rows, and their files with them.
 //!
-//! What takes a connection runs on the thread that writes, and touches the files right there.
+//! All that takes a connection runs on the thread that writes, and touches the files right there.
 
 use super::{
     blobs::{Blobs, Prepared},
     fault::Fault,
-    writer::Writer,
 };
-use futures::FutureExt;
 use sqlx::{Connection, SqliteConnection};
-use std::{collections::HashSet, io, sync::Arc};
+use std::{collections::HashSet, io};
 use toolstead_domain::content_digest::ContentDigest;
 
 /// A condition on a row of `contents`: nothing needs it.
@@ -84,30 +82,12 @@ pub(super) async fn remove_unknown(
     Ok(())
 }
 
-/// As many files are removed in one step.
-const SWEPT_FILES: usize = 200;
-
-/// Removes what killed processes left behind: contents that nothing needs, and files of which no row knows. Goes through
-/// the contents by the first byte of their digests, each a few steps between the writes of others.
-pub(super) async fn sweep(writer: &Writer, blobs: &Arc<Blobs>) -> Result<(), Arc<Fault>> {
-    for first in 0..=u8::MAX {
-        let known = writer.apply(move |connection| forget_unneeded(connection, first).boxed()).await?;
-        let listed = blobs.clone();
-        let mut unknown = on_files(move || Ok(listed.digests(first))).await?;
-        unknown.retain(|digest| !known.contains(digest));
-        for step in unknown.chunks(SWEPT_FILES) {
-            let (blobs, step) = (blobs.clone(), step.to_vec());
-            let work =
-                writer.apply(move |connection| async move { remove_unknown(connection, &blobs, &step).await }.boxed());
-            work.await?;
-        }
-    }
-    Ok(())
-}
-
 /// Puts those contents down as no longer kept that nothing needs, of all whose digests begin with that byte, and returns
 /// the others.
-async fn forget_unneeded(connection: &mut SqliteConnection, first: u8) -> Result<HashSet<ContentDigest>, Fault> {
+pub(super) async fn forget_unneeded(
+    connection: &mut SqliteConnection,
+    first: u8,
+) -> Result<HashSet<ContentDigest>, Fault> {
     // Longer than any digest, so that it comes after all of them.
     let (start, end) = ([first], [&[first][..], &[u8::MAX; 32]].concat());
     let unneeded: bool = sqlx::query_scalar(concat!(

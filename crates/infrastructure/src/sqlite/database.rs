@@ -4,7 +4,7 @@ use super::{
     backlog::{Backlog, Place},
     blobs::Blobs,
     change_journal::SqliteChangeJournal,
-    connection, contents,
+    connection,
     database_options::DatabaseOptions,
     execution_log::SqliteExecutionLog,
     fault::Fault,
@@ -12,14 +12,12 @@ use super::{
     migrations,
     open_error::OpenError,
     output_store::SqliteOutputStore,
-    passed_time,
     recorder::Recorder,
-    retention::{self, ContentRetention, Retention},
     seen_files::SqliteSeenFiles,
+    tidying::Tidying,
     tool_repository::SqliteToolRepository,
     writer::Writer,
 };
-use futures::FutureExt;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sqlx::SqlitePool;
 use std::{
@@ -29,7 +27,6 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -37,18 +34,11 @@ use toolstead_domain::ports::{
     change_journal::ChangeJournal, clock::Clock, execution_log::ExecutionLog, output_store::OutputStore,
     seen_files::SeenFiles, tool_repository::ToolRepository,
 };
-use uuid::Uuid;
 
 /// The folder beside the database with a lock file for each process that has it open, and its backlog.
 const INSTANCES: &str = "instances";
 /// The folder beside the database with the contents of large outputs and of changed files.
 const BLOBS: &str = "blobs";
-/// Who hears warnings alone is told when as many rows, or outputs and changes, are deleted at once.
-const MANY: u64 = 1_000;
-/// A process that runs for long looks so often for what need not be kept any longer, and whenever the contents have
-/// grown by an eighth of what they may have.
-const TIDIES_EVERY: Duration = Duration::from_secs(600);
-
 /// An open database. Several processes, and several of these in one process, may have the same file open.
 pub struct Database {
     writer: Writer,
@@ -93,13 +83,13 @@ impl Database {
         ));
         let mut recorder = Recorder::open(&path, &options).map_err(failed)?;
         let backlogs = Place::new(&instances, &path);
-        let dead = instance::bury_the_dead(&mut connection, &mut recorder, &backlogs, &instances, &instance);
+        let dead = instance::recover_dead_instances(&mut connection, &mut recorder, &backlogs, &instances, &instance);
         let dead = dead.await.map_err(failed)?;
         let backlog = Backlog::new(backlogs, instance.id(), !options.power_safe);
         let writer = Writer::spawn(recorder, connection, instance, backlog)
             .map_err(|source| OpenError::Other { path: path.clone(), source: source.into() })?;
         let tidying = CancellationToken::new();
-        let tidy = Tidy { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone(), instances, dead };
+        let tidy = Tidying { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone(), instances, dead };
         let (done, tidied) = watch::channel(false);
         let work = tidy.again_and_again(options.retention, options.contents, done);
         tokio::spawn(tidying.clone().run_until_cancelled_owned(work));
@@ -215,96 +205,5 @@ fn make_file(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
-    }
-}
-
-/// Deletes what need not be kept, step by step, between the writes of others.
-struct Tidy {
-    writer: Writer,
-    blobs: Arc<Blobs>,
-    clock: Arc<dyn Clock>,
-    /// The folder of the lock files.
-    instances: PathBuf,
-    /// The processes whose leftovers have not been swept yet. Their lock files say so to whoever comes next.
-    dead: Vec<Uuid>,
-}
-
-impl Tidy {
-    async fn again_and_again(mut self, audit: Retention, contents: ContentRetention, done: watch::Sender<bool>) {
-        loop {
-            let now = self.clock.now();
-            let look = self.writer.apply(move |connection| passed_time::look(connection, now).boxed());
-            let Ok(now) = look.await.inspect_err(|fault| not_done("look at what is old", fault)) else {
-                // Without a clock nothing is old.
-                done.send_replace(true);
-                tokio::time::sleep(TIDIES_EVERY).await;
-                continue;
-            };
-            let expiry = audit.expiry(now);
-            all("rows of the audit trail", || self.writer.delete_expired(expiry)).await;
-            match self.sweep(contents.max_bytes).await {
-                Ok(()) => {}
-                Err(fault) => not_done("remove what killed processes left behind", &fault),
-            }
-            all("outputs and changes of files", || {
-                let blobs = self.blobs.clone();
-                self.writer.apply(move |connection| {
-                    async move { retention::forget_some(connection, &blobs, contents, now).await }.boxed()
-                })
-            })
-            .await;
-            done.send_replace(true);
-            tokio::select! {
-                () = tokio::time::sleep(TIDIES_EVERY) => {}
-                () = self.blobs.grown() => {}
-            }
-        }
-    }
-
-    /// Removes what killed processes left of contents. Also before something is forgotten to make space: what nothing
-    /// needs goes first.
-    async fn sweep(&mut self, max_bytes: u64) -> Result<(), Arc<Fault>> {
-        if self.dead.is_empty()
-            && self.writer.apply(|connection| contents::total(connection).boxed()).await? <= max_bytes
-        {
-            return Ok(());
-        }
-        let (unfinished, instances) = (self.blobs.clone(), self.instances.clone());
-        contents::on_files(move || {
-            unfinished.remove_unfinished(|id| instance::lives(&instances, id));
-            Ok(())
-        })
-        .await?;
-        contents::sweep(&self.writer, &self.blobs).await?;
-        instance::remove_lock_files(&self.instances, &std::mem::take(&mut self.dead));
-        Ok(())
-    }
-}
-
-/// Takes steps until there is nothing left to do.
-async fn all<F: Future<Output = Result<u64, Arc<Fault>>>>(what: &str, mut step: impl FnMut() -> F) {
-    let mut deleted = 0;
-    loop {
-        match step().await {
-            Ok(0) => break,
-            Ok(some) => deleted += some,
-            Err(fault) => {
-                not_done(&format!("delete old {what}"), &fault);
-                break;
-            }
-        }
-    }
-    match deleted {
-        0 => {}
-        MANY.. => tracing::warn!(deleted, "deleted {what} that are older, or more, than the configuration keeps"),
-        _ => tracing::info!(deleted, "deleted {what} that are older, or more, than the configuration keeps"),
-    }
-}
-
-/// Tells what could not be done. That the database is closed is no news.
-fn not_done(what: &str, fault: &Arc<Fault>) {
-    if !matches!(**fault, Fault::Closed) {
-        let fault: &(dyn std::error::Error + 'static) = &**fault;
-        tracing::warn!(error = fault, "could not {what}");
     }
 }

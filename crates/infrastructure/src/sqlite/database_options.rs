@@ -1,9 +1,8 @@
-//! Which database, and how it is treated.
+//! The database to open, how it is treated, and how much it keeps.
 
-use super::retention::{ContentRetention, Retention};
 use std::{path::PathBuf, time::Duration};
 
-/// What [`Database::open`](super::database::Database::open) needs to know.
+/// What [`Database::open`](super::Database::open) needs to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseOptions {
     /// The file. It and its folder are made where they are missing, for their owner alone (modes 0600 and 0700).
@@ -30,5 +29,39 @@ impl DatabaseOptions {
             retention: Retention::default(),
             contents: ContentRetention::default(),
         }
+    }
+}
+
+/// What is kept of the audit trail. Older rows are deleted in the background when a database is opened and from
+/// time to time while it is; the space is used again for new rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Rows of calls that began longer ago are deleted.
+    pub max_age: Duration,
+    /// Of more rows than these, the ones recorded first are deleted.
+    pub max_rows: u64,
+}
+
+impl Default for Retention {
+    /// 90 days, and at most 5,000,000 rows: some 3 GB.
+    fn default() -> Self {
+        Self { max_age: Duration::from_secs(90 * 24 * 60 * 60), max_rows: 5_000_000 }
+    }
+}
+
+/// What is kept of large outputs and of changed files, both together. What is older or over the size goes in the
+/// background, oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContentRetention {
+    /// Outputs that were last stored, and changes that were made, longer ago are forgotten.
+    pub max_age: Duration,
+    /// Bytes of all contents on the disk.
+    pub max_bytes: u64,
+}
+
+impl Default for ContentRetention {
+    /// 7 days, and at most 2 GiB.
+    fn default() -> Self {
+        Self { max_age: Duration::from_secs(7 * 24 * 60 * 60), max_bytes: 2 << 30 }
     }
 }

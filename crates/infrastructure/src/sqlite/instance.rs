@@ -62,7 +62,7 @@ impl Drop for Instance {
 /// Writes what processes that are dead had on record, marks as interrupted what ran in them, and returns which died.
 /// Their lock files stay until [`remove_lock_files`], for as long as something of theirs is still to be done. Whose rows
 /// cannot be read or written is left for the next time.
-pub(super) async fn bury_the_dead(
+pub(super) async fn recover_dead_instances(
     connection: &mut SqliteConnection,
     recorder: &mut Recorder,
     backlogs: &Place,
@@ -204,8 +204,9 @@ mod tests {
         assert_eq!(backlogs.files().unwrap().len(), 4);
         drop((dead, unclear));
 
-        let buried = bury_the_dead(&mut connection, &mut recorder, &backlogs, &instances, &own).await.unwrap();
-        assert_eq!(buried, [dead_id]);
+        let recovered =
+            recover_dead_instances(&mut connection, &mut recorder, &backlogs, &instances, &own).await.unwrap();
+        assert_eq!(recovered, [dead_id]);
         let left: BTreeSet<Uuid> = backlogs.files().unwrap().into_iter().map(|(id, _)| id).collect();
         assert_eq!(left, BTreeSet::from([unclear_id, alive.id]));
         let pool = readers(&options.path, &options);
@@ -246,7 +247,7 @@ mod tests {
         std::fs::write(folder.path().join("notes.txt"), "").unwrap();
         let lock = lock_of_the_dead(&path).unwrap();
         assert!(lock.is_some());
-        // While one process buries it, it looks alive to another.
+        // While one process recovers it, it looks alive to another.
         assert!(lock_of_the_dead(&path).is_none());
         assert_eq!(lock_files(folder.path()).collect::<Vec<_>>(), [Uuid::from_u128(7)]);
     }

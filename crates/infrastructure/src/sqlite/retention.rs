@@ -1,43 +1,14 @@
-//! How much is kept: of the audit trail, of large outputs, and of what changes of files replaced.
+//! Deletes what need not be kept: of the audit trail, of large outputs, and of what changes of files replaced.
 
-use super::{blobs::Blobs, contents, fault::Fault};
+use super::{
+    blobs::Blobs,
+    contents,
+    database_options::{ContentRetention, Retention},
+    fault::Fault,
+};
 use sqlx::{Connection, SqliteConnection};
 use std::time::Duration;
 use toolstead_domain::ports::clock::Timestamp;
-
-/// What is kept of the audit trail. Older rows are deleted in the background when a database is opened and from
-/// time to time while it is; the space is used again for new rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    /// Rows of calls that began longer ago are deleted.
-    pub max_age: Duration,
-    /// Of more rows than these, the ones recorded first are deleted.
-    pub max_rows: u64,
-}
-
-impl Default for Retention {
-    /// 90 days, and at most 5,000,000 rows: some 3 GB.
-    fn default() -> Self {
-        Self { max_age: Duration::from_secs(90 * 24 * 60 * 60), max_rows: 5_000_000 }
-    }
-}
-
-/// What is kept of large outputs and of changed files, both together. What is older or over the size goes in the
-/// background, oldest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ContentRetention {
-    /// Outputs that were last stored, and changes that were made, longer ago are forgotten.
-    pub max_age: Duration,
-    /// Bytes of all contents on the disk.
-    pub max_bytes: u64,
-}
-
-impl Default for ContentRetention {
-    /// 7 days, and at most 2 GiB.
-    fn default() -> Self {
-        Self { max_age: Duration::from_secs(7 * 24 * 60 * 60), max_bytes: 2 << 30 }
-    }
-}
 
 /// Which rows have to go.
 #[derive(Debug, Clone, Copy)]
@@ -48,10 +19,10 @@ pub(super) struct Expiry {
     pub(super) max_rows: u64,
 }
 
-impl Retention {
-    /// What has to go at this time.
-    pub(super) fn expiry(self, now: Timestamp) -> Expiry {
-        Expiry { older_than: before(now, self.max_age), max_rows: self.max_rows }
+impl Expiry {
+    /// The rows that have to go at this time.
+    pub(super) fn at(now: Timestamp, retention: Retention) -> Self {
+        Self { older_than: before(now, retention.max_age), max_rows: retention.max_rows }
     }
 }
 
@@ -206,6 +177,6 @@ mod tests {
     #[test]
     fn an_age_beyond_all_times_keeps_everything() {
         let retention = Retention { max_age: Duration::MAX, max_rows: 1 };
-        assert_eq!(retention.expiry(samples::START).older_than, Timestamp(samples::START.0 - i64::MAX));
+        assert_eq!(Expiry::at(samples::START, retention).older_than, Timestamp(samples::START.0 - i64::MAX));
     }
 }

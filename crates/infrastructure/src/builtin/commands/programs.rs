@@ -146,7 +146,7 @@ impl Programs {
         let spec = self.spec(program, context).await?;
         let started = match self.launch(&spec, context, workspace).await? {
             // What rules close was gone before it was closed, such as a lock: everything is looked up once more.
-            (Err(error), _) if error.is_of_the_moment() => self.launch(&spec, context, workspace).await?,
+            (Err(LaunchError::Moved(_)), _) => self.launch(&spec, context, workspace).await?,
             started => started,
         };
         let (child, closed_wider) = started;
@@ -184,7 +184,7 @@ impl Programs {
         // A workspace supplies neither the programs that tools run nor what those run by themselves.
         let path = environment.get("PATH").cloned().unwrap_or_default();
         let (found, path) =
-            Launcher::find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
+            self.launcher()?.find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
         if program.name != SHELL {
             environment.insert("PATH".into(), path);
         }
