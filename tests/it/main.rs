@@ -27,6 +27,8 @@ mod mcp_stdio;
 mod output_handles;
 mod outputs;
 mod permissions;
+/// Which files of infrastructure may import which.
+mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
 /// Shell texts are read as bash reads them.
