@@ -14,7 +14,10 @@ use toolstead_domain::client_profile::ProtocolVersion;
 /// # Errors
 /// [`RequestError`]; a server that wants to speak a revision that is not spoken here is
 /// [`Malformed`](RequestError::Malformed).
-pub(super) async fn initialize(transport: &dyn Transport, offered: ProtocolVersion) -> Result<ServerCard, RequestError> {
+pub(super) async fn initialize(
+    transport: &dyn Transport,
+    offered: ProtocolVersion,
+) -> Result<ServerCard, RequestError> {
     let capabilities = &transport.peer().capabilities;
     let writer = RequestWriter::new(offered, capabilities);
     let answer = transport.request(&writer, "initialize", &initialize_params(offered, capabilities)).await?;
