@@ -32,6 +32,7 @@ pub mod rule_files;
 pub mod schema;
 pub mod secret;
 pub mod sections;
+pub mod server_programs;
 mod source_file;
 pub mod token;
 pub mod told_notes;
@@ -46,7 +47,7 @@ use environment::Environment;
 use folders::Folders;
 use hooks::Hooks;
 use layers::{Layer, LayerKind, Layers, Resolved};
-use mcp_server::{FoundServer, McpServerConfig};
+use mcp_server::{ConfiguredServer, FoundServer};
 use node::{Format, Node};
 use origin::Origin;
 use problem::{ConfigError, Problem};
@@ -93,7 +94,7 @@ pub struct Config {
     /// The tools that are offered.
     pub selection: ToolSelection,
     /// The MCP servers, sorted by name; those that are disabled or cannot be reached included.
-    pub mcp_servers: Vec<McpServerConfig>,
+    pub mcp_servers: Vec<ConfiguredServer>,
     /// The servers of files that nobody trusts yet.
     pub found_servers: Vec<FoundServer>,
     /// The hooks.

@@ -1,7 +1,7 @@
 //! One run of a built-in tool.
 
 use crate::{
-    builtin::{blocking::on_blocking_thread, files::seen_files::Viewer, world::World},
+    builtin::{blocking::on_blocking_thread, world::World},
     sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
 };
 use std::path::PathBuf;
@@ -41,11 +41,6 @@ impl<'a> Run<'a> {
         self.context
     }
 
-    /// The session that the call belongs to, for work that outlives the borrow of this.
-    pub fn viewer(&self) -> Viewer {
-        Viewer { principal: self.context.principal.clone(), session: self.context.session.to_owned() }
-    }
-
     /// The real path of a folder to run something in, judged as it is now.
     ///
     /// # Errors
@@ -70,7 +65,7 @@ impl<'a> Run<'a> {
     ) -> Result<T, ToolFailure> {
         let stop = Stop::at(self.context.deadline);
         let _abandon = stop.when_dropped();
-        let granted = GrantedWorkspace::new(self.world.workspace.clone(), self.context.grant.clone(), stop);
+        let granted = GrantedWorkspace::new(self.world.workspace().clone(), self.context.grant.clone(), stop);
         on_blocking_thread(move || work(&granted)).await
     }
 }

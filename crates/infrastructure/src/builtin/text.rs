@@ -2,7 +2,7 @@
 
 pub(crate) mod hex_window;
 pub(crate) mod line_ending;
-pub mod line_index;
+pub(crate) mod line_index;
 pub(crate) mod line_unit;
 pub(crate) mod plain_text;
 pub(crate) mod report;

@@ -3,7 +3,7 @@
 use crate::config::{
     folders::{Folders, real},
     layers::{LayerKind, Resolved, Setting, Waiting},
-    mcp_server::McpServerConfig,
+    mcp_server::ConfiguredServer,
     origin::Origin,
     ownership::close_to_others,
     problem::Problem,
@@ -69,7 +69,7 @@ pub(super) fn forbidden(
     chosen: Option<&Path>,
     database: &Path,
     token: Option<&Path>,
-    servers: &[McpServerConfig],
+    servers: &[ConfiguredServer],
 ) -> Vec<PathBuf> {
     let mut named: Vec<PathBuf> = [&folders.data, &folders.config].into_iter().flatten().cloned().collect();
     named.push(folders.administrator.clone());

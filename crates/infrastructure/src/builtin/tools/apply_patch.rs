@@ -121,7 +121,7 @@ impl BuiltInTool for ApplyPatch {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let recording = Recording::of(run);
-        let limits = run.world().limits.clone();
+        let limits = run.world().limits().clone();
         run.on_files(move |files| {
             let patch = parse(&input.patch).map_err(|error| no_patch(&error))?;
             let patching = Patching { files, limits: &limits };

@@ -11,9 +11,10 @@ use crate::{
             command::{Command, End, Excess},
             line_accesses,
             programs::Program,
-            tasks::{NewTask, viewer_of},
+            tasks::NewTask,
             waiting::{SLACK, ended_in_time, pattern},
         },
+        files::seen_files::Viewer,
         run::Run,
         schema::output_schema,
         world::World,
@@ -133,7 +134,7 @@ impl BuiltInTool for Bash {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("bash", &world.workspace)
+        world.programs().availability("bash", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
@@ -141,7 +142,7 @@ impl BuiltInTool for Bash {
         input.check_life(world)?;
         let folder = world.access(input.folder()).await?;
         let mut accesses =
-            line_accesses::accesses_of(world.workspace.clone(), input.line(), folder.real.clone()).await?;
+            line_accesses::accesses_of(world.workspace().clone(), input.line(), folder.real.clone()).await?;
         accesses.push(Access::ReadPath(folder));
         Ok(accesses)
     }
@@ -156,13 +157,13 @@ impl BuiltInTool for Bash {
         input.check_life(run.world())?;
         let ready = input.ready_when.as_deref().map(pattern).transpose()?;
         let wait = input.waits();
-        let owner = viewer_of(run.context());
+        let owner = Viewer::of(run.context());
         if wait.is_some() {
             run.world().meet_tasks().await?;
-            run.world().tasks.check_room(&owner)?;
+            run.world().tasks().check_room(&owner)?;
         }
         let folder = run.permitted_folder(input.folder()).await?;
-        let started_at = run.world().clock.now();
+        let started_at = run.world().now();
         let (command, is_reduced) = start(&input, folder.clone(), wait.is_some(), run).await?;
         let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
@@ -176,7 +177,7 @@ impl BuiltInTool for Bash {
             Seen::Ready(line) => Some(line),
             Seen::Running => None,
         };
-        let task = run.world().tasks.add(NewTask {
+        let task = run.world().tasks().add(NewTask {
             owner,
             is_detached: input.detach,
             text: input.command.clone(),
@@ -184,7 +185,7 @@ impl BuiltInTool for Bash {
             started_at,
             command,
         })?;
-        run.world().tasks.tell_of(&task, run.context(), run.world().events.clone());
+        run.world().tasks().tell_of(&task, run.context(), run.world().events().clone());
         report.running(&task, line).await
     }
 }
@@ -219,7 +220,7 @@ impl Input {
 
     /// Refuses what would be a task and end with its call.
     fn check_life(&self, world: &World) -> Result<(), ToolFailure> {
-        self.waits().map_or(Ok(()), |_| world.tasks.check_life(self.detach))
+        self.waits().map_or(Ok(()), |_| world.tasks().check_life(self.detach))
     }
 
     fn check(&self) -> Result<(), ToolFailure> {
@@ -258,7 +259,7 @@ async fn start(
     is_task: bool,
     run: &Run<'_>,
 ) -> Result<(Arc<Command>, bool), ToolFailure> {
-    let programs = &run.world().programs;
+    let programs = run.world().programs();
     let program = Program {
         name: "bash",
         args: ["--noprofile", "--norc", "-c", &input.command].map(str::to_owned).into(),
@@ -274,7 +275,7 @@ async fn start(
         let message = "the command did not begin: all the time of the call went by before it was prepared";
         return Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again, or allow more time."));
     }
-    let started = programs.start(program, run.context(), &run.world().workspace).await?;
+    let started = programs.start(program, run.context(), run.world().workspace()).await?;
     let wanted = input.timeout_ms.map(|time| Instant::now() + Duration::from_millis(time));
     let deadline = if is_task { wanted } else { Some(wanted.map_or(at_most, |wanted| wanted.min(at_most))) };
     let is_reduced = !is_task && wanted.is_some_and(|wanted| wanted > at_most + MOMENT);

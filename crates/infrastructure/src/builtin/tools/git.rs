@@ -116,7 +116,7 @@ impl BuiltInTool for Git {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("git", &world.workspace)
+        world.programs().availability("git", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
@@ -131,7 +131,7 @@ impl BuiltInTool for Git {
             accesses.push(Access::ReadPath(world.access(path).await?.whole_tree()));
         }
         if let Some((_, path)) = input.content()? {
-            accesses.extend(closed_history::places(&folder, path, &world.workspace).map(Access::ReadPath));
+            accesses.extend(closed_history::places(&folder, path, world.workspace()).map(Access::ReadPath));
         }
         Ok(accesses)
     }

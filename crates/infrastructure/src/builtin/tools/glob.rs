@@ -160,7 +160,7 @@ impl BuiltInTool for Glob {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let entries = run.world().limits.list_entries;
+        let entries = run.world().limits().list_entries;
         let found = run.on_files(move |files| find(files, input, entries)).await?;
         let handle = match found.rest() {
             Some(paths) => {

@@ -82,7 +82,7 @@ impl BuiltInTool for GoTool {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("go", &world.workspace)
+        world.programs().availability("go", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {

@@ -95,7 +95,7 @@ impl BuiltInTool for ListDirectory {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let entries = run.world().limits.list_entries;
+        let entries = run.world().limits().list_entries;
         run.on_files(move |files| list(files, &input, entries)).await
     }
 }

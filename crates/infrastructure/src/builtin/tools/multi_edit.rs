@@ -162,7 +162,7 @@ impl BuiltInTool for MultiEdit {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (recording, text_bytes) = (Recording::of(run), run.world().limits.text_bytes);
+        let (recording, text_bytes) = (Recording::of(run), run.world().limits().text_bytes);
         run.on_files(move |files| edit_all(files, &input, text_bytes, &recording)).await
     }
 }

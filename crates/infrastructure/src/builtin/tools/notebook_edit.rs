@@ -146,7 +146,7 @@ impl BuiltInTool for NotebookEdit {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let recording = Recording::of(run);
-        let limit = run.world().limits.result_bytes;
+        let limit = run.world().limits().result_bytes;
         run.on_files(move |files| edit(files, &input, &recording, limit)).await
     }
 }

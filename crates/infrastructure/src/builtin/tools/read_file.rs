@@ -31,11 +31,8 @@ use crate::{
         },
         world::World,
     },
-    documents::{
-        DocumentKind, reading,
-        reading::{Wanted, is_document},
-        rendering,
-    },
+    documents,
+    documents::{DocumentKind, DocumentReader, Wanted, is_document},
     sandbox::workspace::{facts::FileKind, granted::GrantedWorkspace, stop::Stop},
 };
 use async_trait::async_trait;
@@ -254,7 +251,15 @@ impl BuiltInTool for ReadFile {
         match on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await? {
             Shown::Done(result) => Ok(result),
             Shown::Picture(picture) => picture.answer(run).await,
-            Shown::Document(source, output, wanted) => document(*output, reading::read(run, *source, &wanted).await?),
+            Shown::Document(source, output, wanted) => {
+                let reader = DocumentReader {
+                    helpers: run.world().helpers(),
+                    limits: &run.world().limits().of_documents(),
+                    deadline: run.context().deadline,
+                    output_characters: run.context().output_characters,
+                };
+                document(*output, reader.read(*source, &wanted).await?)
+            }
         }
     }
 }
@@ -265,11 +270,11 @@ enum Shown {
     /// What was changed to be shown is still to be kept.
     Picture(Box<picture::Picture>),
     /// It is still to be read, by a process of its own.
-    Document(Box<reading::Source>, Box<Output>, Wanted),
+    Document(Box<documents::Source>, Box<Output>, Wanted),
 }
 
 /// The answer of a document.
-fn document(mut output: Output, shown: rendering::Shown) -> Result<ToolResult, ToolFailure> {
+fn document(mut output: Output, shown: documents::Shown) -> Result<ToolResult, ToolFailure> {
     let line = |number: u64| i64::try_from(number).ok();
     output.kind = shown.kind.into();
     output.content = Some(shown.content);
@@ -300,12 +305,12 @@ impl Reading {
     fn of(run: &Run<'_>) -> Self {
         let world = run.world();
         Self {
-            limits: world.limits.clone(),
-            lines: world.lines.clone(),
-            seen: world.seen.clone(),
-            viewer: run.viewer(),
+            limits: world.limits().clone(),
+            lines: world.lines().clone(),
+            seen: world.seen().clone(),
+            viewer: Viewer::of(run.context()),
             characters: run.context().output_characters,
-            decoding: world.decoding.clone(),
+            decoding: world.decoding().clone(),
             runtime: Handle::current(),
         }
     }
@@ -397,7 +402,7 @@ impl Reading {
             ..Output::default()
         };
         let wanted = Wanted { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
-        let source = reading::Source { size_bytes: content.bytes, path: content.name, content: content.reader };
+        let source = documents::Source { size_bytes: content.bytes, path: content.name, content: content.reader };
         Ok(Shown::Document(Box::new(source), Box::new(output), wanted))
     }
 

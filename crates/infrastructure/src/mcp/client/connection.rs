@@ -3,12 +3,12 @@
 pub mod launch_spec;
 
 use crate::{
+    http::client::HttpClient,
     mcp::client::{
         closed_by_profile,
         config::{McpServerConfig, McpTransport, StdioServer},
         handshake,
         http::HttpTransport,
-        http_connector::HttpConnector,
         identity,
         lines::LineTransport,
         peer::{Loss, Peer},
@@ -35,7 +35,7 @@ pub struct McpServerDeps {
     /// Starts those that are children, beside commands that write into the workspace.
     pub launcher: Launcher,
     /// Reaches those that are elsewhere.
-    pub http: Arc<HttpConnector>,
+    pub http: HttpClient,
     /// The environment that every child starts from ([`crate::sandbox::child_environment::base`]).
     pub environment: BTreeMap<String, String>,
     /// Where children start that have no folder of their own in the configuration, save guarded ones; absolute.

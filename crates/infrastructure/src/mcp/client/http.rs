@@ -1,35 +1,39 @@
 //! A server behind streamable HTTP (MCP 2025-11-25 and 2026-07-28, basic/transports).
 
 mod answer;
-pub(super) mod client;
 mod listening;
-mod plain;
 mod request_headers;
 mod stream;
 
-use crate::mcp::{
-    client::{
-        config::{HttpServer, shown_url},
-        http_connector::HttpConnector,
-        in_flight::{Purpose, Waiting},
-        peer::{Loss, Peer},
-        relay::relay,
-        request::{self, CallRequest, RequestWriter, check_size},
-        request_error::RequestError,
-        server_card::{initialize_params, read_initialize_result},
-        transport::Transport,
+use crate::{
+    http::{
+        client::{Endpoint, HttpClient, Request},
+        http_error::HttpError,
+        response::Response,
     },
-    wire::{
-        headers::{self, ParamHeaders},
-        incoming::Answer,
-        message::{Id, RpcError},
+    mcp::{
+        client::{
+            config::HttpServer,
+            foreign_text::shown,
+            in_flight::{Purpose, Waiting},
+            peer::{Loss, Peer},
+            relay::relay,
+            request::{self, CallRequest, RequestWriter, check_size},
+            request_error::RequestError,
+            server_card::{initialize_params, read_initialize_result},
+            transport::Transport,
+        },
+        wire::{
+            headers::{self, ParamHeaders},
+            incoming::Answer,
+            message::{Id, RpcError},
+        },
     },
 };
 use answer::Posted;
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
-use client::{HttpClient, HttpError, Response};
 use http::{HeaderMap, HeaderValue, Method};
 use request_headers::{Mirrored, configured_headers};
 use serde_json::{Map, Value};
@@ -41,6 +45,7 @@ use std::{
 use tokio::{runtime::Handle, sync::Mutex, time::timeout};
 use toolstead_domain::{
     client_profile::{Generation, ProtocolVersion},
+    error_chain::with_causes,
     ports::caller::Caller,
 };
 use url::Url;
@@ -52,7 +57,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct HttpTransport {
     peer: Arc<Peer>,
-    client: HttpClient,
+    endpoint: Endpoint,
     url: Url,
     /// Those of every request: of the configuration, of the protocol, and of HTTP.
     headers: HeaderMap,
@@ -84,23 +89,12 @@ impl HttpTransport {
     ///
     /// # Errors
     /// The reason why its address or a header of its configuration cannot be used.
-    pub(super) fn new(
-        connector: &HttpConnector,
-        server: &HttpServer,
-        peer: Arc<Peer>,
-        limit: usize,
-    ) -> Result<Self, String> {
-        let client = match server.url.scheme() {
-            "http" => HttpClient::plain(&server.url),
-            "https" => Some(HttpClient::Tls(connector.client()?, server.url.clone())),
-            _ => None,
-        };
-        let client = client.ok_or_else(|| format!("`{}` is no http or https address", shown_url(&server.url)))?;
-        let mut headers = configured_headers(&server.headers)?;
-        client.complete(&mut headers);
+    pub(super) fn new(client: &HttpClient, server: &HttpServer, peer: Arc<Peer>, limit: usize) -> Result<Self, String> {
+        let endpoint = client.endpoint(&server.url).map_err(|error| error.to_string())?;
+        let headers = configured_headers(endpoint.headers(), &server.headers)?;
         Ok(Self {
             peer,
-            client,
+            endpoint,
             url: server.url.clone(),
             headers,
             limit,
@@ -210,16 +204,26 @@ impl HttpTransport {
     }
 
     async fn execute(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Response, RequestError> {
-        self.client.execute(method, headers, body).await.map_err(|error| self.failed(error))
+        self.endpoint.send(Request { method, headers, body }).await.map_err(|error| self.failed(error))
     }
 
     /// The error of a request that got no whole response.
-    fn failed(&self, HttpError { text, is_connect }: HttpError) -> RequestError {
-        if is_connect {
-            self.peer.suspect(Loss::Failed(text.clone()));
-            return RequestError::Unreachable(text);
+    fn failed(&self, error: HttpError) -> RequestError {
+        let text = shown(&with_causes(&error), 300);
+        match error {
+            HttpError::Address(_)
+            | HttpError::Unreachable(_)
+            | HttpError::NotPublic(_)
+            | HttpError::Certificates(_) => {
+                self.peer.suspect(Loss::Failed(text.clone()));
+                RequestError::Unreachable(text)
+            }
+            HttpError::Broken(_) => RequestError::Lost(text),
+            HttpError::TooLong { limit } => {
+                RequestError::Malformed(format!("it sent a body of more than {limit} bytes"))
+            }
+            HttpError::Event(_) => RequestError::Malformed(text),
         }
-        RequestError::Lost(text)
     }
 }
 
@@ -334,11 +338,11 @@ impl Drop for HttpRequest<'_> {
         let mut headers = transport.headers.clone();
         transport.add_session(&mut headers, transport.version.get().copied());
         let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
-        let client = transport.client.clone();
+        let endpoint = transport.endpoint.clone();
         if let Ok(runtime) = Handle::try_current() {
             // Nobody waits for it, and nothing depends on it.
             runtime.spawn(async move {
-                let sending = client.execute(Method::POST, headers, text.into());
+                let sending = endpoint.send(Request { method: Method::POST, headers, body: text.into() });
                 drop(timeout(MESSAGE_TIMEOUT, sending).await);
             });
         }

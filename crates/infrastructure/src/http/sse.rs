@@ -1,5 +1,4 @@
-//! Server-sent events (WHATWG HTML, "Server-sent events") as MCP's HTTP transport uses them, bounded while they are
-//! read.
+//! Server-sent events (WHATWG HTML, "Server-sent events"), bounded while they are read.
 
 use std::{collections::VecDeque, time::Duration};
 
