@@ -44,10 +44,10 @@ pub(crate) mod workspace;
 use check::{Base, check};
 use environment::Environment;
 use folders::Folders;
+use format::Format;
 use hooks::Hooks;
 use layers::{Layer, LayerKind, Layers, Resolved};
 use mcp_server::{FoundServer, McpServerConfig};
-use node::{Format, Node};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use request::Request;
@@ -507,7 +507,7 @@ fn file_layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles, prob
         let message = "the name of a configuration file ends in `.toml`, `.json`, `.yaml` or `.yml`";
         Problem::new(Origin::file(file.path.clone()), message)
     });
-    match format.and_then(|format| Node::read(format, &file.text, &file.path)) {
+    match format.and_then(|format| format.read(&file.text, &file.path)) {
         Ok(root) => {
             let folder = file.path.parent().unwrap_or(Path::new("/"));
             let (found, wrong) = check(&root, Base { folder, home: folders.home.as_deref() });
