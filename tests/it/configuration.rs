@@ -138,7 +138,7 @@ fn without_a_home_the_database_is_not_put_where_the_program_starts() {
         assert!(error.contains("there is no place for the database: set one of them, or `database.url`"), "{error}");
         let url = format!("[database]\nurl = \"sqlite://{}\"", machine.path("elsewhere/own.db"));
         machine.write("etc/config.toml", &url);
-        assert_eq!(machine.config().database, Path::new(&machine.path("elsewhere/own.db")));
+        assert_eq!(machine.config().database.url.place(), machine.path("elsewhere/own.db"));
     }
 }
 
@@ -232,8 +232,16 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
         "config.toml:2: `server.listen` must be an address such as `\"127.0.0.1:7332\"`, got the text \"localhost\"",
     );
     wrong(
-        "[database]\nurl = \"postgres://x\"",
-        "config.toml:2: `database.url` must be a URL such as `\"sqlite:///var/lib/toolstead.db\"`, got the text \"postgres://x\"",
+        "[database]\nurl = \"toolstead.db\"",
+        "config.toml:2: `database.url` must be a URL such as `\"sqlite:///var/lib/toolstead.db\"`, got the text \"toolstead.db\"",
+    );
+    wrong(
+        "[database]\nurl = \"postgres://me:secret@host/toolstead\"",
+        "config.toml:2: `database.url`: `postgres://` is not built into this version: give `sqlite://PATH`, or leave the key out",
+    );
+    wrong(
+        "[outputs]\nspool_folder = \"none\"",
+        "config.toml:2: `outputs.spool_folder`: there is no folder `none`; make it",
     );
     wrong(
         "[mcp_servers.a]\nurl = \"ftp://x\"",
@@ -395,7 +403,7 @@ fn without_any_configuration_the_defaults_hold() {
     );
     assert_eq!(config.call_settings(), Default::default());
     assert_eq!(config.sandbox_limits(), Default::default());
-    assert_eq!(machine.plain(config.database.display()), "~/home/.local/share/toolstead/toolstead.db");
+    assert_eq!(machine.plain(config.database.url.place()), "~/home/.local/share/toolstead/toolstead.db");
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:7332");
     assert!(config.mcp_servers.is_empty() && config.notes.is_empty());
     let forbidden: Vec<String> = config.roots.forbidden.iter().map(|path| machine.plain(path.display())).collect();
@@ -734,7 +742,7 @@ fn a_file_that_was_merely_found_may_only_tighten() {
     assert_eq!((config.mode, config.limits.processes, config.limits.sessions), (Mode::Default, 9, 256));
     assert_eq!((&config.sandbox.network, config.sandbox.requires_landlock), (&NetworkPolicy::None, true));
     assert!(config.mcp_servers.is_empty());
-    assert_eq!(machine.plain(config.database.display()), "~/home/.local/share/toolstead/toolstead.db");
+    assert_eq!(machine.plain(config.database.url.place()), "~/home/.local/share/toolstead/toolstead.db");
     assert_eq!(
         machine.waiting(),
         [

@@ -5,7 +5,6 @@ use crate::config::{
     Config,
     environment::Environment,
     mcp_server::{McpNames, McpProfile, McpServerConfig as Configured, McpTransport as ConfiguredTransport},
-    workspace::homes_beside,
 };
 use std::sync::Arc;
 use toolstead_infrastructure::{
@@ -65,7 +64,7 @@ pub(super) fn start(
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),
         // Beside the database: no tool reaches that folder.
-        homes: Some(homes_beside(&config.database)),
+        homes: Some(config.database.homes()),
         sealed: config.sealed.clone(),
     };
     Ok(servers.into_iter().map(|server| McpServer::start(server, deps.clone())).collect())
