@@ -45,7 +45,7 @@ impl Editor {
         let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
         let clock = Arc::new(FixedClock::at(Timestamp(0)));
         let world = World::new(Arc::new(workspace), clock, "test".into());
-        let world = World { journal: Arc::new(InMemoryChangeJournal::new()), ..world };
+        let world = world.with_journal(Arc::new(InMemoryChangeJournal::new()));
         let policy = PermissionPolicy { roots, mode: Mode::AcceptEdits, ..Default::default() };
         Self { tools: BuiltInTools::new(builtin::all(), world).unwrap(), policy: Arc::new(policy) }
     }

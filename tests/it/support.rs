@@ -30,9 +30,9 @@ use toolstead_domain::{
     tool_execution::Outcome,
     tool_result::ToolResult,
 };
-use toolstead_infrastructure::mcp::wire::{
-    lines::{BoundedLines, Line},
-    sse::SseDecoder,
+use toolstead_infrastructure::{
+    http::sse::SseDecoder,
+    mcp::wire::lines::{BoundedLines, Line},
 };
 use toolstead_presentation::{
     app::{App, AppParts},

@@ -13,7 +13,7 @@ pub mod files;
 pub mod provider;
 pub mod run;
 pub mod schema;
-pub mod text;
+mod text;
 mod tools;
 pub mod world;
 

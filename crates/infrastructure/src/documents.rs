@@ -1,21 +1,28 @@
 //! Documents as text with their structure: PDF, docx, xlsx, pptx and notebooks.
 //!
-//! Their parsers run in a child process alone ([`answer`]); [`reading`] is the runtime's side of it.
+//! Their parsers run in a child process alone ([`answer`]); [`DocumentReader`] is the runtime's side of it.
 
 mod document_error;
+mod document_limits;
 mod docx;
 mod notebook;
 mod office;
 mod package;
 mod pdf;
 mod pptx;
-pub(crate) mod reading;
-pub(crate) mod rendering;
+mod reading;
+mod rendering;
 mod selection;
 mod xlsx;
 mod xml;
 
-use crate::{builtin::files::file_limits::FileLimits, documents::document_error::DocumentError};
+pub use crate::documents::{
+    document_limits::DocumentLimits,
+    reading::{DocumentReader, Source, Wanted, is_document},
+    rendering::Shown,
+};
+
+use crate::documents::document_error::DocumentError;
 use selection::Selection;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -48,11 +55,16 @@ struct Document {
 /// What a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum DocumentKind {
+pub enum DocumentKind {
+    /// Pages.
     Pdf,
+    /// A text of Word.
     Docx,
+    /// Sheets of Excel.
     Xlsx,
+    /// Slides of PowerPoint.
     Pptx,
+    /// Cells of Jupyter.
     Notebook,
 }
 
@@ -121,7 +133,7 @@ fn shortened(mut name: String) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
     pages: Option<Selection>,
-    limits: FileLimits,
+    limits: DocumentLimits,
 }
 
 /// What the child answers.

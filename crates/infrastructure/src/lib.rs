@@ -1,7 +1,7 @@
 //! The adapters of Toolstead: everything that touches the world.
 //!
 //! Each room is one technology and is blind to the others, save that all may use [`sandbox`], [`hooks`] and [`builtin`]
-//! the analysis of command lines, and [`builtin`] the reader of documents. No type of a database or network library
+//! the analysis of command lines, [`builtin`] the reader of documents, and [`mcp`] the HTTP client. No type of a database or network library
 //! appears in a public signature.
 
 #[cfg(feature = "builtin")]
@@ -12,6 +12,8 @@ pub mod documents;
 pub mod helper;
 #[cfg(feature = "hooks")]
 pub mod hooks;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 #[cfg(feature = "sandbox")]

@@ -11,12 +11,14 @@ pub mod host;
 pub mod kernel;
 #[expect(clippy::disallowed_methods, reason = "a folder of our own, under no name of a caller")]
 mod lasting_home;
+mod launch;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
 pub mod launcher;
 #[expect(clippy::disallowed_methods, reason = "it starts this same program")]
 pub mod outliving;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod preparing;
+mod process_wide;
 #[expect(clippy::disallowed_methods, reason = "what a server's arguments name is looked up on the machine itself")]
 pub mod program_folders;
 #[expect(clippy::disallowed_methods, reason = "it places canaries, and tries to reach them")]
@@ -26,6 +28,7 @@ pub mod self_test;
 pub mod spool;
 #[expect(clippy::disallowed_methods, reason = "processes are told apart by what `/proc` says of them")]
 pub mod stragglers;
+mod tier;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod toolchains;
 pub mod workspace;
@@ -35,4 +38,4 @@ pub(crate) mod writable;
 #[expect(unsafe_code, reason = "namespaces, filters and the end of privileges are system calls without a safe form")]
 mod zygote;
 
-pub(crate) use zygote::{is_device, is_shown_to_all};
+pub use zygote::{is_device, is_shown_to_all};

@@ -68,15 +68,15 @@ impl HelperSchemaValidator {
 
 #[async_trait]
 impl SchemaValidator for HelperSchemaValidator {
-    async fn validate(&self, schema: &ToolInputSchema, value: &Value) -> Result<(), NotValidated> {
-        let question = serde_json::to_vec(&Question { schema: schema.as_value(), value });
+    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated> {
+        let question = serde_json::to_vec(&Question { schema, value });
         let input = question.map_err(|error| NotValidated::Ended(error.to_string()))?;
         if input.len() as u64 > MAX_INPUT_BYTES {
             return Err(NotValidated::OutOfMemory);
         }
         let call = HelperCall {
             name: HELPER,
-            order: &Order { asserts_formats: schema.formats() == Formats::Asserted },
+            order: &Order { asserts_formats: formats == Formats::Asserted },
             input: Box::new(Cursor::new(input)),
             input_bytes: MAX_INPUT_BYTES,
             answer_bytes: MAX_ANSWER_BYTES,

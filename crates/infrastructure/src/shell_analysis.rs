@@ -4,84 +4,26 @@
 //! The analysis is pure. What it cannot prove it calls opaque: no allow rule with a pattern covers that, and every deny
 //! rule on commands catches it.
 
-mod assignments;
-pub(crate) mod builtins;
-mod command;
+mod analysis;
+pub mod catalogue;
 mod folders;
-mod inputs;
-mod interpreters;
+mod judging;
 mod limits;
-mod operands;
-mod programs;
-mod redirections;
-mod risks;
-mod sed;
-mod simple_command;
-mod subcommands;
-mod syntax;
-mod walk;
+mod reading;
 mod word;
-mod wrappers;
 
-use self::{folders::Folders, limits::Limits, walk::Walk};
-use std::path::{Path, PathBuf};
-use toolstead_domain::access::{Clarity, CommandAccess};
-
-/// The longest text that is looked at, in bytes.
-const MAX_TEXT: usize = 64 * 1024;
-
-/// What a command line would do, as far as it can be told before it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Analysis {
-    /// Every simple command, and what cannot be told, as opaque commands. Never empty together with `touches`.
-    pub commands: Vec<CommandAccess>,
-    /// The files that it opens or names itself.
-    pub touches: Vec<Touch>,
-}
-
-/// A file that a command line reads or writes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touch {
-    /// Absolute. `.` and `..` are kept, because the system and not the text decides where they lead.
-    pub path: PathBuf,
-    /// It is created, changed or deleted, not only read.
-    pub writes: bool,
-    /// With everything below.
-    pub tree: bool,
-    /// What names it.
-    pub origin: TouchOrigin,
-}
-
-/// What names a file in a command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TouchOrigin {
-    /// A redirection: the shell itself opens it.
-    Redirection {
-        /// The place of the command that it stands at, or of one that comes next.
-        command: usize,
-    },
-    /// An operand of `mkdir`, `touch`, `rm`, `rmdir`, `mv` or `cp`: a command that is judged as well changes it, or runs
-    /// one that does.
-    Operand {
-        /// The place of that command among all.
-        command: usize,
-    },
-}
-
-impl Analysis {
-    fn opaque(text: &str, reason: &str) -> Self {
-        Self { commands: vec![CommandAccess::opaque(text, reason)], touches: Vec::new() }
-    }
-
-    /// Whether some of it cannot be told.
-    pub fn is_opaque(&self) -> bool {
-        self.commands.iter().any(|command| matches!(command.clarity, Clarity::Opaque(_)))
-    }
-}
+pub use self::analysis::{Analysis, Touch, TouchOrigin};
+use self::{
+    analysis::shown,
+    folders::Folders,
+    limits::{Limits, MAX_TEXT},
+    reading::{syntax, walk::Walk},
+};
+use std::path::Path;
 
 /// Whether this option of that interpreter (`node`, `python3`) takes the next word; `None` where that is not known.
 pub fn takes_next_word(interpreter: &str, option: &str) -> Option<bool> {
-    interpreters::takes_next_word(interpreter, option)
+    catalogue::interpreters::takes_next_word(interpreter, option)
 }
 
 /// What this text would do if bash ran it in that folder, an absolute path without links.
@@ -115,7 +57,7 @@ fn analyse_inner(text: &str, folders: Folders, limits: Limits) -> Analysis {
     let Some(tree) = syntax::parse(text, &limits) else {
         return Analysis::opaque(text, "it takes too long to read");
     };
-    let analysis = Walk::new(text, folders, limits).run(tree.root_node());
+    let analysis = Walk::new(text, folders, limits, analyse_inner).run(tree.root_node());
     if analysis.commands.is_empty() && analysis.touches.is_empty() {
         return Analysis::opaque(text, "there is no command in it");
     }
@@ -137,12 +79,6 @@ fn unreadable(text: &str) -> Option<&'static str> {
         }
         _ => None,
     })
-}
-
-/// The beginning of a text, for messages.
-fn shown(text: &str) -> &str {
-    const SHOWN: usize = 60;
-    text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]

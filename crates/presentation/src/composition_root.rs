@@ -320,22 +320,25 @@ impl AppBuilder {
             None => Workspace::closed(),
         };
         let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION")).to_owned();
-        let mut world = World::new(Arc::new(opened), clock.clone(), version);
-        world.limits = config.file_limits.clone();
         let events = EventBus::new(clock.clone());
-        world.events = events.clone();
         let helpers = Arc::new(
             Helpers::default()
                 .requiring_landlock(config.sandbox.requires_landlock)
                 .allowing_tier_2(config.sandbox.allows_tier_2()),
         );
-        world.helpers = helpers.clone();
-        world.programs = Arc::new(Programs::new(command_settings(&config, &self.environment)));
-        if let Some(going_on) = self.going_on {
-            let place = DetachedTasks::of(&config.database.local_folder, &Principal::local(), config.workspace());
-            world.tasks = Arc::new(Tasks::of_session_that_goes_on(place, going_on == GoingOn::Outlives));
-        }
-        let tasks = world.tasks.clone();
+        let tasks = Arc::new(match self.going_on {
+            Some(going_on) => {
+                let place = DetachedTasks::of(&config.database.local_folder, &Principal::local(), config.workspace());
+                Tasks::of_session_that_goes_on(place, going_on == GoingOn::Outlives)
+            }
+            None => Tasks::default(),
+        });
+        let world = World::new(Arc::new(opened), clock.clone(), version)
+            .with_limits(config.file_limits.clone())
+            .with_events(events.clone())
+            .with_helpers(helpers.clone())
+            .with_programs(Arc::new(Programs::new(command_settings(&config, &self.environment))))
+            .with_tasks(tasks.clone());
         let mut added = BuiltInTools::of_program(&self.program, self.tools, world.clone())?;
         let mut built_in =
             BuiltInTools::new(builtin::all(), world)?.leaving_names_to(|server| config.names_server(server));

@@ -34,6 +34,7 @@ pub mod rule_files;
 pub mod schema;
 pub mod secret;
 pub mod sections;
+pub mod server_programs;
 mod source_file;
 pub mod token;
 pub mod told_notes;
@@ -50,7 +51,7 @@ use folders::Folders;
 use format::Format;
 use hooks::Hooks;
 use layers::{Layer, LayerKind, Layers, Resolved};
-use mcp_server::{FoundServer, McpServerConfig};
+use mcp_server::{ConfiguredServer, FoundServer};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use request::Request;
@@ -96,7 +97,7 @@ pub struct Config {
     /// The tools that are offered.
     pub selection: ToolSelection,
     /// The MCP servers, sorted by name; those that are disabled or cannot be reached included.
-    pub mcp_servers: Vec<McpServerConfig>,
+    pub mcp_servers: Vec<ConfiguredServer>,
     /// The servers of files that nobody trusts yet.
     pub found_servers: Vec<FoundServer>,
     /// The hooks.

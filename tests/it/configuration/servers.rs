@@ -2,7 +2,8 @@
 
 use super::{ADMINISTRATOR, Machine, USER};
 use std::{fs, path::Path, time::Duration};
-use toolstead_presentation::config::{environment::Environment, mcp_server::McpTransport, token::server_token};
+use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, StdioServer};
+use toolstead_presentation::config::{environment::Environment, token::server_token};
 
 #[test]
 fn a_server_is_described_with_its_variables_filled_in() {
@@ -43,15 +44,15 @@ fn a_server_is_described_with_its_variables_filled_in() {
         broken.transport.as_ref().unwrap_err(),
         "the environment variable `NOT_SET` is not set: set it, or write `${NOT_SET:-…}`"
     );
-    let Ok(McpTransport::Stdio { command, args, env, cwd }) = &local.transport else { panic!() };
+    let Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir })) = &local.transport else { panic!() };
     assert_eq!((command.as_str(), args.join(" ")), ("npx", "-y everything".into()));
-    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(env, [("OTHER", "1"), ("TOKEN", "s3cret")]);
-    assert_eq!(cwd.as_ref().unwrap(), Path::new(&machine.path("home/project")));
+    assert_eq!(working_dir.as_ref().unwrap(), Path::new(&machine.path("home/project")));
     assert_eq!(config.call_settings().timeouts.by_server[&local.name], Duration::from_secs(9));
     assert!(off.disabled);
-    let Ok(McpTransport::Http { url, headers }) = &remote.transport else { panic!() };
-    assert_eq!((url.as_str(), headers[0].1.to_str().unwrap()), ("https://example.com/mcp", "Bearer s3cret"));
+    let Ok(McpTransport::Http(HttpServer { url, headers })) = &remote.transport else { panic!() };
+    assert_eq!((url.as_str(), headers["authorization"].as_str()), ("https://example.com/mcp", "Bearer s3cret"));
     assert!(!format!("{config:?}").contains("s3cret"), "secrets are in no log");
     let rules: Vec<String> =
         config.rules.iter().map(|rule| format!("{} {}", rule.effect.as_str(), rule.text)).collect();
@@ -79,13 +80,15 @@ fn a_layer_that_says_how_a_server_is_reached_says_all_of_it() {
         (USER, "[mcp_servers.git]\ncommand = \"new\"\nmax_tools = 3"),
     ]);
     let config = machine.config();
-    let Ok(McpTransport::Stdio { command, args, env, .. }) = &config.mcp_servers[0].transport else { panic!() };
+    let Ok(McpTransport::Stdio(StdioServer { command, args, env, .. })) = &config.mcp_servers[0].transport else {
+        panic!()
+    };
     assert_eq!((command.as_str(), args.len(), env.len(), config.mcp_servers[0].max_tools), ("new", 0, 0, 3));
     assert_eq!(machine.rules(), ["allow mcp__git__status in ~/etc/config.toml:5"]);
 
     machine.write(USER, "[mcp_servers.git]\nargs = [\"--more\"]");
     let config = machine.config();
-    let Ok(McpTransport::Stdio { command, args, .. }) = &config.mcp_servers[0].transport else { panic!() };
+    let Ok(McpTransport::Stdio(StdioServer { command, args, .. })) = &config.mcp_servers[0].transport else { panic!() };
     assert_eq!((command.as_str(), args.join(" ")), ("old", "--more".into()));
 }
 
@@ -134,13 +137,13 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
         .map(|server| format!("{} {:?}", server.name, server.transport.as_ref().unwrap()))
         .collect();
     assert_eq!(servers.len(), 2);
-    assert!(servers[0].starts_with("git Stdio { command: \"git-server\", args: [\"-v\"]"), "{servers:?}");
+    assert!(servers[0].starts_with("git Stdio(StdioServer { command: \"git-server\", args: [\"-v\"]"), "{servers:?}");
     assert!(servers[1].contains("127.0.0.1"), "{servers:?}");
     assert_eq!(found(&machine).len(), 1);
 
     machine.trust(".vscode/mcp.json");
     let config = machine.config();
-    let Ok(McpTransport::Stdio { args, .. }) = &config.mcp_servers[0].transport else { panic!() };
+    let Ok(McpTransport::Stdio(StdioServer { args, .. })) = &config.mcp_servers[0].transport else { panic!() };
     assert_eq!(args[0], machine.path("home/project"));
 }
 
@@ -164,12 +167,13 @@ fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
         .mcp_servers
         .iter()
         .map(|server| match &server.transport {
-            Ok(McpTransport::Stdio { command, args, env, cwd }) => {
-                let env: Vec<String> = env.iter().map(|(name, value)| format!("{name}={}", value.expose())).collect();
-                let cwd = cwd.as_ref().unwrap().display();
+            Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir })) => {
+                let env: Vec<String> = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let cwd = working_dir.as_ref().unwrap().display();
                 machine.plain(format!("{}: {command} {} {} in {cwd}", server.name, args.join(" "), env.join(" ")))
             }
-            Ok(McpTransport::Http { url, .. }) => format!("{}: {url}", server.name),
+            Ok(McpTransport::Http(HttpServer { url, .. })) => format!("{}: {url}", server.name),
+            Ok(McpTransport::Streams(_)) => panic!("no file makes one"),
             Err(reason) => format!("{}: {reason}", server.name),
         })
         .collect();

@@ -27,13 +27,17 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
+    http::client::HttpClient,
     mcp::client::{
         McpServer, McpServerStatus,
         config::{HttpServer, McpServerConfig, McpTransport, RetryPolicy, ServerProfile, StdioServer},
         connection::McpServerDeps,
-        http_connector::HttpConnector,
     },
-    sandbox::{child_environment, launcher::Launcher},
+    sandbox::{
+        child_environment,
+        egress::connector::{Connector, SystemNetwork},
+        launcher::Launcher,
+    },
 };
 use uuid::Uuid;
 
@@ -65,7 +69,7 @@ impl Caller for Listener {
 pub(super) fn deps() -> McpServerDeps {
     McpServerDeps {
         launcher: Launcher::start().unwrap(),
-        http: Arc::new(HttpConnector::default()),
+        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
         environment: child_environment::base(|name| std::env::var(name).ok()),
         working_dir: std::env::current_dir().unwrap(),
         roots: WorkspaceRoots::default(),

@@ -12,6 +12,7 @@ use std::{
 };
 use toolstead_domain::{
     access::Access,
+    error_chain::with_causes,
     error_kind::ErrorKind,
     permission::grant::Grant,
     ports::{
@@ -108,10 +109,9 @@ fn context<'a>(
 }
 
 /// The error with all its causes, as a log may have it.
-fn told(error: &dyn std::error::Error, redaction: Option<&Redaction>) -> String {
+fn told(error: &(dyn std::error::Error + 'static), redaction: Option<&Redaction>) -> String {
     let Some(redaction) = redaction else { return "[not kept]".into() };
-    let chain = std::iter::successors(Some(error), |error| error.source());
-    redaction.text(&chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")).into_owned()
+    redaction.text(&with_causes(error)).into_owned()
 }
 
 /// Does the work of a call of the tool until it ends, is taken back, or is out of time.

@@ -54,7 +54,7 @@ pub(super) async fn validated(
     match schema.validate(value) {
         Ok(()) => Ok(()),
         Err(NotValid::Invalid(invalid)) => Err(invalid.into()),
-        Err(NotValid::Unbounded(_)) => beside.validate(schema, value).await,
+        Err(NotValid::Unbounded(_)) => beside.validate(schema.as_value(), schema.formats(), value).await,
     }
 }
 

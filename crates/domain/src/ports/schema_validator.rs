@@ -1,22 +1,22 @@
 //! Where arguments are validated that could cost this process too much.
 
-use crate::tool_input_schema::{InvalidArguments, InvalidSchema, ToolInputSchema};
+use crate::tool_input_schema::{Formats, InvalidArguments, InvalidSchema};
 use async_trait::async_trait;
 use serde_json::Value;
 
 /// Validates against schemas that have no bound, beside this process.
 ///
 /// Implementers guarantee:
-/// - the verdict is that of the schema, and what is wrong is told as [`ToolInputSchema::validate`] tells it;
+/// - the verdict is that of the schema, and what is wrong is told as the validation in this process tells it;
 /// - it comes within a bounded time and memory, or not at all: whatever schema and value do, this process goes on;
 /// - dropping the future ends the work.
 #[async_trait]
 pub trait SchemaValidator: Send + Sync + 'static {
-    /// Checks the value.
+    /// Checks the value against the schema.
     ///
     /// # Errors
     /// [`NotValidated`].
-    async fn validate(&self, schema: &ToolInputSchema, value: &Value) -> Result<(), NotValidated>;
+    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated>;
 }
 
 /// Why a value is not known to fit.
@@ -48,7 +48,7 @@ pub struct NoSchemaValidator;
 
 #[async_trait]
 impl SchemaValidator for NoSchemaValidator {
-    async fn validate(&self, _: &ToolInputSchema, _: &Value) -> Result<(), NotValidated> {
+    async fn validate(&self, _: &Value, _: Formats, _: &Value) -> Result<(), NotValidated> {
         Err(NotValidated::Unavailable("there is no process beside this one for it".into()))
     }
 }

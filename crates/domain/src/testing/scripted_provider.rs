@@ -253,10 +253,7 @@ mod tests {
             output_store::NoOutputs,
         },
         principal::Principal,
-        testing::{
-            block_on::block_on, recording_caller::RecordingCaller, samples,
-            tool_provider_contract::tool_provider_contract,
-        },
+        testing::{block_on::block_on, recording_caller::RecordingCaller, samples},
         tool_result::ToolResult,
     };
     use serde_json::json;
@@ -306,8 +303,9 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "json-schema")]
     fn the_scripted_provider_keeps_the_contract() {
-        block_on(tool_provider_contract(&scripted()));
+        block_on(crate::testing::tool_provider_contract::tool_provider_contract(&scripted()));
     }
 
     #[test]

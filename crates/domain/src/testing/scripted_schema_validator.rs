@@ -3,7 +3,7 @@
 use super::lock;
 use crate::{
     ports::schema_validator::{NotValidated, SchemaValidator},
-    tool_input_schema::{NotValid, ToolInputSchema},
+    tool_input_schema::{Formats, NotValid, ToolInputSchema},
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -36,12 +36,12 @@ impl ScriptedSchemaValidator {
 
 #[async_trait]
 impl SchemaValidator for ScriptedSchemaValidator {
-    async fn validate(&self, schema: &ToolInputSchema, value: &Value) -> Result<(), NotValidated> {
+    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), NotValidated> {
         lock(&self.seen).push(value.clone());
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        let schema = ToolInputSchema::compile_unbounded(schema.as_value(), schema.formats())?;
+        let schema = ToolInputSchema::compile_unbounded(schema, formats)?;
         schema.validate(value).map_err(|wrong| match wrong {
             NotValid::Invalid(invalid) => NotValidated::Invalid(invalid),
             NotValid::Unbounded(unbounded) => NotValidated::Unavailable(unbounded.to_string()),

@@ -1,14 +1,16 @@
 //! Files: how their content is read and recognised, and how changes to them are made and taken back.
 
+pub(crate) mod appending;
 pub(crate) mod change_set;
 pub(crate) mod content;
 pub(crate) mod etag;
 pub(crate) mod file_filter;
 pub mod file_limits;
 pub(crate) mod image_view;
-pub mod reverting;
+pub(crate) mod listing;
+pub(crate) mod reverting;
 pub(crate) mod sampled;
-pub mod seen_files;
+pub(crate) mod seen_files;
 pub(crate) mod sniff;
 pub(crate) mod source;
 pub(crate) mod written_file;

@@ -3,7 +3,6 @@
 use crate::builtin::{
     aliases::aliases_of,
     built_in_tool::{AnyBuiltInTool, checked_name},
-    commands::tasks::viewer_of,
     files::seen_files::Viewer,
     run::Run,
     world::World,
@@ -124,7 +123,7 @@ impl BuiltInTools {
     /// Keeps changes of files in this journal. Whether tools can work may depend on it, so they are asked again.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
-        self.world.journal = journal;
+        self.world = self.world.with_journal(journal);
         for (definition, tool) in self.definitions.iter_mut().zip(&self.tools) {
             let anew = tool.definition(definition.name().clone(), definition.source().clone(), &self.world);
             definition.availability = anew.availability;
@@ -148,7 +147,7 @@ impl BuiltInTools {
     /// Remembers there what sessions have read, instead of in memory.
     #[must_use]
     pub fn with_seen_files(mut self, seen: Arc<dyn SeenFiles>) -> Self {
-        self.world.seen = seen;
+        self.world = self.world.with_seen_files(seen);
         self
     }
 
@@ -206,7 +205,7 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
-        let (tasks, viewer) = (&self.world.tasks, viewer_of(context));
+        let (tasks, viewer) = (self.world.tasks(), Viewer::of(context));
         if call.tool.tags.iter().any(|tag| tag == "task") {
             self.world.meet_tasks().await?;
         }
@@ -221,12 +220,12 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn session_ended(&self, principal: &Principal, session: &str) {
-        self.world.programs.end_session(principal, session);
-        self.world.tasks.end_session(&Viewer { principal: principal.clone(), session: session.to_owned() });
+        self.world.programs().end_session(principal, session);
+        self.world.tasks().end_session(&Viewer { principal: principal.clone(), session: session.to_owned() });
     }
 
     async fn close(&self) {
-        self.world.tasks.close().await;
+        self.world.tasks().close().await;
     }
 }
 

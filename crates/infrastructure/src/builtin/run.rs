@@ -1,13 +1,14 @@
 //! One run of a built-in tool.
 
 use crate::{
-    builtin::{
-        files::seen_files::Viewer,
-        {blocking::on_blocking_thread, world::World},
-    },
+    builtin::{blocking::on_blocking_thread, world::World},
     sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
 };
-use toolstead_domain::{ports::tool_provider::CallContext, tool::Tool, tool_call::ToolCall, tool_failure::ToolFailure};
+use std::path::PathBuf;
+use toolstead_domain::{
+    access::Access, error_kind::ErrorKind, ports::tool_provider::CallContext, tool::Tool, tool_call::ToolCall,
+    tool_failure::ToolFailure,
+};
 
 /// What a tool has while it runs.
 #[derive(Debug, Clone, Copy)]
@@ -40,9 +41,17 @@ impl<'a> Run<'a> {
         self.context
     }
 
-    /// The session that the call belongs to, for work that outlives the borrow of this.
-    pub fn viewer(&self) -> Viewer {
-        Viewer { principal: self.context.principal.clone(), session: self.context.session.to_owned() }
+    /// The real path of a folder to run something in, judged as it is now.
+    ///
+    /// # Errors
+    /// `permission_denied` when it may not be read.
+    pub async fn permitted_folder(&self, folder: &str) -> Result<PathBuf, ToolFailure> {
+        let access = self.world.access(folder).await?;
+        if self.context.grant.permits(&Access::ReadPath(access.clone())) {
+            return Ok(access.real);
+        }
+        let message = format!("nothing may be run in `{}`", access.lexical.display());
+        Err(ToolFailure::new(ErrorKind::PermissionDenied, message))
     }
 
     /// Works on files, on a thread where that holds up nobody. The workspace it gets knows what the call may touch and
@@ -56,7 +65,7 @@ impl<'a> Run<'a> {
     ) -> Result<T, ToolFailure> {
         let stop = Stop::at(self.context.deadline);
         let _abandon = stop.when_dropped();
-        let granted = GrantedWorkspace::new(self.world.workspace.clone(), self.context.grant.clone(), stop);
+        let granted = GrantedWorkspace::new(self.world.workspace().clone(), self.context.grant.clone(), stop);
         on_blocking_thread(move || work(&granted)).await
     }
 }

@@ -129,7 +129,7 @@ impl Bench {
         let journal = Arc::new(InMemoryChangeJournal::new());
         let settings = CommandSettings { kept_bytes: 4 << 20, ..CommandSettings::default() };
         let programs = Arc::new(Programs::new(settings));
-        let world = World { journal: journal.clone(), programs, ..world(workspace) };
+        let world = world(workspace).with_journal(journal.clone()).with_programs(programs);
         Self {
             folder,
             tools: BuiltInTools::new(all(), world.clone()).unwrap(),
@@ -155,15 +155,16 @@ impl Bench {
     /// The same with commands that reach these hosts.
     pub(super) fn with_hosts(mut self, hosts: &[&str]) -> Self {
         let network = NetworkPolicy::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect());
-        let settings = CommandSettings { network, ..self.world.programs.settings().clone() };
-        self.world.programs = Arc::new(Programs::new(settings));
+        let settings = CommandSettings { network, ..self.world.programs().settings().clone() };
+        self.world = self.world.with_programs(Arc::new(Programs::new(settings)));
         self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
         self
     }
 
     /// The same by another clock.
     pub(super) fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.world.clock = clock;
+        let world = World::new(self.world.workspace().clone(), clock, self.world.version().to_owned());
+        self.world = world.with_journal(self.journal.clone()).with_programs(self.world.programs().clone());
         self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
         self
     }
@@ -178,17 +179,17 @@ impl Bench {
 
     /// The same with this folder of the workspace, or elsewhere, at the beginning of the `PATH`.
     pub(super) fn with_path_in(mut self, folder: &str) -> Self {
-        let mut settings = self.world.programs.settings().clone();
+        let mut settings = self.world.programs().settings().clone();
         let usual = settings.environment.remove("PATH").unwrap_or_default();
         settings.environment.insert("PATH".into(), format!("{}:{usual}", self.path(folder).display()));
-        self.world.programs = Arc::new(Programs::new(settings));
+        self.world = self.world.with_programs(Arc::new(Programs::new(settings)));
         self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
         self
     }
 
     /// All tools as a program has them that opens its journal later.
     pub(super) fn tools_with_journal(&self) -> BuiltInTools {
-        let world = World { journal: Arc::new(NoJournal), ..self.world.clone() };
+        let world = self.world.clone().with_journal(Arc::new(NoJournal));
         BuiltInTools::new(all(), world).unwrap().with_journal(self.journal.clone())
     }
 
@@ -200,7 +201,7 @@ impl Bench {
     /// The session has read the file as it is now.
     pub(super) fn saw(&self, name: &str) {
         let (path, digest) = (self.path(name), digest_of(&self.get(name)));
-        self.runtime.block_on(self.world.seen.saw(&self.principal, &self.session, &path, digest)).unwrap();
+        self.runtime.block_on(self.world.seen().saw(&self.principal, &self.session, &path, digest)).unwrap();
     }
 
     /// Work on files as a tool does it that may write everywhere in the workspace, on a blocking thread.
@@ -229,7 +230,7 @@ impl Bench {
         let world = &self.world;
         let run = Run { world, tools: &[], explained: &[], call: &call, context: &context };
         let recording = Recording::of(&run);
-        let files = GrantedWorkspace::new(world.workspace.clone(), grant.clone(), Stop::at(context.deadline));
+        let files = GrantedWorkspace::new(world.workspace().clone(), grant.clone(), Stop::at(context.deadline));
         std::thread::scope(|scope| scope.spawn(|| work(&files, &recording)).join().unwrap())
     }
 
@@ -293,7 +294,7 @@ impl Bench {
 
     /// The content of a file that the session knows.
     pub(super) fn known(&self, name: &str) -> Option<ContentDigest> {
-        self.runtime.block_on(self.world.seen.known(&Principal::local(), "test", &self.path(name))).unwrap()
+        self.runtime.block_on(self.world.seen().known(&Principal::local(), "test", &self.path(name))).unwrap()
     }
 
     /// Keeps an output of the caller; its handle.

@@ -1,12 +1,14 @@
-//! Text: encodings, lines, windows on them, and edits.
+//! Text: encodings, lines, windows on them, edits, and the words of answers.
 
 pub(crate) mod hex_window;
 pub(crate) mod line_ending;
-pub mod line_index;
+pub(crate) mod line_index;
 pub(crate) mod line_unit;
 pub(crate) mod plain_text;
+pub(crate) mod report;
 pub(crate) mod snippet;
 pub(crate) mod text_edit;
 pub(crate) mod text_encoding;
 pub(crate) mod text_window;
 pub(crate) mod unified_diff;
+pub(crate) mod wording;

@@ -1,7 +1,5 @@
 //! The built-in tools: one file a tool, one line in the list below. None imports another.
 
-mod report;
-
 use crate::builtin::built_in_tool::AnyBuiltInTool;
 
 /// Declares the module of each tool and puts the tool into [`all`].

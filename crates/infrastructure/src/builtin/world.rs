@@ -15,7 +15,7 @@ use toolstead_domain::{
     access::PathAccess,
     ports::{
         change_journal::{ChangeJournal, NoJournal},
-        clock::Clock,
+        clock::{Clock, Timestamp},
         event_sink::{EventSink, NoEvents},
         seen_files::SeenFiles,
     },
@@ -25,39 +25,27 @@ use toolstead_domain::{
 /// The surroundings of the built-in tools: the same for all calls of a run.
 #[derive(Clone)]
 pub struct World {
-    /// The folders that they may work in.
-    pub workspace: Arc<Workspace>,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// The program's name and version, for reports: `Toolstead 0.1.0`.
-    pub version: String,
-    /// What file tools read and write at most (`[files]`).
-    pub limits: FileLimits,
-    /// Where file changes are kept, so that they can be undone.
-    pub journal: Arc<dyn ChangeJournal>,
-    /// Tells what happens to those who watch.
-    pub events: Arc<dyn EventSink>,
-    /// What each session has read.
-    pub seen: Arc<dyn SeenFiles>,
-    /// What calls that take something back were judged by.
-    pub judged: Arc<JudgedEntries>,
-    /// Where the lines of large files lie, as far as they were read.
-    pub lines: Arc<LineIndexes>,
-    /// The child processes that read documents.
-    pub helpers: Arc<Helpers>,
-    /// How programs are started.
-    pub programs: Arc<Programs>,
-    /// The commands that run in the background.
-    pub tasks: Arc<Tasks>,
-    /// As many images as are decoded at once: each takes some hundred megabytes at worst.
-    pub decoding: Arc<Semaphore>,
+    workspace: Arc<Workspace>,
+    clock: Arc<dyn Clock>,
+    version: String,
+    limits: FileLimits,
+    journal: Arc<dyn ChangeJournal>,
+    events: Arc<dyn EventSink>,
+    seen: Arc<dyn SeenFiles>,
+    judged: Arc<JudgedEntries>,
+    lines: Arc<LineIndexes>,
+    helpers: Arc<Helpers>,
+    programs: Arc<Programs>,
+    tasks: Arc<Tasks>,
+    decoding: Arc<Semaphore>,
 }
 
 /// Images that are decoded at once.
 const DECODED_AT_ONCE: usize = 4;
 
 impl World {
-    /// These surroundings, with the usual limits and without a journal.
+    /// These surroundings, with the usual limits and without a journal. The version is the program's name with it, for
+    /// reports: `Toolstead 0.1.0`.
     pub fn new(workspace: Arc<Workspace>, clock: Arc<dyn Clock>, version: String) -> Self {
         Self {
             workspace,
@@ -74,6 +62,108 @@ impl World {
             tasks: Arc::default(),
             decoding: Arc::new(Semaphore::new(DECODED_AT_ONCE)),
         }
+    }
+
+    /// With these limits instead of the usual ones.
+    #[must_use]
+    pub fn with_limits(self, limits: FileLimits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Keeps file changes there, so that they can be undone.
+    #[must_use]
+    pub fn with_journal(self, journal: Arc<dyn ChangeJournal>) -> Self {
+        Self { journal, ..self }
+    }
+
+    /// Tells what happens to those who watch.
+    #[must_use]
+    pub fn with_events(self, events: Arc<dyn EventSink>) -> Self {
+        Self { events, ..self }
+    }
+
+    /// Remembers there what each session has read, instead of in memory.
+    #[must_use]
+    pub fn with_seen_files(self, seen: Arc<dyn SeenFiles>) -> Self {
+        Self { seen, ..self }
+    }
+
+    /// Reads documents by these helpers.
+    #[must_use]
+    pub fn with_helpers(self, helpers: Arc<Helpers>) -> Self {
+        Self { helpers, ..self }
+    }
+
+    /// Starts programs so.
+    #[must_use]
+    pub fn with_programs(self, programs: Arc<Programs>) -> Self {
+        Self { programs, ..self }
+    }
+
+    /// Keeps background commands there.
+    #[must_use]
+    pub fn with_tasks(self, tasks: Arc<Tasks>) -> Self {
+        Self { tasks, ..self }
+    }
+
+    /// The folders that tools may work in.
+    pub fn workspace(&self) -> &Arc<Workspace> {
+        &self.workspace
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The program's name and version.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The most that file tools read and write.
+    pub fn limits(&self) -> &FileLimits {
+        &self.limits
+    }
+
+    pub(super) fn journal(&self) -> &Arc<dyn ChangeJournal> {
+        &self.journal
+    }
+
+    pub(super) fn events(&self) -> &Arc<dyn EventSink> {
+        &self.events
+    }
+
+    pub(super) fn seen(&self) -> &Arc<dyn SeenFiles> {
+        &self.seen
+    }
+
+    /// The entries of the journal by which calls that take something back were judged.
+    pub(super) fn judged(&self) -> &JudgedEntries {
+        &self.judged
+    }
+
+    /// Where the lines of large files lie, as far as they were read.
+    pub(super) fn lines(&self) -> &Arc<LineIndexes> {
+        &self.lines
+    }
+
+    /// The child processes that read documents.
+    pub(super) fn helpers(&self) -> &Helpers {
+        &self.helpers
+    }
+
+    pub(super) fn programs(&self) -> &Arc<Programs> {
+        &self.programs
+    }
+
+    pub(super) fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// As many images as are decoded at once: each takes some hundred megabytes at worst.
+    pub(super) fn decoding(&self) -> &Arc<Semaphore> {
+        &self.decoding
     }
 
     /// Finds the tasks that other processes keep.

@@ -1,12 +1,10 @@
 //! The zip archive that an Office document is, with bounds that are measured while it is unpacked: what its headers say
 //! of sizes is not believed.
 
-use crate::{
-    builtin::files::file_limits::FileLimits,
-    documents::{
-        document_error::DocumentError,
-        xml::{Node, Xml},
-    },
+use crate::documents::{
+    document_error::DocumentError,
+    document_limits::DocumentLimits,
+    xml::{Node, Xml},
 };
 use std::{
     cell::Cell,
@@ -27,7 +25,7 @@ pub(super) struct Package {
     packed: Rc<Cell<u64>>,
     /// The bytes that came out so far, of all entries.
     unpacked: u64,
-    limits: FileLimits,
+    limits: DocumentLimits,
 }
 
 /// One arrow from a part to another, or out of the document.
@@ -41,7 +39,7 @@ pub(super) struct Relationship {
 }
 
 impl Package {
-    pub(super) fn open(bytes: Vec<u8>, limits: &FileLimits) -> Result<Self, DocumentError> {
+    pub(super) fn open(bytes: Vec<u8>, limits: &DocumentLimits) -> Result<Self, DocumentError> {
         let packed = Rc::new(Cell::new(0));
         let archive = ZipArchive::new(Counted { inner: Cursor::new(bytes), count: packed.clone() }).map_err(damaged)?;
         if archive.len() as u64 > limits.zip_entries {
@@ -164,7 +162,7 @@ struct Measured<'a, R, P> {
     came_out: u64,
     unpacked: &'a mut u64,
     packed: P,
-    limits: FileLimits,
+    limits: DocumentLimits,
 }
 
 impl<R: Read, P: Fn() -> u64> Read for Measured<'_, R, P> {

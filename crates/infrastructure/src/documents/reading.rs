@@ -1,42 +1,55 @@
 //! Reading a document: the bytes go to a child process, and what comes back is shown.
 
 use crate::{
-    builtin::run::Run,
     documents::{
-        HELPER, Order, Reply, pdf,
+        HELPER, Order, Reply,
+        document_error::DocumentError,
+        document_limits::DocumentLimits,
+        pdf,
         rendering::{Shown, Window, shown},
         selection::Selection,
     },
-    sandbox::helper::{HelperBounds, HelperCall, HelperError},
+    sandbox::helper::{HelperBounds, HelperCall, HelperError, Helpers},
 };
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 use toolstead_domain::{error_kind::ErrorKind, ports::output_store::StoredContent, tool_failure::ToolFailure};
 
 /// Bytes of the child's answer: its text, with room for what JSON escapes.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 /// A document, to be read from its beginning.
-pub(crate) struct Source {
-    pub(crate) content: Box<dyn StoredContent>,
+pub struct Source {
+    /// Its bytes.
+    pub content: Box<dyn StoredContent>,
     /// Its path as a model knows it.
-    pub(crate) path: String,
-    pub(crate) size_bytes: u64,
+    pub path: String,
+    /// How many bytes there are, as far as is known.
+    pub size_bytes: u64,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 /// What is wanted of a document.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     /// Pages, sheets, slides or cells, like "3", "1-5" or "2,4-6".
-    pub(crate) pages: Option<String>,
+    pub pages: Option<String>,
     /// The first line of their text, from 1; a negative number counts from the end.
-    pub(crate) offset: i64,
+    pub offset: i64,
     /// Lines.
-    pub(crate) limit: u64,
+    pub limit: u64,
 }
 
 /// Whether a file is a document, by its beginning. What a zip archive or JSON file holds in full shows only when it is
 /// read; so their name counts, too.
-pub(crate) fn is_document(beginning: &[u8], path: &str) -> bool {
+pub fn is_document(beginning: &[u8], path: &str) -> bool {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default();
     let has = |word: &[u8]| beginning.windows(word.len()).any(|window| window == word);
     match beginning {
@@ -53,62 +66,75 @@ pub(crate) fn is_document(beginning: &[u8], path: &str) -> bool {
     }
 }
 
-/// Reads the wanted part of a document.
-///
-/// # Errors
-/// A failure for the model: what is wrong with the document or with what was asked for. Whatever the document does to the
-/// child, this process goes on.
-pub(crate) async fn read(run: &Run<'_>, source: Source, wanted: &Wanted) -> Result<Shown, ToolFailure> {
-    let limits = &run.world().limits;
-    let path = source.path;
-    let refused = |error: &crate::documents::DocumentError| {
-        ToolFailure::new(error.kind(), format!("`{path}` cannot be read: {error}")).next(error.next())
-    };
-    if source.size_bytes > limits.document_bytes {
-        let (size, most) = (source.size_bytes, limits.document_bytes);
-        let message = format!("`{path}` has {size} bytes, and documents are read up to {most}");
-        return Err(ToolFailure::new(ErrorKind::TooLarge, message)
-            .next("Ask for a shorter copy, or have `document_bytes` in `[files]` of the configuration raised."));
-    }
-    let pages = wanted.pages.as_deref().map(Selection::parse).transpose().map_err(|error| refused(&error))?;
-    let order = Order { pages, limits: limits.clone() };
-    let time = Duration::from_secs(limits.document_seconds);
-    let call = HelperCall {
-        name: HELPER,
-        order: &order,
-        input: source.content,
-        // One more, so that a file that grew is noticed.
-        input_bytes: limits.document_bytes + 1,
-        answer_bytes: MAX_ANSWER_BYTES,
-        bounds: HelperBounds { seconds: limits.document_seconds, memory_bytes: limits.document_memory_bytes },
-        deadline: Instant::now()
-            .checked_add(time)
-            .map_or(run.context().deadline, |end| end.min(run.context().deadline)),
-    };
-    let answer = run.world().helpers.call(call).await.map_err(|error| failed(&path, error))?;
-    let window = Window {
-        offset: wanted.offset,
-        limit: wanted.limit,
-        is_selected: order.pages.is_some(),
-        characters: room(run.context().output_characters),
-    };
-    // Megabytes of JSON, perhaps.
-    let read = tokio::task::spawn_blocking(move || {
-        Ok::<_, serde_json::Error>(match serde_json::from_slice(&answer)? {
-            Reply::Document(document) => Ok(shown(&document, &window)),
-            Reply::Refused(error) => Err(error),
-        })
-    });
-    let read = read.await.map_err(|ended| {
-        ToolFailure::new(ErrorKind::Internal, format!("`{path}` cannot be read: the reader ended")).caused_by(ended)
-    })?;
-    match read {
-        Ok(read) => read.map_err(|error| refused(&error)),
-        Err(error) => Err(ToolFailure::new(
-            ErrorKind::Internal,
-            format!("`{path}` cannot be read: the answer of the reader was not understood"),
-        )
-        .caused_by(error)),
+/// Reads documents for one call.
+#[derive(Debug, Clone, Copy)]
+pub struct DocumentReader<'a> {
+    /// The processes that read them.
+    pub helpers: &'a Helpers,
+    /// The bounds of each.
+    pub limits: &'a DocumentLimits,
+    /// The end of the call.
+    pub deadline: Instant,
+    /// Characters that the answer may have, with its notes.
+    pub output_characters: usize,
+}
+
+impl DocumentReader<'_> {
+    /// Reads the wanted part of a document.
+    ///
+    /// # Errors
+    /// A failure for the model: what is wrong with the document or with what was asked for. Whatever the document does to the
+    /// child, this process goes on.
+    pub async fn read(&self, source: Source, wanted: &Wanted) -> Result<Shown, ToolFailure> {
+        let limits = self.limits;
+        let path = source.path;
+        let refused = |error: &DocumentError| {
+            ToolFailure::new(error.kind(), format!("`{path}` cannot be read: {error}")).next(error.next())
+        };
+        if source.size_bytes > limits.document_bytes {
+            let (size, most) = (source.size_bytes, limits.document_bytes);
+            let message = format!("`{path}` has {size} bytes, and documents are read up to {most}");
+            return Err(ToolFailure::new(ErrorKind::TooLarge, message)
+                .next("Ask for a shorter copy, or have `document_bytes` in `[files]` of the configuration raised."));
+        }
+        let pages = wanted.pages.as_deref().map(Selection::parse).transpose().map_err(|error| refused(&error))?;
+        let order = Order { pages, limits: limits.clone() };
+        let time = Duration::from_secs(limits.document_seconds);
+        let call = HelperCall {
+            name: HELPER,
+            order: &order,
+            input: source.content,
+            // One more, so that a file that grew is noticed.
+            input_bytes: limits.document_bytes + 1,
+            answer_bytes: MAX_ANSWER_BYTES,
+            bounds: HelperBounds { seconds: limits.document_seconds, memory_bytes: limits.document_memory_bytes },
+            deadline: Instant::now().checked_add(time).map_or(self.deadline, |end| end.min(self.deadline)),
+        };
+        let answer = self.helpers.call(call).await.map_err(|error| failed(&path, error))?;
+        let window = Window {
+            offset: wanted.offset,
+            limit: wanted.limit,
+            is_selected: order.pages.is_some(),
+            characters: room(self.output_characters),
+        };
+        // Megabytes of JSON, perhaps.
+        let read = tokio::task::spawn_blocking(move || {
+            Ok::<_, serde_json::Error>(match serde_json::from_slice(&answer)? {
+                Reply::Document(document) => Ok(shown(&document, &window)),
+                Reply::Refused(error) => Err(error),
+            })
+        });
+        let read = read.await.map_err(|ended| {
+            ToolFailure::new(ErrorKind::Internal, format!("`{path}` cannot be read: the reader ended")).caused_by(ended)
+        })?;
+        match read {
+            Ok(read) => read.map_err(|error| refused(&error)),
+            Err(error) => Err(ToolFailure::new(
+                ErrorKind::Internal,
+                format!("`{path}` cannot be read: the answer of the reader was not understood"),
+            )
+            .caused_by(error)),
+        }
     }
 }
 

@@ -19,20 +19,25 @@ pub(super) struct Window {
 
 /// What is shown of a document, and where that stands in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shown {
-    pub(crate) kind: DocumentKind,
+pub struct Shown {
+    /// The kind of document that its content is.
+    pub kind: DocumentKind,
     /// For the model: the content with notes.
-    pub(crate) text: String,
-    pub(crate) content: String,
-    pub(crate) title: Option<String>,
+    pub text: String,
+    /// The text that is shown, without notes.
+    pub content: String,
+    /// The title that it gives itself.
+    pub title: Option<String>,
     /// The first and the last part that is shown, and how many there are; `None` where a document has none.
-    pub(crate) parts: Option<(u64, u64, u64)>,
+    pub parts: Option<(u64, u64, u64)>,
     /// The first and the last line that is shown, among those of the parts that were asked for.
-    pub(crate) lines: Option<(u64, u64)>,
-    pub(crate) total_lines: u64,
-    /// Where to read on.
-    pub(crate) next_pages: Option<String>,
-    pub(crate) next_offset: Option<u64>,
+    pub lines: Option<(u64, u64)>,
+    /// The lines of all parts that were asked for.
+    pub total_lines: u64,
+    /// The parts to ask for to read on, as in [`Wanted::pages`](crate::documents::Wanted::pages).
+    pub next_pages: Option<String>,
+    /// The line to read on from.
+    pub next_offset: Option<u64>,
 }
 
 /// A line and the part that it belongs to, by index.

@@ -9,6 +9,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     time::timeout,
 };
+use toolstead_domain::error_chain::with_causes;
 
 /// Bytes that are kept of each of its outputs. The rest is read and forgotten, so that nothing waits for a reader.
 const MAX_KEPT: usize = 1 << 20;
@@ -65,7 +66,7 @@ pub(super) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8],
         },
         Err(error) => {
             mark.let_go();
-            End::NotStarted(told(&error))
+            End::NotStarted(with_causes(&error))
         }
     };
     Ran { end, stdout, stderr, took: began.elapsed() }
@@ -103,11 +104,6 @@ async fn capture(from: Option<impl AsyncRead + Unpin>, to: &mut Captured) {
         to.bytes.extend_from_slice(&buffer[..kept]);
         to.is_cut |= kept < read;
     }
-}
-
-fn told(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 #[cfg(test)]

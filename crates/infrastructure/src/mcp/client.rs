@@ -8,7 +8,6 @@ mod foreign_text;
 mod found_id;
 mod handshake;
 mod http;
-pub mod http_connector;
 mod identity;
 mod in_flight;
 mod lines;
@@ -18,6 +17,7 @@ mod peer;
 mod relay;
 mod request;
 mod request_error;
+mod server_card;
 mod stderr_tail;
 mod supervisor;
 mod transport;
@@ -30,7 +30,6 @@ use crate::mcp::{
         request::CallRequest,
         request_error::RequestError,
         supervisor::{Current, Shared},
-        transport::Transport,
     },
     wire::{incoming::Answer, message::RpcError},
 };
@@ -192,7 +191,7 @@ impl McpServer {
         let generation = connection.writer.version.generation();
         let answer = self.send(&current, &connection, &request, context).await;
         let stale_headers = |answer: &Answer| {
-            matches!(connection.transport, Transport::Http(_))
+            connection.transport.mirrors_parameters()
                 && matches!(answer.result_text(), Ok(Err(error)) if error.code == RpcError::HEADER_MISMATCH)
         };
         match answer {

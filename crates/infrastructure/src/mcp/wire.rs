@@ -6,4 +6,3 @@ pub mod lines;
 pub mod message;
 pub mod meta;
 pub mod numbers;
-pub mod sse;

@@ -10,7 +10,7 @@
 
 mod place;
 
-use place::Place;
+use place::GroupPlace;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, statat, unlinkat},
@@ -41,7 +41,7 @@ pub(super) struct Groups {
     /// Locked, so that nobody sweeps it away.
     folder: OwnedFd,
     bounds: Bounds,
-    runs: Vec<Run>,
+    runs: Vec<RunGroup>,
     born: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Bounds {
 
 /// A group that was made.
 #[derive(Debug)]
-struct Run {
+struct RunGroup {
     name: String,
     /// The init of the run; `None` where none was born.
     init: Option<OwnedFd>,
@@ -130,7 +130,7 @@ impl Groups {
     /// # Errors
     /// Why there is none.
     pub(super) fn found() -> Result<Self, String> {
-        let places = Place::all()?;
+        let places = GroupPlace::all()?;
         let mut first: Option<Self> = None;
         let mut reason = None;
         for place in &places {
@@ -146,7 +146,7 @@ impl Groups {
         first.ok_or_else(|| reason.unwrap_or_else(|| "there is no place for them".into()))
     }
 
-    fn at(place: &Place) -> io::Result<Self> {
+    fn at(place: &GroupPlace) -> io::Result<Self> {
         let folder = opened(CWD, &place.path)?;
         // Who moves processes here must be able to write this.
         openat(&folder, "cgroup.procs", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -186,7 +186,7 @@ impl Groups {
         let name = self.born.to_string();
         mkdirat(&self.folder, name.as_str(), Mode::from_raw_mode(0o755))?;
         let folder = opened(&self.folder, &name);
-        self.runs.push(Run { name, init: None });
+        self.runs.push(RunGroup { name, init: None });
         let folder = folder?;
         self.bounds.set(&folder, limits)?;
         let kill = file(&folder, "cgroup.kill", OFlags::WRONLY)?;
@@ -211,7 +211,7 @@ impl Groups {
     pub(super) fn wait(&mut self, for_these: &[BorrowedFd<'_>]) {
         loop {
             // Killed with their init already; of one whose init was killed something may hang for a moment.
-            let is_left = |run: &Run| run.init.as_ref().is_some_and(lives) || !is_removed(&self.folder, &run.name);
+            let is_left = |run: &RunGroup| run.init.as_ref().is_some_and(lives) || !is_removed(&self.folder, &run.name);
             self.runs.retain(is_left);
             let lingers = self.runs.iter().any(|run| run.init.as_ref().is_none_or(|init| !lives(init)));
             let soon = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };

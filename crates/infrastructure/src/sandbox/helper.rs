@@ -13,7 +13,8 @@
 use crate::sandbox::{
     child_environment,
     launcher::{Exit, Input, LaunchSpec, Launcher},
-    self_test, zygote,
+    process_wide::PROCESS,
+    self_test,
 };
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -24,10 +25,7 @@ use std::{
     io::{self, BufRead, Read, Write},
     panic::{AssertUnwindSafe, catch_unwind},
     process,
-    sync::{
-        OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{OnceLock, atomic::Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -52,26 +50,19 @@ const KEPT_STDERR_BYTES: usize = 4 << 10;
 /// The exit code of a helper whose work panicked.
 const PANICKED: i32 = 101;
 
-/// Whether this process can be its own helper: its `main` began with [`enter`].
-///
-/// It is a fact about the running program and about nothing else, so it is the one thing that is known process-wide.
-/// Without it, a foreign program that does not call [`enter`] would run its own `main` a second time, with whatever
-/// that does.
-static HAS_DOOR: AtomicBool = AtomicBool::new(false);
-
 /// A helper's work: the order as JSON text and the input in, the answer out.
 pub type Work = fn(order: &str, input: &mut dyn Read) -> Vec<u8>;
 
 /// Ends the process that starts confined programs, with all of them, and returns when it is gone.
 pub fn end() {
-    zygote::end();
+    PROCESS.launchers.zygotes.end();
 }
 
 /// Runs the work and ends the process, if this process was started as a helper. Else returns, and from now on this
 /// process can start helpers.
 pub fn enter(works: &[(&str, Work)]) {
-    HAS_DOOR.store(true, Ordering::Relaxed);
-    zygote::enter();
+    PROCESS.has_helper_door.store(true, Ordering::Relaxed);
+    PROCESS.launchers.zygotes.enter();
     self_test::enter();
     let Some(name) = env::var_os(MARKER) else { return };
     let work = works.iter().find(|(known, _)| name == *known).map(|(_, work)| *work);
@@ -90,7 +81,7 @@ fn serve(work: Work) -> io::Result<i32> {
     let mut input = io::stdin().lock();
     let mut order = String::new();
     (&mut input).take(MAX_ORDER_BYTES).read_line(&mut order)?;
-    let order: Order<Box<RawValue>> = serde_json::from_str(&order)?;
+    let order: HelperOrder<Box<RawValue>> = serde_json::from_str(&order)?;
     confine(order.bounds)?;
     let Ok(done) = catch_unwind(AssertUnwindSafe(|| work(order.order.get(), &mut input))) else {
         return Ok(PANICKED);
@@ -130,7 +121,7 @@ pub struct HelperBounds {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Order<T> {
+struct HelperOrder<T> {
     bounds: HelperBounds,
     order: T,
 }
@@ -228,7 +219,7 @@ impl Helpers {
     /// # Errors
     /// [`HelperError`]; the work is never done in this process instead.
     pub async fn call<T: Serialize>(&self, call: HelperCall<'_, T>) -> Result<Vec<u8>, HelperError> {
-        if !HAS_DOOR.load(Ordering::Relaxed) {
+        if !PROCESS.has_helper_door.load(Ordering::Relaxed) {
             return Err(HelperError::NoDoor);
         }
         let deadline = call.deadline.into();
@@ -250,7 +241,8 @@ impl Helpers {
         if !is_ready || String::from_utf8_lossy(&first).trim_end() != READY {
             return Err(not_started("what was started did not say that it is a helper"));
         }
-        let mut order = serde_json::to_vec(&Order { bounds: call.bounds, order: call.order }).map_err(not_started)?;
+        let mut order =
+            serde_json::to_vec(&HelperOrder { bounds: call.bounds, order: call.order }).map_err(not_started)?;
         order.push(b'\n');
         let sending = async {
             let input = call.input.take(call.input_bytes);

@@ -17,7 +17,7 @@ use std::{
 
 /// Makes the folder where it is missing, the places in it where something else is to be mounted, and copies of settings as
 /// far as it takes them. Says where the folder stands; no part of that is a link.
-pub(super) fn prepare(folder: &Path, places: &[Place], settings: &[Copied]) -> io::Result<PathBuf> {
+pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[Copied]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let real = fs::canonicalize(folder)?;
     let top = openat(CWD, &real, OPENED, Mode::empty())?;
@@ -43,7 +43,7 @@ pub(super) fn prepare(folder: &Path, places: &[Place], settings: &[Copied]) -> i
 
 /// A place for a mount, beneath the folder.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MountPoint {
     pub(super) path: PathBuf,
     pub(super) is_folder: bool,
 }
@@ -110,8 +110,8 @@ mod tests {
         fs::write(top.join("theirs/settings"), "theirs").unwrap();
         let home = top.join("homes/one");
         let places = [
-            Place { path: ".nvm/versions/v22".into(), is_folder: true },
-            Place { path: "work/notes.txt".into(), is_folder: false },
+            MountPoint { path: ".nvm/versions/v22".into(), is_folder: true },
+            MountPoint { path: "work/notes.txt".into(), is_folder: false },
         ];
         let settings = |text: &str| [Copied { path: ".config/git/config".into(), text: text.into() }];
         assert_eq!(prepare(&home, &places, &settings("[user]")).unwrap(), home);
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(fs::read(home.join("kept")).unwrap(), b"kept");
         assert_eq!(fs::read(top.join("theirs/settings")).unwrap(), b"theirs");
         assert_eq!(fs::read_dir(top.join("theirs")).unwrap().count(), 1);
-        let beyond = [Place { path: "../out".into(), is_folder: true }];
+        let beyond = [MountPoint { path: "../out".into(), is_folder: true }];
         assert!(prepare(&home, &beyond, &[]).is_err() && !top.join("homes/out").exists());
     }
 }

@@ -6,16 +6,15 @@ mod gate;
 mod look_ups;
 mod open;
 
+pub use crate::sandbox::launch::{ChildSignal, Exit, Input, LaunchError, LaunchSpec};
 use crate::sandbox::{
-    control_group::OutOfMemory,
     preparing,
+    tier::Tier,
     writable::WritableRoots,
-    zygote::{
-        Layers, Zygote, ZygoteError,
-        request::{MOVED, Request},
-    },
+    zygote::{Layers, Zygote, ZygoteError, Zygotes, request::Request},
 };
-use confined::Run;
+use confined::ConfinedRun;
+use futures::future::BoxFuture;
 use gate::Gate;
 use look_ups::LookUps;
 use open::{Group, is_reaped, start_program};
@@ -37,11 +36,8 @@ use std::{
     time::Duration,
 };
 use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
-use toolstead_domain::sandbox_policy::{Confinement, SandboxPolicy};
+use toolstead_domain::sandbox_policy::Confinement;
 
-/// What a child is to see is looked up off the threads of the async runtime: a disk that does not answer holds up nobody
-/// else.
-static LOOK_UPS: LookUps = LookUps::new(64, Duration::from_secs(30));
 /// How long a child may take to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
 /// How long a killed child is waited for.
@@ -56,7 +52,7 @@ const REAPING_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub struct Launcher {
     orders: mpsc::Sender<Order>,
-    gate: Arc<Gate>,
+    shared: &'static Shared,
     requires_landlock: bool,
     /// Whether tier 2 will do.
     allows_tier_2: bool,
@@ -64,39 +60,30 @@ pub struct Launcher {
     others: Arc<[PathBuf]>,
 }
 
-/// What to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaunchSpec {
-    /// A path (relative ones from `working_dir`), or a name that is looked for in the `PATH` of the child's
-    /// environment.
-    pub program: String,
-    /// Its arguments, without the program's name.
-    pub args: Vec<String>,
-    /// The folder that it starts in; absolute.
-    pub working_dir: PathBuf,
-    /// What its standard input is.
-    pub input: Input,
-    /// Its environment, which is all of it, and what it may touch.
-    pub policy: SandboxPolicy,
+/// What all launchers of a process share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) zygotes: Zygotes,
+    /// What is known of the machine: for launchers that want every layer, and for those that do with tier 2.
+    gates: [Gate; 2],
+    /// What a child is to see is looked up off the threads of the async runtime: a disk that does not answer holds up
+    /// nobody else.
+    look_ups: LookUps,
 }
 
-/// The standard input of a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
-    /// A pipe, at [`Child::stdin`].
-    Pipe,
-    /// At its end from the beginning, so that nothing waits for somebody to type.
-    Nothing,
-    /// A terminal of this size, which is its output, too: [`Child::stdin`] types, [`Child::stdout`] reads the screen,
-    /// and [`Child::stderr`] is at its end. Reading ends with the error `EIO` when nobody holds the terminal any more.
-    /// For confined children alone.
-    Terminal {
-        /// Lines.
-        rows: u16,
-        /// Characters of a line.
-        columns: u16,
-    },
+impl Shared {
+    /// By `trying` is found out what holds on this machine.
+    pub(super) const fn new(trying: Trying) -> Self {
+        Self {
+            zygotes: Zygotes::new(),
+            gates: [Gate::new(trying), Gate::new(trying)],
+            look_ups: LookUps::new(64, Duration::from_secs(30)),
+        }
+    }
 }
+
+/// Finds out how well a launcher's programs can be confined.
+pub(super) type Trying = for<'a> fn(&'a Launcher) -> BoxFuture<'a, Tier>;
 
 /// A running child: the leader of a session and process group of its own.
 ///
@@ -113,75 +100,6 @@ pub struct Child {
     /// leads to. Whoever accepts there is its only way out; taken by the proxy.
     pub proxy: Option<TcpListener>,
     process: Process,
-}
-
-/// How a child ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// By itself, with this code.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
-    /// By the kernel, with all that it had started.
-    OutOfMemory(OutOfMemory),
-}
-
-/// A signal that may be sent to a child and its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum ChildSignal {
-    /// `SIGHUP`.
-    Hangup,
-    /// `SIGINT`, as Ctrl-C sends it.
-    Interrupt,
-    /// `SIGQUIT`.
-    Quit,
-    /// `SIGTERM`.
-    Terminate,
-    /// `SIGKILL`.
-    Kill,
-    /// `SIGUSR1`.
-    User1,
-    /// `SIGUSR2`.
-    User2,
-}
-
-/// A child that could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    /// No such program.
-    #[error("the program `{program}` was not found; it was looked for in {places}")]
-    NotFound {
-        /// As it was named.
-        program: String,
-        /// The folders, or the one path.
-        places: String,
-    },
-    /// Its folder is not there.
-    #[error("the working folder `{}` does not exist", .0.display())]
-    NoWorkingFolder(PathBuf),
-    /// The system refused.
-    #[error("could not start `{}`", program.display())]
-    Start {
-        /// The program that was found.
-        program: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// A step of the confinement failed. It is never tried again with less.
-    #[error("the program was not started, because it could not be confined: {0}")]
-    Confine(String),
-    /// No program can be confined on this machine.
-    #[error("no program is run here, because it could not be confined: {missing}; {remedy}")]
-    Unconfinable {
-        /// What is missing.
-        missing: String,
-        /// What helps, as in "allow user namespaces".
-        remedy: String,
-    },
-    /// The launching thread is gone.
-    #[error("no child can be started any more")]
-    Stopped,
 }
 
 enum Order {
@@ -222,19 +140,15 @@ enum Begun {
 #[derive(Debug)]
 enum Process {
     Open(Group),
-    Confined(Run),
+    Confined(ConfinedRun),
 }
 
 impl Launcher {
-    /// Starts the launching thread.
-    ///
-    /// # Errors
-    /// When the system has no thread left.
-    pub fn start() -> io::Result<Self> {
+    /// Starts the launching thread, with what all launchers of this process share.
+    pub(super) fn sharing(shared: &'static Shared) -> io::Result<Self> {
         let (orders, queue) = mpsc::channel();
         thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue))?;
-        let gate = Gate::of_process(false);
-        Ok(Self { orders, gate, requires_landlock: false, allows_tier_2: false, others: Arc::default() })
+        Ok(Self { orders, shared, requires_landlock: false, allows_tier_2: false, others: Arc::default() })
     }
 
     /// Where `is_required`, nothing is started confined on a kernel without Landlock.
@@ -247,10 +161,14 @@ impl Launcher {
     /// calls alone. That is the choice of whoever runs the machine, and of nobody else.
     #[must_use]
     pub fn allowing_tier_2(self, is_allowed: bool) -> Self {
-        Self { allows_tier_2: is_allowed, gate: Gate::of_process(is_allowed), ..self }
+        Self { allows_tier_2: is_allowed, ..self }
     }
 
-    /// Whether that will do.
+    fn gate(&self) -> &'static Gate {
+        &self.shared.gates[usize::from(self.allows_tier_2)]
+    }
+
+    /// Whether tier 2 will do.
     pub(super) fn allows_tier_2(&self) -> bool {
         self.allows_tier_2
     }
@@ -264,7 +182,7 @@ impl Launcher {
 
     /// Finds a program on a `PATH` without what runs write into: who can write there does not supply it. Says the `PATH`
     /// without such folders, too, by their real paths. Blocks.
-    pub(crate) fn found_outside(program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
+    pub fn found_outside(program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
         let folders: Vec<PathBuf> = absolute(path).filter_map(|folder| writable.outside(Path::new(folder))).collect();
         let candidates = folders.iter().map(|folder| folder.join(program));
         let found = candidates.filter(|path| is_executable(path)).find(|path| writable.outside(path).is_some());
@@ -276,13 +194,14 @@ impl Launcher {
     ///
     /// # Errors
     /// [`LaunchError::NotFound`], and [`LaunchError::Confine`] where the disk does not answer.
-    pub(crate) async fn find_outside(
+    pub async fn find_outside(
+        &self,
         program: &'static str,
         path: String,
         roots: Vec<PathBuf>,
     ) -> Result<(PathBuf, String), LaunchError> {
         let find = move || Self::found_outside(program, &path, &WritableRoots::new(&roots));
-        let (found, path) = LOOK_UPS.done(find).await?;
+        let (found, path) = self.shared.look_ups.done(find).await?;
         match found {
             Some(found) => Ok((found, path)),
             None => Err(LaunchError::NotFound { program: program.into(), places: format!("`{path}`") }),
@@ -298,7 +217,7 @@ impl Launcher {
     pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
         let layers = match spec.policy.confinement {
             Confinement::Open => Layers::All,
-            Confinement::Sealed | Confinement::Guarded => self.gate.pass(self, spec.policy.session.as_ref()).await?,
+            Confinement::Sealed | Confinement::Guarded => self.gate().pass(self, spec.policy.session.as_ref()).await?,
         };
         self.launch_untried(spec, layers).await
     }
@@ -306,7 +225,7 @@ impl Launcher {
     /// As [`launch`](Self::launch), whatever is known of the confinement: for those who try it.
     pub(super) async fn launch_untried(&self, spec: LaunchSpec, layers: Layers) -> Result<Child, LaunchError> {
         let launcher = self.clone();
-        let prepared = LOOK_UPS.done(move || launcher.prepared(spec, layers)).await??;
+        let prepared = self.shared.look_ups.done(move || launcher.prepared(spec, layers)).await??;
         let (reply, started) = oneshot::channel();
         let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
@@ -315,7 +234,7 @@ impl Launcher {
         let (process, proxy) = match process {
             Begun::Open(group) => (Process::Open(group), None),
             Begun::Confined(reports, launcher, layers) => {
-                let (run, proxy) = Run::begin(reports, launcher, layers).await?;
+                let (run, proxy) = ConfinedRun::begin(reports, launcher, layers).await?;
                 (Process::Confined(run), proxy)
             }
         };
@@ -350,16 +269,9 @@ impl Launcher {
 
     /// Lets go of the network and the `/tmp` that runs of a session share. Runs that are there keep them.
     pub fn release_session(&self, session: Arc<str>) {
-        self.gate.forget(&session);
+        self.gate().forget(&session);
         // Without the thread nothing is held either.
         let _ = self.orders.send(Order::Release(session));
-    }
-}
-
-impl LaunchError {
-    /// Whether something that was to be closed was moved or removed in the meantime: another look at the disk may help.
-    pub(crate) fn is_of_the_moment(&self) -> bool {
-        matches!(self, Self::Confine(reason) if reason.ends_with(MOVED))
     }
 }
 
@@ -480,16 +392,6 @@ impl fmt::Debug for Order {
     }
 }
 
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "it ended with code {code}"),
-            Self::Signal(signal) => write!(f, "it was ended by signal {signal}"),
-            Self::OutOfMemory(whose) => write!(f, "it was ended because {whose}"),
-        }
-    }
-}
-
 /// Our end of a stream for the async runtime, which would stand still in a write to somebody who does not read.
 fn waiting_never(end: OwnedFd) -> io::Result<File> {
     fcntl_setfl(&end, fcntl_getfl(&end)? | OFlags::NONBLOCK)?;
@@ -536,7 +438,7 @@ fn start(prepared: Prepared, launcher: Launcher, zygotes: &mut [Option<Arc<Zygot
     };
     let zygote = match &mut zygotes[layers as usize] {
         Some(zygote) => zygote,
-        none => none.insert(Zygote::running(layers).map_err(unconfined)?),
+        none => none.insert(launcher.shared.zygotes.running(layers).map_err(unconfined)?),
     };
     let streams = Streams::open(spec.input).map_err(|source| LaunchError::Start { program, source })?;
     let reports = zygote.launch(request, streams.theirs).map_err(unconfined)?;

@@ -1,8 +1,8 @@
 //! From what a run may touch to what the zygote is asked: every path looked up, by the runtime's own eyes.
 
 use crate::sandbox::{
-    lasting_home::{self, Place},
-    launcher::{Input, LaunchError, LaunchSpec},
+    lasting_home::{self, MountPoint},
+    launch::{Input, LaunchError, LaunchSpec},
     toolchains::{Toolchains, is_of_machine, is_of_system},
     writable::WritableRoots,
     zygote::request::{Copied, Folder, Network, Program, Request},
@@ -134,7 +134,7 @@ fn sort(folders: &mut [Folder]) {
 }
 
 /// Where folders are mounted in a home, and not in one another.
-fn places_in(home: &Path, folders: &[Folder]) -> Vec<Place> {
+fn places_in(home: &Path, folders: &[Folder]) -> Vec<MountPoint> {
     let outermost = |folder: &&Folder| {
         let holds = |other: &Folder| {
             other.target != folder.target && folder.target.starts_with(&other.target) && other.target.starts_with(home)
@@ -143,7 +143,10 @@ fn places_in(home: &Path, folders: &[Folder]) -> Vec<Place> {
     };
     let place = |folder: &Folder| {
         let path = folder.target.strip_prefix(home).ok().filter(|rest| *rest != Path::new(""))?;
-        Some(Place { path: path.to_owned(), is_folder: fs::metadata(&folder.source).is_ok_and(|found| found.is_dir()) })
+        Some(MountPoint {
+            path: path.to_owned(),
+            is_folder: fs::metadata(&folder.source).is_ok_and(|found| found.is_dir()),
+        })
     };
     folders.iter().filter(outermost).filter_map(place).collect()
 }

@@ -17,6 +17,7 @@ pub mod seats;
 pub mod stop;
 pub mod walk;
 pub mod write;
+mod write_target;
 
 use crate::sandbox::{
     workspace::{lock::PathLocks, lock_folder::lock_folders, path_error::PathError},
@@ -99,7 +100,7 @@ impl Workspace {
     }
 
     /// The roots that may be changed.
-    pub(crate) fn writable(&self) -> &WritableRoots {
+    pub fn writable(&self) -> &WritableRoots {
         &self.writable
     }
 

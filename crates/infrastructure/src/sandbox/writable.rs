@@ -13,7 +13,7 @@ const MAX_LINKS: usize = 40;
 
 /// Roots that runs write into.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WritableRoots(Vec<PathBuf>);
+pub struct WritableRoots(Vec<PathBuf>);
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,11 +26,11 @@ pub(crate) struct Way {
 
 /// Where links lead, as they were found by one look at the disk: many paths have their first parts in common.
 #[derive(Debug, Default)]
-pub(crate) struct Links(HashMap<OsString, Found>);
+pub(crate) struct Links(HashMap<OsString, PathKind>);
 
 /// What stands at a path.
 #[derive(Debug)]
-enum Found {
+enum PathKind {
     Link(PathBuf),
     NoLink,
     Nothing,
@@ -66,7 +66,7 @@ impl WritableRoots {
             // What is absolute starts anew.
             way.real.push(part);
             match found.at(&way.real) {
-                Found::Link(target) => {
+                PathKind::Link(target) => {
                     links += 1;
                     if links > MAX_LINKS {
                         return None;
@@ -75,8 +75,8 @@ impl WritableRoots {
                     way.real.pop();
                     push_parts(&mut rest, target);
                 }
-                Found::NoLink => {}
-                Found::Nothing => return None,
+                PathKind::NoLink => {}
+                PathKind::Nothing => return None,
             }
         }
         // Whatever holds a folder holds all that is in it, so that it does to look where the way turns, and where it ends.
@@ -91,18 +91,18 @@ impl WritableRoots {
 }
 
 impl Links {
-    fn at(&mut self, path: &Path) -> &Found {
+    fn at(&mut self, path: &Path) -> &PathKind {
         let text = path.as_os_str();
         if !self.0.contains_key(text) {
             let found = match fs::read_link(path) {
-                Ok(target) => Found::Link(target),
+                Ok(target) => PathKind::Link(target),
                 // It is there, and no link.
-                Err(error) if error.kind() == ErrorKind::InvalidInput => Found::NoLink,
-                Err(_) => Found::Nothing,
+                Err(error) if error.kind() == ErrorKind::InvalidInput => PathKind::NoLink,
+                Err(_) => PathKind::Nothing,
             };
             self.0.insert(text.to_owned(), found);
         }
-        self.0.get(text).unwrap_or(&Found::Nothing)
+        self.0.get(text).unwrap_or(&PathKind::Nothing)
     }
 }
 

@@ -12,6 +12,7 @@
 //! Namespaces cannot be set up safely after a fork of a program with threads: some lock would be held for ever. So the
 //! runtime starts its own program a second time, before that has any thread, and asks it for runs.
 
+mod births;
 mod filter;
 mod git_config;
 mod identity;
@@ -32,7 +33,7 @@ use rustix::{
     net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair},
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
-pub(crate) use stage::{is_device, is_shown_to_all};
+pub use stage::{is_device, is_shown_to_all};
 use std::{
     env, fs, io,
     os::{
@@ -42,7 +43,7 @@ use std::{
     path::PathBuf,
     process::{self, Command, Stdio},
     sync::{
-        Arc, Condvar, Mutex, OnceLock, PoisonError, Weak,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -53,15 +54,6 @@ use std::{
 /// The name under which this program is started as a zygote. The marker is no variable: the environment is empty.
 const NAME: &str = "toolstead-zygote";
 
-/// Whether this program's `main` begins with [`enter`]. Without it, a second start would run a foreign `main` again.
-static HAS_DOOR: AtomicBool = AtomicBool::new(false);
-/// Those of this process, by the layers of their runs. Runs of all launchers share them.
-static RUNNING: [Mutex<Weak<Zygote>>; 2] = [const { Mutex::new(Weak::new()) }; 2];
-
-/// How many there are, those that are ending included.
-static LIVING: Mutex<usize> = Mutex::new(0);
-/// One is gone, and was waited for.
-static IS_GONE: Condvar = Condvar::new();
 /// How long the end of the program waits for it.
 const TIME_TO_END: Duration = Duration::from_secs(2);
 
@@ -74,46 +66,90 @@ pub(super) enum Layers {
     WithoutNamespaces,
 }
 
-/// How many descriptors this process could open at first.
-static USUAL_FILES: OnceLock<Rlimit> = OnceLock::new();
-
-/// Lets this process open as many descriptors as it may. Those that are on their way through a socket count for the user,
-/// whose commands have some, too; a process is refused when they are more than it could open itself.
-fn open_more_files() {
-    let usual = *USUAL_FILES.get_or_init(|| getrlimit(Resource::Nofile));
-    // With fewer it goes on as it did.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: usual.maximum, maximum: usual.maximum });
+/// The zygotes of this process.
+#[derive(Debug)]
+pub(super) struct Zygotes {
+    /// Whether this program's `main` begins with [`enter`](Self::enter). Without it, a second start would run a foreign
+    /// `main` again.
+    has_door: AtomicBool,
+    /// Those that run, by the layers of their runs. Runs of all launchers share them.
+    running: [Mutex<Weak<Zygote>>; 2],
+    /// How many there are, those that are ending included.
+    living: Mutex<usize>,
+    /// One is gone, and was waited for.
+    is_gone: Condvar,
+    /// How many descriptors this process could open at first.
+    usual_files: OnceLock<Rlimit>,
 }
 
-/// The limit of descriptors for programs that are not confined: where this process raised its own, the one before. Some
-/// programs cannot live with more.
-pub(super) fn usual_files() -> Option<Rlimit> {
-    USUAL_FILES.get().copied()
-}
-
-/// Becomes the zygote and ends the process, if this process was started as one. Else returns, and from now on this
-/// process can start one.
-pub(super) fn enter() {
-    HAS_DOOR.store(true, Ordering::Relaxed);
-    let mut args = env::args_os();
-    if args.next().is_some_and(|name| name == NAME) {
-        // SAFETY: the call touches no memory, and nothing here has opened a descriptor yet.
-        unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) };
-        process::exit(server::serve(args.next().map(PathBuf::from)));
-    }
-}
-
-/// Ends the zygotes of this process and every run of theirs, and returns when they are gone and waited for.
-pub(super) fn end() {
-    for running in &RUNNING {
-        let zygote = running.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
-        if let Some(zygote) = zygote {
-            zygote.close();
+impl Zygotes {
+    pub(super) const fn new() -> Self {
+        Self {
+            has_door: AtomicBool::new(false),
+            running: [const { Mutex::new(Weak::new()) }; 2],
+            living: Mutex::new(0),
+            is_gone: Condvar::new(),
+            usual_files: OnceLock::new(),
         }
     }
-    // Somebody else may be letting go of it at this moment.
-    let living = LIVING.lock().unwrap_or_else(PoisonError::into_inner);
-    drop(IS_GONE.wait_timeout_while(living, TIME_TO_END, |living| *living > 0));
+
+    /// Becomes a zygote and ends the process, if this process was started as one. Else returns, and from now on this
+    /// process can start them.
+    pub(super) fn enter(&self) {
+        self.has_door.store(true, Ordering::Relaxed);
+        let mut args = env::args_os();
+        if args.next().is_some_and(|name| name == NAME) {
+            // SAFETY: the call touches no memory, and nothing here has opened a descriptor yet.
+            unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0) };
+            process::exit(server::serve(args.next().map(PathBuf::from)));
+        }
+    }
+
+    /// The one with these layers; started if there is none.
+    pub(super) fn running(&'static self, layers: Layers) -> Result<Arc<Zygote>, ZygoteError> {
+        let mut running = self.running[layers as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(zygote) = running.upgrade() {
+            return Ok(zygote);
+        }
+        if !self.has_door.load(Ordering::Relaxed) {
+            return Err(ZygoteError::NoDoor);
+        }
+        self.open_more_files();
+        let zygote = Arc::new(Zygote::start(layers, self)?);
+        *running = Arc::downgrade(&zygote);
+        Ok(zygote)
+    }
+
+    /// Lets this process open as many descriptors as it may. Those that are on their way through a socket count for the
+    /// user, whose commands have some, too; a process is refused when they are more than it could open itself.
+    fn open_more_files(&self) {
+        let usual = *self.usual_files.get_or_init(|| getrlimit(Resource::Nofile));
+        // With fewer it goes on as it did.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: usual.maximum, maximum: usual.maximum });
+    }
+
+    /// The limit of descriptors for programs that are not confined: where this process raised its own, the one before.
+    /// Some programs cannot live with more.
+    pub(super) fn usual_files(&self) -> Option<Rlimit> {
+        self.usual_files.get().copied()
+    }
+
+    /// Ends them and every run of theirs, and returns when they are gone and waited for.
+    pub(super) fn end(&self) {
+        for running in &self.running {
+            let zygote = running.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+            if let Some(zygote) = zygote {
+                zygote.close();
+            }
+        }
+        // Somebody else may be letting go of it at this moment.
+        let living = self.living();
+        drop(self.is_gone.wait_timeout_while(living, TIME_TO_END, |living| *living > 0));
+    }
+
+    fn living(&self) -> MutexGuard<'_, usize> {
+        self.living.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The runtime's side of it.
@@ -139,26 +175,11 @@ pub(super) enum ZygoteError {
 }
 
 impl Zygote {
-    /// The one of this process with these layers; started if there is none.
-    pub(super) fn running(layers: Layers) -> Result<Arc<Self>, ZygoteError> {
-        let mut running = RUNNING[layers as usize].lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(zygote) = running.upgrade() {
-            return Ok(zygote);
-        }
-        let zygote = Arc::new(Self::start(layers)?);
-        *running = Arc::downgrade(&zygote);
-        Ok(zygote)
-    }
-
-    fn start(layers: Layers) -> Result<Self, ZygoteError> {
-        if !HAS_DOOR.load(Ordering::Relaxed) {
-            return Err(ZygoteError::NoDoor);
-        }
+    fn start(layers: Layers, all: &'static Zygotes) -> Result<Self, ZygoteError> {
         let temporary = match layers {
             Layers::All => None,
             Layers::WithoutNamespaces => Some(fs::canonicalize(env::temp_dir()).map_err(ZygoteError::Start)?),
         };
-        open_more_files();
         let (socket, theirs) = channel().map_err(ZygoteError::Start)?;
         let (started, is_started) = mpsc::channel();
         // Its death signal is bound to the thread that forks it, so that thread stays as long as it lives.
@@ -174,11 +195,11 @@ impl Zygote {
                 .spawn();
             match child {
                 Ok(mut child) => {
-                    *LIVING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                    *all.living() += 1;
                     let _ = started.send(Ok(()));
                     let _ = child.wait();
-                    *LIVING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-                    IS_GONE.notify_all();
+                    *all.living() -= 1;
+                    all.is_gone.notify_all();
                 }
                 Err(error) => drop(started.send(Err(error))),
             }
@@ -231,17 +252,4 @@ impl Drop for Zygote {
 
 fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
-}
-
-/// Test programs have a `main` of their own; this runs before it, as the first line of ours would.
-#[cfg(test)]
-mod test_door {
-    extern "C" fn before_main() {
-        super::enter();
-        crate::sandbox::self_test::enter();
-    }
-
-    #[used]
-    #[unsafe(link_section = ".init_array")]
-    static BEFORE_MAIN: extern "C" fn() = before_main;
 }

@@ -1,7 +1,9 @@
 //! How far an analysis may go. A text and all texts within it share this, because each level may be read several times.
 
-use super::MAX_TEXT;
 use std::{cell::Cell, rc::Rc, time::Duration};
+
+/// The longest text that is looked at, in bytes.
+pub(super) const MAX_TEXT: usize = 64 * 1024;
 
 /// The longest that a text and all texts within it are together, in bytes.
 const MAX_ALL_TEXTS: usize = 4 * MAX_TEXT;

@@ -11,6 +11,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use toolstead_domain::access::{Clarity, CommandAccess};
 
 /// One line that says all: commands with `!` where only an exact rule covers them, `?` for what cannot be told, and the
 /// files with `>` (written), `<` (read) and `/**` (with everything below).

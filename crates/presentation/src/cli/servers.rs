@@ -66,7 +66,7 @@ fn show(composition: &Composition, as_json: bool, output: &mut Output) -> Result
     let profile = |status: &McpServerStatus| {
         let servers = &composition.config.mcp_servers;
         let own = servers.iter().find(|server| server.name == status.name && status.transport == "stdio");
-        own.map(|server| server.profile.as_str())
+        own.map(|server| server.profile.label())
     };
     let providers = composition.app.registry.providers();
     let changes = |status: &McpServerStatus| -> Vec<DefinitionChange> {

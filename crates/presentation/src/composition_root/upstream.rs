@@ -1,28 +1,25 @@
 //! The configured MCP servers, started.
 
 use super::{Servers, StartupError};
-use crate::config::{
-    Config,
-    environment::Environment,
-    mcp_server::{McpNames, McpProfile, McpServerConfig as Configured, McpTransport as ConfiguredTransport},
-};
+use crate::config::{Config, environment::Environment, mcp_server::ConfiguredServer};
 use std::sync::Arc;
 use toolstead_infrastructure::{
+    http::client::HttpClient,
     mcp::client::{
         McpServer,
-        config::{
-            HttpServer, LaunchCheck, McpLimits, McpServerConfig, McpTimeouts, McpTransport, RetryPolicy,
-            ServerConfinement, ServerProfile, StdioServer, ToolNames,
-        },
+        config::{LaunchCheck, McpLimits, McpServerConfig, McpTimeouts, RetryPolicy, ServerConfinement},
         connection::McpServerDeps,
-        http_connector::HttpConnector,
     },
-    sandbox::{child_environment, launcher::Launcher},
+    sandbox::{
+        child_environment,
+        egress::connector::{Connector, SystemNetwork},
+        launcher::Launcher,
+    },
 };
 
 /// The configured servers that were wanted and will not be there, each with the reason.
 pub(super) fn absent<'a>(config: &'a Config, wanted: &'a Servers) -> impl Iterator<Item = (&'a str, String)> {
-    let is_wanted = |server: &&Configured| match wanted {
+    let is_wanted = |server: &&ConfiguredServer| match wanted {
         Servers::All => true,
         Servers::Only(name) => server.name.as_str() == name,
         Servers::None => false,
@@ -43,7 +40,7 @@ pub(super) fn start(
     wanted: &Servers,
     environment: &Environment,
 ) -> Result<Vec<Arc<McpServer>>, StartupError> {
-    let is_wanted = |server: &&Configured| match wanted {
+    let is_wanted = |server: &&ConfiguredServer| match wanted {
         Servers::All => !server.disabled,
         Servers::Only(name) => !server.disabled && server.name.as_str() == name,
         Servers::None => false,
@@ -59,7 +56,8 @@ pub(super) fn start(
             .requiring_landlock(config.sandbox.requires_landlock)
             .allowing_tier_2(config.sandbox.allows_tier_2())
             .beside(&config.roots.write),
-        http: Arc::new(HttpConnector::default()),
+        // The servers are a person's own choice: a trusted file names them, on this machine as often as not.
+        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),
@@ -71,31 +69,13 @@ pub(super) fn start(
 }
 
 /// `None` for a server of which it is not known how to reach it; `toolstead servers` says why.
-fn converted(server: &Configured, config: &Config) -> Option<McpServerConfig> {
-    let transport = match server.transport.as_ref().ok()? {
-        ConfiguredTransport::Stdio { command, args, env, cwd } => McpTransport::Stdio(StdioServer {
-            command: command.clone(),
-            args: args.clone(),
-            env: env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
-            working_dir: cwd.clone(),
-        }),
-        ConfiguredTransport::Http { url, headers } => McpTransport::Http(HttpServer {
-            url: url.clone(),
-            headers: headers
-                .iter()
-                .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
-                .collect(),
-        }),
-    };
+fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConfig> {
     Some(McpServerConfig {
         name: server.name.clone(),
         configured_in: server.origin.place(),
-        transport,
+        transport: server.transport.clone().ok()?,
         protocol: server.protocol,
-        names: match server.names {
-            McpNames::Qualified => ToolNames::Qualified,
-            McpNames::Plain => ToolNames::Plain,
-        },
+        names: server.names,
         timeouts: McpTimeouts {
             connect: server.connect_timeout,
             call: std::time::Duration::from_secs(config.limits.max_timeout_seconds),
@@ -104,11 +84,7 @@ fn converted(server: &Configured, config: &Config) -> Option<McpServerConfig> {
         limits: McpLimits { tools: server.max_tools, ..McpLimits::default() },
         retry: RetryPolicy::default(),
         confinement: ServerConfinement {
-            profile: match server.profile {
-                McpProfile::Guarded => ServerProfile::Guarded,
-                McpProfile::Strict => ServerProfile::Strict,
-                McpProfile::Open => ServerProfile::Open,
-            },
+            profile: server.profile,
             roots: server.roots.clone(),
             limits: config.sandbox_limits(),
         },

@@ -6,6 +6,7 @@
 //! first. No tool may touch an imported file: it decides what tools do.
 
 mod domains;
+mod formats;
 mod prohibitions;
 mod translation;
 
@@ -21,6 +22,7 @@ use crate::config::{
     source_file::SourceFile,
     trust::{self, TrustedFiles},
 };
+use formats::FORMATS;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -97,7 +99,7 @@ pub(super) fn load(
                 let folder = path.parent().unwrap_or(Path::new("/"));
                 let base = Base { folder, home: folders.home.as_deref() };
                 let surroundings = Surroundings { base, default_root: default_root.as_deref() };
-                let Translated { root, domains } = translate(root, surroundings, notes, problems);
+                let Translated { root, domains } = translate(root, FORMATS, surroundings, notes, problems);
                 let (entries, wrong) = check(&root, base);
                 problems.extend(wrong);
                 let is_file_trusted = is_trusted(&file, trusted);

@@ -6,8 +6,7 @@ use crate::config::{
     layers::{LayerKind, Resolved, Setting},
     origin::Origin,
     problem::Problem,
-    programs::ServerPrograms,
-    secret::Secret,
+    server_programs::ServerPrograms,
     source_file::{project_of, read_bounded},
     value::Value,
 };
@@ -16,6 +15,7 @@ use serde::Deserialize;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    str::FromStr,
     sync::Arc,
     time::Duration,
 };
@@ -28,21 +28,22 @@ use toolstead_domain::{
     server_name::ServerName,
     tool_name::ToolName,
 };
+use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames};
 use url::Url;
 
-/// One server.
-#[derive(Debug, Clone, PartialEq)]
-pub struct McpServerConfig {
+/// One server, as the files describe it.
+#[derive(Debug, Clone)]
+pub struct ConfiguredServer {
     /// Its name here.
     pub name: ServerName,
     /// Where its first key stands.
     pub origin: Origin,
-    /// How it is reached; or why that is not known, for people. A server that cannot be reached harms no other.
+    /// How it is reached, everything expanded; or why that is not known, for people. A server that cannot be reached harms no other.
     pub transport: Result<McpTransport, String>,
     /// Its `env_file`, whose values are in the transport.
     pub env_file: Option<PathBuf>,
     /// Under which names its tools are offered.
-    pub names: McpNames,
+    pub names: ToolNames,
     /// The fixed revision; `None`: negotiated.
     pub protocol: Option<ProtocolVersion>,
     /// Time to start and to list its tools.
@@ -54,7 +55,7 @@ pub struct McpServerConfig {
     /// Without it, nothing starts.
     pub required: bool,
     /// How a stdio server is confined.
-    pub profile: McpProfile,
+    pub profile: ServerProfile,
     /// Folders and files that it may read and write, beside those that the profile gives it.
     pub roots: Vec<PathBuf>,
     /// Not to be started.
@@ -63,62 +64,6 @@ pub struct McpServerConfig {
     pub(super) launched_by: LayerKind,
     /// What it runs of places that tools write to.
     pub programs: ServerPrograms,
-}
-
-/// How a server is reached. Everything is expanded.
-#[derive(Debug, Clone, PartialEq)]
-pub enum McpTransport {
-    /// A child process.
-    Stdio {
-        /// The program.
-        command: String,
-        /// Its arguments.
-        args: Vec<String>,
-        /// Its declared environment.
-        env: BTreeMap<String, Secret>,
-        /// Where it starts; `None`: in the first root. A server of a project's file starts in the folder of that project.
-        cwd: Option<PathBuf>,
-    },
-    /// Streamable HTTP.
-    Http {
-        /// The address.
-        url: Url,
-        /// Headers of every request.
-        headers: Vec<(HeaderName, HeaderValue)>,
-    },
-}
-
-/// Under which names a server's tools are offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum McpNames {
-    /// `mcp__server__tool`.
-    Qualified,
-    /// Their own.
-    Plain,
-}
-
-/// How a stdio server is confined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum McpProfile {
-    /// Absolute paths among its arguments, a private home, the network.
-    Guarded,
-    /// Declared roots, no network.
-    Strict,
-    /// Not at all.
-    Open,
-}
-
-impl McpProfile {
-    /// The profile as one word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Guarded => "guarded",
-            Self::Strict => "strict",
-            Self::Open => "open",
-        }
-    }
 }
 
 /// The table as it is written, defaults filled in.
@@ -136,13 +81,13 @@ struct Written {
     _allow_tools: Vec<String>,
     #[serde(rename = "deny_tools")]
     _deny_tools: Vec<String>,
-    names: McpNames,
+    names: ToolNames,
     protocol: Option<String>,
     connect_timeout_seconds: u64,
     timeout_seconds: Option<u64>,
     max_tools: usize,
     required: bool,
-    profile: McpProfile,
+    profile: ServerProfile,
     roots: Vec<PathBuf>,
     disabled: bool,
 }
@@ -154,7 +99,7 @@ pub(super) fn servers(
     folder: &Path,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
-) -> Vec<McpServerConfig> {
+) -> Vec<ConfiguredServer> {
     let mut servers = Vec::new();
     for (name, keys) in resolved.named("mcp_servers") {
         let (launched_by, origin) = place(&keys);
@@ -199,7 +144,7 @@ pub(super) fn servers(
         if let (Err(reason), true, false) = (&transport, written.required, written.disabled) {
             wrong(format!("`mcp_servers.{name}` is required and cannot be started: {reason}"));
         }
-        servers.push(McpServerConfig {
+        servers.push(ConfiguredServer {
             name,
             transport,
             env_file: written.env_file,
@@ -251,29 +196,29 @@ fn transport(
             return Err(format!("its URL begins with `{}:`, not with `http://` or `https://`", url.scheme()));
         }
         let headers = written.headers.iter().map(|(name, value)| {
-            let parsed = name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
-            let mut value: HeaderValue =
-                expand(value)?.parse().map_err(|_| format!("the header `{name}` has a value that cannot be sent"))?;
-            value.set_sensitive(true);
-            Ok((parsed, value))
+            let parsed = HeaderName::from_str(name).map_err(|_| format!("`{name}` is no name of a header"))?;
+            let value = expand(value)?;
+            HeaderValue::from_str(&value)
+                .map_err(|_| format!("the header `{name}` has a value that cannot be sent"))?;
+            Ok((parsed.as_str().to_owned(), value))
         });
-        return Ok(McpTransport::Http { url, headers: headers.collect::<Result<_, String>>()? });
+        return Ok(McpTransport::Http(HttpServer { url, headers: headers.collect::<Result<_, String>>()? }));
     }
     let mut env = BTreeMap::new();
     if let Some(path) = &written.env_file {
         let read = read_bounded(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         let text = String::from_utf8(read).map_err(|_| format!("{} is not UTF-8", path.display()))?;
         for (name, value) in env_file(&text).map_err(|line| format!("{}:{line}: no `NAME=value`", path.display()))? {
-            env.insert(name, Secret::new(value));
+            env.insert(name, value);
         }
     }
     for (name, value) in &written.env {
-        env.insert(name.clone(), Secret::new(expand(value)?));
+        env.insert(name.clone(), expand(value)?);
     }
     let args = written.args.iter().map(|text| expand(text)).collect::<Result<_, _>>()?;
     let command = expand(written.command.as_deref().unwrap_or_default())?;
-    let cwd = written.cwd.clone().or_else(|| project.map(Path::to_path_buf));
-    Ok(McpTransport::Stdio { command, args, env, cwd })
+    let working_dir = written.cwd.clone().or_else(|| project.map(Path::to_path_buf));
+    Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir }))
 }
 
 /// The lines `NAME=value` of a file: comments, `export` and quotes are understood. The error is the line's number.

@@ -6,7 +6,7 @@ use crate::config::{
     examples,
     folders::Folders,
     layers::{Resolved, Waiting},
-    mcp_server::{self, McpNames, McpServerConfig},
+    mcp_server::{self, ConfiguredServer},
     origin::Origin,
     problem::{ConfigError, Problem},
     read_only_commands, tool_block,
@@ -23,7 +23,10 @@ use toolstead_domain::{
     tool_selection::wildcard_match,
     workspace_roots::WorkspaceRoots,
 };
-use toolstead_infrastructure::builtin::{command_tools, spellings};
+use toolstead_infrastructure::{
+    builtin::{command_tools, spellings},
+    mcp::client::config::ToolNames,
+};
 
 /// Every rule in force: those of `[permissions]`, of servers and of tools, the highest precedence first.
 pub(super) fn rules(
@@ -96,7 +99,7 @@ pub fn check_tool_names(config: &Config, known: &[&str]) -> Result<(), ConfigErr
         }
     }
     // A server with plain names may offer anything.
-    let plain = config.mcp_servers.iter().any(|server| server.names == McpNames::Plain && !server.disabled);
+    let plain = config.mcp_servers.iter().any(|server| server.names == ToolNames::Plain && !server.disabled);
     for item in config.selected.iter().filter(|item| !plain && !item.text.contains('*') && !is_of_mcp(&item.text)) {
         check(&item.text, item.origin.clone(), "the choice of tools".into());
     }
@@ -212,11 +215,11 @@ pub(super) fn idle_choices(config: &Config, notes: &mut Vec<Problem>) {
 }
 
 /// Whether a tool of the server may be chosen so.
-fn may_be_of(text: &str, server: &McpServerConfig) -> bool {
+fn may_be_of(text: &str, server: &ConfiguredServer) -> bool {
     let (fixed, is_open) = text.split_once('*').map_or((text, false), |(fixed, _)| (fixed, true));
     let name = server.name.as_str();
     let begins = |start: String| fixed.starts_with(&start) || (is_open && start.starts_with(fixed));
-    server.names == McpNames::Plain
+    server.names == ToolNames::Plain
         || begins(format!("{name}__"))
         || begins(format!("mcp_{name}_"))
         || begins(format!("mcp__{name}__"))

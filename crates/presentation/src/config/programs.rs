@@ -10,20 +10,19 @@ use crate::config::{
     folders::Folders,
     hooks::executable::{lines_within, run_by},
     layers::LayerKind,
-    mcp_server::{McpProfile, McpServerConfig, McpTransport},
+    mcp_server::ConfiguredServer,
     origin::Origin,
     problem::Problem,
+    server_programs::{ProgramFile, ServerPrograms},
     trust::{self, TrustedFiles, program_digest},
 };
 use std::{
     collections::BTreeMap,
-    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 use toolstead_domain::{
     permission::{
-        decision::in_shell,
         path_pattern,
         rule::{Effect, PermissionRule},
     },
@@ -31,93 +30,17 @@ use toolstead_domain::{
     workspace_roots::{WorkspaceRoots, lexical},
 };
 use toolstead_infrastructure::{
-    mcp::client::{config::StdioServer, connection::launch_spec::named_data},
+    mcp::client::{
+        config::{McpTransport, ServerProfile, StdioServer},
+        connection::launch_spec::named_data,
+    },
     sandbox::{child_environment, program_folders::holds_home},
 };
-
-/// What a server runs of places that tools write to.
-#[derive(Clone, PartialEq, Default)]
-pub struct ServerPrograms {
-    files: Vec<ProgramFile>,
-    /// Where it is kept what a person said yes to.
-    folders: Option<Folders>,
-    /// The file of `--config`, which the yes needs, too.
-    config: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct ProgramFile {
-    path: PathBuf,
-    /// Whether a person's own configuration names this very file, so that its first use is a yes.
-    is_named: bool,
-}
-
-impl fmt::Debug for ServerPrograms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.paths()).finish()
-    }
-}
-
-impl ServerPrograms {
-    /// The files, there or not.
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(|file| file.path.as_path())
-    }
-
-    /// What a person's own configuration names and nobody looked at yet, as it is now. Until it is noted, commands may
-    /// put there what they like.
-    fn unknown(&self, trusted: &TrustedFiles) -> impl Iterator<Item = (PathBuf, Option<String>)> {
-        let unknown = self.files.iter().filter(|file| file.is_named && trusted.program(&file.path).is_none());
-        // One that cannot be read is told where it would be run.
-        unknown.filter_map(|file| Some((file.path.clone(), program_digest(&file.path).ok()?)))
-    }
-
-    /// Checks that a start would run nothing but what a person said yes to.
-    ///
-    /// # Errors
-    /// Which file is another one, or one that nobody said yes to, and what to do.
-    pub fn check(&self) -> Result<(), String> {
-        let Some(folders) = self.folders.as_ref().filter(|_| !self.files.is_empty()) else { return Ok(()) };
-        let (trusted, _) = TrustedFiles::load(folders);
-        let mut first_used = Vec::new();
-        for ProgramFile { path, is_named } in &self.files {
-            let digest = program_digest(path).map_err(|error| {
-                format!("it is not started: `{}`, which it runs, cannot be read: {error}", path.display())
-            })?;
-            match (trusted.program(path), digest) {
-                (Some(known), digest) if known == digest.as_deref() => {}
-                // What is gone is not run, and cannot come back as something else.
-                (_, None) if !is_named => {}
-                (Some(_), None) => {}
-                (None, digest) if *is_named => first_used.push((path.clone(), digest)),
-                (known, _) => return Err(self.refusal(path, known.is_some())),
-            }
-        }
-        match first_used.is_empty() || folders.data.is_none() {
-            true => Ok(()),
-            false => trust::set_programs(folders, first_used).map_err(|problem| problem.to_string()),
-        }
-    }
-
-    fn refusal(&self, path: &Path, is_known: bool) -> String {
-        let what = match is_known {
-            true => "has changed since a person said yes to it",
-            false => "lies where tools write, and nobody said yes to it",
-        };
-        let config = self.config.as_ref().map(|file| format!("--config {} ", in_shell(&file.to_string_lossy())));
-        format!(
-            "it is not started: `{}`, which it runs, {what}. Read it, then say `toolstead {}config trust {}`",
-            path.display(),
-            config.unwrap_or_default(),
-            in_shell(&path.to_string_lossy())
-        )
-    }
-}
 
 /// Notes what a person's own configuration names, when it is first read: naming it is a yes to what is there, and to nothing
 /// that comes there later.
 pub(super) fn note_named(
-    servers: &[McpServerConfig],
+    servers: &[ConfiguredServer],
     folders: &Folders,
     trusted: &TrustedFiles,
 ) -> Result<(), Problem> {
@@ -142,7 +65,7 @@ pub(super) fn trust(programs: &[PathBuf], folders: &Folders) -> Result<(), Probl
 /// Finds what each server runs of places that tools write to. Returns what no tool may change: that of all servers but
 /// those that have no network, each with the place that names it.
 pub(super) fn of_servers(
-    servers: &mut [McpServerConfig],
+    servers: &mut [ConfiguredServer],
     roots: &WorkspaceRoots,
     folders: &Folders,
     environment: &Environment,
@@ -155,13 +78,14 @@ pub(super) fn of_servers(
         .map(|server| (server.name.clone(), with_real(worked_on_by(server, roots, folders, &common))))
         .collect();
     let mut all = Vec::new();
-    for server in servers.iter_mut().filter(|server| server.profile != McpProfile::Strict && !server.disabled) {
-        let Ok(McpTransport::Stdio { command, args, env, cwd }) = &server.transport else { continue };
-        let start = cwd.as_deref().or(roots.start()).unwrap_or(&folders.start);
+    for server in servers.iter_mut().filter(|server| server.profile != ServerProfile::Strict && !server.disabled) {
+        let Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir })) = &server.transport else {
+            continue;
+        };
+        let start = working_dir.as_deref().or(roots.start()).unwrap_or(&folders.start);
         let words: Vec<&str> = std::iter::once(command).chain(args).map(String::as_str).collect();
-        let path = env.get("PATH").map(|path| path.expose().to_owned());
-        let path = path.or_else(|| common.get("PATH").cloned());
-        let run = run_by(command, args, start, environment).into_iter().chain(found_in(path.as_deref(), command));
+        let path = env.get("PATH").or_else(|| common.get("PATH")).map(String::as_str);
+        let run = run_by(command, args, start, environment).into_iter().chain(found_in(path, command));
         let run: Vec<PathBuf> = with_real(run.collect());
         let mut settings: Vec<PathBuf> = read_by(&words).iter().map(|name| lexical(start, Path::new(name))).collect();
         for line in lines_within(&words, start, environment) {
@@ -174,7 +98,7 @@ pub(super) fn of_servers(
             // A person named the place, and not just a name to be looked for wherever the runtime starts.
             LayerKind::User | LayerKind::Administrator => {
                 let absolute = |word: &&str| word.starts_with('/') && lexical(Path::new("/"), Path::new(word)) == path;
-                cwd.is_some() || words.iter().any(absolute) || server.env_file.as_deref() == Some(path)
+                working_dir.is_some() || words.iter().any(absolute) || server.env_file.as_deref() == Some(path)
             }
             _ => true,
         };
@@ -213,12 +137,12 @@ pub(super) fn guarding_rules(files: &[(PathBuf, Origin)], roots: &WorkspaceRoots
 }
 
 /// The folders that tools, commands and confined servers write to.
-fn written_by_tools(servers: &[McpServerConfig], roots: &WorkspaceRoots) -> Vec<PathBuf> {
-    let confined = servers.iter().filter(|server| server.profile != McpProfile::Open && !server.disabled);
-    let of_server = |server: &McpServerConfig| {
+fn written_by_tools(servers: &[ConfiguredServer], roots: &WorkspaceRoots) -> Vec<PathBuf> {
+    let confined = servers.iter().filter(|server| server.profile != ServerProfile::Open && !server.disabled);
+    let of_server = |server: &ConfiguredServer| {
         let mut folders = server.roots.clone();
-        if let (Ok(McpTransport::Stdio { args, .. }), McpProfile::Guarded) = (&server.transport, server.profile) {
-            let values = args.iter().map(|arg| arg.split_once('=').map_or(arg.as_str(), |(_, value)| value));
+        if let (Ok(McpTransport::Stdio(launched)), ServerProfile::Guarded) = (&server.transport, server.profile) {
+            let values = launched.args.iter().map(|arg| arg.split_once('=').map_or(arg.as_str(), |(_, value)| value));
             folders.extend(values.map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir()));
         }
         folders
@@ -228,26 +152,20 @@ fn written_by_tools(servers: &[McpServerConfig], roots: &WorkspaceRoots) -> Vec<
 
 /// What a confined server writes to beside the roots: the folder of its own, and what its arguments and variables name.
 fn worked_on_by(
-    server: &McpServerConfig,
+    server: &ConfiguredServer,
     roots: &WorkspaceRoots,
     folders: &Folders,
     common: &BTreeMap<String, String>,
 ) -> Vec<PathBuf> {
-    let Ok(McpTransport::Stdio { command, args, env, cwd }) = &server.transport else { return Vec::new() };
-    if server.profile == McpProfile::Open || server.disabled {
+    let Ok(McpTransport::Stdio(launched)) = &server.transport else { return Vec::new() };
+    if server.profile == ServerProfile::Open || server.disabled {
         return Vec::new();
     }
     let mut all: Vec<PathBuf> =
-        cwd.clone().into_iter().filter(|cwd| !holds_home(cwd, folders.home.as_deref())).collect();
-    if server.profile == McpProfile::Guarded {
-        let launched = StdioServer {
-            command: command.clone(),
-            args: args.clone(),
-            env: env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
-            working_dir: cwd.clone(),
-        };
-        let start = cwd.as_deref().or(roots.start()).unwrap_or(&folders.start);
-        all.extend(named_data(&launched, start, common));
+        launched.working_dir.clone().into_iter().filter(|dir| !holds_home(dir, folders.home.as_deref())).collect();
+    if server.profile == ServerProfile::Guarded {
+        let start = launched.working_dir.as_deref().or(roots.start()).unwrap_or(&folders.start);
+        all.extend(named_data(launched, start, common));
     }
     all
 }

@@ -4,7 +4,7 @@ use crate::config::{
     database::DatabaseSettings,
     folders::{Folders, real},
     layers::{LayerKind, Resolved, Setting, Waiting},
-    mcp_server::McpServerConfig,
+    mcp_server::ConfiguredServer,
     origin::Origin,
     ownership::close_to_others,
     problem::Problem,
@@ -70,7 +70,7 @@ pub(super) fn forbidden(
     chosen: Option<&Path>,
     database: Option<&DatabaseSettings>,
     token: Option<&Path>,
-    servers: &[McpServerConfig],
+    servers: &[ConfiguredServer],
 ) -> Vec<PathBuf> {
     let mut named: Vec<PathBuf> = [&folders.data, &folders.config].into_iter().flatten().cloned().collect();
     named.push(folders.administrator.clone());

@@ -6,21 +6,25 @@
 mod bounds;
 
 use crate::{
-    builtin::run::Run,
+    builtin::blocking::on_blocking_thread,
     sandbox::workspace::{
+        Workspace,
         facts::FileKind,
         granted::GrantedWorkspace,
+        stop::Stop,
         walk::{Entry, Folder, Unread, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
     },
 };
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 use toolstead_domain::{
     access::{Access, AccessKind, PathAccess},
     error_kind::ErrorKind,
     permission::{decision::Verdict, grant::Grant},
+    ports::tool_provider::CallContext,
     tool_failure::ToolFailure,
 };
 
@@ -51,16 +55,16 @@ impl ClosedPaths {
     ///
     /// # Errors
     /// When not every path could be looked at: then nothing may be started.
-    pub(crate) async fn of(run: &Run<'_>) -> Result<Self, ToolFailure> {
-        let grant = &run.context().grant;
+    pub(crate) async fn of(context: &CallContext<'_>, workspace: &Arc<Workspace>) -> Result<Self, ToolFailure> {
+        let grant = context.grant;
         // Toolstead's own data, whatever the rules say and wherever it lies: folders beside the roots are shown, too.
         let mut closed = Self { hidden: grant.roots().forbidden.clone(), ..Self::default() };
         if grant.has_rules_against_paths() {
-            let (workspace, grant) = (run.world().workspace.clone(), grant.of_running_command());
-            let walk = move |files: &GrantedWorkspace| {
-                found(&GrantedWorkspace::new(workspace, grant, files.stop().within(MAX_TIME)), closed)
-            };
-            closed = run.on_files(walk).await?;
+            let stop = Stop::at(context.deadline);
+            let _abandon = stop.when_dropped();
+            let (workspace, grant) = (workspace.clone(), grant.of_running_command());
+            let walk = move || found(&GrantedWorkspace::new(workspace, grant, stop.within(MAX_TIME)), closed);
+            closed = on_blocking_thread(walk).await?;
         }
         Ok(closed)
     }

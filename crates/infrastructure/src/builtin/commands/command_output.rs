@@ -94,7 +94,7 @@ pub(crate) async fn shown(
     run: &Run<'_>,
 ) -> Result<Shown, ToolFailure> {
     // Held until the whole is out of memory again. The semaphore is never closed.
-    let _turn = if capture.total() > SAMPLE as u64 { run.world().tasks.rendering.acquire().await.ok() } else { None };
+    let _turn = if capture.total() > SAMPLE as u64 { run.world().tasks().rendering.acquire().await.ok() } else { None };
     let reading = capture.clone();
     let whole = on_blocking_thread(move || whole(&reading, &part)).await?;
     let Whole { content, dropped, end } = whole;

@@ -1,7 +1,7 @@
 //! The accesses of a command line in a workspace: the commands in it, and the files that it opens.
 
 use crate::{
-    builtin::{blocking::on_blocking_thread, world::World},
+    builtin::blocking::on_blocking_thread,
     sandbox::{is_device, is_shown_to_all, workspace::Workspace},
     shell_analysis::{Analysis, TouchOrigin, analyse},
 };
@@ -100,8 +100,11 @@ fn is_of_the_system(workspace: &Workspace, path: &PathAccess, writes: bool) -> b
 ///
 /// # Errors
 /// When the work failed inside.
-pub(crate) async fn accesses_of(world: &World, text: String, folder: PathBuf) -> Result<Vec<Access>, ToolFailure> {
-    let workspace = world.workspace.clone();
+pub(crate) async fn accesses_of(
+    workspace: Arc<Workspace>,
+    text: String,
+    folder: PathBuf,
+) -> Result<Vec<Access>, ToolFailure> {
     on_blocking_thread(move || Ok(accesses(&workspace, &text, &folder))).await
 }
 

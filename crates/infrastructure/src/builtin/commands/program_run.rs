@@ -49,13 +49,13 @@ pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a s
 /// # Errors
 /// When it cannot be started, or is not done in time.
 pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
-    let programs = &run.world().programs;
+    let programs = run.world().programs();
     let settings = programs.settings();
     let words = std::iter::once(program.name.to_owned()).chain(program.args.iter().cloned()).collect();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
-    let started = programs.start(program, run).await?;
+    let started = programs.start(program, run.context(), run.world().workspace()).await?;
     let command = Arc::new(Command::of(started, capture, Some(run.context().deadline), Excess::Ends, None, false));
-    let end = ended_in_time(&command, run).await;
+    let end = ended_in_time(&command, run.context().caller).await;
     let output = ProgramOutput { command: words, exit_code: end.code, truncated: false, output: None };
     if end.cause == Cause::TimedOut {
         let partial = answer(&command, output, run).await?;
@@ -86,7 +86,7 @@ pub(crate) async fn answer(
     shown.noted_in(&mut result);
     let result = result.with_structured_content(structured);
     let Some(end) = end else { return Ok(result) };
-    let mut said = remarks(&end, run.world().programs.settings().kept_bytes);
+    let mut said = remarks(&end, run.world().programs().settings().kept_bytes);
     if is_failed {
         said.insert(0, format!("The program {}.", end.told()));
         return Ok(result.followed_by(ToolResult::error(ErrorKind::ExecutionFailed, said.join(" "))));

@@ -1,7 +1,7 @@
 //! How built-in tools start programs: the one place that says what a command may reach.
 
 use crate::{
-    builtin::{commands::closed_paths::ClosedPaths, run::Run},
+    builtin::commands::closed_paths::ClosedPaths,
     sandbox::{
         child_environment,
         egress::{
@@ -22,6 +22,7 @@ use std::{
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
+    ports::tool_provider::CallContext,
     principal::Principal,
     sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
     tool::Availability,
@@ -135,18 +136,23 @@ impl Programs {
     ///
     /// # Errors
     /// `unavailable` when there is no such program, `execution_failed` when the system or the sandbox refuses it.
-    pub(crate) async fn start(&self, program: Program, run: &Run<'_>) -> Result<Started, ToolFailure> {
+    pub(crate) async fn start(
+        &self,
+        program: Program,
+        context: &CallContext<'_>,
+        workspace: &Arc<Workspace>,
+    ) -> Result<Started, ToolFailure> {
         let is_terminal = matches!(program.input, Input::Terminal { .. });
-        let spec = self.spec(program, run).await?;
-        let started = match self.launch(&spec, run).await? {
+        let spec = self.spec(program, context).await?;
+        let started = match self.launch(&spec, context, workspace).await? {
             // What rules close was gone before it was closed, such as a lock: everything is looked up once more.
-            (Err(error), _) if error.is_of_the_moment() => self.launch(&spec, run).await?,
+            (Err(LaunchError::Moved(_)), _) => self.launch(&spec, context, workspace).await?,
             started => started,
         };
         let (child, closed_wider) = started;
         let mut child = child.map_err(not_started)?;
         let proxy = match child.proxy.take() {
-            Some(listener) => Some(self.proxy(listener.into(), run)?),
+            Some(listener) => Some(self.proxy(listener.into(), context)?),
             None => None,
         };
         Ok(Started { child, proxy, is_terminal, closed_wider })
@@ -156,16 +162,16 @@ impl Programs {
     async fn launch(
         &self,
         spec: &LaunchSpec,
-        run: &Run<'_>,
+        context: &CallContext<'_>,
+        workspace: &Arc<Workspace>,
     ) -> Result<(Result<Child, LaunchError>, Option<String>), ToolFailure> {
-        let ClosedPaths { hidden, sealed, wider, .. } = ClosedPaths::of(run).await?;
+        let ClosedPaths { hidden, sealed, wider, .. } = ClosedPaths::of(context, workspace).await?;
         let policy = SandboxPolicy { hidden, sealed, ..spec.policy.clone() };
         Ok((self.launcher()?.launch(LaunchSpec { policy, ..spec.clone() }).await, wider))
     }
 
     /// What is started for a call; what rules close is not in it yet.
-    async fn spec(&self, program: Program, run: &Run<'_>) -> Result<LaunchSpec, ToolFailure> {
-        let context = run.context();
+    async fn spec(&self, program: Program, context: &CallContext<'_>) -> Result<LaunchSpec, ToolFailure> {
         let roots = context.grant.roots();
         let settings = &self.settings;
         let mut environment = settings.environment.clone();
@@ -178,7 +184,7 @@ impl Programs {
         // A workspace supplies neither the programs that tools run nor what those run by themselves.
         let path = environment.get("PATH").cloned().unwrap_or_default();
         let (found, path) =
-            Launcher::find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
+            self.launcher()?.find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
         if program.name != SHELL {
             environment.insert("PATH".into(), path);
         }
@@ -210,16 +216,16 @@ impl Programs {
     }
 
     /// The way to the hosts of the configuration that no rule is against.
-    fn proxy(&self, listener: OwnedFd, run: &Run<'_>) -> Result<EgressProxy, ToolFailure> {
+    fn proxy(&self, listener: OwnedFd, context: &CallContext<'_>) -> Result<EgressProxy, ToolFailure> {
         let failed = |message: String| ToolFailure::new(ErrorKind::ExecutionFailed, message);
         let NetworkPolicy::Hosts(hosts) = &self.settings.network else {
             return Err(failed("the network of commands is closed".into()));
         };
         let hosts = HostPatterns::parse(hosts)
             .map_err(|error| failed(format!("`sandbox.network` cannot be used: {error}")).caused_by(error))?;
-        let grant = run.context().grant.clone();
+        let grant = context.grant.clone();
         let policy = ProxyPolicy {
-            call: run.context().id.to_string().into(),
+            call: context.id.to_string().into(),
             hosts,
             rules: Arc::new(move |host| grant.objection(&Access::ReachHost(host.to_string().into()))),
             limits: ProxyLimits::default(),

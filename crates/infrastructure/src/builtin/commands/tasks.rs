@@ -5,13 +5,13 @@ mod telling;
 
 use crate::{
     builtin::{
-        answer::rfc3339,
         commands::{
             command::{Cause, Command, End, Once},
             programs::CommandSettings,
             tasks::kept::{Far, Kept},
         },
         files::seen_files::Viewer,
+        text::wording::rfc3339,
     },
     sandbox::detached::DetachedTasks,
 };
@@ -29,11 +29,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
-use toolstead_domain::{
-    error_kind::ErrorKind,
-    ports::{clock::Timestamp, tool_provider::CallContext},
-    tool_failure::ToolFailure,
-};
+use toolstead_domain::{error_kind::ErrorKind, ports::clock::Timestamp, tool_failure::ToolFailure};
 
 /// Tasks of one session that run at once (`sandbox.md` 4.7).
 const RUNNING_OF_A_SESSION: usize = 16;
@@ -154,11 +150,6 @@ impl Default for Tasks {
     fn default() -> Self {
         Self { known: Mutex::default(), stories: Mutex::default(), rendering: Semaphore::new(1), kept: None }
     }
-}
-
-/// The session that a call belongs to.
-pub(crate) fn viewer_of(context: &CallContext<'_>) -> Viewer {
-    Viewer { principal: context.principal.clone(), session: context.session.to_owned() }
 }
 
 impl Tasks {

@@ -2,14 +2,12 @@
 
 use crate::builtin::{
     commands::command::{self, Command, End},
-    run::Run,
     text::plain_text::PlainText,
 };
 use regex::{Regex, RegexBuilder};
-use std::{future::Future, path::PathBuf, time::Duration};
+use std::{future::Future, time::Duration};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use toolstead_domain::{
-    access::Access,
     error_kind::ErrorKind,
     ports::caller::{Caller, Progress},
     tool_failure::ToolFailure,
@@ -23,15 +21,6 @@ const PROGRESS_BYTES: usize = 4 << 10;
 /// How long a command has to end by itself when its caller wants no more of it.
 const TIME_TO_HEED: Duration = Duration::from_millis(200);
 
-/// The folder's real path, judged again as it is now.
-pub(crate) async fn permitted_folder(folder: &str, run: &Run<'_>) -> Result<PathBuf, ToolFailure> {
-    let access = run.world().access(folder).await?;
-    if run.context().grant.permits(&Access::ReadPath(access.clone())) {
-        return Ok(access.real);
-    }
-    Err(ToolFailure::new(ErrorKind::PermissionDenied, format!("nothing may be run in `{}`", access.lexical.display())))
-}
-
 /// A regular expression for lines; its time is linear in the line.
 pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
     let built = RegexBuilder::new(text).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
@@ -42,8 +31,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
 }
 
 /// Waits for the end, which comes soon once the caller wants no more than what there is.
-pub(crate) async fn ended_in_time(command: &Command, run: &Run<'_>) -> End {
-    let caller = run.context().caller;
+pub(crate) async fn ended_in_time(command: &Command, caller: &dyn Caller) -> End {
     let end = told_on_the_way(command, command.ended(), caller);
     tokio::pin!(end);
     tokio::select! {

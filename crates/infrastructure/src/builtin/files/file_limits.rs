@@ -1,5 +1,6 @@
 //! What file tools read and write at most.
 
+use crate::documents::DocumentLimits;
 use serde::{Deserialize, Serialize};
 
 /// `[files]` of the configuration.
@@ -42,6 +43,7 @@ pub struct FileLimits {
 
 impl Default for FileLimits {
     fn default() -> Self {
+        let documents = DocumentLimits::default();
         Self {
             text_bytes: 10 << 20,
             result_bytes: 50 << 20,
@@ -52,13 +54,28 @@ impl Default for FileLimits {
             search_hits: 10_000,
             search_seconds: 10,
             list_entries: 100_000,
-            document_bytes: 50 << 20,
-            document_seconds: 60,
-            document_memory_bytes: 1 << 30,
-            zip_entries: 10_000,
-            zip_entry_bytes: 50 << 20,
-            zip_total_bytes: 200 << 20,
-            zip_ratio: 100,
+            document_bytes: documents.document_bytes,
+            document_seconds: documents.document_seconds,
+            document_memory_bytes: documents.document_memory_bytes,
+            zip_entries: documents.zip_entries,
+            zip_entry_bytes: documents.zip_entry_bytes,
+            zip_total_bytes: documents.zip_total_bytes,
+            zip_ratio: documents.zip_ratio,
+        }
+    }
+}
+
+impl FileLimits {
+    /// Those that hold for documents.
+    pub(crate) fn of_documents(&self) -> DocumentLimits {
+        DocumentLimits {
+            document_bytes: self.document_bytes,
+            document_seconds: self.document_seconds,
+            document_memory_bytes: self.document_memory_bytes,
+            zip_entries: self.zip_entries,
+            zip_entry_bytes: self.zip_entry_bytes,
+            zip_total_bytes: self.zip_total_bytes,
+            zip_ratio: self.zip_ratio,
         }
     }
 }

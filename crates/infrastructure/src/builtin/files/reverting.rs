@@ -9,7 +9,7 @@ mod restoring;
 
 use crate::{
     builtin::{
-        answer::{answer, counted},
+        answer::answer,
         files::{
             change_set::{Changed, recording::Recording},
             reverting::{
@@ -22,6 +22,7 @@ use crate::{
         text::{
             text_encoding::{Detected, detect},
             unified_diff::unified_diff,
+            wording::counted,
         },
         world::World,
     },
@@ -130,7 +131,7 @@ impl Direction {
 
 /// Nothing can be taken back where nothing is kept.
 pub(crate) fn availability(world: &World) -> Availability {
-    match world.journal.keeps() {
+    match world.journal().keeps() {
         true => Availability::Available,
         false => Availability::Unavailable("the program keeps no journal of changes to files".into()),
     }
@@ -144,7 +145,7 @@ pub(crate) async fn accesses(
     world: &World,
 ) -> Result<Vec<Access>, ToolFailure> {
     let (entry, _) = chosen(direction, input, call, world).await?;
-    world.judged.judged(call.id, entry.call);
+    world.judged().judged(call.id, entry.call);
     let mut accesses = Vec::new();
     for file in files_of(&entry) {
         let path = world.access(path_text(&file.path)?).await?;
@@ -160,10 +161,10 @@ pub(crate) async fn run(direction: Direction, input: &Input, run: &Run<'_>) -> R
     let mut files = files_of(&entry);
     for file in &mut files {
         if let Some(before) = file.before {
-            file.content = world.journal.content(before.digest).await.map_err(unreadable)?;
+            file.content = world.journal().content(before.digest).await.map_err(unreadable)?;
         }
     }
-    let (recording, limit) = (Recording::of(run).reverting(entry.call), world.limits.result_bytes);
+    let (recording, limit) = (Recording::of(run).reverting(entry.call), world.limits().result_bytes);
     let (restored, dry_run, changed_nothing) = (files.clone(), input.dry_run, is_note(&entry));
     let work = move |granted: &GrantedWorkspace| match changed_nothing {
         // Whatever became of the files since has nothing to do with it.
@@ -186,13 +187,14 @@ async fn judged(call: &ToolCall, world: &World) -> Result<(JournalEntry, History
     let again =
         |message: String| ToolFailure::new(ErrorKind::StaleFile, message).next("Nothing was changed; call again.");
     let entry =
-        world.judged.take(call.id).ok_or_else(|| again("it is not known any more what was to be done".into()))?;
-    let entries = world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+        world.judged().take(call.id).ok_or_else(|| again("it is not known any more what was to be done".into()))?;
+    let entries =
+        world.journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     let history = History { entries, others: Vec::new() };
     if let Some(by) = history.undone().get(&entry) {
         return Err(again(format!("the call {entry} was taken back meanwhile, by the call {by}")));
     }
-    let found = world.journal.find(&call.principal, entry).await.map_err(unreadable)?;
+    let found = world.journal().find(&call.principal, entry).await.map_err(unreadable)?;
     Ok((found.ok_or_else(|| unknown(&entry.to_string(), &history))?, history))
 }
 
@@ -204,7 +206,7 @@ async fn chosen(
     world: &World,
 ) -> Result<(JournalEntry, History), ToolFailure> {
     let mut entries =
-        world.journal.of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
+        world.journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     // What a call that began later has changed is not what was meant. Ids sort as the calls began. That a change did not
     // come about may be noted at any time.
     entries.retain(|entry| entry.call.0 < call.id.0 || (entry.reverts.is_some() && is_note(entry)));
@@ -216,7 +218,7 @@ async fn chosen(
             let named = named(text, call, world, &history).await?;
             let mut target = named.reverts;
             while let Some(id) = target.filter(|_| history.others.len() < LOOKED_THROUGH) {
-                let Some(other) = world.journal.find(&call.principal, id).await.map_err(unreadable)? else { break };
+                let Some(other) = world.journal().find(&call.principal, id).await.map_err(unreadable)? else { break };
                 target = other.reverts;
                 history.others.push(other);
             }
@@ -255,7 +257,7 @@ async fn named(text: &str, call: &ToolCall, world: &World, history: &History) ->
             )))
         }
         Some(CallName::Whole(id)) => {
-            let found = world.journal.find(&call.principal, id).await.map_err(unreadable)?;
+            let found = world.journal().find(&call.principal, id).await.map_err(unreadable)?;
             found.ok_or_else(|| unknown(&id.to_string(), history))
         }
         Some(CallName::Part(digits)) => match &history.named(&digits)[..] {
@@ -333,11 +335,11 @@ async fn note_that_it_was_so(entry: &JournalEntry, files: &[Restored], run: &Run
         principal: run.call().principal.clone(),
         session: run.call().session.to_string(),
         tool: run.call().tool.name().to_string(),
-        at: run.world().clock.now(),
+        at: run.world().now(),
         changes: files.iter().map(change).collect(),
         reverts: Some(entry.call),
     };
-    run.world().journal.record(note, Vec::new()).await.map_err(|error| {
+    run.world().journal().record(note, Vec::new()).await.map_err(|error| {
         ToolFailure::new(ErrorKind::Io, "the journal of changes could not be written").caused_by(error)
     })
 }
@@ -430,7 +432,7 @@ async fn not_as_it_was(
             (Some(_), None) => "it is gone, or too large".to_owned(),
             (None, _) => "it is there again".to_owned(),
             (Some(left), Some(now)) => {
-                let then = world.journal.content(left.digest).await.map_err(unreadable)?;
+                let then = world.journal().content(left.digest).await.map_err(unreadable)?;
                 let texts = text_of(then.as_deref()).filter(|_| then.is_some()).zip(text_of(Some(now)));
                 let diff = texts.and_then(|(then, now)| unified_diff(shown, &then, &now));
                 diff.map_or_else(

@@ -8,7 +8,7 @@ use std::{
 };
 use toolstead_domain::{
     content_digest::ContentDigest,
-    ports::{seen_files::SeenFiles, tool_repository::StoreError},
+    ports::{seen_files::SeenFiles, tool_provider::CallContext, tool_repository::StoreError},
     principal::Principal,
 };
 
@@ -22,7 +22,7 @@ const BATCH: usize = 16;
 
 /// In memory, for sessions that end with this process.
 #[derive(Debug, Default)]
-pub struct SeenInMemory {
+pub(crate) struct SeenInMemory {
     memory: Mutex<Memory>,
 }
 
@@ -44,11 +44,18 @@ struct Sight {
 
 /// Who reads: one session of one principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Viewer {
+pub(crate) struct Viewer {
     /// On whose behalf.
-    pub principal: Principal,
+    pub(crate) principal: Principal,
     /// The session's id.
-    pub session: String,
+    pub(crate) session: String,
+}
+
+impl Viewer {
+    /// The session that a call belongs to.
+    pub(crate) fn of(context: &CallContext<'_>) -> Self {
+        Self { principal: context.principal.clone(), session: context.session.to_owned() }
+    }
 }
 
 impl SeenInMemory {

@@ -2,11 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::counted,
         files::{change_set::Changed, etag::etag},
         text::{
             text_encoding::{Detected, detect},
             unified_diff::unified_diff,
+            wording::counted,
         },
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},

@@ -190,7 +190,7 @@ pub(crate) enum ContentId {
 
 /// The indexes of the files that were read last.
 #[derive(Debug, Default)]
-pub struct LineIndexes(Mutex<VecDeque<(ContentId, LineIndex)>>);
+pub(crate) struct LineIndexes(Mutex<VecDeque<(ContentId, LineIndex)>>);
 
 impl LineIndexes {
     /// What is known of a content whose text begins there and is made of these units.

@@ -10,21 +10,20 @@ mod hunks;
 mod ladder;
 mod line_view;
 mod nearest;
+mod place;
 mod places;
 mod replacement;
 
 pub(crate) use crate::builtin::text::text_edit::{folded::plain, ladder::Help};
-use crate::builtin::{
-    answer::counted,
-    text::{
-        line_ending::in_lines,
-        snippet::surroundings,
-        text_edit::{
-            hunks::{Applied, Hunk},
-            line_view::LineView,
-        },
-        text_encoding::{Detected, TextEncoding, detect},
+use crate::builtin::text::{
+    line_ending::in_lines,
+    snippet::surroundings,
+    text_edit::{
+        hunks::{Applied, Hunk},
+        line_view::LineView,
     },
+    text_encoding::{Detected, TextEncoding, detect},
+    wording::counted,
 };
 use crate::sandbox::workspace::stop::Stop;
 use std::borrow::Cow;

@@ -3,16 +3,17 @@
 mod matching;
 mod misfit;
 mod parser;
+mod patched;
 mod patching;
 mod text_lines;
 
 use crate::builtin::{
-    answer::{answer, counted},
+    answer::answer,
     built_in_tool::BuiltInTool,
     files::change_set::recording::Recording,
     run::Run,
     schema::output_schema,
-    text::unified_diff::unified_diff,
+    text::{unified_diff::unified_diff, wording::counted},
     tools::apply_patch::{
         parser::{Action, FilePatch, PatchError, parse},
         patching::{PatchedFile, Patching},
@@ -120,7 +121,7 @@ impl BuiltInTool for ApplyPatch {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let recording = Recording::of(run);
-        let limits = run.world().limits.clone();
+        let limits = run.world().limits().clone();
         run.on_files(move |files| {
             let patch = parse(&input.patch).map_err(|error| no_patch(&error))?;
             let patching = Patching { files, limits: &limits };

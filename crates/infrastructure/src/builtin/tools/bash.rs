@@ -11,9 +11,10 @@ use crate::{
             command::{Command, End, Excess},
             line_accesses,
             programs::Program,
-            tasks::{NewTask, viewer_of},
-            waiting::{SLACK, ended_in_time, pattern, permitted_folder},
+            tasks::NewTask,
+            waiting::{SLACK, ended_in_time, pattern},
         },
+        files::seen_files::Viewer,
         run::Run,
         schema::output_schema,
         world::World,
@@ -133,14 +134,15 @@ impl BuiltInTool for Bash {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("bash", &world.workspace)
+        world.programs().availability("bash", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
         input.check()?;
         input.check_life(world)?;
         let folder = world.access(input.folder()).await?;
-        let mut accesses = line_accesses::accesses_of(world, input.line(), folder.real.clone()).await?;
+        let mut accesses =
+            line_accesses::accesses_of(world.workspace().clone(), input.line(), folder.real.clone()).await?;
         accesses.push(Access::ReadPath(folder));
         Ok(accesses)
     }
@@ -155,17 +157,17 @@ impl BuiltInTool for Bash {
         input.check_life(run.world())?;
         let ready = input.ready_when.as_deref().map(pattern).transpose()?;
         let wait = input.waits();
-        let owner = viewer_of(run.context());
+        let owner = Viewer::of(run.context());
         if wait.is_some() {
             run.world().meet_tasks().await?;
-            run.world().tasks.check_room(&owner)?;
+            run.world().tasks().check_room(&owner)?;
         }
-        let folder = permitted_folder(input.folder(), run).await?;
-        let started_at = run.world().clock.now();
+        let folder = run.permitted_folder(input.folder()).await?;
+        let started_at = run.world().now();
         let (command, is_reduced) = start(&input, folder.clone(), wait.is_some(), run).await?;
         let report = Report { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
-            let end = ended_in_time(&command, run).await;
+            let end = ended_in_time(&command, run.context().caller).await;
             return report.ended(&command, end).await;
         };
         // Until it is a task, it ends with the call.
@@ -175,7 +177,7 @@ impl BuiltInTool for Bash {
             Seen::Ready(line) => Some(line),
             Seen::Running => None,
         };
-        let task = run.world().tasks.add(NewTask {
+        let task = run.world().tasks().add(NewTask {
             owner,
             is_detached: input.detach,
             text: input.command.clone(),
@@ -183,7 +185,7 @@ impl BuiltInTool for Bash {
             started_at,
             command,
         })?;
-        run.world().tasks.tell_of(&task, run);
+        run.world().tasks().tell_of(&task, run.context(), run.world().events().clone());
         report.running(&task, line).await
     }
 }
@@ -209,7 +211,7 @@ impl Input {
 
     /// The command line with its variables before it, as a shell would take them: what is judged.
     fn line(&self) -> String {
-        let variables = self.env.iter().filter(|(name, value)| !shell_analysis::builtins::is_harmless(name, value));
+        let variables = self.env.iter().filter(|(name, value)| !shell_analysis::catalogue::variables::is_harmless(name, value));
         let assigned: String =
             variables.map(|(name, value)| format!("export {name}='{}'; ", value.replace('\'', r"'\''"))).collect();
         format!("{assigned}{}", self.command)
@@ -217,7 +219,7 @@ impl Input {
 
     /// Refuses what would be a task and end with its call.
     fn check_life(&self, world: &World) -> Result<(), ToolFailure> {
-        self.waits().map_or(Ok(()), |_| world.tasks.check_life(self.detach))
+        self.waits().map_or(Ok(()), |_| world.tasks().check_life(self.detach))
     }
 
     fn check(&self) -> Result<(), ToolFailure> {
@@ -256,7 +258,7 @@ async fn start(
     is_task: bool,
     run: &Run<'_>,
 ) -> Result<(Arc<Command>, bool), ToolFailure> {
-    let programs = &run.world().programs;
+    let programs = run.world().programs();
     let program = Program {
         name: "bash",
         args: ["--noprofile", "--norc", "-c", &input.command].map(str::to_owned).into(),
@@ -272,7 +274,7 @@ async fn start(
         let message = "the command did not begin: all the time of the call went by before it was prepared";
         return Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again, or allow more time."));
     }
-    let started = programs.start(program, run).await?;
+    let started = programs.start(program, run.context(), run.world().workspace()).await?;
     let wanted = input.timeout_ms.map(|time| Instant::now() + Duration::from_millis(time));
     let deadline = if is_task { wanted } else { Some(wanted.map_or(at_most, |wanted| wanted.min(at_most))) };
     let is_reduced = !is_task && wanted.is_some_and(|wanted| wanted > at_most + MOMENT);
@@ -292,7 +294,7 @@ fn standard_input(input: &Input) -> StandardInput {
 /// Stays with a command until it has ended, is ready, or the time is over.
 async fn seen(command: &Command, ready: Option<&Regex>, wait: Duration, run: &Run<'_>) -> Result<Seen, ToolFailure> {
     tokio::select! {
-        end = ended_in_time(command, run) => Ok(Seen::Ended(end)),
+        end = ended_in_time(command, run.context().caller) => Ok(Seen::Ended(end)),
         line = ready_line(command, ready) => line.map(Seen::Ready),
         () = sleep(wait) => Ok(Seen::Running),
     }

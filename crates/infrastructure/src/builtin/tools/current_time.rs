@@ -81,7 +81,7 @@ impl BuiltInTool for CurrentTime {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let now = DateTime::<Utc>::from_timestamp_micros(run.world().clock.now().0).unwrap_or_default();
+        let now = DateTime::<Utc>::from_timestamp_micros(run.world().now().0).unwrap_or_default();
         let zone = input.zone.unwrap_or_else(|| "local".into());
         let (now, zone) = on_blocking_thread(move || in_zone(now, &zone)).await?;
         let formatted = input.format.as_deref().map(|format| formatted(now, format)).transpose()?;

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::{answer, counted},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, recording::Recording},
@@ -10,6 +10,7 @@ use crate::{
         },
         run::Run,
         schema::output_schema,
+        text::wording::counted,
         world::World,
     },
     sandbox::workspace::granted::GrantedWorkspace,

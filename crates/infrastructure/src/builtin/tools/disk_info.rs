@@ -7,7 +7,7 @@ use crate::{
         built_in_tool::BuiltInTool,
         run::Run,
         schema::output_schema,
-        tools::report::{Report, gigabytes},
+        text::report::{Report, gigabytes},
     },
     sandbox::host::disks::{Mount, Space, mounts},
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::{answer, counted},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, recording::Recording},
@@ -11,7 +11,10 @@ use crate::{
         },
         run::Run,
         schema::output_schema,
-        text::text_edit::{EditOptions, Edited, TextEdit},
+        text::{
+            text_edit::{EditOptions, Edited, TextEdit},
+            wording::counted,
+        },
         world::World,
     },
     sandbox::workspace::granted::GrantedWorkspace,
@@ -132,7 +135,7 @@ impl BuiltInTool for EditFile {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (recording, text_bytes) = (Recording::of(run), run.world().limits.text_bytes);
+        let (recording, text_bytes) = (Recording::of(run), run.world().limits().text_bytes);
         run.on_files(move |files| edit(files, &input, text_bytes, &recording)).await
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::{answer, rfc3339},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::{
             etag::etag,
@@ -13,7 +13,7 @@ use crate::{
         },
         run::Run,
         schema::output_schema,
-        text::{line_ending::LineEnding, line_unit::LineUnit},
+        text::{line_ending::LineEnding, line_unit::LineUnit, wording::rfc3339},
         world::World,
     },
     documents::DocumentKind,
@@ -198,7 +198,7 @@ fn look_inside(
     output: &mut Output,
     notes: &mut Vec<String>,
 ) -> Result<(), ToolFailure> {
-    let (mut content, sampled) = opened(source, files, world.limits.text_bytes)?;
+    let (mut content, sampled) = opened(source, files, world.limits().text_bytes)?;
     let in_returns = match &sampled.kind {
         FileKindByContent::Text(encoding) => sampled.text_in_returns(*encoding),
         _ => None,
@@ -233,13 +233,13 @@ fn look_inside(
     let Some((start, unit)) = lines_in.filter(|_| input.count_lines && output.is_binary == Some(false)) else {
         return Ok(());
     };
-    let mut index = world.lines.get(content.id, start, unit);
+    let mut index = world.lines().get(content.id, start, unit);
     output.lines = index.count(&mut content.reader, files.stop()).map_err(|error| content.unreadable(error))?;
     if output.lines.is_none() {
         notes.push("the time was over before all lines were counted; call again to go on from there".into());
     }
     if content.is_settled() {
-        world.lines.put(content.id, index);
+        world.lines().put(content.id, index);
     }
     Ok(())
 }

@@ -5,7 +5,6 @@ mod closed_history;
 use crate::{
     builtin::{
         built_in_tool::BuiltInTool,
-        commands::waiting::permitted_folder,
         commands::{
             capture::Stream,
             command::Command,
@@ -117,7 +116,7 @@ impl BuiltInTool for Git {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("git", &world.workspace)
+        world.programs().availability("git", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
@@ -132,13 +131,13 @@ impl BuiltInTool for Git {
             accesses.push(Access::ReadPath(world.access(path).await?.whole_tree()));
         }
         if let Some((_, path)) = input.content()? {
-            accesses.extend(closed_history::places(&folder, path, &world.workspace).map(Access::ReadPath));
+            accesses.extend(closed_history::places(&folder, path, world.workspace()).map(Access::ReadPath));
         }
         Ok(accesses)
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let folder = permitted_folder(input.folder(), run).await?;
+        let folder = run.permitted_folder(input.folder()).await?;
         let mut repository = Repository { folder, settings: Vec::new(), run };
         repository.switch_off_programs().await?;
         let words = input.words()?;

@@ -2,11 +2,12 @@
 
 use crate::{
     builtin::{
-        answer::{ShownBelow, answer, counted, on_one_line, passed_over, rfc3339},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::file_filter::{FileFilter, Ignoring},
         run::Run,
         schema::output_schema,
+        text::wording::{ShownBelow, counted, on_one_line, passed_over, rfc3339},
         world::World,
     },
     sandbox::workspace::{
@@ -159,7 +160,7 @@ impl BuiltInTool for Glob {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let entries = run.world().limits.list_entries;
+        let entries = run.world().limits().list_entries;
         let found = run.on_files(move |files| find(files, input, entries)).await?;
         let handle = match found.rest() {
             Some(paths) => {

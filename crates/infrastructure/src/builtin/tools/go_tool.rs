@@ -3,7 +3,6 @@
 use crate::{
     builtin::{
         built_in_tool::BuiltInTool,
-        commands::waiting::permitted_folder,
         commands::{
             program_run::{ProgramOutput, answer, run_to_end, running},
             programs::Program,
@@ -83,7 +82,7 @@ impl BuiltInTool for GoTool {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("go", &world.workspace)
+        world.programs().availability("go", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
@@ -98,7 +97,7 @@ impl BuiltInTool for GoTool {
         let program = Program {
             name: "go",
             args: input.words()?,
-            working_dir: permitted_folder(input.folder(), run).await?,
+            working_dir: run.permitted_folder(input.folder()).await?,
             input: StandardInput::Nothing,
             environment: BTreeMap::new(),
         };

@@ -146,8 +146,12 @@ impl BuiltInTool for Grep {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let limits = run.world().limits.clone();
-        on_source(input.path.clone(), run, move |files, source| search::run(files, source, &input, &limits)).await
+        let limits = run.world().limits().clone();
+        on_source(input.path.clone(), run, move |files, source| {
+            let start = source.name(files);
+            rendering::answered(&input, &start, &search::run(files, source, &input, &limits)?)
+        })
+        .await
     }
 }
 

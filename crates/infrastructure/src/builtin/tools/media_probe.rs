@@ -123,7 +123,7 @@ impl BuiltInTool for MediaProbe {
     }
 
     fn availability(&self, world: &World) -> Availability {
-        world.programs.availability("ffprobe", &world.workspace)
+        world.programs().availability("ffprobe", world.workspace())
     }
 
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
@@ -137,7 +137,7 @@ impl BuiltInTool for MediaProbe {
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let asked = input.file.clone();
         let file = run.on_files(move |files| Ok(files.find(&asked)?.path().real.clone())).await?;
-        let start = run.world().workspace.start().unwrap_or(Path::new("/")).to_path_buf();
+        let start = run.world().workspace().start().unwrap_or(Path::new("/")).to_path_buf();
         let program = Program {
             name: "ffprobe",
             args: input.words(&file)?,

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        answer::{answer, counted},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, Changed, recording::Recording},
@@ -16,6 +16,7 @@ use crate::{
             snippet::surroundings,
             text_edit::{EditOptions, Edited, TextEdit},
             unified_diff::changed_lines,
+            wording::counted,
         },
         world::World,
     },
@@ -161,7 +162,7 @@ impl BuiltInTool for MultiEdit {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (recording, text_bytes) = (Recording::of(run), run.world().limits.text_bytes);
+        let (recording, text_bytes) = (Recording::of(run), run.world().limits().text_bytes);
         run.on_files(move |files| edit_all(files, &input, text_bytes, &recording)).await
     }
 }

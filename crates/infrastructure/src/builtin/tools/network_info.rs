@@ -3,7 +3,7 @@
 use crate::{
     builtin::{
         answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, run::Run, schema::output_schema,
-        tools::report::Report,
+        text::report::Report,
     },
     sandbox::host::interfaces::interfaces,
 };

@@ -7,7 +7,7 @@ mod notebook;
 
 use crate::{
     builtin::{
-        answer::{answer, counted},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::{
             change_set::{ChangeSet, recording::Recording},
@@ -16,7 +16,7 @@ use crate::{
         },
         run::Run,
         schema::output_schema,
-        text::{snippet::surroundings, unified_diff::unified_diff},
+        text::{snippet::surroundings, unified_diff::unified_diff, wording::counted},
         tools::notebook_edit::edit::{EditedNotebook, edited},
         world::World,
     },
@@ -146,7 +146,7 @@ impl BuiltInTool for NotebookEdit {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let recording = Recording::of(run);
-        let limit = run.world().limits.result_bytes;
+        let limit = run.world().limits().result_bytes;
         run.on_files(move |files| edit(files, &input, &recording, limit)).await
     }
 }

@@ -14,6 +14,8 @@ use crate::{
             etag::etag,
             file_limits::FileLimits,
             image_view::Crop,
+            listing,
+            listing::{Item, listed},
             sampled::{Sampled, opened},
             seen_files::Viewer,
             sniff::FileKindByContent,
@@ -27,14 +29,10 @@ use crate::{
             line_ending::LineEnding,
             line_index::LineIndexes,
         },
-        tools::list_directory,
         world::World,
     },
-    documents::{
-        DocumentKind, reading,
-        reading::{Wanted, is_document},
-        rendering,
-    },
+    documents,
+    documents::{DocumentKind, DocumentReader, Wanted, is_document},
     sandbox::workspace::{facts::FileKind, granted::GrantedWorkspace, stop::Stop},
 };
 use async_trait::async_trait;
@@ -173,7 +171,7 @@ struct Output {
     original: Option<String>,
     /// What a folder holds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    entries: Option<Vec<list_directory::Item>>,
+    entries: Option<Vec<Item>>,
     /// What the pages, sheets, slides or cells are that the content shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<Pages>,
@@ -252,7 +250,15 @@ impl BuiltInTool for ReadFile {
         match on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await? {
             Shown::Done(result) => Ok(result),
             Shown::Picture(picture) => picture.answer(run).await,
-            Shown::Document(source, output, wanted) => document(*output, reading::read(run, *source, &wanted).await?),
+            Shown::Document(source, output, wanted) => {
+                let reader = DocumentReader {
+                    helpers: run.world().helpers(),
+                    limits: &run.world().limits().of_documents(),
+                    deadline: run.context().deadline,
+                    output_characters: run.context().output_characters,
+                };
+                document(*output, reader.read(*source, &wanted).await?)
+            }
         }
     }
 }
@@ -263,11 +269,11 @@ enum Shown {
     /// What was changed to be shown is still to be kept.
     Picture(Box<picture::Picture>),
     /// It is still to be read, by a process of its own.
-    Document(Box<reading::Source>, Box<Output>, Wanted),
+    Document(Box<documents::Source>, Box<Output>, Wanted),
 }
 
 /// The answer of a document.
-fn document(mut output: Output, shown: rendering::Shown) -> Result<ToolResult, ToolFailure> {
+fn document(mut output: Output, shown: documents::Shown) -> Result<ToolResult, ToolFailure> {
     let line = |number: u64| i64::try_from(number).ok();
     output.kind = shown.kind.into();
     output.content = Some(shown.content);
@@ -298,12 +304,12 @@ impl Reading {
     fn of(run: &Run<'_>) -> Self {
         let world = run.world();
         Self {
-            limits: world.limits.clone(),
-            lines: world.lines.clone(),
-            seen: world.seen.clone(),
-            viewer: run.viewer(),
+            limits: world.limits().clone(),
+            lines: world.lines().clone(),
+            seen: world.seen().clone(),
+            viewer: Viewer::of(run.context()),
             characters: run.context().output_characters,
-            decoding: world.decoding.clone(),
+            decoding: world.decoding().clone(),
             runtime: Handle::current(),
         }
     }
@@ -321,7 +327,7 @@ impl Reading {
         if let Source::File(found) = &source
             && found.facts().kind == FileKind::Folder
         {
-            let (text, listed) = list_directory::listed(files, found, self.limits.list_entries)?;
+            let (text, listed) = listed(files, found, &listing::Wanted::default(), self.limits.list_entries)?;
             let output = Output {
                 path: listed.path,
                 kind: Kind::Folder,
@@ -395,7 +401,7 @@ impl Reading {
             ..Output::default()
         };
         let wanted = Wanted { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
-        let source = reading::Source { size_bytes: content.bytes, path: content.name, content: content.reader };
+        let source = documents::Source { size_bytes: content.bytes, path: content.name, content: content.reader };
         Ok(Shown::Document(Box::new(source), Box::new(output), wanted))
     }
 

@@ -7,7 +7,7 @@ use crate::{
         built_in_tool::BuiltInTool,
         run::Run,
         schema::output_schema,
-        tools::report::{Report, gigabytes},
+        text::report::{Report, gigabytes},
     },
     sandbox::host::machine::Machine,
 };
@@ -86,7 +86,7 @@ impl BuiltInTool for SystemInfo {
                 ("Processor Count", machine.processors.to_string()),
                 ("Total Memory", gigabytes(machine.total_memory_bytes)),
                 ("System Uptime", format!("{}d {}h {}m", minutes / 1440, minutes / 60 % 24, minutes % 60)),
-                ("Runtime Version", run.world().version.clone()),
+                ("Runtime Version", run.world().version().to_owned()),
             ],
         );
         let start = run.context().grant.roots().start();
@@ -106,7 +106,7 @@ impl BuiltInTool for SystemInfo {
             cwd: start.map(|path| path.to_string_lossy().into_owned()),
             total_memory_bytes: machine.total_memory_bytes,
             uptime_seconds: machine.uptime.as_secs(),
-            runtime_version: run.world().version.clone(),
+            runtime_version: run.world().version().to_owned(),
         };
         answer(report.into_text(), &output)
     }

@@ -1,12 +1,8 @@
 //! The tool `task_input`.
 
 use crate::builtin::{
-    answer::answer,
-    built_in_tool::BuiltInTool,
-    commands::tasks::{Status, viewer_of},
-    run::Run,
-    schema::output_schema,
-    world::World,
+    answer::answer, built_in_tool::BuiltInTool, commands::tasks::Status, files::seen_files::Viewer, run::Run,
+    schema::output_schema, world::World,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -79,8 +75,8 @@ impl BuiltInTool for TaskInput {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let viewer = viewer_of(run.context());
-        let task = run.world().tasks.find(&viewer, &input.task_id)?;
+        let viewer = Viewer::of(run.context());
+        let task = run.world().tasks().find(&viewer, &input.task_id)?;
         let text = input.text.unwrap_or_default();
         if text.len() > MAX_TEXT_BYTES {
             let message = format!("`text` has {} bytes, and at most {MAX_TEXT_BYTES} are written at once", text.len());

@@ -3,7 +3,8 @@
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    commands::tasks::{Status, TaskFacts, viewer_of},
+    commands::tasks::{Status, TaskFacts},
+    files::seen_files::Viewer,
     run::Run,
     schema::output_schema,
 };
@@ -63,7 +64,7 @@ impl BuiltInTool for TaskList {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (registry, viewer) = (&run.world().tasks, viewer_of(run.context()));
+        let (registry, viewer) = (run.world().tasks(), Viewer::of(run.context()));
         let tasks = registry.named(&viewer, &input.task_ids)?;
         let tasks: Vec<_> =
             tasks.into_iter().filter(|task| input.status.is_none_or(|status| task.status() == status)).collect();

@@ -2,13 +2,14 @@
 
 use crate::builtin::{
     built_in_tool::BuiltInTool,
-    commands::waiting::{SLACK, pattern},
     commands::{
         capture,
         capture::in_json,
         command_output::{Part, shown},
-        tasks::{Status, Task, viewer_of},
+        tasks::{Status, Task},
+        waiting::{SLACK, pattern},
     },
+    files::seen_files::Viewer,
     run::Run,
     schema::output_schema,
 };
@@ -121,8 +122,8 @@ impl BuiltInTool for TaskOutput {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let viewer = viewer_of(run.context());
-        let task = run.world().tasks.find(&viewer, &input.task_id)?;
+        let viewer = Viewer::of(run.context());
+        let task = run.world().tasks().find(&viewer, &input.task_id)?;
         let filter = input.filter.as_deref().map(pattern).transpose()?;
         let from = input.since.unwrap_or_else(|| task.cursor.load(Ordering::Relaxed));
         let _ = timeout(Duration::from_millis(input.wait_ms), something_after(&task, from)).await;

@@ -4,10 +4,8 @@ use crate::{
     builtin::{
         answer::answer,
         built_in_tool::BuiltInTool,
-        commands::{
-            command::GRACE,
-            tasks::{TaskFacts, viewer_of},
-        },
+        commands::{command::GRACE, tasks::TaskFacts},
+        files::seen_files::Viewer,
         run::Run,
         schema::output_schema,
     },
@@ -89,8 +87,8 @@ impl BuiltInTool for TaskStop {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let viewer = viewer_of(run.context());
-        let task = run.world().tasks.find(&viewer, &input.task_id)?;
+        let viewer = Viewer::of(run.context());
+        let task = run.world().tasks().find(&viewer, &input.task_id)?;
         let command = &task.command;
         let time = match (input.signal, input.force) {
             (_, true) => {

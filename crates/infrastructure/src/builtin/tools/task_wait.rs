@@ -3,8 +3,8 @@
 use crate::builtin::{
     answer::answer,
     built_in_tool::BuiltInTool,
-    commands::tasks::{TaskFacts, viewer_of},
-    commands::waiting::SLACK,
+    commands::{tasks::TaskFacts, waiting::SLACK},
+    files::seen_files::Viewer,
     run::Run,
     schema::output_schema,
 };
@@ -79,7 +79,7 @@ impl BuiltInTool for TaskWait {
     }
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
-        let (registry, viewer) = (&run.world().tasks, viewer_of(run.context()));
+        let (registry, viewer) = (run.world().tasks(), Viewer::of(run.context()));
         let tasks = registry.named(&viewer, &input.task_ids)?;
         if tasks.is_empty() {
             return answer("There are no tasks in this session.", &Output { tasks: Vec::new(), timed_out: false });

@@ -2,9 +2,10 @@
 
 use crate::{
     builtin::{
-        answer::{answer, counted},
+        answer::answer,
         built_in_tool::BuiltInTool,
         files::{
+            appending::appended,
             change_set::{ChangeSet, Changed, recording::Recording},
             etag::etag,
             written_file::{diff_of, etag_of, notes, only},
@@ -14,8 +15,8 @@ use crate::{
         text::{
             line_ending::in_lines,
             text_edit::{DecodedFile, lacking},
+            wording::counted,
         },
-        tools::append_file,
         world::World,
     },
     sandbox::workspace::{granted::GrantedWorkspace, write::WriteOptions},
@@ -162,7 +163,7 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &Recording) -> Resul
     }
     let lines = in_lines(&content).lines().count();
     if input.append {
-        let appended = append_file::appended(&set, &content, recording.limit())?;
+        let appended = appended(&set, &content, recording.limit())?;
         set.put(0, appended.content, options);
         let changed = only(set.commit(recording, input.dry_run)?)?;
         return told(changed, lines, input.dry_run, Some(&appended.notes), recording);

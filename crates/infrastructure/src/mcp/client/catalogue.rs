@@ -7,7 +7,6 @@ use crate::mcp::{
         foreign_text::shown,
         own_members,
         request_error::RequestError,
-        transport::Transport,
     },
     wire::{headers::ParamHeaders, incoming::Answer, message::RpcError, numbers},
 };
@@ -105,7 +104,7 @@ impl Catalogue {
             server,
             names,
             limits,
-            mirrors: matches!(connection.transport, Transport::Http(_))
+            mirrors: connection.transport.mirrors_parameters()
                 && connection.writer.version.generation() == Generation::Modern,
             catalogue: Self::default(),
             known: HashSet::new(),

@@ -1,5 +1,6 @@
 //! How one MCP server is reached, and what it is allowed to take.
 
+use serde::Deserialize;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite};
 use toolstead_domain::{client_profile::ProtocolVersion, sandbox_policy::SandboxLimits, server_name::ServerName};
@@ -75,7 +76,8 @@ pub struct ServerConfinement {
 }
 
 /// What a server that is started here may reach. In all of them its environment is the declared one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ServerProfile {
     /// What the absolute paths among its arguments name, its declared roots, a private home, the machine's network.
     #[default]
@@ -143,7 +145,8 @@ pub type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
 pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// How a server's tools are named here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolNames {
     /// `mcp__{server}__{tool}`.
     #[default]

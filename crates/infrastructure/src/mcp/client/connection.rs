@@ -3,17 +3,18 @@
 pub mod launch_spec;
 
 use crate::{
+    http::client::HttpClient,
     mcp::client::{
         closed_by_profile,
         config::{McpServerConfig, McpTransport, StdioServer},
-        handshake::{self, ServerCard},
+        handshake,
         http::HttpTransport,
-        http_connector::HttpConnector,
         identity,
         lines::LineTransport,
         peer::{Loss, Peer},
         request::RequestWriter,
         request_error::RequestError,
+        server_card::ServerCard,
         transport::Transport,
     },
     sandbox::launcher::{LaunchSpec, Launcher},
@@ -23,6 +24,7 @@ use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Durat
 use tokio::time::{sleep, timeout};
 use toolstead_domain::{
     client_profile::{Generation, ProtocolVersion},
+    error_chain::with_causes,
     ports::tool_provider::ProviderIdentity,
     workspace_roots::WorkspaceRoots,
 };
@@ -33,7 +35,7 @@ pub struct McpServerDeps {
     /// Starts those that are children, beside commands that write into the workspace.
     pub launcher: Launcher,
     /// Reaches those that are elsewhere.
-    pub http: Arc<HttpConnector>,
+    pub http: HttpClient,
     /// The environment that every child starts from ([`crate::sandbox::child_environment::base`]).
     pub environment: BTreeMap<String, String>,
     /// Where children start that have no folder of their own in the configuration, save guarded ones; absolute.
@@ -62,7 +64,7 @@ impl McpServerDeps {
 /// A server that has said who it is.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) transport: Transport,
+    pub(super) transport: Box<dyn Transport>,
     pub(super) writer: RequestWriter,
     pub(super) card: ServerCard,
 }
@@ -101,9 +103,7 @@ impl Connection {
             Opening::Discover => connector.discover().await,
         };
         let (transport, card) = opened?;
-        if let Transport::Http(http) = &transport {
-            http.agree_on(card.version);
-        }
+        transport.agree_on(card.version);
         let writer = RequestWriter::new(card.version, &transport.peer().capabilities);
         Ok(Self { transport, writer, card })
     }
@@ -143,18 +143,18 @@ struct Connector<'a> {
     deps: &'a McpServerDeps,
 }
 
-type Opened = Result<(Transport, ServerCard), Loss>;
+type Opened = Result<(Box<dyn Transport>, ServerCard), Loss>;
 
 impl Connector<'_> {
     async fn initialize(&self, version: ProtocolVersion) -> Opened {
         let transport = self.connect().await?;
-        let card = handshake::initialize(&transport, version).await;
+        let card = handshake::initialize(&*transport, version).await;
         self.opened(transport, card).await
     }
 
     async fn discover(&self) -> Opened {
         let transport = self.connect().await?;
-        let card = match handshake::discover(&transport).await {
+        let card = match handshake::discover(&*transport).await {
             // The configuration says what it speaks; that it does not describe itself does not matter.
             Err(RequestError::Malformed(_)) if self.config.protocol == Some(ProtocolVersion::NEWEST) => {
                 Ok(ServerCard { version: ProtocolVersion::NEWEST, name: None, capabilities: Map::new() })
@@ -167,7 +167,7 @@ impl Connector<'_> {
     /// Finds out what the server speaks (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
     async fn probe(&self) -> Opened {
         let transport = self.connect().await?;
-        let refused = match first_word(&transport, self.config.timeouts.probe).await {
+        let refused = match first_word(&*transport, self.config.timeouts.probe).await {
             FirstWord::Card(card) => return Ok((transport, card)),
             FirstWord::Refused(error) => error,
             // It has got both first messages; a fresh conversation knows only one.
@@ -182,7 +182,7 @@ impl Connector<'_> {
             }
             // Some servers end at a first request that they do not know.
             RequestError::Lost(_) => self.initialize(ProtocolVersion::NEWEST_LEGACY).await,
-            _ => match handshake::initialize(&transport, ProtocolVersion::NEWEST_LEGACY).await {
+            _ => match handshake::initialize(&*transport, ProtocolVersion::NEWEST_LEGACY).await {
                 Ok(card) => Ok((transport, card)),
                 // Some servers are bound to the generation of the first message that they got.
                 Err(RequestError::Rpc(_) | RequestError::Lost(_)) => {
@@ -194,7 +194,7 @@ impl Connector<'_> {
         }
     }
 
-    async fn opened(&self, transport: Transport, card: Result<ServerCard, RequestError>) -> Opened {
+    async fn opened(&self, transport: Box<dyn Transport>, card: Result<ServerCard, RequestError>) -> Opened {
         let fixed = self.config.protocol;
         let error = match card {
             Ok(card) if fixed.is_none_or(|fixed| fixed == card.version) => return Ok((transport, card)),
@@ -219,7 +219,7 @@ impl Connector<'_> {
         })
     }
 
-    async fn connect(&self) -> Result<Transport, Loss> {
+    async fn connect(&self) -> Result<Box<dyn Transport>, Loss> {
         let capabilities = Map::new();
         let peer = Arc::new(Peer::new(self.config.name.clone(), capabilities));
         let limit = self.config.limits.message_bytes;
@@ -229,17 +229,14 @@ impl Connector<'_> {
                 let child = self.deps.launcher.launch(self.launch_spec(server)).await;
                 let child = child.map_err(|error| Loss::Failed(with_causes(&error)))?;
                 let lines = LineTransport::to_child(child, peer, limit);
-                lines
-                    .map(|lines| Transport::Lines(Box::new(lines)))
-                    .ok_or_else(|| Loss::Failed("it has no standard streams".into()))
+                Ok(Box::new(lines.ok_or_else(|| Loss::Failed("it has no standard streams".into()))?))
             }
             McpTransport::Streams(server) => {
                 let (reader, writer) = (server.open)();
-                Ok(Transport::Lines(Box::new(LineTransport::over(reader, writer, peer, limit))))
+                Ok(Box::new(LineTransport::over(reader, writer, peer, limit)))
             }
             McpTransport::Http(server) => {
-                let http = HttpTransport::new(&self.deps.http, server, peer, limit).map_err(Loss::Failed)?;
-                Ok(Transport::Http(Box::new(http)))
+                Ok(Box::new(HttpTransport::new(&self.deps.http, server, peer, limit).map_err(Loss::Failed)?))
             }
         }
     }
@@ -251,7 +248,7 @@ impl Connector<'_> {
 
 /// Asks a server of unknown generation who it is. One that is silent does not know the request or is slow to start; it
 /// gets the other first message, too, and the first good answer counts.
-async fn first_word(transport: &Transport, patience: Duration) -> FirstWord {
+async fn first_word(transport: &dyn Transport, patience: Duration) -> FirstWord {
     let mut discovery = pin!(handshake::discover(transport));
     match timeout(patience, &mut discovery).await {
         Ok(Ok(card)) => return FirstWord::Card(card),
@@ -291,14 +288,4 @@ pub(super) fn loss_of(error: RequestError) -> Loss {
         RequestError::Http { status: 403, detail } => Loss::Unauthorized(format!("HTTP status 403{detail}")),
         error => Loss::Failed(error.to_string()),
     }
-}
-
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

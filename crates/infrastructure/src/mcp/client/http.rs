@@ -1,41 +1,53 @@
 //! A server behind streamable HTTP (MCP 2025-11-25 and 2026-07-28, basic/transports).
 
 mod answer;
-pub(super) mod client;
 mod listening;
-mod plain;
 mod request_headers;
 mod stream;
 
-use crate::mcp::{
-    client::{
-        config::{HttpServer, shown_url},
-        handshake,
-        http_connector::HttpConnector,
-        in_flight::{Purpose, Waiting},
-        peer::{Loss, Peer},
-        request::{self, CallRequest, RequestWriter, check_size},
-        request_error::RequestError,
+use crate::{
+    http::{
+        client::{Endpoint, HttpClient, Request},
+        http_error::HttpError,
+        response::Response,
     },
-    wire::{
-        headers::{self, ParamHeaders},
-        incoming::Answer,
-        message::{Id, RpcError},
+    mcp::{
+        client::{
+            config::HttpServer,
+            foreign_text::shown,
+            in_flight::{Purpose, Waiting},
+            peer::{Loss, Peer},
+            relay::relay,
+            request::{self, CallRequest, RequestWriter, check_size},
+            request_error::RequestError,
+            server_card::{initialize_params, read_initialize_result},
+            transport::Transport,
+        },
+        wire::{
+            headers::{self, ParamHeaders},
+            incoming::Answer,
+            message::{Id, RpcError},
+        },
     },
 };
 use answer::Posted;
 use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
 use bytes::Bytes;
-use client::{HttpClient, HttpError, Response};
 use http::{HeaderMap, HeaderValue, Method};
 use request_headers::{Mirrored, configured_headers};
 use serde_json::{Map, Value};
 use std::{
+    pin::pin,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 use tokio::{runtime::Handle, sync::Mutex, time::timeout};
-use toolstead_domain::client_profile::{Generation, ProtocolVersion};
+use toolstead_domain::{
+    client_profile::{Generation, ProtocolVersion},
+    error_chain::with_causes,
+    ports::caller::Caller,
+};
 use url::Url;
 
 /// How long a message without an answer may take: a notification, our answer to a ping, the end of a session.
@@ -44,8 +56,8 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The endpoint of one server, and the session there, if it has sessions.
 #[derive(Debug)]
 pub(super) struct HttpTransport {
-    pub(super) peer: Arc<Peer>,
-    client: HttpClient,
+    peer: Arc<Peer>,
+    endpoint: Endpoint,
     url: Url,
     /// Those of every request: of the configuration, of the protocol, and of HTTP.
     headers: HeaderMap,
@@ -65,9 +77,9 @@ struct Session {
 
 /// A request that has been registered. Dropping it unfinished takes it back.
 #[derive(Debug)]
-pub(super) struct HttpRequest<'a> {
+struct HttpRequest<'a> {
     transport: &'a HttpTransport,
-    pub(super) waiting: Arc<Waiting>,
+    waiting: Arc<Waiting>,
     generation: Generation,
     finished: OnceLock<()>,
 }
@@ -77,23 +89,12 @@ impl HttpTransport {
     ///
     /// # Errors
     /// The reason why its address or a header of its configuration cannot be used.
-    pub(super) fn new(
-        connector: &HttpConnector,
-        server: &HttpServer,
-        peer: Arc<Peer>,
-        limit: usize,
-    ) -> Result<Self, String> {
-        let client = match server.url.scheme() {
-            "http" => HttpClient::plain(&server.url),
-            "https" => Some(HttpClient::Tls(connector.client()?, server.url.clone())),
-            _ => None,
-        };
-        let client = client.ok_or_else(|| format!("`{}` is no http or https address", shown_url(&server.url)))?;
-        let mut headers = configured_headers(&server.headers)?;
-        client.complete(&mut headers);
+    pub(super) fn new(client: &HttpClient, server: &HttpServer, peer: Arc<Peer>, limit: usize) -> Result<Self, String> {
+        let endpoint = client.endpoint(&server.url).map_err(|error| error.to_string())?;
+        let headers = configured_headers(endpoint.headers(), &server.headers)?;
         Ok(Self {
             peer,
-            client,
+            endpoint,
             url: server.url.clone(),
             headers,
             limit,
@@ -103,22 +104,11 @@ impl HttpTransport {
         })
     }
 
-    /// The longest message, in bytes.
-    pub(super) fn limit(&self) -> usize {
-        self.limit
-    }
-
-    /// Notes the revision that was agreed on.
-    pub(super) fn agree_on(&self, version: ProtocolVersion) {
-        // Agreed on once a connection.
-        let _ = self.version.set(version);
-    }
-
     /// Registers a request.
     ///
     /// # Errors
     /// [`RequestError::Lost`] once the connection has ended.
-    pub(super) fn begin(&self, purpose: Purpose, writer: &RequestWriter) -> Result<HttpRequest<'_>, RequestError> {
+    fn begin(&self, purpose: Purpose, writer: &RequestWriter) -> Result<HttpRequest<'_>, RequestError> {
         Ok(HttpRequest {
             transport: self,
             waiting: self.peer.in_flight.begin(purpose)?,
@@ -127,49 +117,11 @@ impl HttpTransport {
         })
     }
 
-    /// Makes a request and waits for its answer.
-    ///
-    /// # Errors
-    /// [`RequestError`].
-    pub(super) async fn request(
-        &self,
-        writer: &RequestWriter,
-        method: &str,
-        params: &Map<String, Value>,
-    ) -> Result<Answer, RequestError> {
-        let request = self.begin(Purpose::Exchange, writer)?;
-        // The handshake's requests are never taken back.
-        if matches!(method, "initialize" | "server/discover") {
-            request.finished.get_or_init(|| ());
-        }
-        let text = writer.request(request.waiting.id, method, params);
-        let outcome = self.exchange(writer, &request.waiting, text, &Mirrored::method(method)).await;
-        request.finish(&outcome);
-        outcome
-    }
-
-    /// Sends a `tools/call` and waits for its answer.
-    ///
-    /// # Errors
-    /// [`RequestError`].
-    pub(super) async fn call(
-        &self,
-        writer: &RequestWriter,
-        request: &HttpRequest<'_>,
-        text: Vec<u8>,
-        call: &CallRequest<'_>,
-        mirrored: Option<&ParamHeaders>,
-    ) -> Result<Answer, RequestError> {
-        let params = mirrored.map(|params| (params, call.arguments));
-        let mirrored = Mirrored { method: "tools/call", name: Some(call.tool), params };
-        self.exchange(writer, &request.waiting, text, &mirrored).await
-    }
-
     /// Sends a message that has no answer.
     ///
     /// # Errors
     /// [`RequestError`] when the server did not take it.
-    pub(super) async fn send(&self, writer: &RequestWriter, text: Vec<u8>) -> Result<(), RequestError> {
+    async fn send(&self, writer: &RequestWriter, text: Vec<u8>) -> Result<(), RequestError> {
         check_size(&text, self.limit)?;
         let mut headers = self.headers.clone();
         self.add_session(&mut headers, Some(writer.version));
@@ -180,32 +132,6 @@ impl HttpTransport {
             return Ok(());
         }
         Err(RequestError::Http { status: status.as_u16(), detail: String::new() })
-    }
-
-    /// Answers a request of the server. A new server makes none.
-    pub(super) async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
-        let version = self.version.get().copied();
-        if version.is_some_and(|version| version.generation() == Generation::Modern) {
-            return;
-        }
-        let mut headers = self.headers.clone();
-        self.add_session(&mut headers, version);
-        let sending = self.execute(Method::POST, headers, request::answer(id, outcome).into());
-        if let Err(error) = timeout(MESSAGE_TIMEOUT, sending).await.map_err(drop).and_then(|sent| sent.map_err(drop)) {
-            tracing::debug!(server = %self.peer.server, %id, ?error, "could not answer a request of the server");
-        }
-    }
-
-    /// Ends the session, as far as the server lets us.
-    pub(super) async fn close(&self, grace: Duration) {
-        self.peer.lose("the connection was closed");
-        if let Some(session) = self.session.swap(None) {
-            let mut headers = self.headers.clone();
-            headers.insert(headers::SESSION_ID, session.id.clone());
-            let sending = self.execute(Method::DELETE, headers, Bytes::new());
-            // Courtesy: the server ends the session sooner or later.
-            let _ = timeout(grace.min(MESSAGE_TIMEOUT), sending).await;
-        }
     }
 
     /// Sends a request, opens a new session where the server has ended the one that we had, and waits for the answer,
@@ -255,7 +181,7 @@ impl HttpTransport {
 
     async fn reopen(&self, writer: &RequestWriter) -> Result<(), RequestError> {
         let waiting = self.peer.in_flight.begin(Purpose::Exchange)?;
-        let params = handshake::initialize_params(writer.version, &self.peer.capabilities);
+        let params = initialize_params(writer.version, &self.peer.capabilities);
         let text = writer.request(waiting.id, "initialize", &params);
         let headers = self.headers_of(writer, &Mirrored::method("initialize"))?;
         let posted = self.post(writer, &waiting, text.into(), headers).await;
@@ -263,7 +189,7 @@ impl HttpTransport {
         let Posted::Answered(answer) = posted? else {
             return Err(RequestError::Lost("it ended a session that was not open yet".into()));
         };
-        let card = handshake::read_initialize_result(answer)?;
+        let card = read_initialize_result(answer)?;
         if card.version != writer.version {
             let reason = format!("it speaks {} now, no longer {}", card.version, writer.version);
             return Err(RequestError::Lost(reason));
@@ -278,22 +204,123 @@ impl HttpTransport {
     }
 
     async fn execute(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Response, RequestError> {
-        self.client.execute(method, headers, body).await.map_err(|error| self.failed(error))
+        self.endpoint.send(Request { method, headers, body }).await.map_err(|error| self.failed(error))
     }
 
     /// The error of a request that got no whole response.
-    fn failed(&self, HttpError { text, is_connect }: HttpError) -> RequestError {
-        if is_connect {
-            self.peer.suspect(Loss::Failed(text.clone()));
-            return RequestError::Unreachable(text);
+    fn failed(&self, error: HttpError) -> RequestError {
+        let text = shown(&with_causes(&error), 300);
+        match error {
+            HttpError::Address(_)
+            | HttpError::Unreachable(_)
+            | HttpError::NotPublic(_)
+            | HttpError::Certificates(_) => {
+                self.peer.suspect(Loss::Failed(text.clone()));
+                RequestError::Unreachable(text)
+            }
+            HttpError::Broken(_) => RequestError::Lost(text),
+            HttpError::TooLong { limit } => {
+                RequestError::Malformed(format!("it sent a body of more than {limit} bytes"))
+            }
+            HttpError::Event(_) => RequestError::Malformed(text),
         }
-        RequestError::Lost(text)
+    }
+}
+
+#[async_trait]
+impl Transport for HttpTransport {
+    fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    fn agree_on(&self, version: ProtocolVersion) {
+        // Agreed on once a connection.
+        let _ = self.version.set(version);
+    }
+
+    fn mirrors_parameters(&self) -> bool {
+        true
+    }
+
+    async fn request(
+        &self,
+        writer: &RequestWriter,
+        method: &str,
+        params: &Map<String, Value>,
+    ) -> Result<Answer, RequestError> {
+        let request = self.begin(Purpose::Exchange, writer)?;
+        // The handshake's requests are never taken back.
+        if matches!(method, "initialize" | "server/discover") {
+            request.finished.get_or_init(|| ());
+        }
+        let text = writer.request(request.waiting.id, method, params);
+        let outcome = self.exchange(writer, &request.waiting, text, &Mirrored::method(method)).await;
+        request.finish(&outcome);
+        outcome
+    }
+
+    async fn call(
+        &self,
+        writer: &RequestWriter,
+        call: &CallRequest<'_>,
+        mirrored: Option<&ParamHeaders>,
+        caller: &dyn Caller,
+        idle: Option<Duration>,
+    ) -> Result<Answer, RequestError> {
+        let request = self.begin(call.purpose(), writer)?;
+        let text = writer.call(request.waiting.id, call);
+        check_size(&text, self.limit)?;
+        let params = mirrored.map(|params| (params, call.arguments));
+        let mirrored = Mirrored { method: "tools/call", name: Some(call.tool), params };
+        let exchange = pin!(self.exchange(writer, &request.waiting, text, &mirrored));
+        let outcome = relay(self, &request.waiting, caller, idle, exchange).await;
+        request.finish(&outcome);
+        outcome
+    }
+
+    async fn notify(&self, writer: &RequestWriter, method: &str) -> Result<(), RequestError> {
+        self.send(writer, request::notification(method, Map::new())).await
+    }
+
+    /// A new server asks nothing.
+    async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
+        let version = self.version.get().copied();
+        if version.is_some_and(|version| version.generation() == Generation::Modern) {
+            return;
+        }
+        let mut headers = self.headers.clone();
+        self.add_session(&mut headers, version);
+        let sending = self.execute(Method::POST, headers, request::answer(id, outcome).into());
+        if let Err(error) = timeout(MESSAGE_TIMEOUT, sending).await.map_err(drop).and_then(|sent| sent.map_err(drop)) {
+            tracing::debug!(server = %self.peer.server, %id, ?error, "could not answer a request of the server");
+        }
+    }
+
+    async fn listen(&self, writer: &RequestWriter) {
+        self.keep_listening(writer).await;
+    }
+
+    async fn abandon(&self) -> Option<String> {
+        self.peer.lose("the connection was given up");
+        None
+    }
+
+    /// Ends the session, as far as the server lets us.
+    async fn close(&self, grace: Duration) {
+        self.peer.lose("the connection was closed");
+        if let Some(session) = self.session.swap(None) {
+            let mut headers = self.headers.clone();
+            headers.insert(headers::SESSION_ID, session.id.clone());
+            let sending = self.execute(Method::DELETE, headers, Bytes::new());
+            // Courtesy: the server ends the session sooner or later.
+            let _ = timeout(grace.min(MESSAGE_TIMEOUT), sending).await;
+        }
     }
 }
 
 impl HttpRequest<'_> {
     /// Notes how it ended, unless it is to be taken back.
-    pub(super) fn finish(&self, outcome: &Result<Answer, RequestError>) {
+    fn finish(&self, outcome: &Result<Answer, RequestError>) {
         if !matches!(outcome, Err(RequestError::Late(_))) {
             self.finished.get_or_init(|| ());
         }
@@ -311,11 +338,11 @@ impl Drop for HttpRequest<'_> {
         let mut headers = transport.headers.clone();
         transport.add_session(&mut headers, transport.version.get().copied());
         let text = request::cancelled(self.waiting.id, "the caller does not wait any more");
-        let client = transport.client.clone();
+        let endpoint = transport.endpoint.clone();
         if let Ok(runtime) = Handle::try_current() {
             // Nobody waits for it, and nothing depends on it.
             runtime.spawn(async move {
-                let sending = client.execute(Method::POST, headers, text.into());
+                let sending = endpoint.send(Request { method: Method::POST, headers, body: text.into() });
                 drop(timeout(MESSAGE_TIMEOUT, sending).await);
             });
         }

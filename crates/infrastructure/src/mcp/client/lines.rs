@@ -7,11 +7,14 @@ use crate::{
             found_id::found_id,
             in_flight::{Purpose, Waiting},
             peer::Peer,
-            request::{self, RequestWriter, check_size},
+            relay::relay,
+            request::{self, CallRequest, RequestWriter, check_size},
             request_error::RequestError,
             stderr_tail::StderrTail,
+            transport::Transport,
         },
         wire::{
+            headers::ParamHeaders,
             incoming::{Answer, Incoming},
             lines::{BoundedLines, Line, LineSender},
             message::{Id, RpcError},
@@ -19,14 +22,17 @@ use crate::{
     },
     sandbox::launcher::Child,
 };
+use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::{
     io,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
+use toolstead_domain::ports::caller::Caller;
 
 /// How long a server may take to read our answer to a question of its own.
 const TIME_TO_READ: Duration = Duration::from_secs(1);
@@ -36,8 +42,8 @@ const TIME_TO_END: Duration = Duration::from_millis(200);
 /// The connection. Dropping it ends the child, if there is one.
 #[derive(Debug)]
 pub(super) struct LineTransport {
-    pub(super) peer: Arc<Peer>,
-    pub(super) stderr: Option<StderrTail>,
+    peer: Arc<Peer>,
+    stderr: Option<StderrTail>,
     sender: LineSender,
     limit: usize,
     writing: AbortOnDropHandle<()>,
@@ -89,11 +95,27 @@ impl LineTransport {
         Ok(LineRequest { transport: self, waiting: self.peer.in_flight.begin(purpose)?, cancellable })
     }
 
-    /// Makes a request and waits for its answer.
+    /// Sends a message that has no answer.
     ///
     /// # Errors
-    /// [`RequestError`].
-    pub(super) async fn request(
+    /// [`RequestError::Lost`] once the connection has ended.
+    async fn send(&self, text: Vec<u8>) -> Result<(), RequestError> {
+        check_size(&text, self.limit)?;
+        self.sender.send(text).await.map_err(|closed| RequestError::Lost(closed.to_string()))
+    }
+
+    fn take_child(&self) -> Option<Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[async_trait]
+impl Transport for LineTransport {
+    fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    async fn request(
         &self,
         writer: &RequestWriter,
         method: &str,
@@ -104,45 +126,52 @@ impl LineTransport {
         request.exchange(writer.request(request.waiting.id, method, params)).await
     }
 
-    /// Sends a message that has no answer.
-    ///
-    /// # Errors
-    /// [`RequestError::Lost`] once the connection has ended.
-    pub(super) async fn send(&self, text: Vec<u8>) -> Result<(), RequestError> {
-        check_size(&text, self.limit)?;
-        self.sender.send(text).await.map_err(|closed| RequestError::Lost(closed.to_string()))
+    async fn call(
+        &self,
+        writer: &RequestWriter,
+        call: &CallRequest<'_>,
+        _: Option<&ParamHeaders>,
+        caller: &dyn Caller,
+        idle: Option<Duration>,
+    ) -> Result<Answer, RequestError> {
+        let request = self.begin(call.purpose(), true)?;
+        let exchange = pin!(request.exchange(writer.call(request.waiting.id, call)));
+        relay(self, &request.waiting, caller, idle, exchange).await
     }
 
-    /// Answers a request of the server, unless it does not read.
-    pub(super) fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
+    async fn notify(&self, _: &RequestWriter, method: &str) -> Result<(), RequestError> {
+        self.send(request::notification(method, Map::new())).await
+    }
+
+    async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
+        // Lost only where the server does not read.
         self.sender.try_send(request::answer(id, outcome));
     }
 
-    /// Ends a connection that was lost: a child that lives on is killed. Returns how it ended and what it said last, if
-    /// there is anything to tell.
-    pub(super) async fn abandon(&self) -> Option<String> {
+    fn stderr(&self) -> Vec<String> {
+        self.stderr.as_ref().map_or(Vec::new(), StderrTail::lines)
+    }
+
+    /// A child that lives on is killed; how it ended and what it said last is told.
+    async fn abandon(&self) -> Option<String> {
         self.peer.lose("the connection was given up");
         self.writing.abort();
         let mut child = self.take_child()?;
         let exit = timeout(TIME_TO_END, child.exited()).await.ok().map(|exit| exit.to_string());
         drop(child);
-        let said = self.stderr.as_ref().and_then(|stderr| stderr.lines().pop()).map(|line| format!("it said `{line}`"));
+        let said = self.stderr().pop().map(|line| format!("it said `{line}`"));
         let words: Vec<String> = exit.into_iter().chain(said).collect();
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// Ends the connection: closes the server's input and, after `grace`, its life. Returns when it is gone.
-    pub(super) async fn close(&self, grace: Duration) {
+    /// Closes the server's input and, after `grace`, ends its life.
+    async fn close(&self, grace: Duration) {
         self.peer.lose("the connection was closed");
         // The pipe is closed with its writer.
         self.writing.abort();
         if let Some(child) = self.take_child() {
             child.terminate(grace).await;
         }
-    }
-
-    fn take_child(&self) -> Option<Child> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -25,7 +25,7 @@ use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse, NotAn
 /// # Errors
 /// Those of the exchange, and [`RequestError::Late`] when nothing was heard for `idle`.
 pub(super) async fn relay(
-    transport: &Transport,
+    transport: &dyn Transport,
     waiting: &Waiting,
     caller: &dyn Caller,
     idle: Option<Duration>,

@@ -1,14 +1,10 @@
-//! The two ways to a server, as one.
+//! A way to a server. Each is a file of its own; `connection.rs` chooses.
 
 use crate::mcp::{
     client::{
-        http::HttpTransport,
-        lines::LineTransport,
         peer::Peer,
-        relay::relay,
-        request::{self, CallRequest, RequestWriter, check_size},
+        request::{CallRequest, RequestWriter},
         request_error::RequestError,
-        stderr_tail::StderrTail,
     },
     wire::{
         headers::ParamHeaders,
@@ -16,129 +12,72 @@ use crate::mcp::{
         message::{Id, RpcError},
     },
 };
+use async_trait::async_trait;
 use serde_json::{Map, Value};
-use std::{sync::Arc, time::Duration};
-use toolstead_domain::ports::caller::Caller;
+use std::{fmt::Debug, sync::Arc, time::Duration};
+use toolstead_domain::{client_profile::ProtocolVersion, ports::caller::Caller};
 
-/// A way to one server.
-#[derive(Debug)]
-pub(super) enum Transport {
-    /// Lines on byte streams.
-    Lines(Box<LineTransport>),
-    /// Streamable HTTP.
-    Http(Box<HttpTransport>),
-}
-
-impl Transport {
+/// A way to one server. Dropping it ends what it started.
+#[async_trait]
+pub(super) trait Transport: Debug + Send + Sync {
     /// The server as it is seen through this transport.
-    pub(super) fn peer(&self) -> &Arc<Peer> {
-        match self {
-            Self::Lines(lines) => &lines.peer,
-            Self::Http(http) => &http.peer,
-        }
+    fn peer(&self) -> &Arc<Peer>;
+
+    /// Notes the revision that was agreed on; called once.
+    fn agree_on(&self, _: ProtocolVersion) {}
+
+    /// Headers repeat parameters of a call, so that a server may refuse one that does not fit its definition.
+    fn mirrors_parameters(&self) -> bool {
+        false
     }
 
-    /// Makes a request and waits for its answer, as long as it takes.
+    /// Makes a request and waits for its answer, as long as it takes. Dropping the future takes the request back, save
+    /// those of the handshake (MCP 2025-11-25, basic/utilities/cancellation).
     ///
     /// # Errors
     /// [`RequestError`].
-    pub(super) async fn request(
+    async fn request(
         &self,
         writer: &RequestWriter,
         method: &str,
         params: &Map<String, Value>,
-    ) -> Result<Answer, RequestError> {
-        match self {
-            Self::Lines(lines) => lines.request(writer, method, params).await,
-            Self::Http(http) => Box::pin(http.request(writer, method, params)).await,
-        }
-    }
+    ) -> Result<Answer, RequestError>;
 
-    /// Calls a tool; what comes before the answer goes to the caller. `mirrored` are the parameters that HTTP headers
-    /// repeat.
+    /// Calls a tool; what comes before the answer goes to the caller ([`relay`](super::relay::relay)). `mirrored` are
+    /// the parameters that headers repeat.
     ///
     /// # Errors
-    /// [`RequestError`].
-    pub(super) async fn call(
+    /// [`RequestError`]; [`Late`](RequestError::Late) when nothing was heard for `idle`.
+    async fn call(
         &self,
         writer: &RequestWriter,
         call: &CallRequest<'_>,
         mirrored: Option<&ParamHeaders>,
         caller: &dyn Caller,
         idle: Option<Duration>,
-    ) -> Result<Answer, RequestError> {
-        match self {
-            Self::Lines(lines) => {
-                let request = lines.begin(call.purpose(), true)?;
-                let text = writer.call(request.waiting.id, call);
-                relay(self, &request.waiting, caller, idle, request.exchange(text)).await
-            }
-            Self::Http(http) => {
-                let request = http.begin(call.purpose(), writer)?;
-                let text = writer.call(request.waiting.id, call);
-                check_size(&text, http.limit())?;
-                let exchange = Box::pin(http.call(writer, &request, text, call, mirrored));
-                let outcome = relay(self, &request.waiting, caller, idle, exchange).await;
-                request.finish(&outcome);
-                outcome
-            }
-        }
-    }
+    ) -> Result<Answer, RequestError>;
 
-    /// Sends a notification.
+    /// Sends a notification without parameters.
     ///
     /// # Errors
     /// [`RequestError`] when it cannot have arrived.
-    pub(super) async fn notify(&self, writer: &RequestWriter, method: &str) -> Result<(), RequestError> {
-        let text = request::notification(method, Map::new());
-        match self {
-            Self::Lines(lines) => lines.send(text).await,
-            Self::Http(http) => Box::pin(http.send(writer, text)).await,
-        }
-    }
+    async fn notify(&self, writer: &RequestWriter, method: &str) -> Result<(), RequestError>;
 
     /// Answers a request of the server, as far as it listens.
-    pub(super) async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
-        match self {
-            Self::Lines(lines) => lines.respond(id, outcome),
-            Self::Http(http) => Box::pin(http.respond(id, outcome)).await,
-        }
-    }
+    async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>);
 
-    /// Listens for what the server says outside of requests, where the transport needs that. Ends when there is nothing
-    /// to hear.
-    pub(super) async fn listen(&self, writer: &RequestWriter) {
-        match self {
-            // Everything comes on the one channel.
-            Self::Lines(_) => {}
-            Self::Http(http) => Box::pin(http.listen(writer)).await,
-        }
-    }
+    /// Listens for what the server says outside of requests, where that needs a stream of its own. Ends when there is
+    /// nothing to hear.
+    async fn listen(&self, _: &RequestWriter) {}
 
-    /// The last lines of its standard error, oldest first.
-    pub(super) fn stderr(&self) -> Vec<String> {
-        match self {
-            Self::Lines(lines) => lines.stderr.as_ref().map_or(Vec::new(), StderrTail::lines),
-            Self::Http(_) => Vec::new(),
-        }
+    /// The last lines of its standard error, oldest first; empty where it has none.
+    fn stderr(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Ends a connection that was lost. Returns what is known of its end.
-    pub(super) async fn abandon(&self) -> Option<String> {
-        match self {
-            Self::Lines(lines) => lines.abandon().await,
-            Self::Http(http) => {
-                http.peer.lose("the connection was given up");
-                None
-            }
-        }
-    }
+    async fn abandon(&self) -> Option<String>;
 
     /// Ends the connection in peace; returns when the server is gone or `grace` has passed.
-    pub(super) async fn close(&self, grace: Duration) {
-        match self {
-            Self::Lines(lines) => lines.close(grace).await,
-            Self::Http(http) => Box::pin(http.close(grace)).await,
-        }
-    }
+    async fn close(&self, grace: Duration);
 }

@@ -21,13 +21,13 @@ const MARKS_OF_DELEGATION: [&str; 2] = ["user.delegate", "trusted.delegate"];
 
 /// A group in which others could be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct GroupPlace {
     pub(super) path: PathBuf,
     /// Whether what its groups have may be decided here: not in what systemd keeps for itself.
     may_be_divided: bool,
 }
 
-impl Place {
+impl GroupPlace {
     /// The places of this process: the group around its own, since no group with processes in it can bound those below it,
     /// and the own one, which can where it is the topmost.
     pub(super) fn all() -> Result<Vec<Self>, String> {

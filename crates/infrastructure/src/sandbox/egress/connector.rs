@@ -6,6 +6,7 @@ use crate::sandbox::egress::{
     host::{Host, HostPatterns, Listed},
 };
 use async_trait::async_trait;
+use futures::{StreamExt, stream::FuturesUnordered};
 use std::{
     fmt, io,
     net::{IpAddr, SocketAddr, ToSocketAddrs},
@@ -16,15 +17,15 @@ use tokio::{
     net::TcpStream,
     sync::Semaphore,
     task::spawn_blocking,
-    time::{Instant, timeout, timeout_at},
+    time::{sleep, timeout},
 };
 
 /// How long a name may take to be resolved.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it may take until one of the addresses is connected.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long one address may take while there are others.
-const ADDRESS_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an address has the field to itself before the next is tried beside it (RFC 8305, section 5).
+const HEAD_START: Duration = Duration::from_millis(250);
 /// A name with more addresses is refused: all of them are judged.
 const MAX_ADDRESSES: usize = 256;
 /// So many of the addresses are tried.
@@ -79,20 +80,25 @@ impl Network for SystemNetwork {
     }
 }
 
-/// Connects to hosts at public addresses, and at others of hosts that the configuration names. Cheap to clone.
+/// Connects to hosts at public addresses, and at others of hosts that the configuration names, or at all. Cheap to clone.
 ///
 /// Whether a host may be reached at all is asked before.
 #[derive(Debug, Clone)]
 pub struct Connector {
     network: Arc<dyn Network>,
-    /// These hosts may be on this machine or in a private network.
-    private: Arc<HostPatterns>,
+    /// These hosts may be on this machine or in a private network; `None`: all.
+    private: Option<Arc<HostPatterns>>,
 }
 
 impl Connector {
     /// A connector for which the hosts of `private` may have addresses of this machine and of private networks.
     pub fn new(network: Arc<dyn Network>, private: HostPatterns) -> Self {
-        Self { network, private: Arc::new(private) }
+        Self { network, private: Some(Arc::new(private)) }
+    }
+
+    /// A connector without a policy, for hosts that only a person's own configuration names.
+    pub fn to_every_address(network: Arc<dyn Network>) -> Self {
+        Self { network, private: None }
     }
 
     /// The addresses of a host, every one of which may be connected to; at least one.
@@ -113,7 +119,8 @@ impl Connector {
                 }
             }
         };
-        let may_be_private = self.private.judge(host, port) == Listed::Yes;
+        let Some(private) = &self.private else { return Ok(addresses) };
+        let may_be_private = private.judge(host, port) == Listed::Yes;
         for address in &addresses {
             match address::judge(*address) {
                 Err(reason) if !(may_be_private && reason.range.can_be_opened()) => {
@@ -125,27 +132,45 @@ impl Connector {
         Ok(addresses)
     }
 
-    /// Connects to a host: resolves it once and tries one address after the other.
+    /// Connects to a host: resolves it once and tries its addresses in their order, the next one as soon as one fails or
+    /// is slow. The first that answers counts.
     ///
     /// # Errors
     /// [`ConnectError`].
     pub async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, ConnectError> {
         let addresses = self.addresses(host, port).await?;
-        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let connecting = timeout(CONNECT_TIMEOUT, self.first_of(addresses, port)).await;
+        match connecting.unwrap_or_else(|late| Err(late.into())) {
+            Ok(stream) => {
+                // Small writes should not wait; a connection that cannot be told so is as good.
+                let _ = stream.set_nodelay(true);
+                Ok(stream)
+            }
+            Err(source) => Err(ConnectError::Connect { host: host.clone(), port, source }),
+        }
+    }
+
+    /// The first connection that comes about; else the error of the last that was tried.
+    async fn first_of(&self, addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream> {
+        let mut waiting = addresses.into_iter().take(MAX_TRIES);
+        let mut tried = FuturesUnordered::new();
         let mut failure = io::ErrorKind::TimedOut.into();
-        for address in addresses.into_iter().take(MAX_TRIES) {
-            let until = deadline.min(Instant::now() + ADDRESS_TIMEOUT);
-            match timeout_at(until, self.network.connect((address, port).into())).await {
-                Ok(Ok(stream)) => {
-                    // Small writes should not wait; a connection that cannot be told so is as good.
-                    let _ = stream.set_nodelay(true);
-                    return Ok(stream);
-                }
-                Ok(Err(error)) => failure = error,
-                Err(late) => failure = late.into(),
+        loop {
+            match waiting.next() {
+                Some(address) => tried.push(self.network.connect((address, port).into())),
+                None if tried.is_empty() => return Err(failure),
+                None => {}
+            }
+            let is_last = waiting.len() == 0;
+            tokio::select! {
+                biased;
+                Some(connected) = tried.next() => match connected {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) => failure = error,
+                },
+                () = sleep(HEAD_START), if !is_last => {}
             }
         }
-        Err(ConnectError::Connect { host: host.clone(), port, source: failure })
     }
 }
 
@@ -195,6 +220,7 @@ pub(super) mod tests {
         collections::{HashMap, VecDeque},
         sync::Mutex,
     };
+    use tokio::time::Instant;
 
     /// A network of names and servers that a test puts up. Each server listens on this machine, and is reached at the
     /// address that the test gave it alone.
@@ -325,6 +351,33 @@ pub(super) mod tests {
             let error = connector(&network, &[]).connect(&Host::parse(name).unwrap(), 443).await.unwrap_err();
             assert!(error.to_string().contains(reason), "{error}");
         }
+    }
+
+    /// Answers at addresses of IPv4 alone, where this server is.
+    #[derive(Debug)]
+    struct Lame(SocketAddr);
+
+    #[async_trait]
+    impl Network for Lame {
+        async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+            Ok(["2606:4700::1111", "2606:4700::1112", "1.1.1.1"].map(|text| text.parse().unwrap()).to_vec())
+        }
+
+        async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
+            if address.is_ipv6() { std::future::pending().await } else { TcpStream::connect(self.0).await }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_is_slow_does_not_hold_up_the_next() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let network = Arc::new(Lame(listener.local_addr().unwrap()));
+        let start = Instant::now();
+        Connector::new(network, HostPatterns::default())
+            .connect(&Host::parse("a.example").unwrap(), 443)
+            .await
+            .unwrap();
+        assert!(start.elapsed() < 3 * HEAD_START, "{:?}", start.elapsed());
     }
 
     /// Never answers.

@@ -38,7 +38,7 @@ const TIME_TO_BEGIN: Duration = Duration::from_secs(30);
 
 /// A run and its init. Dropping it ends both.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct ConfinedRun {
     /// The init's process id.
     pub(super) id: u32,
     /// What it did to protected names; known when it has ended.
@@ -52,7 +52,7 @@ pub(super) struct Run {
     layers: Layers,
 }
 
-impl Run {
+impl ConfinedRun {
     /// Waits until the program runs.
     pub(super) async fn begin(
         reports: OwnedFd,
@@ -95,7 +95,7 @@ impl Run {
                 Ok(Some((Report::Started, descriptors))) => {
                     started = Some(descriptors.into_iter().next().map(TcpListener::from));
                 }
-                Ok(Some((Report::Failed(failure), _))) => return Err(LaunchError::Confine(failure.to_string())),
+                Ok(Some((Report::Failed(failure), _))) => return Err(failure.into()),
                 Ok(Some((end @ Report::Ended { .. }, _))) if started.is_some() => self.note(end),
                 // It is heard as its exit that it is lost.
                 Ok(None) | Err(_) if started.is_some() => return Ok(started.flatten()),
@@ -202,7 +202,7 @@ fn received(reports: &OwnedFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     }
 }
 
-impl Drop for Run {
+impl Drop for ConfinedRun {
     fn drop(&mut self) {
         let reports = self.reports.take();
         // Its birth may be told and not heard yet.

@@ -1,15 +1,11 @@
 //! Whether programs can be confined on this machine: tried before the first of them, and remembered.
 
-use super::{LaunchError, Launcher};
-use crate::sandbox::{
-    self_test::{self, Tier},
-    zygote::Layers,
-};
-use futures::future::BoxFuture;
+use super::{LaunchError, Launcher, Trying};
+use crate::sandbox::{tier::Tier, zygote::Layers};
 use std::{
-    collections::HashSet,
+    collections::BTreeSet,
     fmt,
-    sync::{self, Arc, LazyLock, PoisonError},
+    sync::{self, Arc, PoisonError},
     time::Duration,
 };
 use tokio::{sync::Mutex, time::Instant};
@@ -19,30 +15,18 @@ const TIME_TO_COUNT: Duration = Duration::from_secs(30);
 /// So long it counts that not all layers are there: long enough that trying costs nothing, where that stays so.
 const TIME_OF_TIER_2: Duration = Duration::from_secs(300);
 
-/// A fact about the machine, and so the same for all launchers: for those that want every layer, and for those that do
-/// with tier 2.
-static OF_PROCESS: LazyLock<[Arc<Gate>; 2]> =
-    LazyLock::new(|| [(); 2].map(|()| Arc::new(Gate::new(|launcher| Box::pin(self_test::tier(launcher))))));
-
-type Trying = for<'a> fn(&'a Launcher) -> BoxFuture<'a, Tier>;
-
 /// Lets nobody through to a confinement that does not hold.
 pub(super) struct Gate {
     trying: Trying,
     /// What was found, and when.
     found: Mutex<Option<(Instant, Tier)>>,
     /// The sessions that were warned, and the runs without one.
-    warned: sync::Mutex<HashSet<Option<Arc<str>>>>,
+    warned: sync::Mutex<BTreeSet<Option<Arc<str>>>>,
 }
 
 impl Gate {
-    /// The one of this process, for launchers that do with tier 2 or not.
-    pub(super) fn of_process(allows_tier_2: bool) -> Arc<Self> {
-        OF_PROCESS[usize::from(allows_tier_2)].clone()
-    }
-
-    fn new(trying: Trying) -> Self {
-        Self { trying, found: Mutex::default(), warned: sync::Mutex::default() }
+    pub(super) const fn new(trying: Trying) -> Self {
+        Self { trying, found: Mutex::const_new(None), warned: sync::Mutex::new(BTreeSet::new()) }
     }
 
     /// Returns where programs can be confined, by which layers. Who comes while it is tried waits. Where they are not all,

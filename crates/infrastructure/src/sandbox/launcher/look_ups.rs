@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 
 /// Does some at a time. One that hangs keeps its place for as long as it hangs: the threads of the runtime are not used up.
+#[derive(Debug)]
 pub(super) struct LookUps {
     places: Semaphore,
     time: Duration,

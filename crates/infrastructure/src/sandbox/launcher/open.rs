@@ -1,7 +1,6 @@
 //! A child that is not confined, as the runtime sees it.
 
 use super::{Begun, Exit, Input, LaunchSpec, Launcher, Order, Ours, Started, Streams};
-use crate::sandbox::zygote::usual_files;
 use rustix::{
     io::Errno,
     process::{
@@ -85,7 +84,7 @@ pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launche
         return Err(io::Error::new(io::ErrorKind::Unsupported, "only a confined program gets a terminal"));
     }
     let Streams { ours, theirs: [stdin, stdout, stderr] } = Streams::open(spec.input)?;
-    let (runtime, files) = (rustix::process::getpid(), usual_files());
+    let (runtime, files) = (rustix::process::getpid(), launcher.shared.zygotes.usual_files());
     let mut command = Command::new(program);
     command
         .args(&spec.args)

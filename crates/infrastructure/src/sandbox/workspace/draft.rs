@@ -6,7 +6,7 @@ use crate::sandbox::workspace::{
     path_error::PathError,
     resolve::{WITHOUT_LINKS, open_beneath},
     rights::{self, Rights},
-    write::{WriteTarget, Written},
+    write_target::{WriteTarget, Written},
 };
 use rustix::{
     fs::{
@@ -36,7 +36,7 @@ const MAX_MADE_FOLDERS: usize = 32;
 #[derive(Debug)]
 pub struct Draft<'t> {
     target: &'t WriteTarget<'t>,
-    folder: Folder<'t>,
+    folder: TargetFolder<'t>,
     /// The other name; free when there is nothing under it.
     name: PathBuf,
     /// The new file; `None` for a removal.
@@ -57,7 +57,7 @@ enum State {
 
 /// The folder of the file.
 #[derive(Debug)]
-pub(super) struct Folder<'t> {
+pub(super) struct TargetFolder<'t> {
     /// The deepest that existed.
     above: BorrowedFd<'t>,
     /// The file's own, if that is another one.
@@ -69,7 +69,7 @@ pub(super) struct Folder<'t> {
 impl<'t> Draft<'t> {
     pub(super) fn with_content(
         target: &'t WriteTarget<'t>,
-        folder: Folder<'t>,
+        folder: TargetFolder<'t>,
         content: &[u8],
         mode: Option<u32>,
     ) -> Result<Self, PathError> {
@@ -85,10 +85,10 @@ impl<'t> Draft<'t> {
     }
 
     pub(super) fn without_content(target: &'t WriteTarget<'t>) -> Self {
-        Self::named(target, Folder { above: target.folder.as_fd(), own: None, made: Vec::new() })
+        Self::named(target, TargetFolder { above: target.folder.as_fd(), own: None, made: Vec::new() })
     }
 
-    fn named(target: &'t WriteTarget<'t>, folder: Folder<'t>) -> Self {
+    fn named(target: &'t WriteTarget<'t>, folder: TargetFolder<'t>) -> Self {
         let name = other_name();
         target.lock.note(&name);
         Self { target, folder, name, file: None, rights: Rights::default(), state: State::Ready }
@@ -307,7 +307,7 @@ fn rename_to_free(folder: BorrowedFd<'_>, from: &Path, to: &Path) -> rustix::io:
     }
 }
 
-impl<'t> Folder<'t> {
+impl<'t> TargetFolder<'t> {
     /// Makes the missing folders of a target, one by one beneath the handle of the one before.
     ///
     /// # Errors

@@ -1,15 +1,17 @@
 //! The workspace as one call may use it.
 
-use crate::sandbox::workspace::{
-    Workspace,
-    facts::FileKind,
-    found::Found,
-    path_error::PathError,
-    resolve::ATTEMPTS,
-    seats::Seats,
-    stop::Stop,
-    walk::{self, Visitor, WalkLimits, WalkOrder, Walked},
-    write::WriteTarget,
+use crate::sandbox::{
+    process_wide::PROCESS,
+    workspace::{
+        Workspace,
+        facts::FileKind,
+        found::Found,
+        path_error::PathError,
+        resolve::ATTEMPTS,
+        seats::Seats,
+        stop::Stop,
+        walk::{self, Visitor, WalkLimits, WalkOrder, Walked},
+    },
 };
 use std::{
     io::{self, Read},
@@ -145,7 +147,7 @@ impl GrantedWorkspace {
         visitor: &V,
     ) -> Result<(Walked, Vec<V::Worker>), PathError> {
         folder.expect_folder()?;
-        walk::walk(self, folder, limits, above, visitor)
+        walk::walk(&self.grant, &self.stop, folder, limits, above, visitor)
     }
 
     /// Waits for leave to take hold of so many places, which is asked for once and before the first of them.
@@ -153,21 +155,7 @@ impl GrantedWorkspace {
     /// # Errors
     /// [`PathError::Crowded`].
     pub fn seats(&self, places: usize) -> Result<Seats, PathError> {
-        Seats::take(places, &self.stop).ok_or(PathError::Crowded)
-    }
-
-    /// Takes hold of the place that a path names, to write there. Other calls that want to write there wait.
-    ///
-    /// # Errors
-    /// [`PathError::NotAFile`], [`PathError::Outside`], [`PathError::Refused`], [`PathError::Busy`].
-    pub fn write_target(&self, text: &str) -> Result<WriteTarget<'_>, PathError> {
-        let lexical = self.workspace.lexical(text)?;
-        for _ in 0..ATTEMPTS {
-            if let Some(target) = WriteTarget::take(self, &lexical)? {
-                return Ok(target);
-            }
-        }
-        Err(PathError::Changed { path: lexical })
+        PROCESS.file_seats.take(places, &self.stop).ok_or(PathError::Crowded)
     }
 
     pub(super) fn permitted(&self, access: Access) -> Result<(), PathError> {

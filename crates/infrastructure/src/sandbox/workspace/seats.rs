@@ -16,16 +16,37 @@ const LOOK_UP: Duration = Duration::from_millis(250);
 /// Where the system sets no limit.
 const NO_LIMIT: u64 = 1 << 20;
 
-/// Of the whole process, whatever the number of workspaces: the descriptors that changes of files hold.
-static TAKEN: Seating = Seating { taken: Mutex::new(0), freed: Condvar::new() };
-
+/// The descriptors that changes of files hold, of a whole process, whatever the number of workspaces.
 #[derive(Debug)]
-struct Seating {
+pub(in crate::sandbox) struct FileSeats {
     taken: Mutex<u64>,
     freed: Condvar,
 }
 
-impl Seating {
+impl FileSeats {
+    pub(in crate::sandbox) const fn new() -> Self {
+        Self { taken: Mutex::new(0), freed: Condvar::new() }
+    }
+
+    /// Waits until so many files may be held besides all others; `None` when the time is over first. All that a call
+    /// needs has to be asked for at once, so that calls do not wait for each other. Blocks.
+    pub(super) fn take(&'static self, files: usize, stop: &Stop) -> Option<Seats> {
+        // The other half is for whatever else the process does.
+        let all = getrlimit(Resource::Nofile).current.unwrap_or(NO_LIMIT) / 2;
+        // Who needs more than there is comes alone.
+        let wanted = OF_A_FILE.saturating_mul(files as u64).min(all);
+        let mut taken = self.taken();
+        while *taken + wanted > all {
+            let left = stop.left();
+            if left.is_zero() {
+                return None;
+            }
+            taken = self.freed.wait_timeout(taken, left.min(LOOK_UP)).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *taken += wanted;
+        Some(Seats { of: self, taken: wanted })
+    }
+
     /// A number is whole at any time, so that a panic elsewhere while it was held does no harm.
     fn taken(&self) -> MutexGuard<'_, u64> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
@@ -34,32 +55,14 @@ impl Seating {
 
 /// Leave to hold some files until it is dropped.
 #[derive(Debug)]
-pub struct Seats(u64);
-
-impl Seats {
-    /// Waits until so many files may be held besides all others; `None` when the time is over first. All that a call
-    /// needs has to be asked for at once, so that calls do not wait for each other. Blocks.
-    pub(super) fn take(files: usize, stop: &Stop) -> Option<Self> {
-        // The other half is for whatever else the process does.
-        let all = getrlimit(Resource::Nofile).current.unwrap_or(NO_LIMIT) / 2;
-        // Who needs more than there is comes alone.
-        let wanted = OF_A_FILE.saturating_mul(files as u64).min(all);
-        let mut taken = TAKEN.taken();
-        while *taken + wanted > all {
-            let left = stop.left();
-            if left.is_zero() {
-                return None;
-            }
-            taken = TAKEN.freed.wait_timeout(taken, left.min(LOOK_UP)).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        *taken += wanted;
-        Some(Self(wanted))
-    }
+pub struct Seats {
+    of: &'static FileSeats,
+    taken: u64,
 }
 
 impl Drop for Seats {
     fn drop(&mut self) {
-        *TAKEN.taken() -= self.0;
-        TAKEN.freed.notify_all();
+        *self.of.taken() -= self.taken;
+        self.of.freed.notify_all();
     }
 }

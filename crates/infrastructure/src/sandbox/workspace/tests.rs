@@ -552,12 +552,13 @@ fn a_walk_takes_more_threads_as_it_finds_more_to_do() {
     let any_order = WalkLimits { order: WalkOrder::AnyOrder, ..limits(100, 9) };
     let folder = place.granted.find("lone").unwrap();
     let meeting = Meeting { wanted: 4, there: Mutex::default(), come: Condvar::new() };
-    let (walked, workers) = walk_on(4, &place.granted, &folder, any_order, (), &meeting).unwrap();
+    let (walked, workers) =
+        walk_on(4, place.granted.grant(), place.granted.stop(), &folder, any_order, (), &meeting).unwrap();
     assert_eq!((walked.entries, workers.len()), (9, 4));
     // Where one thing follows from the other, one thread does.
     let folder = place.granted.find("lone/lonely/a").unwrap();
     let alone = Meeting { wanted: 1, there: Mutex::default(), come: Condvar::new() };
-    let (_, workers) = walk_on(4, &place.granted, &folder, any_order, (), &alone).unwrap();
+    let (_, workers) = walk_on(4, place.granted.grant(), place.granted.stop(), &folder, any_order, (), &alone).unwrap();
     assert_eq!(workers.len(), 1);
 }
 

@@ -7,9 +7,9 @@ mod unread;
 use crate::sandbox::workspace::{
     facts::{FileFacts, FileKind},
     found::Found,
-    granted::GrantedWorkspace,
     path_error::PathError,
     resolve::{WITHOUT_LINKS, open_beneath},
+    stop::Stop,
     walk::{entries::Names, pool::Pool},
 };
 use rustix::{
@@ -33,7 +33,10 @@ use std::{
     },
     thread::{self, Scope},
 };
-use toolstead_domain::{access::PathAccess, permission::grant::ReadingBelow};
+use toolstead_domain::{
+    access::PathAccess,
+    permission::grant::{Grant, ReadingBelow},
+};
 pub use unread::Unread;
 
 /// More threads wait for each other more than they help.
@@ -230,7 +233,7 @@ struct Walk<'a, V: Visitor> {
     /// What the started threads came to.
     done: Mutex<Vec<thread::Result<V::Worker>>>,
     visitor: &'a V,
-    granted: &'a GrantedWorkspace,
+    stop: &'a Stop,
     start: &'a Found,
     reading: ReadingBelow<'a>,
     limits: WalkLimits,
@@ -240,7 +243,8 @@ struct Walk<'a, V: Visitor> {
 }
 
 pub(super) fn walk<V: Visitor>(
-    granted: &GrantedWorkspace,
+    grant: &Grant,
+    stop: &Stop,
     start: &Found,
     limits: WalkLimits,
     above: V::Context,
@@ -250,13 +254,14 @@ pub(super) fn walk<V: Visitor>(
         WalkOrder::ShallowFirst => 1,
         WalkOrder::AnyOrder => thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS),
     };
-    walk_on(threads, granted, start, limits, above, visitor)
+    walk_on(threads, grant, stop, start, limits, above, visitor)
 }
 
 /// As [`walk`], on at most so many threads, the caller's among them.
 pub(super) fn walk_on<V: Visitor>(
     threads: usize,
-    granted: &GrantedWorkspace,
+    grant: &Grant,
+    stop: &Stop,
     start: &Found,
     limits: WalkLimits,
     above: V::Context,
@@ -266,9 +271,9 @@ pub(super) fn walk_on<V: Visitor>(
         spare: AtomicUsize::new(threads - 1),
         done: Mutex::default(),
         visitor,
-        granted,
+        stop,
         start,
-        reading: granted.grant.reading_below(start.path()),
+        reading: grant.reading_below(start.path()),
         limits,
         is_kernels: start.is_on_kernel_file_system(),
         pool: Pool::new(limits, above),
@@ -322,7 +327,7 @@ impl<V: Visitor> Walk<'_, V> {
 
     /// Reads a folder's names and meets them, or leaves parts of a large folder to other threads as well.
     fn read(&self, pending: &pool::Pending<V::Context>, hand: &mut Hand<V::Worker>) {
-        if self.granted.stop().is_due() {
+        if self.stop.is_due() {
             return self.pool.end(WalkEnd::Time);
         }
         let start = self.start.path();
@@ -333,8 +338,7 @@ impl<V: Visitor> Walk<'_, V> {
         };
         let is_sorted = self.limits.order == WalkOrder::ShallowFirst;
         let read = self.open_folder(&path, &pending.below).and_then(|handle| {
-            let names =
-                Names::read(&handle, &mut hand.buffer, self.pool.entries_left(), is_sorted, self.granted.stop())?;
+            let names = Names::read(&handle, &mut hand.buffer, self.pool.entries_left(), is_sorted, self.stop)?;
             Ok((handle, names))
         });
         let (handle, names) = match read {
@@ -367,7 +371,7 @@ impl<V: Visitor> Walk<'_, V> {
         let mut folders = Vec::new();
         let mut refused = 0;
         for (index, (name, kind)) in folder.names.iter(part.range.clone()).enumerate() {
-            if index % LOOKS_AT_THE_CLOCK == 0 && self.granted.stop().is_due() {
+            if index % LOOKS_AT_THE_CLOCK == 0 && self.stop.is_due() {
                 self.pool.end(WalkEnd::Time);
                 break;
             }

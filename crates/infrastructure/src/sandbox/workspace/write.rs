@@ -1,68 +1,44 @@
 //! Writes a file in one step: whoever reads it sees the old content or the new one, also after a crash.
 
+pub use crate::sandbox::workspace::write_target::{WriteOptions, WriteTarget, Written};
 use crate::sandbox::workspace::{
-    draft::{Draft, Folder, is_other_name, remove_folder},
-    facts::{FileFacts, FileKind},
+    draft::{Draft, TargetFolder, is_other_name, remove_folder},
+    facts::FileKind,
     found::Found,
     granted::GrantedWorkspace,
-    lock::PathLock,
     path_error::PathError,
-    resolve::{Resolved, WITHOUT_LINKS, open_beneath, proc_link, real_path},
-    rights::Rights,
+    resolve::{ATTEMPTS, Resolved, WITHOUT_LINKS, open_beneath, proc_link},
 };
 use rustix::{
     fs::{self, AtFlags, CWD, Mode, OFlags, accessat, openat, unlinkat},
     io::Errno,
 };
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
 };
 use toolstead_domain::access::{Access, PathAccess};
 
-/// A place to write to, held by the handle of its folder. No other call writes there meanwhile, whichever process of
-/// this user makes it.
-#[derive(Debug)]
-pub struct WriteTarget<'a> {
-    granted: &'a GrantedWorkspace,
-    pub(super) path: PathAccess,
-    /// The deepest folder on the way that exists.
-    pub(super) folder: OwnedFd,
-    /// The folders that are missing below it.
-    pub(super) missing: Vec<OsString>,
-    pub(super) name: OsString,
-    pub(super) existing: Option<Found>,
-    pub(super) lock: PathLock<'a>,
-}
-
-/// How to write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WriteOptions {
-    /// Whether to make the folders that are missing.
-    pub create_folders: bool,
-    /// Whether a file that is there may be replaced.
-    pub overwrite: bool,
-    /// The permission bits; without them a file keeps its own, and a new one gets what the process's mask leaves.
-    pub mode: Option<u32>,
-}
-
-/// What was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
-    /// Whether there was no file before.
-    pub created: bool,
-    /// The size, in bytes.
-    pub bytes: u64,
-    /// How many other names (hard links) the replaced file had. They keep the old content.
-    pub other_links: u64,
-    /// What it lost by that.
-    pub rights: Rights,
+impl GrantedWorkspace {
+    /// Takes hold of the place that a path names, to write there. Other calls that want to write there wait.
+    ///
+    /// # Errors
+    /// [`PathError::NotAFile`], [`PathError::Outside`], [`PathError::Refused`], [`PathError::Busy`].
+    pub fn write_target(&self, text: &str) -> Result<WriteTarget<'_>, PathError> {
+        let lexical = self.workspace.lexical(text)?;
+        for _ in 0..ATTEMPTS {
+            if let Some(target) = WriteTarget::take(self, &lexical)? {
+                return Ok(target);
+            }
+        }
+        Err(PathError::Changed { path: lexical })
+    }
 }
 
 impl<'a> WriteTarget<'a> {
     /// Takes hold of the place; `None` when something on the way changed while it was looked at.
-    pub(super) fn take(granted: &'a GrantedWorkspace, lexical: &Path) -> Result<Option<Self>, PathError> {
+    fn take(granted: &'a GrantedWorkspace, lexical: &Path) -> Result<Option<Self>, PathError> {
         let workspace = &*granted.workspace;
         let real = match workspace.resolve(lexical)? {
             Resolved::Inside(real) => real,
@@ -119,16 +95,6 @@ impl<'a> WriteTarget<'a> {
         }
     }
 
-    /// Both forms of its path.
-    pub fn path(&self) -> &PathAccess {
-        &self.path
-    }
-
-    /// Whether a file is there.
-    pub fn exists(&self) -> bool {
-        self.existing.is_some()
-    }
-
     /// The content of the file that is there; `None` if there is none.
     ///
     /// # Errors
@@ -137,11 +103,6 @@ impl<'a> WriteTarget<'a> {
         let Some(existing) = &self.existing else { return Ok(None) };
         self.granted.permitted(Access::ReadPath(self.path.clone()))?;
         existing.read(limit).map(Some)
-    }
-
-    /// What the file system says of the file that is there.
-    pub fn facts(&self) -> Option<&FileFacts> {
-        self.existing.as_ref().map(Found::facts)
     }
 
     /// The content of the file that is there, whatever the call may read: to keep it for an undo, and not to tell it.
@@ -189,7 +150,7 @@ impl<'a> WriteTarget<'a> {
     /// As [`check`](Self::check), and the system's.
     pub fn prepare(&self, content: &[u8], options: WriteOptions) -> Result<Draft<'_>, PathError> {
         self.check(options)?;
-        Draft::with_content(self, Folder::of(self)?, content, options.mode)
+        Draft::with_content(self, TargetFolder::of(self)?, content, options.mode)
     }
 
     /// Prepares to remove the file.
@@ -211,14 +172,6 @@ impl<'a> WriteTarget<'a> {
         }
     }
 
-    pub(super) fn stop_is_due(&self) -> bool {
-        self.granted.stop().is_due()
-    }
-
-    pub(super) fn failed(&self, source: impl Into<std::io::Error>) -> PathError {
-        PathError::io("write", &self.path.lexical, source)
-    }
-
     fn check_protection(&self) -> Result<(), PathError> {
         let Some(existing) = &self.existing else { return Ok(()) };
         match accessat(CWD, proc_link(existing.handle()), fs::Access::WRITE_OK, AtFlags::EACCESS) {
@@ -237,12 +190,6 @@ impl<'a> WriteTarget<'a> {
         match self.granted.workspace.resolve(parent)? {
             Resolved::Inside(parent) | Resolved::Outside(parent) => Ok(parent.join(name) != self.path.real),
         }
-    }
-
-    /// Whether the folder, `above` levels over the file's own, is still where the rules were asked about.
-    pub(super) fn is_where_it_was(&self, folder: BorrowedFd<'_>, above: usize) -> bool {
-        let expected = self.path.real.ancestors().nth(above + 1);
-        real_path(folder).is_ok_and(|real| expected == Some(&*real))
     }
 }
 

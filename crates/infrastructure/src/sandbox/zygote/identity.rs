@@ -40,7 +40,7 @@ impl Identity {
             return Ok(Self { uid: DEDICATED_ID, gid: DEDICATED_ID, is_other: true });
         }
         let reason = "this user is root without the capability CAP_SYS_ADMIN; run Toolstead as an ordinary user";
-        Err(Failure { step: step(), reason: reason.into() })
+        Err(Failure::new(step(), reason))
     }
 
     /// The init becomes the payload's user, in a user namespace that owns nothing: neither the mounts nor the network

@@ -1,13 +1,13 @@
-//! The first process of one run: it builds the run's world, becomes nobody, starts the payload, reaps what the payload
+//! The first process of one run: it builds the run's world, gives up its rights, starts the payload, reaps what the payload
 //! leaves behind, and takes everything with it when it ends.
 
 use super::{
+    births::{Settled, block},
     filter::Filter,
     identity::{IdMaps, Identity, drop_capabilities, unshare},
-    payload::{Place, Tools, become_program},
+    payload::{OpenPlace, Tools, become_program},
     protected::Protected,
     request::{Failure, Network, Report, Request, Step, report},
-    server::block,
     stage,
     view::View,
 };
@@ -53,7 +53,7 @@ pub(super) struct Birth<'a> {
     pub(super) socket: OwnedFd,
     pub(super) streams: [OwnedFd; 3],
     pub(super) filter: &'a Filter,
-    pub(super) own_program: &'a OwnedFd,
+    pub(super) settled: &'a Settled,
     pub(super) landlock: Option<ABI>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Namespaced<'a> {
 }
 
 /// What there is before the payload runs.
-pub(super) struct World {
+pub(super) struct PreparedRun {
     pub(super) listener: Option<OwnedFd>,
     /// Who looks after protected names, where something of them may change.
     pub(super) protected: Option<Protected>,
@@ -89,20 +89,20 @@ pub(super) struct Waiting {
 }
 
 /// How a payload ended.
-struct End {
+struct PayloadEnd {
     code: i32,
     by_signal: bool,
     had_survivors: bool,
     out_of_memory: Option<OutOfMemory>,
 }
 
-/// The life of an init, which builds the world of its run and becomes nobody by `prepare`; its result is its exit code.
+/// The life of an init, which builds the world of its run and gives up its rights by `prepare`; its result is its exit code.
 ///
 /// `is_asked`: whether `SIGTERM` asks it to end. The first process of a namespace is out of reach of that by itself.
 pub(super) fn run(
     mut birth: Birth<'_>,
     is_asked: bool,
-    prepare: impl FnOnce(&mut Birth<'_>) -> Result<World, Failure>,
+    prepare: impl FnOnce(&mut Birth<'_>) -> Result<PreparedRun, Failure>,
 ) -> i32 {
     let socket = birth.socket.try_clone().step(|| "start a process".into());
     let prepared = socket.and_then(|socket| {
@@ -113,15 +113,15 @@ pub(super) fn run(
         Ok(prepared) => prepared,
         Err(failure) => return told(&birth.socket, &Report::Failed(failure)),
     };
-    let World { listener, protected, group, payload } = world;
+    let PreparedRun { listener, protected, group, payload } = world;
     // From here on the payload may have begun. However this goes on: what runs is ended, and what it did is put right.
     let lived = catch_unwind(AssertUnwindSafe(|| live(birth, &signals, listener, payload, group.as_ref())));
     end_all(group.as_ref());
     let aftermath = protected.as_ref().map(Protected::undo).unwrap_or_default();
     // Who begins when this is told is not to find this run alive.
     drop(protected);
-    match lived.unwrap_or(Ok(End::KILLED)) {
-        Ok(End { code, by_signal, had_survivors, out_of_memory }) => {
+    match lived.unwrap_or(Ok(PayloadEnd::KILLED)) {
+        Ok(PayloadEnd { code, by_signal, had_survivors, out_of_memory }) => {
             told(&socket, &Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath })
         }
         Err(mut failure) => {
@@ -134,7 +134,7 @@ pub(super) fn run(
     }
 }
 
-impl End {
+impl PayloadEnd {
     /// By the runtime, which has let go of the run.
     const KILLED: Self = Self { code: libc::SIGKILL, by_signal: true, had_survivors: false, out_of_memory: None };
 }
@@ -146,10 +146,10 @@ fn live(
     listener: Option<OwnedFd>,
     payload: Waiting,
     group: Option<&Group>,
-) -> Result<End, Failure> {
-    let heard = Ears { socket: &birth.socket, signals, payload: payload.process, is_read: Cell::new(false) };
-    if !payload.begin(&heard)? {
-        return Ok(End::KILLED);
+) -> Result<PayloadEnd, Failure> {
+    let events = InitEvents { socket: &birth.socket, signals, payload: payload.process, is_read: Cell::new(false) };
+    if !payload.begin(&events)? {
+        return Ok(PayloadEnd::KILLED);
     }
     let streams = birth.streams;
     // Whoever reads the output must see its end, and the zygote's socket is not this process's.
@@ -157,16 +157,16 @@ fn live(
     close_standard_streams();
     let descriptors: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
     if report(&birth.socket, &Report::Started, &descriptors).is_err() {
-        return Ok(End::KILLED);
+        return Ok(PayloadEnd::KILLED);
     }
-    let Some(status) = attend(&heard) else { return Ok(End::KILLED) };
+    let Some(status) = attend(&events) else { return Ok(PayloadEnd::KILLED) };
     let (code, by_signal) = match status.terminating_signal() {
         Some(signal) => (signal, true),
         None => (status.exit_status().unwrap_or(0), false),
     };
     let is_killed = by_signal && code == libc::SIGKILL;
     let out_of_memory = group.filter(|_| is_killed).and_then(Group::out_of_memory);
-    Ok(End { code, by_signal, had_survivors: !is_alone_in_time(&heard), out_of_memory })
+    Ok(PayloadEnd { code, by_signal, had_survivors: !is_alone_in_time(&events), out_of_memory })
 }
 
 /// The input of a zygote is its socket, whose end is to be seen when it ends.
@@ -196,13 +196,13 @@ impl Namespaced<'_> {
         run(birth, false, |birth| self.prepare(birth))
     }
 
-    /// The payload is born first, and becomes nobody while this process builds the root, which is its root, too.
-    fn prepare(&mut self, birth: &mut Birth<'_>) -> Result<World, Failure> {
+    /// The payload is born first, and gives up its rights while this process builds the root, which is its root, too.
+    fn prepare(&mut self, birth: &mut Birth<'_>) -> Result<PreparedRun, Failure> {
         let listener = network(&mut birth.request, self.network)?;
         rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
         let (payload_word, own_word) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .step(|| "start a process".into())?;
-        let become_nobody = || become_nobody(self.identity);
+        let drop_privileges = || drop_privileges(self.identity);
         // Into its group it can be born only by who may write there.
         let group = self.group.take();
         let payload = Waiting::born(
@@ -210,13 +210,17 @@ impl Namespaced<'_> {
             group.as_ref(),
             || {
                 unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
-                become_nobody()?;
+                drop_privileges()?;
                 say(&own_word);
                 Ok(())
             },
             || {
                 hear(&own_word, "see the root")?;
-                Ok(birth.landlock.map(|abi| Place::within_mounts(&birth.request, abi)).transpose()?.unwrap_or_default())
+                Ok(birth
+                    .landlock
+                    .map(|abi| OpenPlace::within_mounts(&birth.request, abi))
+                    .transpose()?
+                    .unwrap_or_default())
             },
         )?;
         drop(own_word);
@@ -235,15 +239,15 @@ impl Namespaced<'_> {
         say(&payload_word);
         view.leave_old()?;
         drop(view);
-        become_nobody()?;
+        drop_privileges()?;
         // A change of the user clears it.
         set_parent_process_death_signal(Some(Signal::KILL)).step(|| "hide from the payload".into())?;
-        Ok(World { listener, protected, group, payload })
+        Ok(PreparedRun { listener, protected, group, payload })
     }
 }
 
 /// Gives up all rights for good, as the init does and the payload.
-fn become_nobody(identity: &Identity) -> Result<(), Failure> {
+fn drop_privileges(identity: &Identity) -> Result<(), Failure> {
     identity.assume()?;
     drop_capabilities()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())
@@ -261,7 +265,7 @@ fn network(request: &mut Request, own: Option<&OwnedFd>) -> Result<Option<OwnedF
         return Ok(None);
     }
     let step = || "enter a network".to_owned();
-    let own = own.ok_or_else(|| Failure { step: step(), reason: "there is none for this run".into() })?;
+    let own = own.ok_or_else(|| Failure::new(step(), "there is none for this run"))?;
     move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Network)).step(step)?;
     if request.network == Network::Private {
         return Ok(None);
@@ -312,7 +316,7 @@ impl Waiting {
         birth: &Birth<'_>,
         group: Option<&Group>,
         ready: impl FnOnce() -> Result<(), Failure>,
-        places: impl FnOnce() -> Result<Vec<Place>, Failure>,
+        places: impl FnOnce() -> Result<Vec<OpenPlace>, Failure>,
     ) -> Result<Self, Failure> {
         let step = || "start a process".to_owned();
         let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
@@ -331,18 +335,18 @@ impl Waiting {
     }
 
     /// Returns once the program runs, or the run is to end; whether it runs.
-    fn begin(self, heard: &Ears<'_>) -> Result<bool, Failure> {
+    fn begin(self, events: &InitEvents<'_>) -> Result<bool, Failure> {
         let step = || "start a process".to_owned();
         let Self { begin, told, .. } = self;
         // It may have taken long to come here, and nobody wait any more.
-        if heard.listen(None, Some(&AT_ONCE)).is_none() {
+        if events.listen(None, Some(&AT_ONCE)).is_none() {
             return Ok(false);
         }
         // Where it has failed already, it says so.
         let _ = rustix::io::write(&begin, b"b");
         drop(begin);
         loop {
-            match heard.listen(Some(&told), None) {
+            match events.listen(Some(&told), None) {
                 Some(true) => break,
                 Some(false) => {}
                 None => return Ok(false),
@@ -353,7 +357,7 @@ impl Waiting {
         if failure.is_empty() {
             return Ok(true);
         }
-        let unknown = |_| Failure { step: step(), reason: "it ended before it began".into() };
+        let unknown = |_| Failure::new(step(), "it ended before it began");
         Err(serde_json::from_slice(&failure).unwrap_or_else(unknown))
     }
 }
@@ -363,7 +367,7 @@ fn payload(
     birth: &Birth<'_>,
     begun: &OwnedFd,
     ready: impl FnOnce() -> Result<(), Failure>,
-    places: impl FnOnce() -> Result<Vec<Place>, Failure>,
+    places: impl FnOnce() -> Result<Vec<OpenPlace>, Failure>,
 ) -> Failure {
     let places = || {
         ready()?;
@@ -377,8 +381,7 @@ fn payload(
         Ok(places) => places,
         Err(failure) => return failure,
     };
-    let tools =
-        Tools { own_program: birth.own_program, landlock: birth.landlock, places: &places, streams: &birth.streams };
+    let tools = Tools { settled: birth.settled, landlock: birth.landlock, places: &places, streams: &birth.streams };
     become_program(&birth.request, &tools)
 }
 
@@ -391,7 +394,7 @@ fn say(word: &OwnedFd) {
 fn hear(word: &OwnedFd, step: &str) -> Result<(), Failure> {
     match retry_on_intr(|| rustix::io::read(word, &mut [0; 1])).step(|| step.into())? {
         // An init that is gone takes this process with it.
-        0 => Err(Failure { step: step.into(), reason: "the init is gone".into() }),
+        0 => Err(Failure::new(step, "the init is gone")),
         _ => Ok(()),
     }
 }
@@ -421,7 +424,7 @@ fn clone(group: Option<&OwnedFd>) -> io::Result<Option<Pid>> {
 }
 
 /// What an init hears while its payload is there.
-struct Ears<'a> {
+struct InitEvents<'a> {
     socket: &'a OwnedFd,
     signals: &'a OwnedFd,
     payload: Pid,
@@ -429,7 +432,7 @@ struct Ears<'a> {
     is_read: Cell<bool>,
 }
 
-impl Ears<'_> {
+impl InitEvents<'_> {
     /// Waits until there is something from the runtime, from a child or in `also`, and passes signals on. Whether `also` can
     /// be read; `None` when the run is to end.
     fn listen(&self, also: Option<&OwnedFd>, longest: Option<&Timespec>) -> Option<bool> {
@@ -464,12 +467,12 @@ impl Ears<'_> {
 }
 
 /// Reaps, and passes signals on, until the payload has ended, or the runtime has let go of the run.
-fn attend(heard: &Ears<'_>) -> Option<WaitStatus> {
+fn attend(events: &InitEvents<'_>) -> Option<WaitStatus> {
     loop {
         let mut longest = Some(&AT_ONCE);
         for _ in 0..REAPED_AT_ONCE {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == heard.payload => return Some(status),
+                Ok(Some((pid, status))) if pid == events.payload => return Some(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) | Err(_) => {
                     longest = None;
@@ -477,7 +480,7 @@ fn attend(heard: &Ears<'_>) -> Option<WaitStatus> {
                 }
             }
         }
-        heard.listen(None, longest)?;
+        events.listen(None, longest)?;
     }
 }
 
@@ -490,7 +493,7 @@ fn is_asked_to_end(read: &[u8]) -> bool {
 /// Waits a moment for what the payload left behind, such as the end of a pipe (`> >(tee log)`), which would lose what it was
 /// given; a shorter one where nobody reads that, or nobody can write it any more. This process inherits all orphans. Whether
 /// none is left.
-fn is_alone_in_time(heard: &Ears<'_>) -> bool {
+fn is_alone_in_time(events: &InitEvents<'_>) -> bool {
     let (mut end, mut was_read) = (Instant::now() + TIME_FOR_LEFTOVERS, false);
     loop {
         let is_reaped = match wait(WaitOptions::NOHANG) {
@@ -498,11 +501,11 @@ fn is_alone_in_time(heard: &Ears<'_>) -> bool {
             Err(_) => return true,
             Ok(reaped) => reaped.is_some(),
         };
-        if !was_read && heard.is_read.get() {
+        if !was_read && events.is_read.get() {
             (end, was_read) = (end.min(Instant::now() + TIME_TO_BE_GONE), true);
         }
         let Ok(left) = Timespec::try_from(end.saturating_duration_since(Instant::now())) else { return false };
-        if left == AT_ONCE || heard.listen(None, Some(if is_reaped { &AT_ONCE } else { &left })).is_none() {
+        if left == AT_ONCE || events.listen(None, Some(if is_reaped { &AT_ONCE } else { &left })).is_none() {
             return false;
         }
     }
@@ -547,7 +550,7 @@ mod tests {
             };
             let begin = || {
                 let is_read = Cell::new(false);
-                payload.begin(&Ears { socket: &socket, signals: &signals, payload: process, is_read })
+                payload.begin(&InitEvents { socket: &socket, signals: &signals, payload: process, is_read })
             };
             let has_begun = if is_let_go_at_first {
                 assert!(let_it_go());

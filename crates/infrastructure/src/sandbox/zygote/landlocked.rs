@@ -16,12 +16,12 @@ mod tasks;
 
 use super::{
     Layers,
+    births::{Births, Settled, landlock, settle_down},
     filter::Filter,
     identity::clear_capabilities,
-    init::{self, Birth, Waiting, World, close_standard_streams, end_all},
+    init::{self, Birth, PreparedRun, Waiting, close_standard_streams, end_all},
     payload::part,
     request::{Failure, Report, Request, Step, report},
-    server::{Births, landlock, settle_down},
     sessions::{Session, Sessions},
 };
 use landlock::ABI;
@@ -39,22 +39,22 @@ use std::{
 use tasks::Tasks;
 
 /// The zygote of such runs.
-pub(super) struct Zygote {
+pub(super) struct LandlockZygote {
     filter: Filter,
     landlock: ABI,
-    own_program: OwnedFd,
+    settled: Settled,
     /// The folder for temporary files, by its real path.
     temporary: PathBuf,
     sessions: Sessions<Scratch>,
     tasks: Tasks,
 }
 
-impl Zygote {
+impl LandlockZygote {
     /// It has no death signal: it ends with its socket, and takes away what its runs have written first.
     pub(super) fn prepare(temporary: PathBuf) -> Result<Self, Failure> {
         let step = || "start the sandbox's process".to_owned();
-        let own_program = settle_down().step(step)?;
-        let refused = |reason: &str| Failure { step: "confine without namespaces".into(), reason: reason.into() };
+        let settled = settle_down().step(step)?;
+        let refused = |reason: &str| Failure::new("confine without namespaces", reason);
         if geteuid().is_root() {
             return Err(refused("root can do too much without them; run Toolstead as an ordinary user"));
         }
@@ -66,7 +66,7 @@ impl Zygote {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
         let filter = Filter::build(Layers::WithoutNamespaces).map_err(io::Error::other);
         let filter = filter.step(|| "build the filter of system calls".into())?;
-        Ok(Self { filter, landlock, own_program, temporary, sessions: Sessions::new(), tasks: Tasks::new() })
+        Ok(Self { filter, landlock, settled, temporary, sessions: Sessions::new(), tasks: Tasks::new() })
     }
 
     /// The place of the session in the list, which is the last one; opened if it is new.
@@ -128,7 +128,7 @@ fn ended(process: &OwnedFd) {
     while matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], None), Err(rustix::io::Errno::INTR)) {}
 }
 
-impl Births for Zygote {
+impl Births for LandlockZygote {
     fn launch(&mut self, mut request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure> {
         places::check(&request)?;
         places::check_beside(&request, &self.temporary)?;
@@ -149,7 +149,7 @@ impl Births for Zygote {
             socket: socket.try_clone().step(|| "start a process".into())?,
             streams,
             filter: &self.filter,
-            own_program: &self.own_program,
+            settled: &self.settled,
             landlock: Some(self.landlock),
         };
         let cloned = clone(birth, own.as_ref()).step(|| "start a process".into());
@@ -243,14 +243,12 @@ fn take_in(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
     part()?;
     match test_kill_process(parent) {
         Err(rustix::io::Errno::PERM) if getppid() == Some(parent) => Ok(()),
-        _ => {
-            Err(Failure { step: step(), reason: "its domain of Landlock does not hold, or its parent is gone".into() })
-        }
+        _ => Err(Failure::new(step(), "its domain of Landlock does not hold, or its parent is gone")),
     }
 }
 
 /// The init becomes what it will be.
-fn prepare(birth: &Birth<'_>, keeper: Pid) -> Result<World, Failure> {
+fn prepare(birth: &Birth<'_>, keeper: Pid) -> Result<PreparedRun, Failure> {
     // Until there is something to end, as while a disk does not answer, it has nothing to put right.
     take_in(Signal::KILL, keeper)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())?;
@@ -260,7 +258,7 @@ fn prepare(birth: &Birth<'_>, keeper: Pid) -> Result<World, Failure> {
     // What the init would have ended goes with it, should it be killed.
     let ready = || set_parent_process_death_signal(Some(Signal::KILL)).step(step);
     let payload = Waiting::born(birth, None, ready, || Ok(places))?;
-    Ok(World { listener: None, protected: None, group: None, payload })
+    Ok(PreparedRun { listener: None, protected: None, group: None, payload })
 }
 
 #[cfg(test)]

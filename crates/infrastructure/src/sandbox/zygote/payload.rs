@@ -1,12 +1,15 @@
 //! The last steps of a payload, from the fork to its program.
 
-use super::request::{Failure, Program, Request, Step};
+use super::{
+    births::Settled,
+    request::{Failure, Program, Request, Step},
+};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, RestrictionStatus, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::{
-    fs::{FileType, Mode, fstat},
+    fs::{FileType, fstat},
     process::{Resource, Rlimit, setrlimit, setsid, umask},
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
 };
@@ -18,39 +21,28 @@ use std::{
         unix::fs::OpenOptionsExt,
     },
     path::Path,
-    sync::OnceLock,
 };
 
 const OPEN_FILES: u64 = 1024;
 /// What messages in queues may take of the kernel's memory: the usual limit, whatever the runtime's own is.
 const QUEUED_BYTES: u64 = 800 << 10;
 
-/// The mask of new files of the runtime's user, while this process has another.
-static USUAL_MASK: OnceLock<Mode> = OnceLock::new();
-
-/// What the zygote makes, all its runs can reach, whatever mask its user has. A payload takes that one again.
-pub(super) fn put_off_mask() {
-    let _ = USUAL_MASK.set(umask(Mode::from_raw_mode(0o022)));
-}
-
 /// What a payload needs beside the request, prepared before the fork.
 #[derive(Debug)]
 pub(super) struct Tools<'a> {
-    pub(super) own_program: &'a OwnedFd,
+    pub(super) settled: &'a Settled,
     pub(super) landlock: Option<ABI>,
-    pub(super) places: &'a [Place],
+    pub(super) places: &'a [OpenPlace],
     pub(super) streams: &'a [OwnedFd; 3],
 }
 
 /// Becomes the program. Returns only where that fails.
 pub(super) fn become_program(request: &Request, tools: &Tools<'_>) -> Failure {
-    confine(request, tools).map_or_else(|failure| failure, |()| execute(request, tools.own_program.as_raw_fd()))
+    confine(request, tools).map_or_else(|failure| failure, |()| execute(request, tools.settled.own_program.as_raw_fd()))
 }
 
 fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
-    if let Some(usual) = USUAL_MASK.get() {
-        umask(*usual);
-    }
+    umask(tools.settled.usual_mask);
     setsid().step(|| "make a session".into())?;
     if request.terminal {
         rustix::process::ioctl_tiocsctty(&tools.streams[0]).step(|| "take the terminal".into())?;
@@ -74,7 +66,7 @@ fn confine(request: &Request, tools: &Tools<'_>) -> Result<(), Failure> {
         limit(resource, most).step(|| "set the limits of memory, processes and files".into())?;
     }
     if let Some(abi) = tools.landlock {
-        let own_program = matches!(request.program, Program::Own).then_some(tools.own_program);
+        let own_program = matches!(request.program, Program::Own).then_some(&tools.settled.own_program);
         landlock(tools.places, abi, own_program, tools.streams)?;
     }
     // Marked, not closed: the pipe that tells of a failed exec is among them.
@@ -104,12 +96,12 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
 
 /// A file or folder that Landlock leaves open, with all that it holds.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct OpenPlace {
     handle: OwnedFd,
     rights: BitFlags<AccessFs>,
 }
 
-impl Place {
+impl OpenPlace {
     /// Of the rights those that there are for what stands there.
     pub(super) fn new(handle: OwnedFd, rights: BitFlags<AccessFs>, abi: ABI) -> io::Result<Self> {
         let is_folder = FileType::from_raw_mode(fstat(&handle)?.st_mode) == FileType::Directory;
@@ -141,7 +133,12 @@ pub(super) fn part() -> Result<(), Failure> {
     enforced(rules.and_then(Ruleset::create).and_then(|rules| rules.restrict_self()))
 }
 
-fn landlock(places: &[Place], abi: ABI, own_program: Option<&OwnedFd>, streams: &[OwnedFd; 3]) -> Result<(), Failure> {
+fn landlock(
+    places: &[OpenPlace],
+    abi: ABI,
+    own_program: Option<&OwnedFd>,
+    streams: &[OwnedFd; 3],
+) -> Result<(), Failure> {
     let is_device = |stream: &&OwnedFd| {
         fstat(stream).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice)
     };
@@ -154,7 +151,7 @@ fn landlock(places: &[Place], abi: ABI, own_program: Option<&OwnedFd>, streams: 
             rules = rules.scope(Scope::from_all(abi))?;
         }
         let mut rules = rules.create()?;
-        for Place { handle, rights } in places {
+        for OpenPlace { handle, rights } in places {
             rules = rules.add_rule(PathBeneath::new(handle, *rights))?;
         }
         if let Some(own_program) = own_program {
@@ -174,7 +171,7 @@ fn enforced(restricted: Result<RestrictionStatus, RulesetError>) -> Result<(), F
     if status.ruleset == RulesetStatus::FullyEnforced {
         return Ok(());
     }
-    Err(Failure { step: restriction(), reason: "the kernel did not enforce all of it".into() })
+    Err(Failure::new(restriction(), "the kernel did not enforce all of it"))
 }
 
 fn execute(request: &Request, own_program: RawFd) -> Failure {
@@ -219,5 +216,5 @@ fn execute(request: &Request, own_program: RawFd) -> Failure {
         }
         _ => error.to_string(),
     };
-    Failure { step: step(), reason }
+    Failure::new(step(), reason)
 }

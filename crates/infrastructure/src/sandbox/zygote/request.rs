@@ -10,7 +10,7 @@
 
 mod paths;
 
-use crate::sandbox::control_group::OutOfMemory;
+use crate::sandbox::{control_group::OutOfMemory, launch::LaunchError};
 use rustix::{
     fs::{MemfdFlags, memfd_create},
     io::Errno,
@@ -37,7 +37,9 @@ pub(super) const MAX_REPORT_BYTES: usize = 32 << 10;
 const MAX_TOLD_BYTES: usize = 12 << 10;
 
 /// Why a step failed that may do after another look at the disk.
-pub(in crate::sandbox) const MOVED: &str = "it was there a moment ago and has been moved or removed; try again";
+#[derive(Debug, thiserror::Error)]
+#[error("it was there a moment ago and has been moved or removed; try again")]
+pub(super) struct Moved;
 
 /// What the zygote is told to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -196,6 +198,20 @@ pub(in crate::sandbox) struct Failure {
     /// What was tried, as in "mount `/work`".
     pub(in crate::sandbox) step: String,
     pub(in crate::sandbox) reason: String,
+    /// Whether it failed because of [`Moved`].
+    is_moved: bool,
+}
+
+impl Failure {
+    pub(in crate::sandbox) fn new(step: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { step: step.into(), reason: reason.into(), is_moved: false }
+    }
+}
+
+impl From<Failure> for LaunchError {
+    fn from(failure: Failure) -> Self {
+        if failure.is_moved { Self::Moved(failure.to_string()) } else { Self::Confine(failure.to_string()) }
+    }
 }
 
 pub(super) trait Step<T> {
@@ -205,7 +221,11 @@ pub(super) trait Step<T> {
 
 impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
     fn step(self, step: impl FnOnce() -> String) -> Result<T, Failure> {
-        self.map_err(|error| Failure { step: step(), reason: error.into().to_string() })
+        self.map_err(|error| {
+            let error = error.into();
+            let is_moved = error.get_ref().is_some_and(|cause| cause.is::<Moved>());
+            Failure { is_moved, ..Failure::new(step(), error.to_string()) }
+        })
     }
 }
 
@@ -265,4 +285,23 @@ pub(super) fn receive(socket: impl AsFd, most: usize) -> io::Result<(Vec<u8>, Ve
 
 pub(in crate::sandbox) fn report(socket: impl AsFd, report: &Report, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     send(socket, &serde_json::to_vec(report)?, descriptors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_look_is_worth_it_where_something_was_moved_and_not_where_a_text_says_so() {
+        let failed = |error: io::Error| Err::<(), _>(error).step(|| "hide `/w/x`".into()).unwrap_err();
+        for (error, is_moved) in [
+            (io::Error::new(io::ErrorKind::NotFound, Moved), true),
+            (io::Error::new(io::ErrorKind::NotFound, Moved.to_string()), false),
+            (io::ErrorKind::PermissionDenied.into(), false),
+        ] {
+            // As the runtime hears of it.
+            let heard: Failure = serde_json::from_value(serde_json::to_value(failed(error)).unwrap()).unwrap();
+            assert_eq!(matches!(LaunchError::from(heard), LaunchError::Moved(_)), is_moved);
+        }
+    }
 }

@@ -1,18 +1,17 @@
 //! The zygote's own side: it waits for orders and gives birth to inits.
 
 use super::{
+    births::{Births, Settled, landlock, settle_down},
     filter::Filter,
     identity::{IdMaps, Identity, unshare},
     init::{Birth, Namespaced, loopback_up},
-    landlocked,
-    payload::put_off_mask,
+    landlocked::LandlockZygote,
     request::{Failure, Network, Order, Report, Request, Step, receive, report, send, unpacked},
     sessions::{Session, Sessions, lives},
     stage,
 };
 use crate::sandbox::{
     control_group::{Groups, Limits},
-    kernel,
     zygote::Layers,
 };
 use landlock::ABI;
@@ -21,10 +20,7 @@ use rustix::{
     fs::{FileType, Gid, Uid, fchown, fstat},
     mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
-    process::{
-        DumpableBehavior, Pid, Resource, Rlimit, Signal, getppid, getrlimit, set_dumpable_behavior,
-        set_parent_process_death_signal, setrlimit, setsid,
-    },
+    process::{DumpableBehavior, Pid, Signal, getppid, set_dumpable_behavior, set_parent_process_death_signal},
 };
 use std::{
     fs::{self, File},
@@ -36,24 +32,12 @@ use std::{
 /// So long nobody has ordered anything when the network of the next run is made.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
-/// What gives birth to inits.
-pub(super) trait Births {
-    /// Starts a run. The socket is where it is heard of.
-    fn launch(&mut self, request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure>;
-    /// Lets go of what a session shares. Runs that are there keep it.
-    fn release(&mut self, key: &str);
-    /// Returns once something can be read, and looks after what runs leave meanwhile.
-    fn rest(&mut self, _until_read: BorrowedFd<'_>) {}
-    /// Lets go of everything, once no run is there.
-    fn end(&mut self);
-}
-
 /// The one with namespaces.
-struct Zygote {
+struct NamespaceZygote {
     identity: Identity,
     filter: Filter,
     landlock: Option<ABI>,
-    own_program: OwnedFd,
+    settled: Settled,
     maps: IdMaps,
     /// Where they can be made.
     groups: Option<Groups>,
@@ -76,8 +60,8 @@ struct Shared {
 /// temporary files, its runs have no namespaces.
 pub(super) fn serve(temporary: Option<PathBuf>) -> i32 {
     match temporary {
-        None => serve_with(Zygote::prepare()),
-        Some(folder) => serve_with(landlocked::Zygote::prepare(folder)),
+        None => serve_with(NamespaceZygote::prepare()),
+        Some(folder) => serve_with(LandlockZygote::prepare(folder)),
     }
 }
 
@@ -131,56 +115,21 @@ fn obey(zygote: &mut impl Births, mut descriptors: Vec<OwnedFd>) {
         Ok(Order::Release(key)) => zygote.release(&key),
         Err(error) => {
             if let Some(socket) = descriptors.first() {
-                let failure = Failure { step: "read the order".into(), reason: error.to_string() };
+                let failure = Failure::new("read the order", error.to_string());
                 let _ = report(socket, &Report::Failed(failure), &[]);
             }
         }
     }
 }
 
-/// What every zygote does first. Returns its own program.
-pub(super) fn settle_down() -> io::Result<OwnedFd> {
-    // SAFETY: no handler is passed; this process has one thread. Inits are reaped by nobody: their end is told by
-    // their sockets.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
-    // As many as may be: each run and each session's network has one here. Payloads get a limit of their own.
-    let files = getrlimit(Resource::Nofile).maximum;
-    setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files })?;
-    put_off_mask();
-    // What ends the runtime's group, as the terminal's interrupt does, or asks all processes of a unit to end, must leave
-    // time to those who end runs: they hear of it by their sockets. `setsid` fails only for who leads a group already.
-    let _ = setsid();
-    block(&[Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]);
-    Ok(File::open("/proc/self/exe")?.into())
-}
-
-/// Keeps these signals from this process and its children until they take them. Payloads take all.
-pub(super) fn block(signals: &[Signal]) -> libc::sigset_t {
-    // SAFETY: the set is this function's own and made by the first call; this process has one thread.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        for signal in signals {
-            libc::sigaddset(&raw mut set, signal.as_raw());
-        }
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-        set
-    }
-}
-
-/// The Landlock of this kernel.
-pub(super) fn landlock() -> Option<ABI> {
-    kernel::features().landlock_abi.map(|abi| ABI::from(i32::try_from(abi).unwrap_or(i32::MAX)))
-}
-
-impl Zygote {
+impl NamespaceZygote {
     fn prepare() -> Result<Self, Failure> {
         let step = || "start the sandbox's process".to_owned();
         set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
         if getppid().is_none() {
-            return Err(Failure { step: step(), reason: "the runtime is gone".into() });
+            return Err(Failure::new(step(), "the runtime is gone"));
         }
-        let own_program = settle_down().step(step)?;
+        let settled = settle_down().step(step)?;
         let identity = Identity::choose()?;
         // While `/sys` is seen. Nothing fails without them: the doctor tells why there are none.
         let groups = Groups::found().ok();
@@ -202,7 +151,7 @@ impl Zygote {
             identity,
             filter,
             landlock: landlock(),
-            own_program,
+            settled,
             maps,
             groups,
             sessions,
@@ -249,11 +198,11 @@ fn let_go(session: Session<Shared>) {
     let _ = fs::remove_dir(&session.shared.scratch);
 }
 
-impl Births for Zygote {
+impl Births for NamespaceZygote {
     fn launch(&mut self, request: Request, socket: &OwnedFd, streams: [OwnedFd; 3]) -> Result<(), Failure> {
         if request.requires_landlock && self.landlock.is_none() {
             let reason = "this kernel has no Landlock, and `sandbox.require` asks for it";
-            return Err(Failure { step: "restrict this process with Landlock".into(), reason: reason.into() });
+            return Err(Failure::new("restrict this process with Landlock", reason));
         }
         for folder in &request.folders {
             self.maps.provide(&self.identity, folder.owner)?;
@@ -284,7 +233,7 @@ impl Births for Zygote {
             socket: socket.try_clone().step(|| "start a process".into())?,
             streams,
             filter: &self.filter,
-            own_program: &self.own_program,
+            settled: &self.settled,
             landlock: self.landlock,
         };
         let namespaced = Namespaced {

@@ -56,9 +56,9 @@ impl<T> Sessions<T> {
             return Ok(None);
         }
         let idle = self.list.iter_mut().position(|session| !session.is_in_use());
-        idle.map(|place| self.list.remove(place)).ok_or_else(|| Failure {
-            step: "open a session".into(),
-            reason: format!("programs of {MAX_SESSIONS} sessions are running; end some of them"),
+        idle.map(|place| self.list.remove(place)).ok_or_else(|| {
+            let reason = format!("programs of {MAX_SESSIONS} sessions are running; end some of them");
+            Failure::new("open a session", reason)
         })
     }
 

@@ -165,7 +165,7 @@ pub(super) fn is_setting(name: &OsStr) -> bool {
 }
 
 /// Whether every run may read this, whatever its roots are.
-pub(crate) fn is_shown_to_all(path: &Path) -> bool {
+pub fn is_shown_to_all(path: &Path) -> bool {
     let first_of_etc = || path.strip_prefix("/etc").ok()?.iter().next();
     SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
         || first_of_etc().is_some_and(|name| is_setting(name) || OWN_SETTINGS.iter().any(|own| name == *own))
@@ -174,7 +174,7 @@ pub(crate) fn is_shown_to_all(path: &Path) -> bool {
 }
 
 /// Whether this is one of the devices that every run has.
-pub(crate) fn is_device(path: &Path) -> bool {
+pub fn is_device(path: &Path) -> bool {
     path.strip_prefix("/dev").is_ok_and(|name| DEVICES.iter().any(|known| name == Path::new(known)))
 }
 
@@ -201,7 +201,7 @@ fn devices() -> Result<(), Failure> {
         fs::write(&target, "").step(step)?;
         let device = mount::open_exactly(&Path::new("/dev").join(name)).step(step)?;
         if FileType::from_raw_mode(rustix::fs::fstat(&device).step(step)?.st_mode) != FileType::CharacterDevice {
-            return Err(Failure { step: step(), reason: "it is no device".into() });
+            return Err(Failure::new(step(), "it is no device"));
         }
         let tree = mount::copy(device).step(step)?;
         mount::attach(tree, mount::open_exactly(&target).step(step)?).step(step)?;

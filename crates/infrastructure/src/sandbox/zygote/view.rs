@@ -3,7 +3,7 @@
 use super::{
     identity::{IdMaps, Identity},
     mount::{self, Bars},
-    request::{Failure, Folder, MOVED, Request, Step},
+    request::{Failure, Folder, Moved, Request, Step},
     stage,
 };
 use rustix::{
@@ -182,12 +182,12 @@ impl<'a> View<'a> {
                 // What can be read by everybody still can.
                 Err(_) if owned.is_some_and(|(folder, _)| !folder.is_writable) => {}
                 Err(error) => {
-                    return Err(Failure {
-                        step: format!("show the files of `{}` as the run's own", target.display()),
-                        reason: format!(
+                    return Err(Failure::new(
+                        format!("show the files of `{}` as the run's own", target.display()),
+                        format!(
                             "{error}; its file system cannot map ids, so Toolstead must run as an ordinary user there"
                         ),
-                    });
+                    ));
                 }
             }
         }
@@ -278,7 +278,7 @@ impl<'a> View<'a> {
             return shown.top.try_clone();
         }
         mount::open_beneath(&shown.top, rest, OFlags::PATH).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => io::Error::new(error.kind(), MOVED),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => io::Error::new(error.kind(), Moved),
             _ => error,
         })
     }
@@ -307,7 +307,7 @@ impl<'a> View<'a> {
         let mut components = rest.components().peekable();
         while let Some(part) = components.next() {
             let Component::Normal(name) = part else {
-                return Err(Failure { step: step(), reason: "the path is not plain".into() });
+                return Err(Failure::new(step(), "the path is not plain"));
             };
             let is_last = components.peek().is_none();
             at = self.entered(&at, Path::new(name), is_folder || !is_last).step(step)?;

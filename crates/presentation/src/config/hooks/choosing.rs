@@ -5,7 +5,6 @@ use crate::config::{
     Config,
     command_lines::commands_of,
     foreign_tools::FOREIGN_TOOLS,
-    mcp_server::McpNames,
     origin::Origin,
     policy::{check_parameters, check_tool_names},
     problem::{ConfigError, Problem},
@@ -16,7 +15,10 @@ use toolstead_domain::{
     tool::Tool,
     tool_input_schema::nearest_name,
 };
-use toolstead_infrastructure::hooks::{filter::HookFilter, matcher::Matcher};
+use toolstead_infrastructure::{
+    hooks::{filter::HookFilter, matcher::Matcher},
+    mcp::client::config::ToolNames,
+};
 
 /// The matchers and filters of hooks about tools, as far as they are to be checked.
 #[derive(Debug, Clone, Default)]
@@ -157,7 +159,7 @@ fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matche
     let waiting = config.found_servers.iter().map(|server| server.name.as_str());
     let servers: Vec<&str> = servers.into_iter().chain(waiting).collect();
     // A server with plain names may offer anything.
-    let anything = config.mcp_servers.iter().any(|server| server.names == McpNames::Plain && !server.disabled);
+    let anything = config.mcp_servers.iter().any(|server| server.names == ToolNames::Plain && !server.disabled);
     let (may_come, what) = match (Upstream::named_in(&text, part), part) {
         (Upstream::Server(server), _) if servers.contains(&server) => return None,
         (Upstream::Server(server), _) => match nearest_name(server, servers) {

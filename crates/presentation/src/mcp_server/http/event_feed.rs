@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 use toolstead_application::event_bus::{EventSubscription, Heard};
-use toolstead_infrastructure::mcp::wire::sse::write_event;
+use toolstead_infrastructure::http::sse::write_event;
 
 /// A stream of the events from now on, one JSON object each, until `end` is given.
 pub(super) fn event_feed(events: EventSubscription, keep_alive: Duration, end: CancellationToken) -> Events {

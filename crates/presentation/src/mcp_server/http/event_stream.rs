@@ -5,7 +5,7 @@ use futures::stream::{BoxStream, Stream, StreamExt};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use std::convert::Infallible;
-use toolstead_infrastructure::mcp::wire::sse::{KEEP_ALIVE, write_event};
+use toolstead_infrastructure::http::sse::{KEEP_ALIVE, write_event};
 
 /// A body that sends events as they come.
 pub(super) type Events = StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;

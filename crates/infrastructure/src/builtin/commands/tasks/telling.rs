@@ -1,7 +1,7 @@
 //! What becomes of a task, told to those who watch.
 
 use super::{Task, Tasks};
-use crate::builtin::{commands::command::Command, run::Run};
+use crate::builtin::commands::command::Command;
 use std::{
     sync::{Arc, MutexGuard, PoisonError},
     time::Duration,
@@ -12,7 +12,7 @@ use tokio::{
 };
 use toolstead_domain::{
     event::{EventKind, EventOrigin},
-    ports::event_sink::EventSink,
+    ports::{event_sink::EventSink, tool_provider::CallContext},
 };
 
 /// Whatever a task prints, it is told at most so often.
@@ -22,10 +22,9 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 
 impl Tasks {
     /// Tells of a task that the call began: that it runs, what it prints meanwhile, and its end.
-    pub(in crate::builtin) fn tell_of(&self, task: &Task, run: &Run<'_>) {
-        let context = run.context();
+    pub(in crate::builtin) fn tell_of(&self, task: &Task, context: &CallContext<'_>, events: Arc<dyn EventSink>) {
         let story = Story {
-            events: run.world().events.clone(),
+            events,
             origin: EventOrigin {
                 principal: Some(context.principal.clone()),
                 session: Some(context.session.into()),

@@ -1,7 +1,7 @@
 //! Changes of several files between their preparation and their end.
 
 use crate::{
-    builtin::answer::counted,
+    builtin::text::wording::counted,
     sandbox::workspace::{draft::Draft, path_error::PathError, write::Written},
 };
 use std::io;

@@ -40,15 +40,15 @@ pub(crate) struct Recording {
 impl Recording {
     pub(crate) fn of(run: &Run<'_>) -> Self {
         Self {
-            journal: run.world.journal.clone(),
-            events: run.world.events.clone(),
-            seen: run.world.seen.clone(),
-            viewer: run.viewer(),
+            journal: run.world.journal().clone(),
+            events: run.world.events().clone(),
+            seen: run.world.seen().clone(),
+            viewer: Viewer::of(run.context()),
             call: run.context.id,
             tool: run.call.tool.name().to_string(),
-            at: run.world.clock.now(),
+            at: run.world.now(),
             reverts: None,
-            limit: run.world.limits.result_bytes,
+            limit: run.world.limits().result_bytes,
             runtime: Handle::current(),
         }
     }

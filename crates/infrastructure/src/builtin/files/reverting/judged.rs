@@ -12,7 +12,7 @@ const REMEMBERED: usize = 1000;
 /// The entry that each call was judged by. Nothing else may be taken back in its name, whatever the journal says by the
 /// time that somebody has approved it.
 #[derive(Debug, Default)]
-pub struct JudgedEntries(Mutex<VecDeque<(CallId, CallId)>>);
+pub(crate) struct JudgedEntries(Mutex<VecDeque<(CallId, CallId)>>);
 
 impl JudgedEntries {
     /// The call was judged by this entry.

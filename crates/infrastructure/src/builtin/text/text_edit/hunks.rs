@@ -2,7 +2,7 @@
 
 use crate::builtin::text::{
     line_ending::in_lines,
-    text_edit::{folded::plain, places::Place},
+    text_edit::{folded::plain, place::Place},
 };
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::{

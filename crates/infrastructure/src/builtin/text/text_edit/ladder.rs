@@ -4,7 +4,7 @@
 
 use crate::builtin::text::text_edit::{
     folded::{Folded, Folds},
-    places::{MAX_PLACES, Place},
+    place::{MAX_PLACES, Place},
 };
 use std::{collections::HashMap, ops::Range, rc::Rc};
 use toolstead_domain::tool_failure::ToolFailure;

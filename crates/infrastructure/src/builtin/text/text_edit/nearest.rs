@@ -1,11 +1,9 @@
 //! What to tell when the text to replace stands nowhere: what is nearest to it.
 
-use crate::builtin::{
-    answer::counted,
-    text::{
-        snippet::surroundings,
-        text_edit::{MatchMode, TextEdit, folded::plain},
-    },
+use crate::builtin::text::{
+    snippet::surroundings,
+    text_edit::{MatchMode, TextEdit, folded::plain},
+    wording::counted,
 };
 use std::{collections::HashSet, ops::Range};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};

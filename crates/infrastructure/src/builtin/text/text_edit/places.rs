@@ -1,10 +1,15 @@
 //! Which places of a text an edit replaces, and by what.
 
-use crate::builtin::{
-    answer::counted,
-    text::text_edit::{
-        HowMany, MatchMode, TextEdit, in_time, ladder, ladder::Help, nearest, replacement::Replacement, too_large,
+use crate::builtin::text::{
+    text_edit::{
+        HowMany, MatchMode, TextEdit, in_time, ladder,
+        ladder::Help,
+        nearest,
+        place::{MAX_PLACES, Place},
+        replacement::Replacement,
+        too_large,
     },
+    wording::counted,
 };
 use crate::sandbox::workspace::stop::Stop;
 use regex::{Regex, RegexBuilder};
@@ -13,19 +18,8 @@ use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 
 /// The largest program that a regular expression may become, in bytes.
 const MAX_REGEX_BYTES: usize = 1 << 20;
-/// As many places are replaced at once.
-pub(super) const MAX_PLACES: usize = 500_000;
 /// As many lines are named when there are too many places.
 const NAMED_LINES: usize = 10;
-
-/// One place and what comes there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) range: Range<usize>,
-    /// The text there as the model gave it; the file's own may differ from it in what helped to find it.
-    pub(super) old: Rc<str>,
-    pub(super) new: Rc<str>,
-}
 
 /// The places to replace, in order and apart from each other; never none.
 #[derive(Debug)]

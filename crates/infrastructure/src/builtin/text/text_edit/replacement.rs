@@ -2,7 +2,7 @@
 //!
 //! Whatever it says is written, or the edit is refused. Nothing in it vanishes, as a group that does not exist would.
 
-use crate::builtin::answer::counted;
+use crate::builtin::text::wording::counted;
 use regex::{Captures, Regex};
 use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
 

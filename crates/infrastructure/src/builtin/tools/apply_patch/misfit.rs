@@ -1,8 +1,7 @@
 //! What to tell of a hunk that has no place in its file.
 
 use crate::builtin::{
-    answer::counted,
-    text::snippet::surroundings,
+    text::{snippet::surroundings, wording::counted},
     tools::apply_patch::{
         matching::{Lookup, Looseness, Misfit},
         parser::{Hunk, HunkLine},

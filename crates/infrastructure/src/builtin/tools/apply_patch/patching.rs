@@ -2,7 +2,6 @@
 
 use crate::{
     builtin::{
-        answer::counted,
         files::{
             change_set::{ChangeSet, Changed, recording::Recording},
             etag::{digest_of, etag},
@@ -13,13 +12,15 @@ use crate::{
             snippet::surroundings,
             text_edit::DecodedFile,
             text_encoding::{Detected, detect},
+            wording::counted,
         },
         tools::apply_patch::{
             FileAction, OutputFile,
             matching::{Lookup, Looseness, Place},
             misfit,
             parser::{Action, FilePatch, Hunk},
-            text_lines::{Line, lines_by_feeds, lines_of, patched},
+            patched::patched,
+            text_lines::{Line, lines_by_feeds, lines_of},
         },
     },
     sandbox::workspace::{granted::GrantedWorkspace, path_error::PathError, write::WriteOptions},

@@ -86,7 +86,7 @@ impl Report<'_> {
         output.meaning = meaning;
         output.undone_or_refused.clone_from(&end.told);
         let is_silent = shown.text.is_empty();
-        let mut said = remarks(&end, self.run.world().programs.settings().kept_bytes);
+        let mut said = remarks(&end, self.run.world().programs().settings().kept_bytes);
         if self.is_reduced {
             said.push("`timeout_ms` is more than calls may take here, and was reduced.".into());
         }

@@ -2,10 +2,11 @@
 
 use crate::{
     builtin::{
-        answer::{answer, counted, on_one_line, passed_over},
+        answer::answer,
+        text::wording::{counted, on_one_line, passed_over},
         tools::grep::{
             Input, OutputMode,
-            findings::{Ended, FileFindings, Findings, FoundLine},
+            findings::{Ended, FileFindings, FoundLine},
             plan::separated,
             search::{Aside, Searched},
         },
@@ -55,15 +56,10 @@ struct Count {
     count: u64,
 }
 
-/// `few` are all matches with what stands around them, where there are few and the caller left it open what to show.
-pub(super) fn answered(
-    input: &Input,
-    start: &str,
-    searched: Searched,
-    few: Option<Findings>,
-) -> Result<ToolResult, ToolFailure> {
-    let findings = &searched.findings;
-    let page = match &few {
+/// The answer of a search that began at the path that is shown as `start`.
+pub(super) fn answered(input: &Input, start: &str, searched: &Searched) -> Result<ToolResult, ToolFailure> {
+    let Searched { findings, few, .. } = searched;
+    let page = match few {
         Some(few) => lines(input, &few.files, usize::MAX),
         None if input.mode() == OutputMode::Content => lines(input, &findings.files, limit(input, USUAL_LINES)),
         None => names(input, &findings.files, limit(input, USUAL_FILES)),
@@ -73,7 +69,7 @@ pub(super) fn answered(
     let is_cut = few.is_none() && page.shown > 0 && next < page.available;
     if findings.files.is_empty() {
         text.push_str(&format!("Nothing matches `{}` in `{start}`.\n", input.pattern));
-        text.push_str(&told_aside(input, &searched));
+        text.push_str(&told_aside(input, searched));
         if input.glob.as_ref().is_some_and(|globs| separated(globs).iter().any(|glob| glob.contains(' '))) {
             text.push_str("`glob` has a blank, which is a part of the name; separate several patterns by commas.\n");
         }
@@ -90,7 +86,7 @@ pub(super) fn answered(
             page.available
         ));
     }
-    for note in notes(&searched) {
+    for note in notes(searched) {
         text.push_str(&format!("[{note}]\n"));
     }
     let output = Output {

@@ -2,17 +2,16 @@
 
 use crate::{
     builtin::{
-        answer::ShownBelow,
         files::{
             file_filter::{FileFilter, Ignoring, PassedOver},
             file_limits::FileLimits,
             source::Source,
         },
+        text::wording::ShownBelow,
         tools::grep::{
             Input, OutputMode,
             findings::{Bounds, Findings, Place},
             plan::Plan,
-            rendering,
         },
     },
     sandbox::workspace::{
@@ -32,7 +31,6 @@ use std::{
 use toolstead_domain::{
     ports::{clock::Timestamp, output_store::StoredContent},
     tool_failure::ToolFailure,
-    tool_result::ToolResult,
 };
 
 /// Paths cannot be much deeper.
@@ -53,6 +51,8 @@ pub(super) struct Searched {
     pub(super) passed_over: usize,
     /// What there would be to find in those, if nothing else was found.
     pub(super) aside: Option<Aside>,
+    /// All matches with what stands around them, where there are few and the caller left it open what to show.
+    pub(super) few: Option<Findings>,
 }
 
 /// What a look into the passed-over files found.
@@ -68,7 +68,7 @@ pub(super) fn run(
     source: Source,
     input: &Input,
     limits: &FileLimits,
-) -> Result<ToolResult, ToolFailure> {
+) -> Result<Searched, ToolFailure> {
     let files = &files.with_stop(files.stop().within(Duration::from_secs(limits.search_seconds)));
     let name = source.name(files);
     let mut output = None;
@@ -92,8 +92,10 @@ pub(super) fn run(
         }
     };
     searched.findings.sort();
-    let few = if input.output_mode.is_none() { few(files, &searched.findings, output, input, limits) } else { None };
-    rendering::answered(input, &name, searched, few)
+    if input.output_mode.is_none() {
+        searched.few = few(files, &searched.findings, output, input, limits);
+    }
+    Ok(searched)
 }
 
 fn in_folder(
@@ -114,7 +116,7 @@ fn in_folder(
     for part in parts {
         findings.absorb(part.findings);
     }
-    Ok(Searched { findings, walked, passed_over: search.passed_over.into_inner(), aside: None })
+    Ok(Searched { findings, walked, passed_over: search.passed_over.into_inner(), ..Searched::default() })
 }
 
 fn in_one(

@@ -1,7 +1,7 @@
 //! What an edit makes of a notebook's text.
 
 use crate::builtin::{
-    answer::counted,
+    text::wording::counted,
     tools::notebook_edit::{
         CellType, EditMode, Input,
         cell::{Cell, member_text},

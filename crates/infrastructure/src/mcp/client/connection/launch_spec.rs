@@ -170,11 +170,12 @@ fn path_of(text: &str, start: &Path) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use crate::{
-        mcp::client::{
-            config::{McpTransport, ServerConfinement},
-            http_connector::HttpConnector,
+        http::client::HttpClient,
+        mcp::client::config::{McpTransport, ServerConfinement},
+        sandbox::{
+            egress::connector::{Connector, SystemNetwork},
+            launcher::Launcher,
         },
-        sandbox::launcher::Launcher,
     };
     use std::sync::Arc;
     use tokio::io::AsyncReadExt;
@@ -209,7 +210,7 @@ mod tests {
             };
             let deps = McpServerDeps {
                 launcher: Launcher::start().unwrap().beside(&[top.join("work")]),
-                http: Arc::new(HttpConnector::default()),
+                http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
                 environment: BTreeMap::from([
                     ("PATH".into(), "/usr/bin:/bin".into()),
                     ("HOME".into(), top.join("home").display().to_string()),

@@ -1,15 +1,18 @@
 //! What comes back for a posted request: one JSON object, a stream of events, or an error.
 
-use super::{HttpTransport, Session, client::Response};
-use crate::mcp::{
-    client::{
-        config::shown_url, foreign_text::shown, in_flight::Waiting, peer::Loss, request::RequestWriter,
-        request_error::RequestError,
-    },
-    wire::{
-        headers,
-        incoming::{Answer, Incoming},
-        message::{Id, RpcError},
+use super::{HttpTransport, Session};
+use crate::{
+    http::response::Response,
+    mcp::{
+        client::{
+            config::shown_url, foreign_text::shown, in_flight::Waiting, peer::Loss, request::RequestWriter,
+            request_error::RequestError,
+        },
+        wire::{
+            headers,
+            incoming::{Answer, Incoming},
+            message::{Id, RpcError},
+        },
     },
 };
 use bytes::Bytes;
@@ -85,7 +88,7 @@ impl HttpTransport {
         had_session: bool,
     ) -> Result<Posted, RequestError> {
         let status = response.status();
-        let body = self.read_body(response, self.limit).await?;
+        let body = response.bytes(self.limit).await.map_err(|error| self.failed(error))?;
         // Told only where the status is an error, in which case the body is short as a rule.
         let detail = if status.is_success() { String::new() } else { told(&body) };
         let error = match Incoming::read(body) {
@@ -125,23 +128,6 @@ impl HttpTransport {
         }
     }
 
-    /// A body of at most `limit` bytes, after decompression.
-    async fn read_body(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, RequestError> {
-        let too_long = || RequestError::Malformed(format!("it sent a body of more than {limit} bytes"));
-        let announced = response.content_length().unwrap_or(0);
-        if announced > limit as u64 {
-            return Err(too_long());
-        }
-        let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failed(error))? {
-            if body.len() + chunk.len() > limit {
-                return Err(too_long());
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
-    }
-
     /// The server wants a login. What it says of where to get one is shown, never followed.
     pub(super) fn unauthorized(&self, response: &Response) -> RequestError {
         let challenge = response.headers().get(header::WWW_AUTHENTICATE);
@@ -157,7 +143,7 @@ impl HttpTransport {
         let mut detail = self.told_by_headers(&response);
         if detail.is_empty() {
             // The status is the error; its body only says more.
-            detail = self.read_body(response, ERROR_BODY_BYTES).await.map_or(String::new(), |body| told(&body));
+            detail = response.bytes(ERROR_BODY_BYTES).await.map_or(String::new(), |body| told(&body));
         }
         RequestError::Http { status, detail }
     }

@@ -13,7 +13,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl HttpTransport {
     /// Listens until the server says that it offers no such stream.
-    pub(in crate::mcp::client) async fn listen(&self, writer: &RequestWriter) {
+    pub(super) async fn keep_listening(&self, writer: &RequestWriter) {
         if writer.version.generation() == Generation::Modern {
             return;
         }

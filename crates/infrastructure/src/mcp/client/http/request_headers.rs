@@ -13,12 +13,14 @@ use toolstead_domain::client_profile::{Generation, ProtocolVersion};
 /// What the protocol sets itself, and what belongs to one connection.
 const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transfer-encoding", "connection", "host"];
 
-/// The headers of the configuration, and those that every message has.
+/// The headers that every message has: these, those of the configuration and those of the protocol.
 ///
 /// # Errors
 /// The reason why one of them cannot be used. The value, which may be a secret, is not in it.
-pub(super) fn configured_headers(configured: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
-    let mut headers = HeaderMap::with_capacity(configured.len() + 6);
+pub(super) fn configured_headers(
+    mut headers: HeaderMap,
+    configured: &BTreeMap<String, String>,
+) -> Result<HeaderMap, String> {
     for (name, value) in configured {
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no name of a header"))?;
         let of_the_protocol = header.as_str().starts_with("mcp-") || header == headers::LAST_EVENT_ID;
@@ -106,7 +108,9 @@ mod tests {
 
     #[test]
     fn headers_of_the_protocol_cannot_be_configured_and_secrets_are_not_told() {
-        let configured = |name: &str, value: &str| configured_headers(&BTreeMap::from([(name.into(), value.into())]));
+        let configured = |name: &str, value: &str| {
+            configured_headers(HeaderMap::new(), &BTreeMap::from([(name.into(), value.into())]))
+        };
         assert_eq!(configured("Authorization", "Bearer x").unwrap()[header::AUTHORIZATION], "Bearer x");
         for (name, value) in
             [("Mcp-Session-Id", "1"), ("accept", "x"), ("Mcp-Param-A", "x"), ("a b", "x"), ("a", "secret\n")]

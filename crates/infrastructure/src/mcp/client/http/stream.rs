@@ -1,13 +1,15 @@
 //! Streams of events: the way to the answer of a request, also over a stream that breaks off in between.
 
-use super::{HttpTransport, answer::is_event_stream, client::Response};
-use crate::mcp::{
-    client::{in_flight::Waiting, request::RequestWriter, request_error::RequestError},
-    wire::{
-        headers,
-        incoming::{Answer, Incoming},
-        message::Id,
-        sse::{SseDecoder, SseEvent},
+use super::{HttpTransport, answer::is_event_stream};
+use crate::{
+    http::{event_stream::EventStream, http_error::HttpError, response::Response, sse::SseEvent},
+    mcp::{
+        client::{in_flight::Waiting, request::RequestWriter, request_error::RequestError, transport::Transport},
+        wire::{
+            headers,
+            incoming::{Answer, Incoming},
+            message::Id,
+        },
     },
 };
 use bytes::Bytes;
@@ -87,25 +89,28 @@ impl HttpTransport {
     /// Reads a stream to the answer of `waiting`, or to its end, whichever way that comes.
     pub(super) async fn read_stream(
         &self,
-        mut response: Response,
+        response: Response,
         waiting: Option<&Arc<Waiting>>,
         position: &mut Position,
     ) -> Result<Option<Answer>, RequestError> {
-        let mut decoder = SseDecoder::new(self.limit);
+        let mut events = EventStream::new(response, self.limit);
         position.events = 0;
         loop {
-            // A stream that breaks ends like one that is closed: the ids say whether it can be continued.
-            let Ok(Some(chunk)) = response.chunk().await else { return Ok(None) };
-            decoder.push(&chunk).map_err(|error| RequestError::Malformed(error.to_string()))?;
-            if let Some(id) = decoder.last_event_id() {
+            let event = events.next().await;
+            if let Some(id) = events.last_event_id() {
                 position.last_event_id = Some(id.to_owned());
             }
-            position.retry = decoder.retry().or(position.retry);
-            while let Some(event) = decoder.next_event() {
-                position.events += 1;
-                if let Some(answer) = self.take_event(event, waiting).await? {
-                    return Ok(Some(answer));
+            position.retry = events.retry().or(position.retry);
+            match event {
+                Ok(Some(event)) => {
+                    position.events += 1;
+                    if let Some(answer) = self.take_event(event, waiting).await? {
+                        return Ok(Some(answer));
+                    }
                 }
+                Err(error @ HttpError::Event(_)) => return Err(self.failed(error)),
+                // A stream that breaks ends like one that is closed: the ids say whether it can be continued.
+                Ok(None) | Err(_) => return Ok(None),
             }
         }
     }
@@ -125,7 +130,7 @@ impl HttpTransport {
             Ok(Incoming::Other(message)) => {
                 if let Some((id, outcome)) = self.peer.hear(message, waiting) {
                     // In turn: a server that asks a thousand things is answered at its own cost.
-                    Box::pin(self.respond(&id, &outcome)).await;
+                    self.respond(&id, &outcome).await;
                 }
             }
             // If it was meant as the answer, the request has failed with this.

@@ -2,7 +2,13 @@
 
 use super::*;
 use crate::mcp::client::config::{McpTransport, RetryPolicy};
-use crate::{mcp::client::http_connector::HttpConnector, sandbox::launcher::Launcher};
+use crate::{
+    http::client::HttpClient,
+    sandbox::{
+        egress::connector::{Connector, SystemNetwork},
+        launcher::Launcher,
+    },
+};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Mutex};
 use toolstead_domain::{
@@ -60,7 +66,7 @@ pub(super) fn config(transport: McpTransport) -> McpServerConfig {
 pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
     let deps = McpServerDeps {
         launcher: Launcher::start().unwrap(),
-        http: Arc::new(HttpConnector::default()),
+        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
         environment: BTreeMap::new(),
         working_dir: "/".into(),
         roots: WorkspaceRoots::default(),

@@ -4,9 +4,8 @@ use super::{
     calling::{Listener, SOON, call, call_with, config, start, tool_names, until, until_ready},
     line_server::{LineEnd, line_server, modern_answer},
 };
-use crate::mcp::{
-    client::{McpServer, transport::Transport},
-    client::{config::McpServerConfig, in_flight::Purpose, lines::LineTransport, peer::Peer, relay::relay},
+use crate::mcp::client::{
+    McpServer, config::McpServerConfig, in_flight::Purpose, lines::LineTransport, peer::Peer, relay::relay,
 };
 use serde_json::{Value, json};
 use std::{
@@ -612,9 +611,8 @@ async fn a_question_in_mid_call_is_put_to_the_caller_where_that_was_declared() {
     let peer = Arc::new(Peer::new(ServerName::parse("s").unwrap(), capabilities));
     let (ours, theirs) = duplex(1 << 16);
     let (reader, writer) = split(ours);
-    let transport = Transport::Lines(Box::new(LineTransport::over(Box::new(reader), Box::new(writer), peer, 1 << 20)));
-    let Transport::Lines(lines) = &transport else { unreachable!() };
-    let request = lines.begin(Purpose::Call { progress: false }, true).unwrap();
+    let transport = LineTransport::over(Box::new(reader), Box::new(writer), peer, 1 << 20);
+    let request = transport.begin(Purpose::Call { progress: false }, true).unwrap();
     let serving = async {
         let (reader, writer) = split(theirs);
         let mut end = LineEnd::new(reader, writer);

@@ -6,7 +6,7 @@
 
 use crate::sandbox::zygote::{
     mount,
-    payload::Place,
+    payload::OpenPlace,
     protected::{MARKS, SETTINGS, START_FILES, is_home},
     request::{Failure, Folder, Network, Request, Step},
     stage::{DEVICES, OWN_SETTINGS, SYSTEM_FOLDERS, is_setting},
@@ -40,7 +40,7 @@ const OF_GIT: [&str; 9] = [
 ];
 
 fn refused(reason: String) -> Failure {
-    Failure { step: "confine without namespaces (tier 2)".into(), reason }
+    Failure::new("confine without namespaces (tier 2)", reason)
 }
 
 /// Refuses what cannot be held, whatever stands in the folders.
@@ -88,7 +88,7 @@ pub(super) fn check_beside(request: &Request, temporary: &Path) -> Result<(), Fa
 }
 
 /// Opens what the run may use.
-pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<Place>, Failure> {
+pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<OpenPlace>, Failure> {
     let mut places = Places { list: Vec::new(), abi };
     let (read, look) = (AccessFs::from_read(abi), AccessFs::ReadFile | AccessFs::ReadDir);
     // Devices are nobody's to make.
@@ -127,13 +127,13 @@ pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<Place>, Failure> {
             return Err(refused(format!("`{}`: {reason}", sealed.display())));
         }
         let step = || format!("open `{}`", path.display());
-        places.list.push(Place::new(handle, all, abi).step(step)?);
+        places.list.push(OpenPlace::new(handle, all, abi).step(step)?);
     }
     Ok(places.list)
 }
 
 struct Places {
-    list: Vec<Place>,
+    list: Vec<OpenPlace>,
     abi: ABI,
 }
 
@@ -147,7 +147,7 @@ impl Places {
     }
 
     fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), Failure> {
-        let place = mount::open_exactly(path).and_then(|handle| Place::new(handle, rights, self.abi));
+        let place = mount::open_exactly(path).and_then(|handle| OpenPlace::new(handle, rights, self.abi));
         self.list.push(place.step(|| format!("open `{}`", path.display()))?);
         Ok(())
     }

@@ -1,0 +1,31 @@
+//! An error with its causes, as one text.
+
+use std::error::Error;
+
+/// The error and all its causes, outermost first, joined by `: `. May hold foreign text; whoever shows it cleans it.
+///
+/// ```
+/// use toolstead_domain::error_chain::with_causes;
+///
+/// let error = std::io::Error::other("the disk is full");
+/// assert_eq!(with_causes(&error), "the disk is full");
+/// ```
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the row was not written")]
+    struct Outer(#[source] std::num::ParseIntError);
+
+    #[test]
+    fn causes_stand_behind_what_they_caused() {
+        let error = Outer("x".parse::<u8>().unwrap_err());
+        assert_eq!(with_causes(&error), "the row was not written: invalid digit found in string");
+    }
+}

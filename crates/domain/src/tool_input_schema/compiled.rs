@@ -1,0 +1,503 @@
+//! A schema, compiled.
+//!
+//! It comes from whoever wrote the tool, and a validator has no budget of steps. So what a schema can cost is counted
+//! before it is compiled, and what has no bound is left to a
+//! [`SchemaValidator`](crate::ports::schema_validator::SchemaValidator) beside this process.
+
+use super::{
+    bounds::{self, NotHere, SchemaCost, Unbounded},
+    invalid::{Formats, InvalidArguments, InvalidSchema, More, Violation},
+    lengths,
+    load::{self, Load},
+    nearest_name::nearest_name,
+};
+use jsonschema::{
+    Draft, PatternOptions, Retrieve, Uri, ValidationError, Validator, error::ValidationErrorKind as Kind,
+};
+use serde_json::{Map, Value};
+use std::{fmt, io};
+
+/// The largest schema that is compiled, in bytes of compact JSON.
+const MAX_SCHEMA_BYTES: usize = 256 << 10;
+/// The deepest nesting of a schema that is compiled.
+const MAX_SCHEMA_DEPTH: usize = 64;
+/// As many violations are told at once; a model mends no more than that in one go. The others are counted.
+const MAX_VIOLATIONS: usize = 20;
+/// As many unknown properties are named in one violation.
+const NAMED_PROPERTIES: usize = 10;
+/// Characters of what is expected, and of what stands there.
+const EXPECTED_CHARACTERS: usize = 2_000;
+const GOT_CHARACTERS: usize = 60;
+/// Steps of a validation in this process.
+const MAX_STEPS: u64 = 2_000_000;
+/// Steps up to which all violations are collected; behind that only the first is looked for.
+const MAX_COLLECTING_STEPS: u64 = 100_000;
+/// Memory of one compiled pattern, and of its cache.
+const PATTERN_MEMORY: usize = 256 << 10;
+
+/// A compiled JSON Schema: 2020-12 unless `$schema` says draft 4, 6, 7 or 2019-09 (MCP 2025-11-25, basic, "JSON Schema
+/// Usage"). Nothing is ever fetched for it.
+#[derive(Debug)]
+pub struct ToolInputSchema {
+    schema: Value,
+    formats: Formats,
+    engine: Engine,
+}
+
+#[derive(Debug)]
+enum Engine {
+    /// Compiled here; each place of an instance costs so much.
+    Here(Box<Validator>, SchemaCost),
+    /// Not to be compiled here.
+    Elsewhere(Unbounded),
+}
+
+struct NoRemote;
+
+impl Retrieve for NoRemote {
+    fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("the schema refers to {uri}, and references out of a schema are not followed").into())
+    }
+}
+
+impl ToolInputSchema {
+    /// Compiles a schema, if what it can cost has a bound. One without can still be had, and is validated elsewhere.
+    ///
+    /// # Errors
+    /// [`InvalidSchema`] when it is too large or too deep, is no schema, or refers to something outside itself.
+    pub fn compile(schema: &Value, formats: Formats) -> Result<Self, InvalidSchema> {
+        check_size(schema)?;
+        let engine = match bounds::cost(schema) {
+            Ok(cost) => match validator(schema, formats, PATTERN_MEMORY) {
+                Ok(validator) => Engine::Here(Box::new(validator), cost),
+                // A pattern may be too large for us, or no pattern.
+                Err(_) if cost.patterns > 0 => Engine::Elsewhere(Unbounded::Patterns),
+                Err(invalid) => return Err(invalid),
+            },
+            Err(NotHere::Unbounded(unbounded)) => Engine::Elsewhere(unbounded),
+            Err(NotHere::Dangling(reference)) => {
+                let what = "which it does not hold, and references out of a schema are not followed";
+                return Err(InvalidSchema { reason: format!("the schema refers to {reference}, {what}") });
+            }
+        };
+        Ok(Self { schema: schema.clone(), formats, engine })
+    }
+
+    /// Compiles a schema whatever it costs: for a process that may be lost.
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile).
+    pub fn compile_unbounded(schema: &Value, formats: Formats) -> Result<Self, InvalidSchema> {
+        check_size(schema)?;
+        let validator = validator(schema, formats, 1 << 20)?;
+        let free = SchemaCost { schemas: 1, patterns: 0, backtracks: false };
+        Ok(Self { schema: schema.clone(), formats, engine: Engine::Here(Box::new(validator), free) })
+    }
+
+    /// The schema as it was given.
+    pub fn as_value(&self) -> &Value {
+        &self.schema
+    }
+
+    /// Whether `format` is more than a remark here.
+    pub fn formats(&self) -> Formats {
+        self.formats
+    }
+
+    /// Checks arguments.
+    ///
+    /// # Errors
+    /// [`NotValid`] with the first violations, sorted by place, and how many there are; or that nothing here can say.
+    pub fn validate(&self, arguments: &Value) -> Result<(), NotValid> {
+        // What is too long is not looked into.
+        let mut kept = lengths::too_long(&self.schema, arguments, MAX_VIOLATIONS);
+        let is_too_long = !kept.is_empty();
+        let only_too_long = |violations| Err(InvalidArguments { violations, more: More::Unknown }.into());
+        let (validator, cost) = match &self.engine {
+            Engine::Here(validator, cost) => (validator, *cost),
+            Engine::Elsewhere(_) if is_too_long => return only_too_long(kept),
+            Engine::Elsewhere(unbounded) => return Err(NotValid::Unbounded(*unbounded)),
+        };
+        let load = Load::of(arguments);
+        let collects = load.looked_at(cost) <= MAX_COLLECTING_STEPS;
+        let is_bounded = load.steps(cost) <= MAX_STEPS;
+        if is_too_long && !(collects && is_bounded) {
+            return only_too_long(kept);
+        }
+        if !is_bounded {
+            return Err(NotValid::Unbounded(Unbounded::Instance));
+        }
+        if !is_too_long && validator.is_valid(arguments) {
+            return Ok(());
+        }
+        let mut more = More::None;
+        if collects {
+            let long: Vec<String> = kept.iter().map(|one| one.path.clone()).collect();
+            let mut further = 0;
+            for error in validator.iter_errors(arguments) {
+                let path = error.instance_path().as_str();
+                if long.iter().any(|long| is_within(path, long)) {
+                    continue;
+                }
+                match kept.len() < MAX_VIOLATIONS {
+                    true => kept.push(self.violation(&error)),
+                    false => further += 1,
+                }
+            }
+            if further > 0 {
+                more = More::Exactly(further);
+            }
+        } else {
+            kept.extend(validator.validate(arguments).err().map(|error| self.violation(&error)));
+            more = More::Unknown;
+        }
+        kept.sort_by(|a, b| a.path.cmp(&b.path));
+        Err(InvalidArguments { violations: kept, more }.into())
+    }
+
+    fn violation(&self, error: &ValidationError<'_>) -> Violation {
+        let path = error.instance_path().as_str().to_owned();
+        let instance = error.instance();
+        let keyword = || self.schema.pointer(error.schema_path().as_str());
+        let limits = |words: &str, limit: &dyn fmt::Display| format!("{words} {limit}");
+        let (expected, got) = match error.kind() {
+            Kind::Required { property } => (format!("the property {property}"), "nothing".to_owned()),
+            Kind::Type { .. } => (keyword().map_or_else(|| error.masked().to_string(), types), shown(instance)),
+            Kind::Enum { options } => (format!("one of {}", written(options, EXPECTED_CHARACTERS)), shown(instance)),
+            Kind::Constant { expected_value } => (written(expected_value, EXPECTED_CHARACTERS), shown(instance)),
+            Kind::Minimum { limit } => (limits("at least", limit), shown(instance)),
+            Kind::Maximum { limit } => (limits("at most", limit), shown(instance)),
+            Kind::ExclusiveMinimum { limit } => (limits("more than", limit), shown(instance)),
+            Kind::ExclusiveMaximum { limit } => (limits("less than", limit), shown(instance)),
+            Kind::MinLength { limit } => (format!("at least {limit} characters"), shown(instance)),
+            Kind::MaxLength { limit } => (format!("at most {limit} characters"), shown(instance)),
+            Kind::MinItems { limit } => (format!("at least {limit} items"), shown(instance)),
+            Kind::MaxItems { limit } => (format!("at most {limit} items"), shown(instance)),
+            Kind::Pattern { pattern } => (format!("a text that matches {pattern}"), shown(instance)),
+            Kind::Format { format } => (format!("a text of the format {format}"), shown(instance)),
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+                (self.known_properties(error, unexpected), format!("the unknown {}", quoted(unexpected)))
+            }
+            _ => (error.masked().to_string(), shown(instance)),
+        };
+        Violation { path, expected: shortened(expected, EXPECTED_CHARACTERS), got }
+    }
+
+    /// "only known properties", with the nearest known name for each unknown one.
+    fn known_properties(&self, error: &ValidationError<'_>, unexpected: &[String]) -> String {
+        let parent = error.schema_path().as_str().rsplit_once('/').map_or("", |(parent, _)| parent);
+        let properties = self.schema.pointer(&format!("{parent}/properties")).and_then(Value::as_object);
+        let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        if known.is_empty() {
+            return "no properties".into();
+        }
+        let nearest: Vec<String> = unexpected
+            .iter()
+            .take(NAMED_PROPERTIES)
+            .filter_map(|name| {
+                Some(format!("did you mean `{}` for `{name}`?", nearest_name(name, known.iter().copied())?))
+            })
+            .collect();
+        match nearest.is_empty() {
+            true => format!("only known properties ({})", known.join(", ")),
+            false => format!("only known properties; {}", nearest.join(" ")),
+        }
+    }
+}
+
+fn types(keyword: &Value) -> String {
+    let one = |name: &str| match name {
+        "integer" => "an integer".to_owned(),
+        "object" => "an object".to_owned(),
+        "array" => "an array".to_owned(),
+        "null" => "null".to_owned(),
+        other => format!("a {other}"),
+    };
+    match keyword {
+        Value::Array(names) => names.iter().filter_map(Value::as_str).map(one).collect::<Vec<_>>().join(" or "),
+        Value::String(name) => one(name),
+        other => other.to_string(),
+    }
+}
+
+/// A value as a short text: what it is, and as much of it as helps.
+fn shown(value: &Value) -> String {
+    written(value, GOT_CHARACTERS)
+}
+
+/// The beginning of a value as JSON. No more of it is written than that.
+fn written(value: &Value, characters: usize) -> String {
+    struct Beginning(Vec<u8>, usize);
+    impl io::Write for Beginning {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0.len() > self.1 {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            // A single text may be larger than all that is wanted.
+            self.0.extend_from_slice(&bytes[..bytes.len().min(self.1 + 1)]);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    // No character has more than four bytes.
+    let mut beginning = Beginning(Vec::new(), characters * 4);
+    // It fails where there is more than is wanted.
+    let _ = serde_json::to_writer(&mut beginning, value);
+    shortened(String::from_utf8_lossy(&beginning.0).into_owned(), characters)
+}
+
+fn shortened(mut text: String, characters: usize) -> String {
+    if let Some((at, _)) = text.char_indices().nth(characters) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
+}
+
+/// The first names, and how many more there are.
+fn quoted(names: &[String]) -> String {
+    let named: Vec<String> = names
+        .iter()
+        .take(NAMED_PROPERTIES)
+        .map(|name| format!("`{}`", shortened(name.clone(), GOT_CHARACTERS)))
+        .collect();
+    match names.len().saturating_sub(NAMED_PROPERTIES) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// Whether a place is another one, or within it. Both are JSON pointers.
+fn is_within(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn check_size(schema: &Value) -> Result<(), InvalidSchema> {
+    let fault = |reason: String| Err(InvalidSchema { reason });
+    if !schema.is_object() {
+        return fault("it is no JSON object".into());
+    }
+    if depth_exceeds(schema, MAX_SCHEMA_DEPTH) {
+        return fault(format!("it is nested deeper than {MAX_SCHEMA_DEPTH} levels"));
+    }
+    match schema.to_string().len() {
+        bytes if bytes > MAX_SCHEMA_BYTES => {
+            fault(format!("it has {bytes} bytes, at most {MAX_SCHEMA_BYTES} are compiled"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn validator(schema: &Value, formats: Formats, pattern_memory: usize) -> Result<Validator, InvalidSchema> {
+    let patterns = PatternOptions::fancy_regex()
+        .backtrack_limit(load::BACKTRACKS)
+        .size_limit(pattern_memory)
+        .dfa_size_limit(pattern_memory);
+    let mut options = jsonschema::options()
+        .with_retriever(NoRemote)
+        .with_pattern_options(patterns)
+        .should_validate_formats(formats == Formats::Asserted);
+    if schema.get("$schema").is_none() {
+        options = options.with_draft(Draft::Draft202012);
+    }
+    options.build(schema).map_err(|error| InvalidSchema { reason: shortened(error.to_string(), EXPECTED_CHARACTERS) })
+}
+
+/// Looks with an own stack, so that a hostile depth cannot exhaust ours.
+fn depth_exceeds(value: &Value, limit: usize) -> bool {
+    let mut stack = vec![(value, 0)];
+    while let Some((value, depth)) = stack.pop() {
+        if depth > limit {
+            return true;
+        }
+        match value {
+            Value::Array(items) => stack.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(members) => stack.extend(members.values().map(|member| (member, depth + 1))),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Why arguments are not known to be valid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotValid {
+    /// They do not fit.
+    #[error(transparent)]
+    Invalid(#[from] InvalidArguments),
+    /// Nothing in this process may look: that could cost too much.
+    #[error("the schema is not validated here: {0}")]
+    Unbounded(Unbounded),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn compile(schema: Value) -> ToolInputSchema {
+        ToolInputSchema::compile(&schema, Formats::Asserted).unwrap()
+    }
+
+    #[track_caller]
+    fn check(schema: Value, arguments: Value, expected: &str) {
+        let told = compile(schema).validate(&arguments).map_or_else(|error| error.to_string(), |()| "valid".into());
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn all_violations_are_told_at_once_with_the_nearest_name() {
+        check(
+            json!({
+                "type": "object", "required": ["path"], "additionalProperties": false,
+                "properties": {"path": {"type": "string"}, "limit": {"type": "integer", "minimum": 1}},
+            }),
+            json!({"limit": 0, "pth": "x"}),
+            "the arguments: expected only known properties; did you mean `path` for `pth`?, got the unknown `pth`\n\
+             the arguments: expected the property \"path\", got nothing\n\
+             /limit: expected at least 1, got 0",
+        );
+    }
+
+    #[test]
+    fn types_choices_and_lengths_are_told_in_words() {
+        let property = |schema: Value| json!({"properties": {"x": schema}});
+        check(
+            property(json!({"type": ["integer", "null"]})),
+            json!({"x": "a"}),
+            "/x: expected an integer or null, got \"a\"",
+        );
+        check(property(json!({"enum": ["a", "b"]})), json!({"x": "c"}), "/x: expected one of [\"a\",\"b\"], got \"c\"");
+        check(property(json!({"minLength": 1})), json!({"x": ""}), "/x: expected at least 1 characters, got \"\"");
+        check(
+            property(json!({"format": "date"})),
+            json!({"x": "?"}),
+            "/x: expected a text of the format date, got \"?\"",
+        );
+        check(property(json!({"type": "string"})), json!({"x": "ok"}), "valid");
+    }
+
+    #[test]
+    fn older_drafts_are_understood_and_format_is_a_remark_for_upstreams() {
+        let draft7 =
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"x": {"format": "date"}}});
+        assert!(ToolInputSchema::compile(&draft7, Formats::Annotations).unwrap().validate(&json!({"x": "?"})).is_ok());
+        check(
+            json!({"$schema": "http://json-schema.org/draft-04/schema#", "required": ["x"]}),
+            json!({"x": 1}),
+            "valid",
+        );
+    }
+
+    #[test]
+    fn a_schema_that_could_hurt_is_refused() {
+        let mut deep = json!({});
+        for _ in 0..100 {
+            deep = json!({"properties": {"x": deep}});
+        }
+        let long: Vec<String> = (0..40_000).map(|n| format!("option-{n}")).collect();
+        for (schema, reason) in [
+            (json!({"$ref": "http://example.com/schema.json"}), "not followed"),
+            (json!({"$ref": "file:///etc/passwd"}), "not followed"),
+            (deep, "nested deeper"),
+            (json!({"enum": long}), "at most 262144"),
+            (json!(true), "no JSON object"),
+            (json!({"type": "strng"}), "cannot be used"),
+        ] {
+            let error = ToolInputSchema::compile(&schema, Formats::Asserted).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_explodes_ends_soon_and_refuses() {
+        let schema = compile(json!({"properties": {"x": {"pattern": "^(a+)+(?=b)$"}}}));
+        assert!(schema.validate(&json!({"x": "a".repeat(40)})).is_err());
+    }
+
+    #[test]
+    fn a_schema_without_a_bound_is_not_compiled_here_and_can_be_elsewhere() {
+        let twice =
+            json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "additionalProperties": false});
+        let large = json!({"properties": {"a": {"pattern": "^(\\w{300}){300}$"}}});
+        for (schema, unbounded) in [(&twice, Unbounded::Ambiguous), (&large, Unbounded::Patterns)] {
+            let here = compile(schema.clone());
+            assert_eq!(here.validate(&json!({})), Err(NotValid::Unbounded(unbounded)));
+        }
+        let elsewhere = ToolInputSchema::compile_unbounded(&twice, Formats::Asserted).unwrap();
+        assert_eq!(elsewhere.validate(&json!({"a": {"a": {}}})), Ok(()));
+        assert!(matches!(elsewhere.validate(&json!({"a": {"b": {}}})), Err(NotValid::Invalid(_))));
+        let invalid = ToolInputSchema::compile_unbounded(&large, Formats::Asserted).unwrap_err();
+        assert!(invalid.to_string().starts_with("the schema cannot be used: "), "{invalid}");
+    }
+
+    #[test]
+    fn the_first_violations_are_told_and_the_others_counted() {
+        let told = |arguments: &Value| {
+            match compile(json!({
+            "properties": {"all": {"items": {"required": ["a", "b"]}}, "few": {"maxItems": 2, "items": {"type": "null"}}}
+        }))
+        .validate(arguments)
+        {
+            Err(NotValid::Invalid(invalid)) => (invalid.violations.len(), invalid.more),
+            other => panic!("{other:?}"),
+        }
+        };
+        assert_eq!(told(&json!({"all": vec![json!({}); 3]})), (6, More::None));
+        assert_eq!(told(&json!({"all": vec![json!({}); 100]})), (20, More::Exactly(180)));
+        assert_eq!(told(&json!({"all": vec![json!({}); 50_000]})), (1, More::Unknown));
+        // Too many values for so few steps.
+        let many = compile(json!({"items": {"type": "integer"}})).validate(&json!(vec![0; 1_100_000]));
+        assert_eq!(many, Err(NotValid::Unbounded(Unbounded::Instance)));
+    }
+
+    #[test]
+    fn what_is_too_long_is_told_and_not_looked_into() {
+        let schema = json!({
+            "properties": {"edits": {"$ref": "#/$defs/edits"}, "name": {"type": "string", "maxLength": 3, "pattern": "^a"}},
+            "$defs": {"edits": {"type": "array", "maxItems": 500, "items": {"type": "object", "required": ["old", "new"]}}},
+        });
+        let edits = |count: usize| vec![json!({}); count];
+        check(
+            schema.clone(),
+            json!({"edits": edits(501), "name": "bbbb"}),
+            "/edits: expected at most 500 items, got 501\n/name: expected at most 3 characters, got 4",
+        );
+        check(
+            schema.clone(),
+            json!({"edits": edits(600_000), "name": 7}),
+            "/edits: expected at most 500 items, got 600000\n… and maybe more: there is too much to look at all of it",
+        );
+        let told = compile(schema).validate(&json!({"edits": edits(500)})).unwrap_err().to_string();
+        assert!(told.ends_with("\n… and 980 more") && told.lines().count() == 21, "{told}");
+    }
+
+    #[test]
+    fn a_violation_is_short_however_large_its_value_is() {
+        let names: Map<String, Value> =
+            (0..5_000).map(|at| (format!("unknown{at}{}", "x".repeat(100)), json!(1))).collect();
+        let told = compile(json!({"additionalProperties": false, "properties": {"a": {}}, "required": ["a"]}))
+            .validate(&Value::Object(names))
+            .unwrap_err()
+            .to_string();
+        assert!(told.contains("and 4990 more") && told.len() < 2_000, "{told}");
+        let options: Vec<String> = (0..2_000).map(|at| format!("option-{at}")).collect();
+        let told =
+            compile(json!({"enum": options})).validate(&json!({"a": "ä".repeat(1 << 20)})).unwrap_err().to_string();
+        assert!(told.chars().count() < 2_200, "{told}");
+    }
+
+    #[test]
+    fn the_deepest_schema_and_instance_that_are_taken_here_need_no_more_than_half_of_a_workers_stack() {
+        let mut chain = json!({"properties": {"a": {"$ref": "#"}}, "required": ["b"]});
+        for at in 0..5 {
+            chain = if at % 2 == 0 { json!({"allOf": [chain]}) } else { json!({"anyOf": [chain]}) };
+        }
+        let instance = (0..120).fold(json!({}), |inner, _| json!({"a": inner}));
+        let work = move || matches!(compile(chain).validate(&instance), Err(NotValid::Invalid(_)));
+        let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap();
+        assert!(thread.join().unwrap());
+    }
+}

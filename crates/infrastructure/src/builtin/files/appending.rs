@@ -1,0 +1,53 @@
+//! Text at the end of a file.
+
+use crate::builtin::{
+    files::change_set::ChangeSet,
+    text::{
+        text_edit::lacking,
+        text_encoding::{Detected, TextEncoding, detect},
+    },
+};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// A file with text at its end.
+pub(crate) struct Appended {
+    pub(crate) content: Vec<u8>,
+    /// How many bytes it had; `None`: there was no file.
+    pub(crate) before: Option<usize>,
+    /// What is not as one might expect.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The file of a set of one with text at its end, in the file's encoding.
+///
+/// # Errors
+/// `unsupported_type` for what is no text, `invalid_input` for characters that its encoding lacks.
+pub(crate) fn appended(set: &ChangeSet<'_>, added: &str, limit: u64) -> Result<Appended, ToolFailure> {
+    let Some(before) = set.content(0, limit)? else {
+        return Ok(Appended { content: added.into(), before: None, notes: Vec::new() });
+    };
+    let encoding = match detect(&before, true) {
+        Detected::Text(encoding) => encoding,
+        Detected::Binary(what) => {
+            let message = format!("`{}` is no text: it looks like {what}", set.shown(0));
+            return Err(ToolFailure::new(ErrorKind::UnsupportedType, message).next("Nothing was changed."));
+        }
+    };
+    let bytes = encoding.encode(added).map_err(|_| lacking(encoding, added))?;
+    let notes = notes_on(&before, encoding, added);
+    Ok(Appended { content: [&before[..], &bytes].concat(), before: Some(before.len()), notes })
+}
+
+fn notes_on(before: &[u8], encoding: TextEncoding, added: &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    let (text, _) = encoding.decode(&before[encoding.mark_bytes()..]);
+    if !text.is_empty() && !text.ends_with(['\n', '\r']) && !added.starts_with(['\n', '\r']) {
+        notes.push("The last line had no line ending, so the new text goes on in that line.".into());
+    }
+    let crlf = |text: &str| text.contains("\r\n");
+    let lf = |text: &str| text.replace("\r\n", "").contains('\n');
+    if crlf(&text) && !lf(&text) && lf(added) {
+        notes.push("The file's lines end in CRLF, and those of the new text in LF, as they were given.".into());
+    }
+    notes
+}

@@ -1,0 +1,227 @@
+//! What a folder holds, as a tree: for whoever lists it, and whoever reads it as if it were a file.
+
+mod tree;
+
+use crate::{
+    builtin::{
+        files::{
+            file_filter::{FileFilter, Ignoring, PassedOver},
+            listing::tree::{Met, Room, Tree},
+        },
+        text::wording::{passed_over, rfc3339},
+    },
+    sandbox::workspace::{
+        facts::FileKind,
+        found::Found,
+        granted::GrantedWorkspace,
+        unmistakable,
+        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, Walked},
+    },
+};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// "Unlimited" depth ends here: paths cannot be much deeper.
+const MAX_DEPTH: usize = 2048;
+/// As many entries are shown, unless the caller says how many.
+const USUAL_LIMIT: usize = 1000;
+/// A tree is about so long, in characters.
+const USUAL_CHARS: usize = 10_000;
+/// The longest tree, for a caller who says how many entries to show: what a model gets of any result.
+const MAX_CHARS: usize = 30_000;
+
+/// What is shown of a folder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// How many levels; 0 means all.
+    pub(crate) depth: usize,
+    /// Glob patterns of entries to leave out.
+    pub(crate) ignore: &'a [String],
+    pub(crate) show_hidden: bool,
+    pub(crate) respect_gitignore: bool,
+    /// With permissions, sizes and times.
+    pub(crate) long: bool,
+    pub(crate) sort: Sort,
+    /// How many entries. Without it, as many as keep the tree short.
+    pub(crate) limit: Option<usize>,
+}
+
+impl Default for Wanted<'_> {
+    /// What the folder holds itself.
+    fn default() -> Self {
+        Self {
+            depth: 1,
+            ignore: &[],
+            show_hidden: true,
+            respect_gitignore: false,
+            long: false,
+            sort: Sort::default(),
+            limit: None,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Sort {
+    #[default]
+    Name,
+    Size,
+    Modified,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Listed {
+    /// Relative to the working directory, or absolute outside of it.
+    pub(crate) path: String,
+    /// What the tree shows, in its order: each folder before what it holds.
+    pub(crate) entries: Vec<Item>,
+    /// Whether there is more than is shown.
+    pub(crate) truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Item {
+    name: String,
+    /// Relative to the folder that is listed.
+    path: String,
+    r#type: ItemType,
+    /// In bytes; absent for what is no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// When it was changed, in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtime: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+enum ItemType {
+    File,
+    Directory,
+    Symlink,
+    Other,
+}
+
+/// Lists a folder, as text and as data, of which as many entries are looked at.
+///
+/// # Errors
+/// `invalid_input` for a pattern that is none, and what the walk fails with.
+pub(crate) fn listed(
+    files: &GrantedWorkspace,
+    found: &Found,
+    wanted: &Wanted<'_>,
+    entries: usize,
+) -> Result<(String, Listed), ToolFailure> {
+    let path = files.workspace().shown(&found.path().lexical);
+    let filter = FileFilter { show_hidden: wanted.show_hidden, respect_ignore_files: wanted.respect_gitignore };
+    let listing = Listing { filter, left_out: left_out(wanted.ignore)? };
+    let depth = if wanted.depth == 0 { MAX_DEPTH } else { wanted.depth };
+    let limits = WalkLimits { entries, depth, order: WalkOrder::ShallowFirst };
+    let (walked, met) = files.walk(found, limits, filter.above(files, found), &listing)?;
+
+    let room = Room {
+        entries: wanted.limit.unwrap_or(USUAL_LIMIT),
+        chars: if wanted.limit.is_some() { MAX_CHARS } else { USUAL_CHARS },
+    };
+    let tree = Tree::of(met.into_iter().flatten(), wanted.sort, wanted.long);
+    let shown = tree.shown(room);
+    let mut text = format!("{path}/\n").replace("//", "/");
+    text.push_str(&shown.text);
+    if tree.is_empty() {
+        text.push_str("(nothing to show)\n");
+    }
+    for note in notes(&walked, shown.is_cut) {
+        text.push_str(&format!("[{note}]\n"));
+    }
+    text.truncate(text.trim_end_matches('\n').len());
+    let entries = shown.entries.into_iter().map(Met::item).collect();
+    let truncated = shown.is_cut || walked.ended.is_some();
+    Ok((text, Listed { path, entries, truncated }))
+}
+
+fn notes(walked: &Walked, is_cut: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    match walked.ended {
+        Some(WalkEnd::Entries) => {
+            notes.push(format!("the folder has more than the {} entries that are looked at", walked.entries))
+        }
+        Some(WalkEnd::Time) => notes.push("the time was over before everything was seen".into()),
+        Some(WalkEnd::Visitor) | None => {}
+    }
+    if is_cut {
+        notes.push(
+            "not everything is shown; look into one folder, leave some out with `ignore`, or raise `limit`".into(),
+        );
+    }
+    notes.extend(passed_over(walked.refused, "shown"));
+    if walked.unreadable > 0 {
+        notes.push(format!("folders that could not be opened: {}", walked.unreadable));
+    }
+    notes
+}
+
+/// Patterns of what to leave out; one without a slash fits names at any depth.
+fn left_out(patterns: &[String]) -> Result<GlobSet, ToolFailure> {
+    let wrong = |error: globset::Error| {
+        ToolFailure::new(ErrorKind::InvalidInput, format!("a pattern in `ignore` cannot be used: {error}"))
+            .next("Give patterns like \"*.log\" or \"src/**/*.o\".")
+    };
+    let mut globs = GlobSetBuilder::new();
+    for pattern in patterns {
+        let pattern = pattern.trim_end_matches('/');
+        let anywhere = if pattern.contains('/') { pattern.into() } else { format!("**/{pattern}") };
+        globs.add(GlobBuilder::new(&anywhere).literal_separator(true).build().map_err(wrong)?);
+    }
+    globs.build().map_err(wrong)
+}
+
+struct Listing {
+    filter: FileFilter,
+    left_out: GlobSet,
+}
+
+impl Visitor for Listing {
+    type Context = Ignoring;
+    type Worker = Vec<Met>;
+
+    fn worker(&self) -> Vec<Met> {
+        Vec::new()
+    }
+
+    fn enter(&self, folder: &Folder<'_>, above: &Ignoring) -> Ignoring {
+        self.filter.enter(folder, above)
+    }
+
+    fn meet(&self, met: &mut Vec<Met>, entry: &Entry<'_>, ignoring: &Ignoring) -> Visit {
+        let passed_over = self.filter.passes_over(entry, ignoring);
+        // A listing that hides `.git` would say that there is none.
+        let is_version_control = passed_over == Some(PassedOver::VersionControl) && self.filter.show_hidden;
+        if (passed_over.is_some() && !is_version_control) || self.left_out.is_match(entry.below()) {
+            return Visit::Skip;
+        }
+        let kind = match entry.kind() {
+            FileKind::File => ItemType::File,
+            FileKind::Folder => ItemType::Directory,
+            FileKind::Link => ItemType::Symlink,
+            FileKind::Pipe | FileKind::Socket | FileKind::Device | FileKind::KernelFile => ItemType::Other,
+        };
+        let target = (kind == ItemType::Symlink).then(|| entry.link_target()).flatten();
+        met.push(Met { below: entry.below().to_path_buf(), kind, facts: entry.facts().ok(), target });
+        if is_version_control { Visit::Skip } else { Visit::Continue }
+    }
+}
+
+impl Met {
+    fn item(&self) -> Item {
+        Item {
+            name: self.name().into_owned(),
+            path: unmistakable(self.below.to_string_lossy().into_owned()),
+            r#type: self.kind,
+            size: self.facts.filter(|_| self.kind == ItemType::File).map(|facts| facts.bytes),
+            mtime: self.facts.map(|facts| rfc3339(facts.modified)),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What of a tree is shown: the shallow folders first, and what does not fit summed up.
+
+use crate::{
+    builtin::{
+        files::listing::{ItemType, Sort},
+        text::wording::{counted, on_one_line, rfc3339},
+    },
+    sandbox::workspace::{facts::FileFacts, unmistakable},
+};
+use std::{
+    borrow::Cow,
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, VecDeque},
+    path::PathBuf,
+};
+use toolstead_domain::ports::clock::Timestamp;
+
+/// As many kinds of files are named in a summary.
+const KINDS: usize = 3;
+
+/// Something that was met.
+#[derive(Debug, Clone)]
+pub(super) struct Met {
+    pub(super) below: PathBuf,
+    pub(super) kind: ItemType,
+    pub(super) facts: Option<FileFacts>,
+    pub(super) target: Option<PathBuf>,
+}
+
+/// How much may be shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    pub(super) entries: usize,
+    pub(super) chars: usize,
+}
+
+/// All that was met. The first node is the folder that is listed.
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    is_long: bool,
+}
+
+struct Node {
+    /// `None` for the folder that is listed.
+    met: Option<Met>,
+    children: Vec<usize>,
+    depth: usize,
+}
+
+/// What is shown of a tree.
+pub(super) struct Shown<'a> {
+    pub(super) text: String,
+    pub(super) entries: Vec<&'a Met>,
+    /// Whether something is summed up.
+    pub(super) is_cut: bool,
+}
+
+impl Met {
+    pub(super) fn name(&self) -> Cow<'_, str> {
+        self.below.file_name().unwrap_or_default().to_string_lossy()
+    }
+
+    /// How its file is counted: by what stands behind the last dot.
+    fn extension(&self) -> String {
+        let extension = self.below.extension().map(|extension| extension.to_string_lossy().into_owned());
+        extension.map_or_else(|| "without extension".into(), |extension| format!(".{}", on_one_line(&extension)))
+    }
+}
+
+impl Tree {
+    /// Of what was met, each folder before what it holds.
+    pub(super) fn of(met: impl Iterator<Item = Met>, sort: Sort, is_long: bool) -> Self {
+        let mut nodes = vec![Node { met: None, children: Vec::new(), depth: 0 }];
+        let mut folders = HashMap::from([(PathBuf::new(), 0)]);
+        for met in met {
+            let Some(&folder) = met.below.parent().and_then(|folder| folders.get(folder)) else { continue };
+            let node = nodes.len();
+            if met.kind == ItemType::Directory {
+                folders.insert(met.below.clone(), node);
+            }
+            let depth = nodes[folder].depth + 1;
+            nodes[folder].children.push(node);
+            nodes.push(Node { met: Some(met), children: Vec::new(), depth });
+        }
+        let facts = |node: usize| nodes[node].met.as_ref().and_then(|met| met.facts);
+        let mut children: Vec<Vec<usize>> = nodes.iter().map(|node| node.children.clone()).collect();
+        for children in &mut children {
+            // They came by name, and stay like that where they are equal.
+            match sort {
+                Sort::Name => {}
+                Sort::Size => children.sort_by_key(|node| Reverse(facts(*node).map(|facts| facts.bytes))),
+                Sort::Modified => children.sort_by_key(|node| Reverse(facts(*node).map(|facts| facts.modified))),
+            }
+        }
+        for (node, children) in nodes.iter_mut().zip(children) {
+            node.children = children;
+        }
+        Self { nodes, is_long }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.len() == 1
+    }
+
+    /// As much of the tree as there is room for.
+    pub(super) fn shown(&self, room: Room) -> Shown<'_> {
+        let counts = self.open(room);
+        let mut shown = Shown { text: String::new(), entries: Vec::new(), is_cut: false };
+        let mut next = vec![Step::Inside(0)];
+        while let Some(step) = next.pop() {
+            let node = match step {
+                Step::Rest(folder) => {
+                    let hidden = self.nodes[folder].children.iter().skip(counts[folder]).copied();
+                    let indent = self.indent(self.nodes[folder].depth + 1);
+                    shown.text.push_str(&format!("{indent}… and {}\n", self.summary(hidden)));
+                    shown.is_cut = true;
+                    continue;
+                }
+                Step::Entry(node) => {
+                    let Some(met) = &self.nodes[node].met else { continue };
+                    shown.text.push_str(&self.line(node, met));
+                    shown.entries.push(met);
+                    if counts[node] == 0 && !self.nodes[node].children.is_empty() {
+                        let inside = self.summary(self.nodes[node].children.iter().copied());
+                        shown.text.push_str(&format!(" ({inside})"));
+                        shown.is_cut = true;
+                    }
+                    shown.text.push('\n');
+                    node
+                }
+                Step::Inside(node) => node,
+            };
+            let children = &self.nodes[node].children;
+            if (counts[node] > 0 || node == 0) && counts[node] < children.len() {
+                next.push(Step::Rest(node));
+            }
+            next.extend(children.iter().take(counts[node]).rev().map(|child| Step::Entry(*child)));
+        }
+        shown
+    }
+
+    /// How many entries of each folder are shown: all or none, and of the folder that is listed as many as fit.
+    fn open(&self, room: Room) -> Vec<usize> {
+        let mut counts = vec![0; self.nodes.len()];
+        let (mut entries, mut chars) = (room.entries, room.chars);
+        let length = |node: &usize| {
+            let node = *node;
+            self.nodes[node].met.as_ref().map_or(0, |met| self.line(node, met).chars().count() + 1)
+        };
+        let mut waiting = VecDeque::from([0]);
+        while let Some(folder) = waiting.pop_front() {
+            let children = &self.nodes[folder].children;
+            let mut left = chars;
+            let fits = |child: &&usize| {
+                let rest = left.checked_sub(length(child));
+                left = rest.unwrap_or(left);
+                rest.is_some()
+            };
+            let count = children.iter().take(entries).take_while(fits).count();
+            if count < children.len() && folder != 0 {
+                continue;
+            }
+            counts[folder] = count;
+            entries -= count;
+            chars = left;
+            waiting.extend(children.iter().take(count).filter(|child| !self.nodes[**child].children.is_empty()));
+        }
+        counts
+    }
+
+    /// `12 files in 3 folders: 8 .rs, 4 .toml`.
+    fn summary(&self, nodes: impl Iterator<Item = usize>) -> String {
+        let mut waiting: Vec<usize> = nodes.collect();
+        let (mut files, mut folders) = (0, 0);
+        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+        while let Some(node) = waiting.pop() {
+            let Some(met) = &self.nodes[node].met else { continue };
+            if met.kind == ItemType::Directory {
+                folders += 1;
+            } else {
+                files += 1;
+                *kinds.entry(met.extension()).or_default() += 1;
+            }
+            waiting.extend(&self.nodes[node].children);
+        }
+        let mut kinds: Vec<(String, usize)> = kinds.into_iter().collect();
+        kinds.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
+        let others: usize = kinds.iter().skip(KINDS).map(|(_, count)| count).sum();
+        let mut named: Vec<String> = kinds.iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
+        if others > 0 {
+            named.push(format!("{others} others"));
+        }
+        let mut text = counted(files, "file");
+        if folders > 0 {
+            text.push_str(&format!(" in {}", counted(folders, "folder")));
+        }
+        if !named.is_empty() {
+            text.push_str(&format!(": {}", named.join(", ")));
+        }
+        text
+    }
+
+    fn indent(&self, depth: usize) -> String {
+        let columns =
+            if self.is_long { " ".repeat("0000 000000000000 2026-01-01T00:00:00Z  ".len()) } else { String::new() };
+        columns + &"  ".repeat(depth)
+    }
+
+    fn line(&self, node: usize, met: &Met) -> String {
+        let mut line = String::new();
+        if self.is_long {
+            let (mode, bytes, time) =
+                met.facts.map_or((0, 0, Timestamp(0)), |facts| (facts.mode, facts.bytes, facts.modified));
+            line.push_str(&format!("{mode:04o} {bytes:>12} {}  ", rfc3339(time)));
+        }
+        line.push_str(&"  ".repeat(self.nodes[node].depth));
+        let name = met.name();
+        // What stands in the folder itself may be given back as it is shown.
+        let name = if self.nodes[node].depth == 1 { unmistakable(name.into_owned()).into() } else { name };
+        line.push_str(&on_one_line(&name));
+        match (&met.target, met.kind) {
+            (Some(target), _) => line.push_str(&format!(" -> {}", on_one_line(&target.to_string_lossy()))),
+            (None, ItemType::Directory) => line.push('/'),
+            (None, _) => {}
+        }
+        line
+    }
+}
+
+/// What comes next in a tree's text.
+enum Step {
+    Entry(usize),
+    Inside(usize),
+    /// What of a folder's entries is not shown.
+    Rest(usize),
+}

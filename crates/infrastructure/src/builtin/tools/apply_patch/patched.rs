@@ -1,0 +1,123 @@
+//! What hunks make of a text.
+
+use crate::builtin::tools::apply_patch::{
+    matching::Place,
+    parser::{Hunk, HunkLine},
+    text_lines::Line,
+};
+use std::borrow::Cow;
+
+/// A text after its hunks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Patched {
+    pub(super) text: String,
+    pub(super) added: usize,
+    pub(super) removed: usize,
+    /// The lines of each hunk as they are now, from 0: the first, and the one behind the last.
+    pub(super) lines: Vec<(usize, usize)>,
+    /// Whether the hunks tell other line endings than there are, so that the file's own were taken.
+    pub(super) kept_endings: bool,
+}
+
+/// What the hunks of a file say of line endings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Only where an added line carries a carriage return: what was there was shown without them.
+    WithReturns,
+    /// All: the lines that were there carry just the ones that they have.
+    All,
+    /// Nothing: they tell of others than there are.
+    Nothing,
+}
+
+impl Told {
+    fn by(hunks: &[Hunk], places: &[Place], lines: &[Line<'_>]) -> Self {
+        let old = || hunks.iter().zip(places).flat_map(|(hunk, place)| hunk.old_lines().zip(&lines[place.first..]));
+        if !old().any(|(old, _)| old.ends_with('\r')) {
+            return Self::WithReturns;
+        }
+        let agrees = old().all(|(old, there)| old.ends_with('\r') == there.carried.ends_with('\r'));
+        if agrees { Self::All } else { Self::Nothing }
+    }
+}
+
+/// A line of the new text.
+struct New<'a> {
+    line: Cow<'a, str>,
+    ending: &'a str,
+    is_added: bool,
+}
+
+/// The text with each hunk at its place; the places are in order and apart from each other. Lines that no hunk adds or
+/// removes keep every byte, with one exception: a last line without a line break gets one when lines follow it. Added
+/// lines end as the patch carries it, and where it does not say, as the lines around them do.
+pub(super) fn patched<'a>(lines: &[Line<'a>], hunks: &'a [Hunk], places: &[Place]) -> Patched {
+    let mut new: Vec<New<'a>> = Vec::with_capacity(lines.len());
+    let kept = |line: &Line<'a>| New { line: Cow::Borrowed(line.text), ending: line.ending, is_added: false };
+    let (mut added, mut removed, mut shown) = (0, 0, Vec::with_capacity(hunks.len()));
+    let mut done = 0;
+    let told = Told::by(hunks, places, lines);
+    let is_one = |ending: &&str| !ending.is_empty();
+    // The last line may have none.
+    let ending_before = |at: usize| lines[..at].iter().rev().map(|line| line.ending).find(is_one);
+    let ending_after = |at: usize| lines[at..].first().map(|line| line.ending).filter(is_one);
+    for (hunk, place) in hunks.iter().zip(places) {
+        new.extend(lines[done..place.first].iter().map(kept));
+        let first = new.len();
+        let mut at = place.first;
+        // The lines that were removed here and have found no successor.
+        let mut gone = at..at;
+        for line in &hunk.lines {
+            match line {
+                HunkLine::Kept(_) => {
+                    new.push(kept(&lines[at]));
+                    at += 1;
+                    gone = at..at;
+                }
+                HunkLine::Removed(_) => {
+                    removed += 1;
+                    at += 1;
+                    gone.end = at;
+                }
+                HunkLine::Added(text) => {
+                    added += 1;
+                    let of_the_old = gone.next().map(|old| lines[old].ending).filter(is_one);
+                    let follows = of_the_old.or_else(|| ending_before(at)).or_else(|| ending_after(at));
+                    let (text, ending) = match (told, text.strip_suffix('\r')) {
+                        (Told::All, _) | (Told::WithReturns, Some(_)) => (&**text, "\n"),
+                        (Told::Nothing, bare) => (bare.unwrap_or(text), follows.unwrap_or("\n")),
+                        (Told::WithReturns, None) => (&**text, follows.unwrap_or("\n")),
+                    };
+                    new.push(New { line: place.shift.applied(text), ending, is_added: true });
+                }
+            }
+        }
+        shown.push((first, new.len()));
+        done = at;
+    }
+    new.extend(lines[done..].iter().map(kept));
+
+    let was_unended = lines.last().is_some_and(|line| line.ending.is_empty());
+    let says = hunks.last().and_then(|hunk| hunk.ends_in_break).filter(|_| done == lines.len());
+    let usual = ending_before(lines.len());
+    let count = new.len();
+    let mut text = String::new();
+    for (index, New { line, ending, is_added }) in new.into_iter().enumerate() {
+        let is_ended = match says.filter(|_| index + 1 == count) {
+            Some(says) => says,
+            None if index + 1 < count => true,
+            // The file ends as it did, whichever line is the last one now; a line that was there stays as it is.
+            None if is_added => !was_unended,
+            None => !ending.is_empty(),
+        };
+        // A carriage return that an added line carries is a part of its end, unless the patch says that it has none.
+        let is_bare = is_added && !is_ended && says.is_none();
+        text.push_str(if is_bare { line.strip_suffix('\r').unwrap_or(&line) } else { &line });
+        match (is_ended, ending) {
+            (false, _) => {}
+            (true, "") => text.push_str(usual.unwrap_or("\n")),
+            (true, ending) => text.push_str(ending),
+        }
+    }
+    Patched { text, added, removed, lines: shown, kept_endings: told == Told::Nothing }
+}

@@ -1,0 +1,57 @@
+//! Why a request has no response, or a response no whole body.
+
+use crate::{http::sse::EventTooLong, sandbox::egress::connector::ConnectError};
+use std::{error::Error, io};
+
+/// A request without a whole response.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// It is no `http` or `https` address with a host. Nothing was sent.
+    #[error("`{0}` is no http or https address")]
+    Address(String),
+    /// There was no connection, so nothing was sent.
+    #[error("it cannot be reached")]
+    Unreachable(#[source] io::Error),
+    /// The host's address is closed to this client. Nothing was sent.
+    #[error("it is not reached: {0}")]
+    NotPublic(ConnectError),
+    /// There are no certificates of the system to check a server by. Nothing was sent.
+    #[error("no server can be checked: {0}; `SSL_CERT_FILE` names a file of certificates")]
+    Certificates(String),
+    /// The connection broke; the request may have had an effect.
+    #[error("the connection broke")]
+    Broken(#[source] Box<dyn Error + Send + Sync>),
+    /// The body is longer than the reader takes.
+    #[error("the body has more than {limit} bytes")]
+    TooLong {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// An event of a stream is longer than the reader takes.
+    #[error(transparent)]
+    Event(#[from] EventTooLong),
+}
+
+impl HttpError {
+    /// A connection that ended in the middle.
+    pub(super) fn broken(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Broken(Box::new(error))
+    }
+
+    /// The request never left, so that sending it again cannot do anything twice.
+    pub fn is_unsent(&self) -> bool {
+        match self {
+            Self::Address(_) | Self::Unreachable(_) | Self::NotPublic(_) | Self::Certificates(_) => true,
+            Self::Broken(_) | Self::TooLong { .. } | Self::Event(_) => false,
+        }
+    }
+}
+
+impl From<ConnectError> for HttpError {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::NotGlobal { .. } => Self::NotPublic(error),
+            ConnectError::Resolve { source, .. } | ConnectError::Connect { source, .. } => Self::Unreachable(source),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A response: its head, and the way to its body.
+
+use crate::http::{connection::Connection, http_error::HttpError, origin::Origin};
+use async_compression::tokio::bufread::GzipDecoder;
+use bytes::Bytes;
+use futures::{FutureExt, Stream, StreamExt, stream};
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
+use std::{future::poll_fn, io, pin::Pin, sync::Arc};
+use tokio_util::io::{ReaderStream, StreamReader};
+
+/// As large are the pieces that a body is unpacked in, in bytes.
+const UNPACKED_AT_ONCE: usize = 64 << 10;
+/// How much is passed over to find the end of a body that nobody reads on.
+const PIECES_AFTER_THE_ANSWER: usize = 4;
+
+/// The head of a response, and the way to its body. Dropping it gives up the rest of the body.
+#[derive(Debug)]
+pub struct Response {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Body,
+}
+
+enum Body {
+    Plain(Box<PlainBody>),
+    /// Unpacked on the way.
+    Packed(Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send + Sync>>),
+}
+
+/// A body that comes by the connection that it holds.
+struct PlainBody {
+    incoming: Incoming,
+    connection: Option<Box<Connection>>,
+    origin: Arc<Origin>,
+}
+
+impl Response {
+    /// A response whose body comes by this connection, which is kept afterwards.
+    pub(super) fn of(response: http::Response<Incoming>, connection: Box<Connection>, origin: Arc<Origin>) -> Self {
+        let (head, incoming) = response.into_parts();
+        let body = PlainBody { incoming, connection: Some(connection), origin };
+        let is_packed = head.headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding == "gzip");
+        let body = if is_packed { unpacked(body) } else { Body::Plain(Box::new(body)) };
+        Self { status: head.status, headers: head.headers, body }
+    }
+
+    /// The status. A redirect is not followed.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The next piece of the body, unpacked; `None` at its end.
+    ///
+    /// # Errors
+    /// [`HttpError::Broken`].
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        match &mut self.body {
+            Body::Plain(body) => body.chunk().await,
+            Body::Packed(body) => body.next().await.transpose().map_err(HttpError::broken),
+        }
+    }
+
+    /// The rest of the body, unpacked.
+    ///
+    /// # Errors
+    /// [`HttpError::TooLong`] for more than `limit` bytes, none of which is held longer than needed to know;
+    /// [`HttpError::Broken`].
+    pub async fn bytes(mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
+        let announced = match &self.body {
+            Body::Plain(body) => body.incoming.size_hint().exact().unwrap_or(0),
+            // Nothing is said of what it will be unpacked.
+            Body::Packed(_) => 0,
+        };
+        if announced > limit as u64 {
+            return Err(HttpError::TooLong { limit });
+        }
+        let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
+        while let Some(chunk) = self.chunk().await? {
+            if body.len() + chunk.len() > limit {
+                return Err(HttpError::TooLong { limit });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+}
+
+fn unpacked(body: PlainBody) -> Body {
+    let packed = stream::unfold(body, |mut body| async move {
+        match body.chunk().await {
+            Ok(chunk) => chunk.map(|chunk| (Ok(chunk), body)),
+            Err(error) => Some((Err(io::Error::other(error)), body)),
+        }
+    });
+    let decoder = GzipDecoder::new(StreamReader::new(Box::pin(packed)));
+    Body::Packed(Box::pin(ReaderStream::with_capacity(decoder, UNPACKED_AT_ONCE)))
+}
+
+impl PlainBody {
+    async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        loop {
+            let frame = poll_fn(|context| {
+                // The body first: only what somebody waits for is read.
+                let frame = self.incoming.frame().poll_unpin(context);
+                match &mut self.connection {
+                    Some(connection) if frame.is_pending() => {
+                        connection.drive(context);
+                        self.incoming.frame().poll_unpin(context)
+                    }
+                    _ => frame,
+                }
+            });
+            match frame.await {
+                // Trailers say nothing here.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => return Ok(Some(data)),
+                    Err(_) => continue,
+                },
+                Some(Err(error)) => return Err(HttpError::broken(error)),
+                None => {
+                    if let Some(connection) = self.connection.take().filter(|connection| connection.is_open()) {
+                        self.origin.keep(connection);
+                    }
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for PlainBody {
+    /// The end of a stream mostly comes along with the answer that ended the reading; then the connection is kept.
+    fn drop(&mut self) {
+        for _ in 0..PIECES_AFTER_THE_ANSWER {
+            let is_open = self.connection.is_some();
+            if !is_open || !matches!(self.chunk().now_or_never(), Some(Ok(Some(_)))) {
+                break;
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Plain(_) => "Plain",
+            Self::Packed(_) => "Packed",
+        })
+    }
+}

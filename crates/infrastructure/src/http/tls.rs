@@ -1,0 +1,80 @@
+//! TLS to servers, checked by the certificates of the system.
+
+use crate::{http::http_error::HttpError, sandbox::egress::host::Host};
+use rustls::{
+    ClientConfig,
+    crypto::ring::default_provider,
+    pki_types::{InvalidDnsNameError, ServerName},
+};
+use rustls_platform_verifier::BuilderVerifierExt;
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+/// The only protocol that is offered: each request has its connection to itself (`docs/decisions/0030`).
+const ALPN: &[u8] = b"http/1.1";
+
+/// Makes TLS connections. Sessions are resumed.
+///
+/// Made ready with the first of them: reading the system's certificates takes longer than starting the rest.
+#[derive(Default)]
+pub(super) struct Tls(OnceLock<Result<TlsConnector, String>>);
+
+impl Tls {
+    /// What connects.
+    ///
+    /// # Errors
+    /// [`HttpError::Certificates`].
+    pub(super) fn connector(&self) -> Result<&TlsConnector, HttpError> {
+        let made = self.0.get_or_init(|| by_the_system().map_err(|error| error.to_string()));
+        made.as_ref().map_err(|reason| HttpError::Certificates(reason.clone()))
+    }
+
+    /// Takes exactly this certificate for good.
+    #[cfg(test)]
+    pub(super) fn trusting(certificate: rustls::pki_types::CertificateDer<'static>) -> Self {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(certificate).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+        Self(OnceLock::from(Ok(connector(builder.with_no_client_auth()))))
+    }
+}
+
+/// The certificates are those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else those of the system.
+fn by_the_system() -> Result<TlsConnector, rustls::Error> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
+    let builder = builder.with_safe_default_protocol_versions()?.with_platform_verifier()?;
+    Ok(connector(builder.with_no_client_auth()))
+}
+
+fn connector(mut config: ClientConfig) -> TlsConnector {
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    TlsConnector::from(Arc::new(config))
+}
+
+/// Shakes hands with the server, which must prove to be this host.
+///
+/// # Errors
+/// The system's, or what is wrong with the certificate.
+pub(super) async fn handshake(
+    connector: &TlsConnector,
+    host: &Host,
+    stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
+    let name = match host {
+        Host::Name(name) => ServerName::try_from(name.to_string())
+            .map_err(|error: InvalidDnsNameError| io::Error::new(io::ErrorKind::InvalidInput, error))?,
+        Host::Address(address) => ServerName::IpAddress((*address).into()),
+    };
+    connector.connect(name, stream).await
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,46 @@
+//! The tiers of confinement.
+
+use std::fmt;
+
+/// What tier 2 cannot close, and what it closes beyond need because it cannot close less.
+const OPEN_IN_TIER_2: &str = "programs that are run can change modes, dates and attributes of this user's files anywhere, \
+                              see that files outside exist, with their sizes and dates, see the processes of the machine \
+                              in /proc, and fill the disk; they have no network and no sockets, no /tmp and no /dev/shm \
+                              (`TMPDIR` leads to a folder of their own), can make, move and remove nothing right in a root, \
+                              but in its folders, and cannot change `.git` and settings of agents; programs that need a \
+                              network, and roots in which rules close paths, are refused";
+
+/// How well runs can be confined here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tier {
+    /// All layers, or all but those that the notes name and that others stand in for.
+    First {
+        /// One line each.
+        notes: Vec<String>,
+    },
+    /// Landlock and the filter of system calls alone, which this launcher does with.
+    Second {
+        /// Why it is not the first.
+        missing: String,
+    },
+    /// Something that cannot be done without is missing. No confined program is started.
+    Third {
+        /// What.
+        missing: String,
+        /// What helps.
+        remedy: String,
+    },
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::First { notes } if notes.is_empty() => f.write_str("tier 1: every layer holds"),
+            Self::First { notes } => write!(f, "tier 1, with {}", notes.join("; ")),
+            Self::Second { missing } => {
+                write!(f, "tier 2, confined by Landlock without namespaces, because {missing}: {OPEN_IN_TIER_2}")
+            }
+            Self::Third { missing, remedy } => write!(f, "tier 3, nothing is run confined: {missing}; {remedy}"),
+        }
+    }
+}

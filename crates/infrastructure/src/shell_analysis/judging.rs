@@ -1,0 +1,19 @@
+//! One simple command by its words: what runs, how far it can be trusted, and which files it names.
+
+pub(super) mod assigned;
+mod builtins;
+pub(super) mod command;
+mod found;
+mod git;
+mod inputs;
+mod interpreters;
+mod moved;
+mod operands;
+mod options;
+mod run_texts;
+mod sed;
+mod shells;
+mod texts;
+pub(super) mod understood;
+mod wrappers;
+mod xargs;

@@ -1,0 +1,67 @@
+//! What variables that are set make of the programs that run with them.
+
+use super::{
+    shells::read_differently,
+    texts::read_value,
+    understood::{Scope, Understood},
+};
+use crate::shell_analysis::{
+    catalogue::variables::{self, Variable},
+    word::Word,
+};
+
+/// What setting this variable to that value, where it can be told, makes of what runs with it.
+pub(crate) fn judge(name: &str, value: Option<&str>, scope: &Scope<'_>, result: &mut Understood) {
+    if value.is_some_and(|value| variables::is_harmless(name, value)) {
+        return;
+    }
+    if variables::variable(name) == Variable::ChangesTheShell {
+        return result.opaque(format!("{name} changes what the shell runs"));
+    }
+    let names_a_program = variables::names_a_program(name);
+    match value {
+        // Many of them hold what another program gives to a shell.
+        Some(value) => {
+            if names_a_program && read_differently("sh", value) {
+                result.opaque(format!("the shell that {name} is read by may not be bash"));
+            }
+            read_value(value, scope, names_a_program, result);
+        }
+        None if names_a_program => {
+            result.opaque(format!("what {name} makes programs start is known only when it runs"))
+        }
+        None => {}
+    }
+    result.exact(format!("{name} may change what programs do"));
+}
+
+/// Variables that a wrapper sets: `env A=b`, `sudo A=b`.
+pub(super) fn sets_variables(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    for word in &words[1..] {
+        if let Some((name, value)) = word.text.split_once('=').filter(|(name, _)| variables::is_name(name)) {
+            judge(name, word.literal().map(|_| value), scope, result);
+        }
+    }
+}
+
+/// What `export`, `declare` and their like make of variables.
+pub(super) fn declared(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    let Some((declares, arguments)) = words.split_first() else { return };
+    let exports = declares.text == "export";
+    for word in arguments {
+        let (name, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
+        let (name, appends) = name.strip_suffix('+').map_or((name, false), |name| (name, true));
+        let stays = !exports && variables::stays_in_the_shell(name);
+        if word.text.len() == name.len() {
+            // Its value was judged when it was set, unless it was meant for the shell alone.
+            match variables::variable(name) {
+                Variable::ChangesTheShell => result.opaque(format!("{name} changes what the shell runs")),
+                Variable::ChangesPrograms if exports => result.exact(format!("{name} may change what programs do")),
+                Variable::ChangesPrograms | Variable::Harmless => {}
+            }
+        } else if variables::variable(name) == Variable::Harmless || !stays {
+            let value = Some(value).filter(|_| word.dynamic.is_none() && !appends);
+            judge(name, value, scope, result);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Bash's own commands. Some evaluate their arguments as commands or as
+//! arithmetic, which runs commands in subscripts: those are understood in their plain forms alone.
+
+use crate::shell_analysis::{
+    catalogue::{
+        shell_words::{EVALUATORS, PLAIN, RESERVED, declares},
+        variables::{Variable, is_name, variable},
+    },
+    word::{Dynamic, Word},
+};
+
+/// What is to be said against a command of bash, if it is one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Builtin {
+    /// No command of bash.
+    None,
+    /// A command of bash in a form that does what it says.
+    Plain,
+    /// It evaluates something.
+    Evaluates(&'static str),
+}
+
+/// Judges a command by its name, which is known, and its words.
+pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
+    let arguments = words.get(1..).unwrap_or_default();
+    let first = arguments.first().and_then(Word::literal).unwrap_or_default();
+    let plain = |plain: bool, reason| if plain { Builtin::Plain } else { Builtin::Evaluates(reason) };
+    match name {
+        _ if RESERVED.contains(&name) && !words.first().is_some_and(|name| name.quoted) => {
+            Builtin::Evaluates("a word of the shell's grammar stands where a program was expected")
+        }
+        "command" if matches!(first, "-v" | "-V") => Builtin::Plain,
+        "mapfile" | "readarray" if matches!(first, "-t") && arguments.len() <= 2 => names(arguments.get(1..)),
+        "printf" => {
+            let options = arguments.first().is_none_or(|word| word.literal().is_none_or(|word| word.starts_with('-')));
+            plain(!options || first == "--", "`printf` may write into a variable")
+        }
+        "read" => read(arguments),
+        "test" | "[" => test(arguments),
+        "set" => plain(arguments.iter().all(sets_plainly), "`set` changes how the shell reads what follows"),
+        "wait" | "jobs" => {
+            plain(arguments.iter().all(|word| waits_plainly(word, arguments.len())), "it may evaluate its arguments")
+        }
+        _ if declares(name) => match arguments {
+            [] => Builtin::Plain,
+            _ => plain(arguments.iter().all(declares_plainly), "it declares more than plain variables"),
+        },
+        "unset" => names(Some(arguments)),
+        _ if EVALUATORS.contains(&name) => Builtin::Evaluates("the shell evaluates its arguments"),
+        _ if PLAIN.contains(&name) => Builtin::Plain,
+        _ => Builtin::None,
+    }
+}
+
+/// `wait -p` and `jobs -x` evaluate what follows, and an unknown word may become one of them.
+fn waits_plainly(word: &Word, count: usize) -> bool {
+    match word.dynamic {
+        None => word.text == "-n" || !word.text.starts_with('-'),
+        Some(Dynamic::Quoted) if count == 1 => true,
+        Some(_) => word.text == "$!",
+    }
+}
+
+/// Options that change nothing about how words are read.
+fn sets_plainly(word: &Word) -> bool {
+    word.literal().is_some_and(|word| match word {
+        "pipefail" | "errexit" | "nounset" | "noclobber" => true,
+        _ => {
+            let letters = word.strip_prefix(['-', '+']).unwrap_or_default();
+            !letters.is_empty() && letters.chars().all(|letter| "euofCmxv".contains(letter))
+        }
+    })
+}
+
+/// Arguments that must be names of plain variables.
+fn names(words: Option<&[Word]>) -> Builtin {
+    let plain = words
+        .unwrap_or_default()
+        .iter()
+        .all(|word| word.literal().is_some_and(|name| is_name(name) && variable(name) != Variable::ChangesTheShell));
+    if plain { Builtin::Plain } else { Builtin::Evaluates("it evaluates what it takes for a variable's name") }
+}
+
+fn declares_plainly(word: &Word) -> bool {
+    let name = word.text.split('=').next().unwrap_or_default();
+    let name = name.strip_suffix('+').unwrap_or(name);
+    is_name(name) && (word.dynamic.is_none() || word.text.len() > name.len()) && word.dynamic != Some(Dynamic::Braces)
+}
+
+fn read(arguments: &[Word]) -> Builtin {
+    match variables_of_read(arguments) {
+        Some(variables) => names(Some(variables)),
+        None => Builtin::Evaluates("`read` evaluates what it takes for a variable's name"),
+    }
+}
+
+/// What stands behind the options of `read`, if these are plain ones.
+fn variables_of_read(arguments: &[Word]) -> Option<&[Word]> {
+    let mut at = 0;
+    while let Some(option) = arguments.get(at).and_then(Word::literal).filter(|word| word.starts_with('-')) {
+        at += match option {
+            "-r" | "-s" | "-rs" | "-sr" => 1,
+            "-p" | "-rp" | "-d" | "-n" | "-N" | "-t" | "-rd" | "-u" => 2,
+            _ => return None,
+        };
+    }
+    Some(arguments.get(at..).unwrap_or_default())
+}
+
+/// The variables that a plain `read` or `mapfile` gives a value out of its input.
+pub(super) fn variables_set_by<'w>(name: &str, words: &'w [Word]) -> Option<impl Iterator<Item = &'w str>> {
+    let arguments = words.get(1..).unwrap_or_default();
+    let variables = match name {
+        "read" => variables_of_read(arguments)?,
+        "mapfile" | "readarray" => arguments.get(1..)?,
+        _ => return None,
+    };
+    Some(variables.iter().map(|word| word.text.as_str()))
+}
+
+/// `test` and `[`: `-v` and `-R` evaluate their operand, and a word that is not known may become one of them.
+fn test(arguments: &[Word]) -> Builtin {
+    const EVALUATES: Builtin = Builtin::Evaluates("`test` evaluates what it takes for a variable's name");
+    const BINARY: &[&str] = &["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+    const UNARY: &[&str] = &["-n", "-z", "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h"];
+    let arguments = match arguments {
+        [rest @ .., last] if last.text == "]" => rest,
+        arguments => arguments,
+    };
+    if arguments.iter().any(|word| !word.text.is_empty() && matches!(word.text.as_str(), "-v" | "-R")) {
+        return EVALUATES;
+    }
+    let known = |word: &Word| word.literal().is_some();
+    let one = |word: &Word| matches!(word.dynamic, None | Some(Dynamic::Quoted)) && !word.glob && !word.tilde;
+    let is = |word: &Word, list: &[&str]| word.literal().is_some_and(|word| list.contains(&word));
+    let arguments = match arguments {
+        [not, rest @ ..] if is(not, &["!"]) => rest,
+        arguments => arguments,
+    };
+    let plain = match arguments {
+        [] => true,
+        [word] => one(word),
+        [operator, word] => is(operator, UNARY) && one(word) || known(operator) && known(word),
+        [left, operator, right] => is(operator, BINARY) && one(left) && one(right) || arguments.iter().all(known),
+        _ => arguments.iter().all(known),
+    };
+    if plain { Builtin::Plain } else { EVALUATES }
+}

@@ -1,0 +1,191 @@
+//! One simple command: what rules compare its words with, and how far they may trust them.
+
+use super::{
+    assigned,
+    builtins::{self, Builtin},
+    git, operands,
+    run_texts::judge_text,
+    texts::{read_every_suffix, read_texts},
+    understood::{Scope, Understood, texts},
+    wrappers,
+};
+use crate::shell_analysis::{
+    analysis::shown,
+    catalogue::{
+        programs::{self, bare},
+        risks, shell_words, subcommands, variables,
+    },
+    folders::{self, Folders, Move},
+    word::{Dynamic, Word},
+};
+use toolstead_domain::access::Clarity;
+
+/// Why the program's name is not known, if so.
+fn unknown_name(name: &Word) -> Option<&'static str> {
+    match name.dynamic {
+        Some(Dynamic::Braces) => return Some("the program's name comes from braces"),
+        Some(_) if name.text.contains(['(', '`']) => return Some("the program's name comes from another command"),
+        Some(_) => return Some("the program's name is in a variable"),
+        None => {}
+    }
+    if name.glob && name.text != "[" {
+        return Some("the program's name is a pattern of file names");
+    }
+    if name.tilde {
+        return Some("the program's name starts with a tilde");
+    }
+    if name.text.is_empty() {
+        return Some("the program's name is empty");
+    }
+    let printable = name.text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    if !printable {
+        return Some("the program's name holds characters that look like others or like none");
+    }
+    name.text.starts_with('%').then_some("it continues a job")
+}
+
+/// Judges a command by its words. The first one is the program.
+pub(crate) fn understand(words: &[Word], scope: &Scope<'_>) -> Understood {
+    let mut result = Understood::new(words);
+    let Some(name) = words.first() else { return result };
+    if let Some(reason) = unknown_name(name) {
+        result.opaque(reason);
+        result.moves = Some(Move::Somewhere);
+        return result;
+    }
+    if let Some(behind) = wrappers::looked_through(words) {
+        return through(words, behind, scope);
+    }
+    if name.quoted {
+        result.exact("the program's name is quoted");
+    }
+    if name.text.contains('/') {
+        result.exact("a program given by its path may be any program");
+        let mut reading = result.words.clone();
+        reading[0] = bare(&name.text).into();
+        result.reading(reading);
+    }
+    match builtins::judge(&name.text, words) {
+        Builtin::Evaluates(reason) => {
+            result.opaque(reason);
+            result.moves = Some(Move::Somewhere);
+            if read_every_suffix(words, &mut result) {
+                read_texts(words, scope, &mut result);
+            }
+            return result;
+        }
+        Builtin::Plain | Builtin::None => {}
+    }
+    if matches!(name.text.as_str(), "cd" | "pushd" | "popd") {
+        result.moves = Some(folders::moved_by(words));
+        if name.quoted {
+            result.opaque("a quoted `cd` hides where later commands run");
+        }
+    }
+    let before = std::mem::replace(&mut result.clarity, Clarity::Plain);
+    known_risks(words, scope.folders, &mut result);
+    let risky = result.clarity != Clarity::Plain;
+    if !matches!(result.clarity, Clarity::Opaque(_)) && before != Clarity::Plain {
+        result.clarity = before;
+    }
+    if let Some(names) = builtins::variables_set_by(&name.text, words) {
+        for name in names.filter(|name| !variables::stays_in_the_shell(name)) {
+            assigned::judge(name, None, scope, &mut result);
+        }
+    }
+    if shell_words::declares(&name.text) {
+        assigned::declared(words, scope, &mut result);
+    }
+    wrappers::forwarded(words, scope, risky, &mut result);
+    unknown_arguments(words, &mut result);
+    operands::of(words, &mut result);
+    result
+}
+
+/// A command behind a wrapper that changes nothing about it.
+fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> Understood {
+    let inner = Scope { folders: scope.folders, limits: scope.limits.deeper(), analyse: scope.analyse };
+    if inner.limits.exhausted() {
+        let mut result = Understood::new(words);
+        scope.limits.spend();
+        result.opaque("too many programs start each other");
+        return result;
+    }
+    let mut result = understand(&words[behind..], &inner);
+    result.reading(texts(words));
+    if result.moves.is_some() {
+        // A program of that name moves nowhere, a command of the shell behind `time` does.
+        result.moves = Some(Move::Somewhere);
+    }
+    result
+}
+
+/// Arguments that make a known program run or write something else.
+fn known_risks(words: &[Word], folders: &Folders, result: &mut Understood) {
+    let name = programs::known_as(&words[0].text);
+    let arguments: Vec<&str> = words[1..].iter().map(|word| word.text.as_str()).collect();
+    let arguments = if name == "curl" { without_dropped_output(&words[1..]) } else { arguments };
+    if let Some((risks, reason)) = risks::of(name) {
+        if risks::hits(name, risks, &arguments) {
+            result.exact(reason);
+        }
+        let hit_by_a_file =
+            |word: &Word| word.file_names_start().is_some_and(|start| risks::may_be_hit_by_a_file(risks, start));
+        if words[1..].iter().any(hit_by_a_file) {
+            result.exact("a file's name may be taken for an option");
+        }
+    }
+    if subcommands::of(name).is_some_and(|commander| !commander.is_plain(&arguments)) {
+        result.exact(format!("this subcommand of {name} runs other commands, or may be an alias that does"));
+    }
+    result.trust_no_further(judge_text(words, folders));
+    match name {
+        "git" => git::judge(words, result),
+        "tar" | "gtar" | "bsdtar" => {
+            let old_style = words
+                .get(1)
+                .is_some_and(|word| !word.text.starts_with('-') && (word.glob || word.text.contains(['I', 'F', 'T'])));
+            if old_style {
+                result.exact("this argument makes tar run a program");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The arguments of curl but for those that say that what it fetches goes nowhere.
+fn without_dropped_output(arguments: &[Word]) -> Vec<&str> {
+    let mut kept: Vec<&str> = Vec::new();
+    for word in arguments {
+        match kept.last() {
+            Some(&("-o" | "--output" | "-so" | "-sSo")) if word.text == "/dev/null" => {
+                kept.pop();
+            }
+            _ => kept.push(&word.text),
+        }
+    }
+    kept
+}
+
+/// Arguments whose value is known only when the command runs.
+fn unknown_arguments(words: &[Word], result: &mut Understood) {
+    let name = words[0].text.as_str();
+    // What a program that reads is given as a file that another one writes is a file and no option.
+    let is_known = |word: &&Word| word.dynamic == Some(Dynamic::Pipe) && programs::READERS.contains(&name);
+    let Some(unknown) = words[1..].iter().filter(|word| word.dynamic.is_some()).find(|word| !is_known(word)) else {
+        return;
+    };
+    let reason = format!("the argument {} is known only when it runs", shown(&unknown.text));
+    // Where `cd` leads is not known then, and what comes later is judged so.
+    if name == "cd" || programs::READ_WHATEVER_IS_NAMED.contains(&name) {
+        return;
+    }
+    if shell_words::declares(name) {
+        return;
+    }
+    if programs::READERS.contains(&name) || name == "unset" {
+        result.exact(reason);
+    } else {
+        result.opaque(reason);
+    }
+}

@@ -1,0 +1,253 @@
+//! Programs that run texts of other languages. A file that they run is what a rule on them speaks of; a text among their
+//! arguments is for exact rules; what they read from their input nobody can tell.
+
+use super::{
+    inputs::{holds_input, is_input, moves_to_input},
+    options::Reading,
+};
+use crate::shell_analysis::{
+    catalogue::{
+        interpreters::{INTERPRETERS, Interpreter, Operand, PYTHONS},
+        options::Takes,
+        risks::may_be_an_option,
+    },
+    folders::Folders,
+    word::{Dynamic, Word},
+};
+use toolstead_domain::access::Clarity;
+
+/// Those that start as ever when they are asked for their version or for help.
+const NEVER_ANSWER: &[&str] = &["erl", "escript", "tclsh", "wish"];
+
+/// Those that go on with their input when they have run a script, unless it or one of these options ends them.
+const GO_ON: &[(&str, &[&str])] = &[("sbcl", &["--non-interactive", "--quit", "--script"]), ("swipl", &["-c", "-t"])];
+
+/// Options of sqlite3 that take no value.
+const FLAGS_OF_SQLITE: &[&str] = &[
+    "-bail",
+    "-batch",
+    "-box",
+    "-column",
+    "-csv",
+    "-header",
+    "-html",
+    "-json",
+    "-line",
+    "-list",
+    "-markdown",
+    "-noheader",
+    "-quote",
+    "-readonly",
+    "-safe",
+    "-table",
+    "-tabs",
+];
+
+/// Modules of Python that read what they run, or start a shell.
+const ASKING_MODULES: &[&str] =
+    &["IPython", "_pyrepl", "asyncio", "bpython", "code", "idlelib", "pdb", "ptpython", "pty", "sqlite3"];
+
+/// Modules of Python that run a text, or a file or a module that they are given.
+const RUNNING_MODULES: &[&str] = &["cProfile", "profile", "runpy", "timeit", "trace"];
+
+/// Whether this is Python, told to run a module: that may start what its arguments say, as any program may.
+pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
+    let module = |word: &Word| {
+        let group = word.text.strip_prefix('-').filter(|group| !group.starts_with('-'));
+        group.is_some_and(|group| group.contains('m'))
+    };
+    PYTHONS.contains(&name) && arguments.iter().any(module)
+}
+
+/// How far an interpreter with these arguments can be trusted in one of those folders.
+pub(super) fn judge(name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
+    let Some(interpreter) = INTERPRETERS.iter().find(|one| one.names.contains(&name)) else { return Clarity::Plain };
+    if let [only] = arguments
+        && only.literal().is_some_and(|only| interpreter.answers(name, only))
+    {
+        return Clarity::Plain;
+    }
+    let exact = || Clarity::Exact(format!("{name} runs the text it is given").into());
+    let input = || Clarity::Opaque(format!("{name} reads what it runs from its input").into());
+    let texts: Vec<&str> = arguments.iter().map(|word| word.text.as_str()).collect();
+    let known = match name {
+        "sqlite3" if sqlite_text_is_unknown(arguments) => return unknown_text(arguments),
+        "sqlite3" => sqlite_has_text(&texts),
+        "bpython" | "erl" | "ghci" | "iex" | "irb" | "jshell" | "ptpython" => false,
+        "R" if texts.first() == Some(&"CMD") => true,
+        "bun" | "deno" => {
+            let evaluates = |word: &&str| matches!(*word, "eval" | "-e" | "-p" | "--eval" | "--print");
+            if texts.iter().any(evaluates) && arguments.iter().any(is_unknown) {
+                return unknown_text(arguments);
+            }
+            !texts.is_empty() && !texts.contains(&"repl") && !arguments.iter().any(|word| holds_input(word, folders))
+        }
+        _ => return interpreter.judge(name, arguments, folders),
+    };
+    if known { exact() } else { input() }
+}
+
+/// Whether names of files, or what nobody knows yet, may take the place of this word.
+fn is_unknown(word: &Word) -> bool {
+    word.literal().is_none()
+}
+
+/// What is said of a text that is run and that one of these words makes unknown.
+fn unknown_text(words: &[Word]) -> Clarity {
+    let of_files = |word: &Word| word.dynamic.is_none_or(|dynamic| dynamic == Dynamic::Found);
+    let unknown = words.iter().find(|word| is_unknown(word));
+    Clarity::Opaque(if unknown.is_some_and(of_files) {
+        "names of files become part of what it runs".into()
+    } else {
+        "what it runs is known only then".into()
+    })
+}
+
+impl Interpreter {
+    /// Whether it only says something about itself with this as its sole argument.
+    fn answers(&self, name: &str, argument: &str) -> bool {
+        let letter = argument.strip_prefix('-').and_then(|letters| {
+            let mut letters = letters.chars();
+            letters.next().filter(|_| letters.next().is_none())
+        });
+        // Alone, these run nothing either: they only speak more when there is a script.
+        let speaks = matches!((self.names[0], letter), ("ruby" | "lua", Some('v')));
+        let ends = |letter| self.letters.iter().any(|(takes, group)| *takes == Takes::Ends && group.contains(letter));
+        // Of what ends all others look at files.
+        let about_itself = matches!(letter, Some('h' | 'v' | 'V' | '?'));
+        !NEVER_ANSWER.contains(&name)
+            && (matches!(argument, "--version" | "--help") || speaks || about_itself && letter.is_some_and(ends))
+    }
+
+    /// Whether an argument that is no option's value is a program's text, or a file that it reads.
+    fn is_text(&self, argument: &Word) -> bool {
+        self.operand == Operand::Text && !argument.text.starts_with('-')
+    }
+
+    /// Looks for what is run behind the options and among them.
+    fn judge(&self, name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
+        let exact = || Clarity::Exact(format!("{name} runs the text it is given").into());
+        let input = || Clarity::Opaque(format!("{name} reads what it runs from its input").into());
+        let reading = Reading::of(self.letters, self.flags, arguments, self.operand != Operand::Other);
+        let library_is_input = |(library, _): &(Word, bool)| is_or_sets_input(library, folders);
+        if reading.asks
+            || reading.others.iter().any(|word| (reading.unsure || !self.is_text(word)) && holds_input(word, folders))
+            || reading.files.iter().any(|file| is_or_sets_input(file, folders))
+            || reading.libraries.iter().any(library_is_input)
+            || name == "ruby" && moves_to_input(arguments, &["-C", "-X"], folders)
+        {
+            return input();
+        }
+        let options = &arguments[..reading.operand.unwrap_or(arguments.len())];
+        let has = |wanted: &[&str]| options.iter().any(|word| wanted.contains(&word.text.as_str()));
+        let goes_on = match name {
+            // What stands behind is for the script in its input.
+            "guile" | "php" | "racket" => has(&["--"]) && reading.files.is_empty() && reading.texts.is_empty(),
+            // Any other option is an argument of what it reads.
+            "tclsh" | "wish" => options.first().is_some_and(|option| {
+                option.text != "-encoding" || arguments.get(2).is_none_or(|script| script.text.starts_with('-'))
+            }),
+            "pwsh" => options.iter().any(|word| word.text.to_ascii_lowercase().starts_with("-noe")),
+            "gnuplot" => arguments.iter().any(|word| holds_input(word, folders)),
+            _ => GO_ON.iter().any(|(one, ends)| *one == name && !has(ends)) && !reading.ends,
+        };
+        if goes_on {
+            return input();
+        }
+        if matches!(name, "tclsh" | "wish") && !options.is_empty() {
+            return exact();
+        }
+        let operand = reading.operand.and_then(|at| arguments.get(at));
+        let text = operand.filter(|_| self.operand == Operand::Text && reading.files.is_empty());
+        let texts: Vec<Word> = reading.texts.iter().flatten().chain(text).cloned().collect();
+        let libraries: Vec<Word> = reading.libraries.iter().map(|(library, _)| library.clone()).collect();
+        for run in [&texts, &libraries] {
+            if run.iter().any(is_unknown) {
+                return unknown_text(run);
+            }
+        }
+        if reading.unsure && arguments.iter().any(|word| word.dynamic == Some(Dynamic::Found)) {
+            return unknown_text(arguments);
+        }
+        if reading.texts.iter().any(Option::is_none) {
+            return input();
+        }
+        if let Some((module, at)) = &reading.module {
+            if arguments.iter().any(|word| holds_input(word, folders)) {
+                return input();
+            }
+            let plain = !reading.unsure && reading.libraries.iter().all(is_bare);
+            return match runs_module(module, &arguments[*at..]) {
+                Clarity::Plain if !plain => exact(),
+                clarity => clarity,
+            };
+        }
+        if !texts.is_empty() || !reading.files.is_empty() || reading.ends && !NEVER_ANSWER.contains(&name) {
+            return exact();
+        }
+        match operand {
+            None if self.operand == Operand::Text => exact(),
+            Some(script) if self.operand == Operand::Script => {
+                let hidden = script.file_names_start().is_some_and(may_be_an_option);
+                if hidden || reading.unsure || !reading.libraries.iter().all(is_bare) {
+                    exact()
+                } else {
+                    Clarity::Plain
+                }
+            }
+            _ => input(),
+        }
+    }
+}
+
+/// Whether this is the input, or an assignment of it, as a file of settings may have it.
+fn is_or_sets_input(word: &Word, folders: &Folders) -> bool {
+    let value = word.text.trim_start_matches('=').split_once('=').map(|(_, value)| {
+        let text = value.trim_matches([' ', '\t', '"', '\'']).to_owned();
+        Word { text, ..word.clone() }
+    });
+    is_input(word, folders)
+        || value.is_some_and(|value| is_input(&value, folders) || value.text.to_ascii_lowercase().starts_with("php:"))
+}
+
+/// Whether a library is named in the word of its option, and by a name that can be no path out of the folders for those
+/// and no text: `-rjson`, `-Wignore::DeprecationWarning`.
+fn is_bare((library, is_glued): &(Word, bool)) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-/,=@:".contains(c);
+    let name = library.text.replace("::", "");
+    *is_glued && name.chars().all(plain) && !name.contains(':') && !name.starts_with('/')
+}
+
+/// How far Python is trusted with this module and its arguments.
+fn runs_module(module: &Word, arguments: &[Word]) -> Clarity {
+    let asks = |module: &str| ASKING_MODULES.contains(&module.split('.').next().unwrap_or(module));
+    let Some(name) = module.literal() else { return unknown_text(std::slice::from_ref(module)) };
+    let first = arguments.first().map(|word| word.text.as_str());
+    if asks(name) || name == "runpy" && first.is_some_and(asks) {
+        return Clarity::Opaque(format!("the module {name} reads what it runs from its input").into());
+    }
+    let takes_text = matches!(name, "runpy" | "timeit") || arguments.iter().any(|word| word.text.starts_with("-m"));
+    if RUNNING_MODULES.contains(&name) && takes_text && arguments.iter().any(is_unknown) {
+        return unknown_text(arguments);
+    }
+    if RUNNING_MODULES.contains(&name) || name.is_empty() {
+        return Clarity::Exact(format!("the module {name} runs what it is given").into());
+    }
+    Clarity::Plain
+}
+
+/// Whether what sqlite3 runs may be the name of a file: all but its database.
+fn sqlite_text_is_unknown(arguments: &[Word]) -> bool {
+    let plain = |word: &&Word| FLAGS_OF_SQLITE.contains(&word.text.as_str());
+    let mut operands = arguments.iter().filter(|word| !plain(word));
+    // A pattern may become several words.
+    let first = operands.next().is_some_and(|database| database.file_names_start().is_some());
+    first || operands.any(is_unknown)
+}
+
+/// Whether sqlite3 has something to do beside its database, so that it leaves its input alone.
+fn sqlite_has_text(arguments: &[&str]) -> bool {
+    let options = arguments.iter().filter(|word| word.starts_with('-') && !FLAGS_OF_SQLITE.contains(word)).count();
+    let operands = arguments.iter().filter(|word| !word.starts_with('-')).count();
+    operands > options + 1
+}

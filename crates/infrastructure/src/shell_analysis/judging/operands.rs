@@ -1,0 +1,67 @@
+//! The files that `mkdir`, `touch`, `rm`, `mv` and `cp` change, where all of them are written out.
+
+use super::understood::{Operand, Understood};
+use crate::shell_analysis::{catalogue::risks::may_be_an_option, word::Word};
+
+/// Programs whose operands are files, with the letters of the options that change nothing about that.
+const PROGRAMS: &[(&str, &str)] =
+    &[("cp", "Rrafvnpiu"), ("mkdir", "pv"), ("mv", "fvni"), ("rm", "rRfivd"), ("rmdir", "v"), ("touch", "acm")];
+
+/// Whether an option makes this program change other files than its operands.
+fn options_name_files(program: &str) -> bool {
+    matches!(program, "cp" | "mv")
+}
+
+/// Adds them. Where one of them cannot be told, a command of these is no longer plain: its rule is about files.
+pub(super) fn of(words: &[Word], result: &mut Understood) {
+    let Some((name, letters)) = PROGRAMS.iter().find(|(name, _)| *name == words[0].text) else { return };
+    let mut options = String::new();
+    let mut paths = Vec::new();
+    let mut only_operands = false;
+    for word in &words[1..] {
+        let text = word.text.as_str();
+        if !only_operands && text == "--" {
+            only_operands = true;
+        } else if !only_operands && text.starts_with('-') && text.len() > 1 {
+            options.push_str(&text[1..]);
+            if word.literal().is_none() || !text[1..].chars().all(|letter| letters.contains(letter)) {
+                return result.exact(format!("which files this form of {name} changes cannot be told"));
+            }
+        } else if !only_operands && options_name_files(name) && word.file_names_start().is_some_and(may_be_an_option) {
+            return result.exact("a file's name may be taken for an option");
+        } else if word.tilde || word.dynamic.is_some() || text.is_empty() {
+            return result.exact("the files that it changes are known only when it runs");
+        } else {
+            paths.push(word);
+        }
+    }
+    let recursive = options.contains(['r', 'R', 'a']) && *name != "touch";
+    let at = |word: &Word, writes: bool, tree: bool| {
+        // A pattern reaches what stands in the folder before it.
+        let path = if word.glob {
+            let fixed = word.text.find(['*', '?', '[']).unwrap_or(0);
+            word.text[..fixed].rfind('/').map_or(".", |slash| &word.text[..=slash])
+        } else {
+            &word.text
+        };
+        Operand { path: path.to_owned(), writes, tree: tree || word.glob }
+    };
+    match (*name, paths.as_slice()) {
+        ("cp" | "mv", [sources @ .., target]) if !sources.is_empty() => {
+            let moves = *name == "mv";
+            result.operands.extend(sources.iter().map(|source| at(source, moves, moves || recursive)));
+            let many = sources.iter().any(|source| source.glob);
+            result.operands.push(at(target, true, recursive || moves || many));
+            // Into the target, where that is a folder.
+            for source in sources.iter().filter(|source| !source.glob && !target.glob) {
+                if let Some(leaf) =
+                    source.text.trim_end_matches('/').rsplit('/').next().filter(|leaf| !matches!(*leaf, "." | ".."))
+                {
+                    let path = format!("{}/{leaf}", target.text.trim_end_matches('/'));
+                    result.operands.push(Operand { path, writes: true, tree: recursive || moves });
+                }
+            }
+        }
+        _ => result.operands.extend(paths.iter().map(|path| at(path, true, recursive))),
+    }
+}

@@ -1,0 +1,114 @@
+//! Shells with their arguments, and programs that start one where they are given nothing else.
+
+use super::{
+    inputs::is_input,
+    texts::inner,
+    understood::{Scope, Understood},
+};
+use crate::shell_analysis::{
+    catalogue::programs,
+    word::{Dynamic, Word},
+};
+
+/// A shell with its arguments: the text behind `-c` is followed.
+pub(super) fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, result: &mut Understood) {
+    let mut at = 1;
+    let mut takes_text = false;
+    while let Some(option) = words.get(at) {
+        let text = option.text.as_str();
+        if option.dynamic.is_some() || !text.starts_with(['-', '+']) || text.len() < 2 {
+            break;
+        }
+        if text == "--version" || text == "--help" {
+            return;
+        }
+        let letters = &text[1..];
+        takes_text |= letters.contains('c') && !letters.starts_with('-');
+        if !letters.chars().all(|letter| "ceuxlnfvC".contains(letter)) && surely {
+            result.opaque("options of the shell change what it runs");
+        }
+        at += 1;
+    }
+    match words.get(at) {
+        Some(text) if takes_text && text.dynamic.is_some_and(|dynamic| dynamic != Dynamic::Found) => {
+            result.opaque("the shell's text is known only when it runs");
+        }
+        Some(text) if takes_text => {
+            if text.literal().is_none() {
+                result.opaque("names of files become part of what it runs");
+            }
+            if surely && read_differently(programs::known_as(&words[0].text), &text.text) {
+                result.opaque("this shell may read the text differently from bash");
+            }
+            inner(&text.text, scope, true, result);
+        }
+        Some(file) if file.dynamic.is_some_and(|dynamic| dynamic != Dynamic::Found) && surely => {
+            result.opaque("the file that the shell runs is known only then");
+        }
+        Some(file) if surely && is_input(file, scope.folders) => {
+            result.opaque("the shell reads its commands from its input");
+        }
+        None if surely => result.opaque("the shell reads its commands from its input"),
+        _ => {}
+    }
+}
+
+/// Whether a shell that is not bash may take this text for something else than bash does.
+pub(super) fn read_differently(shell: &str, text: &str) -> bool {
+    const OF_BASH: &[&str] = &["$'", "$\"", "[[", "&>", ">&", "<&", "<<<", "|&", "((", "<(", ">(", "{"];
+    match shell {
+        "bash" | "rbash" => false,
+        "sh" | "dash" | "ash" => {
+            // What both read alike is not held against them.
+            let text =
+                text.replace("$((", "").replace("${", "").replace("2>&1", "").replace(">&2", "").replace("{}", "");
+            OF_BASH.iter().any(|form| text.contains(form))
+        }
+        _ => true,
+    }
+}
+
+/// Programs that start a shell, which reads its input, because nothing else is given to them.
+pub(super) fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
+    let starts_with = |word: &Word, list: &[char]| word.text.starts_with(list);
+    for at in 0..words.len() {
+        let name = programs::known_as(&words[at].text);
+        let behind = &words[at + 1..];
+        let option = |letters: &[char], long: &[&str]| {
+            behind.iter().any(|word| {
+                let group = word.text.strip_prefix('-').filter(|group| !group.starts_with('-'));
+                group.is_some_and(|group| group.contains(letters))
+                    || long.iter().any(|long| word.text.starts_with(long))
+            })
+        };
+        let asks = match programs::SHELLS_WITHOUT_COMMAND.iter().find(|(program, _)| *program == name) {
+            Some((_, programs::ONLY_BY_OPTION)) => !option(&['c'], &["--command", "--session-command", "--run"]),
+            Some((_, before)) => {
+                let operand = |word: &&Word| !starts_with(word, &['-']) && !word.text.contains('=');
+                let no_number = |word: &&Word| !word.text.bytes().all(|byte| byte.is_ascii_digit());
+                behind.iter().filter(operand).filter(no_number).count() <= *before
+            }
+            None => matches!(name, "sudo" | "doas") && asks_for_a_shell(behind),
+        };
+        if asks {
+            result.opaque(format!("{name} starts a shell, which reads its commands from its input"));
+        }
+    }
+}
+
+/// Whether `sudo` is told to start a shell, by its own options.
+fn asks_for_a_shell(arguments: &[Word]) -> bool {
+    const VALUED: &str = "CDghpRrTtUu";
+    let mut words = arguments.iter().map(|word| word.text.as_str());
+    while let Some(option) = words.next().filter(|word| word.starts_with('-')) {
+        let group = option.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
+        let own = group.find(|letter| VALUED.contains(letter)).unwrap_or(group.len());
+        if matches!(option, "--shell" | "--login") || group[..own].contains(['s', 'i']) {
+            return true;
+        }
+        if own + 1 == group.len() {
+            words.next();
+        }
+    }
+    false
+}

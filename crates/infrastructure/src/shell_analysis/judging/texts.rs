@@ -1,0 +1,130 @@
+//! Arguments that may be a shell's text, or hold one: all are read for deny rules.
+
+use super::understood::{Scope, Understood, Words, texts};
+use crate::shell_analysis::{
+    analysis::Analysis,
+    catalogue::programs::{self, bare},
+    word::Word,
+};
+use toolstead_domain::access::Clarity;
+
+/// Words of one command of which every end is read. More make it opaque.
+const MAX_SUFFIX_WORDS: usize = 256;
+
+/// More values than these may not stand in one word. Each may reach to its end, so reading them is quadratic.
+const MAX_VALUES: usize = 256;
+
+/// How far into a group of short options a value may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Glued {
+    Nowhere,
+    BehindTheFirst,
+    Anywhere,
+}
+
+/// Reads every end of the argument list as a command, by the bare name of its program; false where there are too many.
+pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) -> bool {
+    if words.len() > MAX_SUFFIX_WORDS {
+        result.opaque("it has too many arguments to tell which of them it starts");
+        return false;
+    }
+    let texts = texts(words);
+    for at in 1..texts.len() {
+        let mut reading: Words = texts[at..].to_vec();
+        let name = bare(&texts[at]).to_owned();
+        if name.is_empty() {
+            continue;
+        }
+        if *name != *texts[at] {
+            result.reading(reading.clone());
+        }
+        reading[0] = name.into();
+        result.reading(reading);
+    }
+    true
+}
+
+/// Reads every argument that could be a shell's text as one.
+pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    let hands_texts_on = programs::TEXT_FORWARDERS.contains(&programs::known_as(&words[0].text));
+    for word in &words[1..] {
+        let text = word.text.as_str();
+        if text.contains([' ', '\t', '\n', ';', '|', '&', '$', '`', '(']) {
+            inner(text, scope, hands_texts_on, result);
+        }
+    }
+}
+
+/// Reads what arguments hold as values as a shell's text: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`,
+/// `-Irm`.
+pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: Glued, result: &mut Understood) {
+    // `1erm x` is a script of sed.
+    let of_sed = programs::known_as(&words[0].text) == "sed";
+    let separators: &[char] = if of_sed { &['=', ':', '!', 'e'] } else { &['=', ':', '!'] };
+    for word in &words[1..] {
+        let text = word.text.as_str();
+        let group = text.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
+        let glued = match glued {
+            Glued::Nowhere => 0,
+            Glued::BehindTheFirst => 1,
+            Glued::Anywhere => group.len(),
+        };
+        if text.matches(separators).nth(MAX_VALUES).is_some() || glued > MAX_VALUES {
+            return result.opaque(format!("a word of it holds more than {MAX_VALUES} places where a value may begin"));
+        }
+        for (at, separator) in text.match_indices(separators) {
+            let value = &text[at + separator.len()..];
+            read_value(value, scope, separator == "=" && value.starts_with('!'), result);
+        }
+        if let Some((program, _)) = text.split_once(',') {
+            read_value(program, scope, false, result);
+        }
+        for (at, _) in group.char_indices().skip(1).take(glued) {
+            read_value(&group[at..], scope, false, result);
+        }
+    }
+}
+
+/// Reads what stands within quotes in texts of other languages: `system("rm x")`.
+pub(super) fn read_quoted(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    for word in &words[1..] {
+        for part in word.text.split(['"', '\'', '`']).skip(1) {
+            read_value(part, scope, false, result);
+        }
+    }
+}
+
+/// Reads a value as a shell's text.
+pub(super) fn read_value(value: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
+    let value = value.strip_prefix('!').unwrap_or(value);
+    if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-+/".contains(&byte)) {
+        // One word: no need to read it as more.
+        if !value.is_empty() {
+            result.reading(vec![bare(value).into()]);
+        }
+        return;
+    }
+    inner(value, scope, surely, result);
+}
+
+/// Follows a shell's text.
+pub(super) fn inner(text: &str, scope: &Scope<'_>, surely: bool, result: &mut Understood) {
+    let analysis = scope.analyse_within(text);
+    let unclear = analysis.commands.iter().find_map(|command| match &command.clarity {
+        Clarity::Opaque(reason) => Some(reason.clone()),
+        _ => None,
+    });
+    // What a limit cut off may hold what deny rules look for.
+    if let (Some(reason), true) = (unclear, surely || scope.limits.is_spent()) {
+        result.opaque(format!("in the text that it runs: {reason}"));
+    }
+    let readings = analysis.commands.iter().flat_map(|command| command.readings.iter().chain([&command.words]));
+    if !scope.limits.take_readings(readings.map(|words| words.len()).sum()) {
+        return result.opaque("the texts within it have too many words to tell which of them it starts");
+    }
+    if surely {
+        result.take_in(analysis);
+    } else {
+        result.take_in(Analysis { touches: Vec::new(), ..analysis });
+    }
+}

@@ -1,0 +1,120 @@
+//! Programs that start other programs, and shells that run texts. For allow rules only a few wrappers are looked
+//! through; for deny rules every end of the argument list is read as a command, and every text as a shell's.
+
+use super::{
+    assigned::sets_variables,
+    builtins, found,
+    git::{git_subcommand, is_plain_git},
+    interpreters::runs_a_module,
+    moved::moves_what_it_starts,
+    run_texts::judge_text,
+    shells::{shell_behind, stands_in_for_a_shell},
+    texts::{Glued, read_every_suffix, read_quoted, read_texts, read_values},
+    understood::{Scope, Understood},
+    xargs,
+};
+use crate::shell_analysis::{
+    catalogue::{
+        interpreters,
+        programs::{self, bare},
+    },
+    word::Word,
+};
+
+/// Where the command starts that is behind a wrapper which changes nothing about it.
+pub(super) fn looked_through(words: &[Word]) -> Option<usize> {
+    let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
+    let name = words.first().filter(|name| !name.quoted)?;
+    let behind = match name.text.as_str() {
+        "timeout" if is_duration(text(1)) => 2,
+        "nice" if text(1) == "-n" && text(2).parse::<i8>().is_ok() => 3,
+        "time" if text(1) == "-p" => 2,
+        "nice" | "nohup" | "time" => 1,
+        _ => return None,
+    };
+    let program = words.get(behind)?;
+    (!program.text.starts_with('-') && !program.text.contains('=')).then_some(behind)
+}
+
+fn is_duration(text: &str) -> bool {
+    let number = text.strip_suffix(['s', 'm', 'h', 'd']).unwrap_or(text);
+    number.starts_with(|c: char| c.is_ascii_digit()) && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// What the arguments of this command would start.
+/// `risky` says that one of them is known to start something.
+pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: &mut Understood) {
+    let name = programs::known_as(&words[0].text);
+    if programs::SHELLS.contains(&name) {
+        result.exact(format!("{name} runs the text or the file it is given"));
+        shell_behind(words, scope, true, result);
+        return;
+    }
+    let forwards = programs::FORWARDERS.contains(&name);
+    let settled = programs::is_settled(name) || builtins::judge(name, words) != builtins::Builtin::None;
+    let settled = settled && !runs_a_module(name, &words[1..]);
+    if settled && !forwards {
+        if !risky {
+            return;
+        }
+        // What stands behind a subcommand of git that is what it says is no command, but for values of options.
+        if name == "git" && git_subcommand(words).is_some_and(is_plain_git) {
+            read_texts(words, scope, result);
+            read_values(words, scope, Glued::Anywhere, result);
+            for pair in words.windows(2).filter(|pair| pair[0].text.starts_with('-')) {
+                result.reading(vec![bare(&pair[1].text).into()]);
+            }
+            return;
+        }
+    }
+    if !read_every_suffix(words, result) {
+        return;
+    }
+    if forwards {
+        result.exact(format!("{name} starts another program"));
+        sets_variables(words, scope, result);
+        stands_in_for_a_shell(words, result);
+    }
+    read_texts(words, scope, result);
+    let glued = match name {
+        "find" | "go" => Glued::Nowhere,
+        _ if forwards || risky => Glued::Anywhere,
+        _ => Glued::BehindTheFirst,
+    };
+    read_values(words, scope, glued, result);
+    if words.iter().any(|word| interpreters::is_one(programs::known_as(&word.text))) {
+        read_quoted(words, scope, result);
+    }
+    let installs = |word: &Word| programs::INSTALLERS.contains(&programs::known_as(&word.text));
+    if matches!(name, "sudo" | "doas") && words.get(1).is_some_and(installs) {
+        return;
+    }
+    if forwards && found::runs_a_name(words) {
+        result.opaque("names of files become programs");
+    }
+    if forwards && name != "xargs" {
+        for at in 1..words.len() {
+            let inner = programs::known_as(&words[at].text);
+            if programs::SHELLS.contains(&inner) {
+                shell_behind(&words[at..], scope, true, result);
+            }
+            result.trust_no_further(judge_text(&words[at..], scope.folders));
+            found::judge_started(&words[at..], scope, result);
+            if inner == "xargs" {
+                xargs::judge(&words[at..], scope, result);
+            }
+        }
+        moves_what_it_starts(words, scope, result);
+    } else if found::started_by(words).is_empty() {
+        // What `find`, `fd` and `xargs` start is looked at by itself.
+        for at in (1..words.len()).filter(|at| programs::SHELLS.contains(&programs::known_as(&words[*at].text))) {
+            shell_behind(&words[at..], scope, false, result);
+        }
+    }
+    found::judge_started(words, scope, result);
+    match name {
+        "parallel" | "sem" => result.opaque(format!("{name} may run its input")),
+        "xargs" | "zargs" => xargs::judge(words, scope, result),
+        _ => {}
+    }
+}

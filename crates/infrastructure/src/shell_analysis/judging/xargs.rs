@@ -1,0 +1,91 @@
+//! `xargs`: what it starts is given, and its input goes behind that or into it.
+
+use super::{
+    found,
+    understood::{Scope, Understood},
+};
+use crate::shell_analysis::{
+    catalogue::{interpreters, programs},
+    word::{Dynamic, Word},
+};
+
+/// Its short options that take a value.
+const VALUED: &str = "adEIJLnPRsS";
+
+/// Its long options that take one.
+const LONG_VALUED: &[&str] =
+    &["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-procs", "--process-slot-var"];
+
+/// Makes it opaque where its input may say what runs.
+pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
+    let (mut at, mut from_file, mut appends) = (1, false, false);
+    // What lines of its input take the place of.
+    let mut place: Option<String> = None;
+    while let Some(word) = words.get(at).filter(|word| word.text.starts_with('-')) {
+        let option = word.text.as_str();
+        at += 1;
+        if option == "--" {
+            break;
+        }
+        if word.literal().is_none() {
+            return result.opaque("what it starts may stand in names of files");
+        }
+        if option.starts_with("--") {
+            from_file |= option.starts_with("--a");
+            appends |= option.starts_with("--m");
+            if option.starts_with("--r") {
+                place = Some(option.split_once('=').map_or("{}", |(_, place)| place).to_owned());
+            }
+            let is_valued = LONG_VALUED.iter().any(|long| option.len() > 2 && long.starts_with(option));
+            at += usize::from(is_valued);
+            continue;
+        }
+        let valued =
+            option.char_indices().skip(1).find(|(_, letter)| VALUED.contains(*letter) || "eil".contains(*letter));
+        let Some((letter_at, letter)) = valued else { continue };
+        from_file |= letter == 'a';
+        let glued = &option[letter_at + 1..];
+        let next = VALUED.contains(letter) && glued.is_empty();
+        if matches!(letter, 'I' | 'i' | 'J') {
+            let given = if next { words.get(at).map_or("", |word| &word.text) } else { glued };
+            place = Some(if given.is_empty() { "{}" } else { given }.to_owned());
+        }
+        // These and `-I` take each other back, and not everywhere in the same way.
+        let given = if next { words.get(at).map_or("", |word| &word.text) } else { glued };
+        appends |= matches!(letter, 'L' | 'l') || letter == 'n' && given != "1";
+        if next {
+            if words.get(at).is_some_and(|value| value.literal().is_none()) {
+                return result.opaque("what it starts may stand in names of files");
+            }
+            at += 1;
+        }
+    }
+    let command = words.get(at..).unwrap_or_default();
+    let Some(program) = command.first().map(|word| programs::known_as(&word.text)) else {
+        if from_file {
+            result.opaque("its arguments stand in a file");
+        }
+        return;
+    };
+    let interprets = interpreters::is_one(program);
+    let last_is_option = command.len() > 1 && command.last().is_some_and(|word| word.text.starts_with('-'));
+    let shell = programs::SHELLS.contains(&program);
+    let is_name = program.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(&byte));
+    let is_told = place.is_some() && (shell || interprets || !is_name);
+    if programs::FORWARDERS.contains(&program) || interprets && last_is_option || is_told || command[0].glob {
+        return result.opaque("what it starts stands in its input");
+    }
+    if from_file {
+        result.opaque("its arguments stand in a file");
+    }
+    let mut started: Vec<Word> = command.to_vec();
+    if let Some(place) = &place {
+        started = started.iter().map(|word| found::with_names(word, |text| text.contains(place))).collect();
+    }
+    if place.is_none() || appends {
+        // As it stands, it runs where there is no input.
+        found::judge(&started, scope, result);
+        started.push(Word { text: "{}".into(), dynamic: Some(Dynamic::Found), ..Word::default() });
+    }
+    found::judge(&started, scope, result);
+}

@@ -1,0 +1,10 @@
+//! From a text to its simple commands and the files that the shell itself opens.
+
+mod assignments;
+mod findings;
+mod here_text;
+mod redirections;
+mod simple_command;
+mod step;
+pub(super) mod syntax;
+pub(super) mod walk;

@@ -1,0 +1,80 @@
+//! Assignments of variables.
+
+use super::{
+    findings::Findings,
+    step::{Place, Step},
+    syntax::{self, MISREAD, is_word},
+};
+use crate::shell_analysis::{
+    catalogue::variables,
+    word::{Dynamic, Word},
+};
+use tree_sitter::Node;
+
+/// `name=value` in front of a command, or alone.
+pub(super) struct Assignment {
+    pub(super) name: String,
+    /// As it was written.
+    pub(super) text: String,
+    /// What it is set to, if that can be told.
+    pub(super) value: Option<String>,
+}
+
+impl Assignment {
+    /// As a word of a declaration.
+    pub(super) fn into_word(self) -> Word {
+        match self.value {
+            Some(value) => Word { text: format!("{}={value}", self.name), ..Word::default() },
+            None => Word { text: self.text, dynamic: Some(Dynamic::Quoted), ..Word::default() },
+        }
+    }
+
+    /// Whether it changes how programs speak, and nothing that they do.
+    pub(super) fn is_harmless(&self) -> bool {
+        self.value.as_ref().is_some_and(|value| variables::is_harmless(&self.name, value))
+    }
+}
+
+/// Reads an assignment, and enters what its value holds.
+pub(super) fn assignment<'t>(
+    found: &mut Findings<'t>,
+    node: Node<'t>,
+    place: Place,
+    steps: &mut Vec<Step<'t>>,
+) -> Option<Assignment> {
+    let children = syntax::children(node);
+    let mut end = node.start_byte();
+    let joined = children.iter().all(|child| std::mem::replace(&mut end, child.end_byte()) == child.start_byte());
+    if !joined {
+        found.opaque(node, MISREAD);
+    }
+    let Some(name) = children.first().filter(|name| name.kind() == "variable_name") else {
+        found.opaque(node, "the index of an array is computed, which may run commands");
+        found.below(node, place, steps);
+        return None;
+    };
+    let (mut set_to, mut appends) = (Some(String::new()), false);
+    for value in &children[1..] {
+        match value.kind() {
+            "array" => {
+                set_to = None;
+                for element in found.parts(*value) {
+                    let word = found.word(element, place, steps);
+                    if word.is_some_and(|word| word.text.contains('[')) {
+                        found.opaque(*value, "the index of an array is computed, which may run commands");
+                    }
+                }
+            }
+            kind if is_word(kind) => {
+                let word = found.word(*value, place, steps);
+                // No names of files take the place of a pattern here.
+                set_to = word.filter(|word| word.dynamic.is_none()).map(|word| word.text);
+            }
+            "+=" => appends = true,
+            _ if !value.is_named() => {}
+            _ => found.opaque(*value, MISREAD),
+        }
+    }
+    let value = set_to.filter(|_| !appends);
+    Some(Assignment { name: found.slice(*name).to_owned(), text: found.slice(node).to_owned(), value })
+}

@@ -1,0 +1,212 @@
+//! Redirections and here-documents: the files that the shell itself opens.
+
+use super::{
+    findings::{Findings, TOO_MANY_FILES, Untold},
+    here_text::end_word,
+    step::{Place, Step},
+    syntax::{self, MISREAD, is_redirection, is_word},
+};
+use crate::shell_analysis::{analysis::TouchOrigin::Redirection, folders::Folders, word::Dynamic};
+use tree_sitter::Node;
+
+/// Said where standard output or standard error may turn out to be a file that was only to be read. Whoever opens
+/// `/dev/stdout` would write into it.
+const OUTPUT_MAY_BE_READ: &str = "its output may go where something is read from";
+
+/// Judges a redirection. Its words belong to the command and were read before.
+pub(super) fn judge<'t>(
+    found: &mut Findings<'t>,
+    node: Node<'t>,
+    folders: &Folders,
+    place: Place,
+    steps: &mut Vec<Step<'t>>,
+) {
+    match node.kind() {
+        "file_redirect" if is_here_string(found, node) => {
+            found.parts(node);
+            // Further words belong to the command.
+            if let Some(text) = syntax::children(node).into_iter().find(|child| is_word(child.kind())) {
+                found.word(text, place, steps);
+            }
+        }
+        "file_redirect" => file_redirection(found, node, folders, place, steps),
+        "heredoc_redirect" => here_document(found, node, folders, place, steps),
+        _ => {
+            for child in found.parts(node) {
+                if is_word(child.kind()) {
+                    found.word(child, place, steps);
+                }
+            }
+        }
+    }
+}
+
+/// Whether this is what the tree makes of a here-string behind a redirection: an error `<<`, and `<`.
+pub(super) fn is_here_string<'t>(found: &Findings<'t>, node: Node<'t>) -> bool {
+    let before = found.text[..node.start_byte()].strip_suffix("<<");
+    node.kind() == "file_redirect"
+        && before.is_some_and(|before| before.ends_with([' ', '\t']))
+        && syntax::children(node).first().is_some_and(|operator| operator.kind() == "<")
+}
+
+fn file_redirection<'t>(
+    found: &mut Findings<'t>,
+    node: Node<'t>,
+    folders: &Folders,
+    place: Place,
+    steps: &mut Vec<Step<'t>>,
+) {
+    found.parts(node);
+    let children = syntax::children(node);
+    let operator = children.iter().find(|child| !child.is_named()).map_or("", |child| child.kind());
+    let destination = children.iter().find(|child| is_word(child.kind()));
+    let Some(destination) = destination else {
+        if !operator.ends_with('-') {
+            found.opaque(node, MISREAD);
+        }
+        return;
+    };
+    if operator.ends_with('-') {
+        return found.opaque(node, MISREAD);
+    }
+    let Some(word) = found.word(*destination, place, steps) else { return };
+    if operator == "<" && word.dynamic == Some(Dynamic::Pipe) {
+        return;
+    }
+    let Some(path) = word.literal() else {
+        return found.opaque(node, "the file that it redirects to is known only when it runs");
+    };
+    let writes = operator.contains('>');
+    let written = children.iter().find(|child| child.kind() == "file_descriptor").map(|child| found.slice(*child));
+    let descriptor = written.map_or(Some(u32::from(!operator.starts_with('<'))), |number| number.parse().ok());
+    let duplicated: Option<u32> = path.strip_suffix('-').unwrap_or(path).parse().ok();
+    let duplicates = path == "-" || path.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+    if matches!(operator, ">&" | "<&") && duplicates && !path.is_empty() {
+        if is_output(descriptor) && path != "-" && !is_output(duplicated) && !copies_outputs_only(found, duplicated) {
+            found.opaque(node, OUTPUT_MAY_BE_READ);
+        }
+        return;
+    }
+    if !writes && is_output(descriptor) {
+        found.opaque(node, OUTPUT_MAY_BE_READ);
+    }
+    if path == "/dev/null" {
+        return;
+    }
+    // Opened by these names, what is open already is opened anew.
+    if let Some(opened) = stream(path) {
+        if writes && !is_output(Some(opened)) {
+            found.opaque(node, "a file that is open for reading may be opened for writing");
+        }
+        return;
+    }
+    if path.is_empty() || path.starts_with("/dev/tcp") || path.starts_with("/dev/udp") {
+        return found.opaque(node, "the shell opens a connection");
+    }
+    let origin = Redirection { command: found.result.commands.len() };
+    match found.touch((path, writes, false), origin, folders) {
+        Ok(()) => {}
+        Err(Untold::NoFolder) => found.opaque(node, "the folder that it redirects in cannot be told"),
+        Err(Untold::TooMany) => found.opaque(node, TOO_MANY_FILES),
+    }
+}
+
+/// Whether this descriptor can only be a copy of an output: no other text, and nothing in this one, opens files for
+/// reading under a number.
+fn copies_outputs_only<'t>(found: &Findings<'t>, descriptor: Option<u32>) -> bool {
+    let opens_for_reading = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1] == b'<';
+    descriptor.is_some_and(|number| number > 2)
+        && !found.limits.is_within()
+        && !found.text.as_bytes().windows(2).any(opens_for_reading)
+}
+
+/// Whether the body ends where bash ends it, and what it holds.
+fn here_document<'t>(
+    found: &mut Findings<'t>,
+    node: Node<'t>,
+    folders: &Folders,
+    place: Place,
+    steps: &mut Vec<Step<'t>>,
+) {
+    if place.substituted {
+        found.opaque(node, "a here-document stands within a substitution");
+    }
+    let children = syntax::children(node);
+    if !syntax::operators_are_whole(found.text, &children) {
+        found.opaque(node, MISREAD);
+    }
+    let part = |kind: &str| children.iter().copied().find(|child| child.kind() == kind);
+    let body = part("heredoc_body");
+    let (Some(start), Some(end)) = (part("heredoc_start"), part("heredoc_end")) else {
+        return found.opaque(node, "a here-document does not end");
+    };
+    let Some((delimiter, quoted)) = end_word(found.slice(start)) else {
+        return found.opaque(node, "a here-document's end is not understood");
+    };
+    let tabs = children.iter().any(|child| child.kind() == "<<-");
+    let Some(body_start) = found.text[start.end_byte()..].find('\n').map(|at| start.end_byte() + at + 1) else {
+        return found.opaque(node, "a here-document does not end");
+    };
+    let rest_of_line = &found.text[start.end_byte()..body_start];
+    let mut at = body_start;
+    let last = found.text[body_start..].split_inclusive('\n').find(|line| {
+        let candidate = line.strip_suffix('\n').unwrap_or(line);
+        let candidate = if tabs { candidate.trim_start_matches('\t') } else { candidate };
+        let is_end = candidate == delimiter;
+        at += if is_end { 0 } else { line.len() };
+        is_end
+    });
+    let body_text = &found.text[body_start..at];
+    let ends = last.is_some()
+        && (at..=at + last.map_or(0, str::len)).contains(&end.start_byte())
+        && found.slice(end).trim() == delimiter;
+    let begins = body.is_none_or(|body| {
+        body.byte_range().is_empty() || (body_start..=at).contains(&body.start_byte()) && body.end_byte() <= at
+    });
+    if !ends
+        || !begins
+        || rest_of_line.contains("<<")
+        || rest_of_line.contains(['\'', '"', '`', '\\', '(', '#', '$', '{'])
+    {
+        found.opaque(node, "a here-document may end elsewhere for bash");
+    }
+    if !quoted && (body_text.contains(['`', '\\']) || has_computed_dollar(body_text)) {
+        found.opaque(node, "a here-document holds expansions");
+    }
+    for child in children {
+        match child.kind() {
+            "heredoc_body" if !quoted => steps.push(Step::Enter(child, place)),
+            "heredoc_body" | "heredoc_start" | "heredoc_end" | "file_descriptor" => {}
+            kind if is_redirection(kind) => judge(found, child, folders, place, steps),
+            kind if is_word(kind) => {}
+            "pipeline" => {
+                steps.push(Step::Restore(found.folders.clone()));
+                steps.extend(
+                    syntax::children(child).into_iter().filter(Node::is_named).map(|part| Step::Enter(part, place)),
+                );
+            }
+            _ if child.is_named() => steps.push(Step::Enter(child, place)),
+            _ => {}
+        }
+    }
+}
+
+/// Whether this is standard output or standard error, neither of which is ever a file that is open for reading alone.
+fn is_output(descriptor: Option<u32>) -> bool {
+    matches!(descriptor, Some(1 | 2))
+}
+
+/// The number of the open file that this path names.
+fn stream(path: &str) -> Option<u32> {
+    match path {
+        "/dev/stdin" => Some(0),
+        "/dev/stdout" => Some(1),
+        "/dev/stderr" => Some(2),
+        _ => path.strip_prefix("/dev/fd/").filter(|number| number.bytes().all(|b| b.is_ascii_digit()))?.parse().ok(),
+    }
+}
+
+/// Whether a text holds more than plain variables.
+fn has_computed_dollar(text: &str) -> bool {
+    text.split('$').skip(1).any(|behind| behind.starts_with(['(', '{', '[']))
+}

@@ -1,0 +1,253 @@
+//! Simple commands in the tree: their parts are gathered, and what is understood of them becomes an access.
+
+use super::{
+    assignments::{Assignment, assignment},
+    findings::Findings,
+    redirections,
+    step::{Place, Step},
+    syntax::{self, MISREAD, is_redirection, is_word},
+};
+use crate::shell_analysis::{
+    catalogue::variables,
+    judging::{assigned, command::understand, understood::Understood},
+    word::Word,
+};
+use std::{ops::Range, sync::Arc};
+use tree_sitter::Node;
+
+/// The parts of a simple command.
+#[derive(Default)]
+pub(super) struct Parts<'t> {
+    pub(super) words: Vec<Word>,
+    assignments: Vec<Assignment>,
+    redirections: Vec<Node<'t>>,
+}
+
+pub(super) fn command<'t>(
+    found: &mut Findings<'t>,
+    node: Node<'t>,
+    redirections: &[Node<'t>],
+    place: Place,
+    steps: &mut Vec<Step<'t>>,
+) {
+    let mut parts = Parts::default();
+    let children = syntax::children(node);
+    if !syntax::only_blanks_between(found.text, node, &children) {
+        found.opaque(node, MISREAD);
+    }
+    for child in children {
+        match child.kind() {
+            "variable_assignment" if parts.words.is_empty() => {
+                if let Some(assignment) = assignment(found, child, place, steps) {
+                    parts.assignments.push(assignment);
+                }
+            }
+            "command_name" => {
+                if !parts.words.is_empty() {
+                    found.opaque(node, MISREAD);
+                }
+                for name in syntax::children(child) {
+                    push_word(found, name, &mut parts, place, steps);
+                }
+            }
+            kind if is_redirection(kind) => {
+                let before = parts.words.len();
+                parts.redirections.push(child);
+                further_words(found, child, &mut parts, place, steps);
+                if before == 0 && !parts.words.is_empty() {
+                    found.opaque(node, MISREAD);
+                }
+            }
+            "==" | "=~" | "$" => push_word(found, child, &mut parts, place, steps),
+            kind if is_word(kind) => push_word(found, child, &mut parts, place, steps),
+            "comment" => {}
+            _ => {
+                found.opaque(child, MISREAD);
+                steps.push(Step::Enter(child, place));
+            }
+        }
+    }
+    let mut end = node.end_byte();
+    if let Some(redirect) = redirections.first().filter(|next| syntax::loses_a_dash(found.text, node, **next)) {
+        parts.words.push(Word { text: "-".into(), ..Word::default() });
+        end = redirect.start_byte();
+    }
+    for redirection in redirections {
+        parts.redirections.push(*redirection);
+        further_words(found, *redirection, &mut parts, place, steps);
+    }
+    // The text of the command with its redirections, as far as they stand in its line.
+    let ends = redirections.iter().filter(|node| node.kind() != "heredoc_redirect").map(Node::end_byte);
+    let range = node.start_byte()..ends.max().unwrap_or(0).max(end);
+    let folders = found.folders.clone();
+    for redirection in std::mem::take(&mut parts.redirections) {
+        redirections::judge(found, redirection, &folders, place, steps);
+    }
+    simple_command(found, &parts, range);
+}
+
+/// A word among the parts of a command.
+pub(super) fn push_word<'t>(
+    found: &mut Findings<'t>,
+    node: Node<'t>,
+    parts: &mut Parts<'t>,
+    place: Place,
+    steps: &mut Vec<Step<'t>>,
+) {
+    if let Some(word) = found.word(node, place, steps) {
+        parts.words.push(word);
+    }
+}
+
+/// Words that the tree hangs below a redirection and that bash gives to the command.
+pub(super) fn further_words<'t>(
+    found: &mut Findings<'t>,
+    node: Node<'t>,
+    parts: &mut Parts<'t>,
+    place: Place,
+    steps: &mut Vec<Step<'t>>,
+) {
+    match node.kind() {
+        "file_redirect" => {
+            let destinations: Vec<_> =
+                syntax::children(node).into_iter().filter(|child| is_word(child.kind())).collect();
+            for word in destinations.iter().skip(1) {
+                push_word(found, *word, parts, place, steps);
+            }
+        }
+        "heredoc_redirect" => {
+            for word in syntax::children(node).into_iter().filter(|child| is_word(child.kind())) {
+                push_word(found, word, parts, place, steps);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Adds a simple command.
+pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &Parts<'t>, range: Range<usize>) {
+    let text: Arc<str> = found.text.get(range).unwrap_or_default().trim_end().into();
+    if parts.words.is_empty() {
+        for assignment in &parts.assignments {
+            lone_assignment(found, assignment);
+        }
+        return;
+    }
+    let scope = found.scope();
+    let mut understood = understand(&parts.words, &scope);
+    let harmful: Vec<_> = parts.assignments.iter().filter(|one| !one.is_harmless()).collect();
+    let reads_lines = &*parts.words[0].text == "read" && harmful.iter().all(|one| one.name == "IFS");
+    if !harmful.is_empty() && !reads_lines {
+        let plain = understood.words.clone();
+        let assigned = harmful.iter().map(|one| one.text.as_str().into());
+        understood.words = assigned.chain(plain.iter().cloned()).collect();
+        understood.reading(plain);
+        for one in &harmful {
+            assigned::judge(&one.name, one.value.as_deref(), &scope, &mut understood);
+        }
+    }
+    found.add(understood, text);
+}
+
+pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+    let written = found.slice(node);
+    let expansions = found.enter_expansions(node, place, steps);
+    if written.starts_with("[[") {
+        if let Some(reason) = double_brackets(written) {
+            found.opaque(node, reason);
+        }
+        found.folders.settle();
+        return;
+    }
+    match Word::read_all(found.text, node.byte_range(), &expansions) {
+        Ok(words) => simple_command(found, &Parts { words, ..Parts::default() }, node.byte_range()),
+        Err(reason) => found.misread(node, reason),
+    }
+}
+
+pub(super) fn assignments<'t>(found: &mut Findings<'t>, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+    let parts = if node.kind() == "variable_assignments" { found.parts(node) } else { vec![node] };
+    for part in parts {
+        if let Some(assignment) = assignment(found, part, place, steps) {
+            lone_assignment(found, &assignment);
+        }
+    }
+    found.folders.settle();
+}
+
+/// An assignment for the shell itself, and for what it starts later if the variable was in the environment before.
+pub(super) fn lone_assignment<'t>(found: &mut Findings<'t>, assignment: &Assignment) {
+    if assignment.is_harmless() || variables::stays_in_the_shell(&assignment.name) {
+        return;
+    }
+    let scope = found.scope();
+    let mut understood = Understood::new(&[Word { text: assignment.text.clone(), ..Word::default() }]);
+    assigned::judge(&assignment.name, assignment.value.as_deref(), &scope, &mut understood);
+    found.add(understood, assignment.text.as_str().into());
+}
+
+/// The variable of a loop.
+pub(super) fn loop_variable<'t>(found: &mut Findings<'t>, node: Node<'t>) {
+    let name = found.slice(node).to_owned();
+    if !variables::stays_in_the_shell(&name) {
+        let text = format!("{name}=...");
+        lone_assignment(found, &Assignment { name, text, value: None });
+    }
+}
+
+pub(super) fn declaration<'t>(found: &mut Findings<'t>, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+    let mut parts = Parts::default();
+    let children = syntax::children(node);
+    if !syntax::only_blanks_between(found.text, node, &children) {
+        found.opaque(node, MISREAD);
+    }
+    for (at, child) in children.into_iter().enumerate() {
+        match child.kind() {
+            "variable_assignment" => {
+                if let Some(assignment) = assignment(found, child, place, steps) {
+                    parts.words.push(assignment.into_word());
+                }
+            }
+            "variable_name" => parts.words.push(Word { text: found.slice(child).to_owned(), ..Word::default() }),
+            kind if is_word(kind) => push_word(found, child, &mut parts, place, steps),
+            _ if at == 0 => parts.words.push(Word { text: found.slice(child).to_owned(), ..Word::default() }),
+            "comment" => {}
+            _ => found.opaque(child, MISREAD),
+        }
+    }
+    simple_command(found, &parts, node.byte_range());
+}
+
+/// What `[[ ... ]]` may evaluate: operands of number comparisons, and names that are tested.
+fn double_brackets(written: &str) -> Option<&'static str> {
+    let words: Vec<&str> = written.split_ascii_whitespace().collect();
+    let number = |word: Option<&&str>| {
+        word.is_some_and(|word| {
+            matches!(*word, "$#" | "$?") || !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    // Operators need no blanks around them but behind them: `[[ (-v $x) ]]`, `[[ a||-v $x ]]`.
+    let part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let stands_alone = |(at, operator): (usize, &str)| {
+        let bytes = written.as_bytes();
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        !part(before) && !matches!(before, Some(b'"' | b'\'')) && !part(bytes.get(at + operator.len()))
+    };
+    if ["-v", "-R"].iter().flat_map(|operator| written.match_indices(operator)).any(stands_alone) {
+        return Some("`[[` evaluates what it takes for a variable's name");
+    }
+    for (at, word) in words.iter().enumerate() {
+        match *word {
+            "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
+                let before = at.checked_sub(1).and_then(|before| words.get(before));
+                if !number(before) || !number(words.get(at + 1)) {
+                    return Some("`[[` computes what it compares, which may run commands");
+                }
+            }
+            _ => {}
+        }
+    }
+    // Commands in patterns are not always nodes of the tree.
+    let hidden = written.contains(['`', '\\']) || ["$(", "<(", ">(", "$["].iter().any(|open| written.contains(open));
+    hidden.then_some("`[[` holds another command")
+}

@@ -1,0 +1,343 @@
+//! The walk over the syntax tree: no recursion, no look at parents. Every kind of node is on a list here; a kind that is
+//! not makes the text opaque.
+
+use super::{
+    findings::Findings,
+    here_text::literal_text,
+    redirections::{self, is_here_string},
+    simple_command::{Parts, assignments, command, declaration, further_words, loop_variable, test},
+    step::{Place, Step},
+    syntax::{self, MISREAD, is_redirection, is_word},
+};
+use crate::shell_analysis::{analysis::Analysis, folders::Folders, judging::understood::Analyse, limits::Limits};
+use tree_sitter::Node;
+
+/// More simple commands than these are opaque together.
+const MAX_COMMANDS: usize = 1_000;
+
+/// Deeper nesting than this is opaque.
+const MAX_DEPTH: usize = 300;
+
+/// The walk's state.
+pub(crate) struct Walk<'t> {
+    found: Findings<'t>,
+    /// The folders at the beginning of what is not finished yet.
+    saved: Vec<Folders>,
+    /// Where the text may move to another folder.
+    moves: Vec<usize>,
+}
+
+impl<'t> Walk<'t> {
+    pub(crate) fn new(text: &'t str, folders: Folders, limits: Limits, analyse: Analyse) -> Self {
+        let moves = moving_words(text);
+        Self { found: Findings::new(text, folders, limits, analyse), saved: Vec::new(), moves }
+    }
+
+    pub(crate) fn run(mut self, root: Node<'t>) -> Analysis {
+        if !self.is_well_formed(root) {
+            self.found.opaque(root, "it is no bash that can be read without doubt");
+        }
+        let mut steps = vec![Step::Enter(root, Place { depth: 0, substituted: false, backticks: false })];
+        while let Some(step) = steps.pop() {
+            if self.found.result.commands.len() > MAX_COMMANDS {
+                self.found.limits.spend();
+                self.found.opaque(root, "it holds more than 1,000 commands");
+                break;
+            }
+            match step {
+                Step::Enter(node, place) if place.depth > MAX_DEPTH => {
+                    self.found.limits.spend();
+                    self.found.opaque(node, "it is nested too deeply");
+                }
+                Step::Enter(node, place) => self.enter(node, place, &mut steps),
+                Step::Restore(folders) => {
+                    self.found.folders = folders;
+                    self.found.folders.settle();
+                }
+                Step::RightSide(and) => {
+                    self.saved.push(self.found.folders.clone());
+                    self.found.folders = self.found.folders.right_side(and);
+                }
+                Step::Join(and) => {
+                    if let Some(left) = self.saved.pop() {
+                        self.found.folders = Folders::join(left, self.found.folders.clone(), and);
+                    }
+                }
+                Step::Settle => self.found.folders.settle(),
+                Step::Redirected(node, redirections, place) if redirections.is_empty() => {
+                    steps.push(Step::Enter(node, place));
+                }
+                Step::Redirected(node, redirections, place) => {
+                    self.with_redirections(node, redirections, place, &mut steps);
+                }
+            }
+        }
+        self.found.result
+    }
+
+    fn enter(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+        let below = Place { depth: place.depth + 1, ..place };
+        if node.is_error() || node.is_missing() {
+            self.found.opaque(node, "it is no bash that can be read without doubt");
+        }
+        match node.kind() {
+            "comment" if place.backticks => self.found.opaque(node, "a comment stands within backticks"),
+            "comment"
+            | "word"
+            | "raw_string"
+            | "string_content"
+            | "number"
+            | "variable_name"
+            | "ansi_c_string"
+            | "special_variable_name"
+            | "file_descriptor"
+            | "heredoc_start"
+            | "heredoc_end"
+            | "heredoc_content"
+            | "test_operator" => {}
+            "program" | "compound_statement" | "do_group" | "if_statement" | "elif_clause" | "else_clause" => {
+                self.statements(node, below, steps);
+            }
+            "negated_command" => {
+                steps.push(Step::Settle);
+                self.statements(node, below, steps);
+            }
+            "while_statement" | "for_statement" => {
+                self.forget_folders_that_a_loop_changes(node);
+                self.statements(node, below, steps);
+            }
+            "case_statement" | "case_item" => self.statements(node, below, steps),
+            "function_definition" => {
+                self.found.opaque(node, "it defines a function, whose name then means something else");
+                if !self.moves.is_empty() {
+                    self.found.folders = Folders::anywhere();
+                }
+                self.statements(node, below, steps);
+            }
+            "list" => self.list(node, Vec::new(), place, steps),
+            "pipeline" => self.pipeline(node, Vec::new(), below, steps),
+            "subshell" => {
+                steps.push(Step::Restore(self.found.folders.clone()));
+                self.statements(node, below, steps);
+            }
+            "command_substitution" => {
+                let written = self.found.slice(node);
+                if written.starts_with("$`") || written.starts_with('`') && written.contains('\\') {
+                    self.found.opaque(node, "backslashes within backticks mean something else");
+                }
+                let inside = Place {
+                    substituted: place.substituted || literal_text(written).is_none(),
+                    backticks: place.backticks || written.starts_with('`'),
+                    ..below
+                };
+                steps.push(Step::Restore(self.found.folders.clone()));
+                self.statements(node, inside, steps);
+            }
+            "process_substitution" => {
+                if !self.found.slice(node).starts_with("<(") {
+                    self.found.opaque(node, "another command runs beside it and is passed as a file");
+                }
+                steps.push(Step::Restore(self.found.folders.clone()));
+                self.statements(node, Place { substituted: true, ..below }, steps);
+            }
+            "redirected_statement" => self.redirected(node, below, steps),
+            "command" => command(&mut self.found, node, &[], below, steps),
+            "variable_assignment" | "variable_assignments" => assignments(&mut self.found, node, below, steps),
+            "declaration_command" | "unset_command" => declaration(&mut self.found, node, below, steps),
+            "test_command" => test(&mut self.found, node, below, steps),
+            "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
+                let folders = self.found.folders.clone();
+                redirections::judge(&mut self.found, node, &folders, below, steps);
+            }
+            "expansion" | "simple_expansion" | "arithmetic_expansion" => self.expansion(node, below, steps),
+            "string" | "concatenation" | "brace_expression" | "array" => self.found.below(node, below, steps),
+            "heredoc_body" | "command_name" => self.found.below(node, below, steps),
+            _ => {
+                if node.is_named() && !node.is_error() {
+                    self.found.opaque(node, "this part of bash's grammar is not understood");
+                }
+                self.found.below(node, below, steps);
+            }
+        }
+    }
+
+    /// Whether the tree holds no errors, but for those that stand for the first half of `<<<`.
+    fn is_well_formed(&self, root: Node<'t>) -> bool {
+        let mut stack = vec![root];
+        while let Some(node) = stack.pop() {
+            if node.is_error() || node.is_missing() {
+                return false;
+            }
+            if node.has_error() {
+                let children = syntax::children(node);
+                stack.extend(children.iter().enumerate().filter_map(|(at, child)| {
+                    let is_half = node.kind() == "redirected_statement"
+                        && child.is_error()
+                        && children.get(at + 1).is_some_and(|next| is_here_string(&self.found, *next));
+                    (!is_half).then_some(*child)
+                }));
+            }
+        }
+        true
+    }
+
+    /// Enters statements one after the other; words that stand between them are read.
+    fn statements(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+        if node.kind() == "compound_statement" && self.found.slice(node).starts_with("((") {
+            return self.arithmetic(node, place, steps);
+        }
+        let parts = self.found.parts(node);
+        let mut entered = Vec::new();
+        for part in parts {
+            match part.kind() {
+                "variable_name" => loop_variable(&mut self.found, part),
+                "extglob_pattern" => {
+                    let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"_.*?^+/-".contains(&byte);
+                    if !self.found.slice(part).bytes().all(safe) {
+                        self.found.opaque(part, "this pattern is not understood");
+                    }
+                }
+                kind if is_word(kind) => {
+                    if node.kind() != "function_definition" {
+                        self.found.word(part, place, &mut entered);
+                    }
+                }
+                _ => entered.push(Step::Enter(part, place)),
+            }
+        }
+        steps.extend(entered.into_iter().rev());
+    }
+
+    fn list(&mut self, node: Node<'t>, redirections: Vec<Node<'t>>, place: Place, steps: &mut Vec<Step<'t>>) {
+        let and = syntax::children(node).iter().any(|child| child.kind() == "&&");
+        let parts = self.found.parts(node);
+        let mut operands = parts.iter().copied().filter(|part| part.kind() != "comment");
+        let (Some(left), Some(right), None) = (operands.next(), operands.next(), operands.next()) else {
+            self.found.opaque(node, MISREAD);
+            self.only_redirects(&redirections, place, steps);
+            return self.found.below(node, Place { depth: place.depth + 1, ..place }, steps);
+        };
+        // A long chain is deep in the tree on its left side only, and not nested for a reader.
+        let depth = if left.kind() == "list" { place.depth } else { place.depth + 1 };
+        steps.push(Step::Join(and));
+        steps.push(Step::Redirected(right, redirections, Place { depth: place.depth + 1, ..place }));
+        steps.push(Step::RightSide(and));
+        steps.push(Step::Enter(left, Place { depth, ..place }));
+    }
+
+    fn pipeline(&mut self, node: Node<'t>, redirections: Vec<Node<'t>>, place: Place, steps: &mut Vec<Step<'t>>) {
+        let parts = self.found.parts(node);
+        let last = parts.len().saturating_sub(1);
+        let mut redirections = Some(redirections);
+        for (at, part) in parts.into_iter().enumerate().rev() {
+            steps.push(Step::Restore(self.found.folders.clone()));
+            match redirections.take() {
+                Some(redirections) if at == last && !redirections.is_empty() => {
+                    steps.push(Step::Redirected(part, redirections, place));
+                }
+                _ => steps.push(Step::Enter(part, place)),
+            }
+        }
+    }
+
+    fn redirected(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+        let mut parts = self.found.parts(node);
+        for at in (1..parts.len()).rev() {
+            if is_here_string(&self.found, parts[at]) && parts[at - 1].is_error() {
+                parts.remove(at - 1);
+            }
+        }
+        let (redirections, body): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| is_redirection(part.kind()));
+        match body.as_slice() {
+            [body] => self.with_redirections(*body, redirections, place, steps),
+            body => {
+                self.only_redirects(&redirections, place, steps);
+                if !body.is_empty() {
+                    self.found.opaque(node, MISREAD);
+                }
+                steps.extend(body.iter().map(|body| Step::Enter(*body, place)));
+            }
+        }
+    }
+
+    /// A statement whose redirections the tree hangs around it. Bash gives those behind a list to its last command.
+    fn with_redirections(
+        &mut self,
+        body: Node<'t>,
+        redirections: Vec<Node<'t>>,
+        place: Place,
+        steps: &mut Vec<Step<'t>>,
+    ) {
+        match body.kind() {
+            "command" => command(&mut self.found, body, &redirections, place, steps),
+            "list" => self.list(body, redirections, place, steps),
+            "pipeline" => self.pipeline(body, redirections, place, steps),
+            _ => {
+                self.only_redirects(&redirections, place, steps);
+                steps.push(Step::Enter(body, place));
+            }
+        }
+    }
+
+    /// Redirections without a simple command that could take further words from them.
+    fn only_redirects(&mut self, redirections: &[Node<'t>], place: Place, steps: &mut Vec<Step<'t>>) {
+        let folders = self.found.folders.clone();
+        for redirection in redirections {
+            let mut parts = Parts::default();
+            further_words(&mut self.found, *redirection, &mut parts, place, steps);
+            if !parts.words.is_empty() {
+                self.found.opaque(*redirection, MISREAD);
+            }
+            redirections::judge(&mut self.found, *redirection, &folders, place, steps);
+        }
+    }
+
+    fn expansion(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+        let written = self.found.slice(node);
+        match node.kind() {
+            "arithmetic_expansion" => return self.arithmetic(node, place, steps),
+            "expansion" if !syntax::reads_a_variable(written) => {
+                self.found.opaque(node, "an expansion computes its value, which may run commands");
+            }
+            "simple_expansion" => {
+                let name = written.strip_prefix('$').unwrap_or_default();
+                let plain = matches!(name, "*" | "@" | "?" | "!" | "#" | "-" | "$" | "_")
+                    || !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                if !plain {
+                    self.found.opaque(node, MISREAD);
+                }
+                return;
+            }
+            _ => return,
+        }
+        self.found.below(node, place, steps);
+    }
+
+    fn arithmetic(&mut self, node: Node<'t>, place: Place, steps: &mut Vec<Step<'t>>) {
+        if !syntax::only_numbers(self.found.slice(node)) {
+            self.found.opaque(node, "arithmetic evaluates its variables, which may run commands");
+            self.found.below(node, place, steps);
+        }
+    }
+
+    /// Within a loop a `cd` at its end decides where its beginning runs.
+    fn forget_folders_that_a_loop_changes(&mut self, node: Node<'t>) {
+        let from = self.moves.partition_point(|at| *at < node.start_byte());
+        if self.moves.get(from).is_some_and(|at| *at < node.end_byte()) {
+            self.found.folders = Folders::anywhere();
+        }
+    }
+}
+
+/// Where words stand that may move to another folder.
+fn moving_words(text: &str) -> Vec<usize> {
+    let inside = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let whole = |(at, word): (usize, &str)| {
+        let before = at.checked_sub(1).and_then(|before| text.as_bytes().get(before));
+        (!inside(before) && !inside(text.as_bytes().get(at + word.len()))).then_some(at)
+    };
+    let mut found: Vec<usize> =
+        ["cd", "pushd", "popd"].iter().flat_map(|word| text.match_indices(word)).filter_map(whole).collect();
+    found.sort_unstable();
+    found
+}

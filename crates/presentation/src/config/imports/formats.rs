@@ -1,0 +1,11 @@
+//! The programs whose rules are imported, one file each.
+
+mod clai;
+mod claude_code;
+mod kodelet;
+mod tool_blocks;
+
+use super::translation::Format;
+
+/// All of them.
+pub(super) const FORMATS: &[Format] = &[claude_code::FORMAT, tool_blocks::FORMAT, kodelet::FORMAT, clai::FORMAT];

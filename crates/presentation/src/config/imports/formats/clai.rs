@@ -1,0 +1,43 @@
+//! clai's banned phrases and its choice of tools.
+
+use crate::config::{
+    imports::translation::{Format, Made},
+    node::{Content, Member, Node},
+    origin::Origin,
+};
+use toolstead_domain::permission::rule::Effect;
+
+pub(super) const FORMAT: Format = Format { keys: &["tools", "use_tools", "use-tools"], take };
+
+fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
+    let Member { name, origin, node } = member;
+    match (name.as_str(), node.content) {
+        ("tools", Content::List(nodes)) => made.selection(&name, nodes, &origin),
+        ("use_tools" | "use-tools", Content::Boolean(false)) => {
+            made.put("tools", "select", &origin, Content::Text(String::new()));
+        }
+        ("use_tools" | "use-tools", Content::Boolean(true)) => {}
+        ("cmd-ban" | "cmd_ban" | "cmdBan", content) => banned(made, &name, content, &node.origin),
+        (_, content) => return Some(Member { name, origin, node: Node { content, ..node } }),
+    }
+    None
+}
+
+/// Banned phrases: words in a row, anywhere in a command.
+fn banned(made: &mut Made<'_>, name: &str, content: Content, origin: &Origin) {
+    let phrases = match content {
+        Content::Text(text) => text.split(',').map(|phrase| (phrase.to_owned(), origin.clone())).collect(),
+        content => made.texts(name, content, origin),
+    };
+    for (phrase, origin) in phrases.iter().filter(|(phrase, _)| !phrase.trim().is_empty()) {
+        let words: Vec<String> = phrase.split_whitespace().map(literal).collect();
+        let words = words.join(" ");
+        made.rule(Effect::Deny, format!("Bash({words} *)"), origin);
+        made.rule(Effect::Deny, format!("Bash(* {words} *)"), origin);
+    }
+}
+
+/// A word of a phrase: quotes mean in patterns what they mean in a command, a star does not.
+fn literal(word: &str) -> String {
+    word.replace('*', r"\*")
+}

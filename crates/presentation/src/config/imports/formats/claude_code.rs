@@ -1,0 +1,74 @@
+//! Settings of Claude Code, and the options of its SDK.
+
+use crate::config::{
+    imports::{
+        prohibitions,
+        translation::{Format, Made},
+    },
+    node::{Content, Member, Node},
+    origin::Origin,
+    problem::Problem,
+};
+use toolstead_domain::permission::rule::Effect;
+
+pub(super) const FORMAT: Format = Format { keys: &["permissions"], take };
+
+fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
+    let Member { name, origin, node } = member;
+    match (name.as_str(), node.content) {
+        ("permissions", Content::Table(members)) => members.into_iter().for_each(|one| permission(made, one)),
+        ("allowedTools", content) => made.rules(&name, Effect::Allow, content, &node.origin),
+        ("disallowedTools", content) => made.rules(&name, Effect::Deny, content, &node.origin),
+        ("additionalDirectories", content) => made.folders(&name, content, &node.origin),
+        ("permissionMode", content) => mode(made, content, &node.origin),
+        ("disabledMcpjsonServers", content) => {
+            for (server, origin) in made.texts(&name, content, &node.origin) {
+                made.rule(Effect::Deny, format!("mcp__{server}"), &origin);
+            }
+        }
+        (_, content) => return Some(Member { name, origin, node: Node { content, ..node } }),
+    }
+    None
+}
+
+/// One member of `permissions`.
+fn permission(made: &mut Made<'_>, member: Member) {
+    let Member { name, origin, node } = member;
+    match name.as_str() {
+        "allow" => made.rules(&name, Effect::Allow, node.content, &node.origin),
+        "ask" => made.rules(&name, Effect::Ask, node.content, &node.origin),
+        "deny" => made.rules(&name, Effect::Deny, node.content, &node.origin),
+        "defaultMode" => mode(made, node.content, &node.origin),
+        "additionalDirectories" => made.folders(&name, node.content, &node.origin),
+        "disableBypassPermissionsMode" if node.content == Content::Text("disable".into()) => {
+            made.put("permissions", "disable_bypass", &origin, Content::Boolean(true));
+        }
+        _ if prohibitions::HARMLESS_PERMISSIONS.contains(&name.as_str()) => {
+            made.note(&origin, format!("`permissions.{name}` has no meaning here"));
+        }
+        _ => made.problems.push(prohibitions::unknown(&format!("permissions.{name}"), &node.content, &origin)),
+    }
+}
+
+fn mode(made: &mut Made<'_>, content: Content, origin: &Origin) {
+    let mode = match &content {
+        Content::Text(text) => match text.as_str() {
+            "default" => "default",
+            "plan" => "plan",
+            "acceptEdits" => "accept_edits",
+            "dontAsk" => "dont_ask",
+            "bypassPermissions" => "bypass",
+            // It lets more happen than the usual mode, which is in force without it.
+            "auto" => return made.note(origin, "the mode \"auto\" is not known here and left out"),
+            _ => {
+                let message = format!("the mode {text:?} is not known here, and may be stricter than any that is");
+                return made.problems.push(Problem::new(origin.clone(), message));
+            }
+        },
+        other => {
+            let message = format!("the mode must be a text, got {other}");
+            return made.problems.push(Problem::new(origin.clone(), message));
+        }
+    };
+    made.put("permissions", "mode", origin, Content::Text(mode.into()));
+}

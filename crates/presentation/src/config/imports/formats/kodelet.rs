@@ -1,0 +1,50 @@
+//! kodelet's lists of commands, hosts and tools.
+
+use crate::config::{
+    imports::translation::{Format, Made},
+    node::{Content, Member, Node},
+    origin::Origin,
+};
+use std::path::Path;
+use toolstead_domain::{permission::rule::Effect, workspace_roots::lexical};
+
+/// Programs that it never runs, whatever its lists say.
+const BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
+
+pub(super) const FORMAT: Format = Format { keys: &["allowed_domains_file", "allowed_tools"], take };
+
+fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
+    let Member { name, origin, node } = member;
+    match (name.as_str(), node.content) {
+        ("allowed_tools", Content::List(nodes)) => made.selection(&name, nodes, &origin),
+        ("allowed_tools", Content::Text(none)) if none == "none" => made.selection(&name, Vec::new(), &origin),
+        ("allowed_commands", content) => commands(made, content, &node.origin),
+        ("allowed_domains_file", Content::Text(path)) => {
+            let base = made.surroundings.base;
+            let path = match (path.strip_prefix("~/"), base.home) {
+                (Some(rest), Some(home)) => lexical(home, Path::new(rest)),
+                _ => lexical(base.folder, Path::new(&path)),
+            };
+            made.domains.push((path, node.origin));
+            made.note(&origin, "hosts that are not in the file are asked about here, not refused");
+        }
+        (_, content) => return Some(Member { name, origin, node: Node { content, ..node } }),
+    }
+    None
+}
+
+/// The list of commands: each entry is the whole command, and `*` in it a wildcard.
+fn commands(made: &mut Made<'_>, content: Content, origin: &Origin) {
+    for (entry, origin) in made.texts("allowed_commands", content, origin) {
+        match entry.contains(['?', '[', ']', '{', '}']) {
+            true => {
+                made.note(&origin, format!("the command {entry:?} is left out: of wildcards only `*` is known here"));
+            }
+            false => made.rule(Effect::Allow, format!("Bash({entry})"), &origin),
+        }
+    }
+    for banned in BANNED {
+        made.rule(Effect::Deny, format!("Bash({banned} *)"), origin);
+    }
+    made.note(origin, "commands that are not in the list are asked about here, not refused");
+}

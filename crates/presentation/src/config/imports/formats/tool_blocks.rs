@@ -1,0 +1,60 @@
+//! A block `tools` with a table for each tool, as in our own files, and `enabled`.
+
+use crate::config::{
+    foreign_tools::FOREIGN_TOOLS,
+    imports::{
+        prohibitions,
+        translation::{Format, Made},
+    },
+    node::{Content, Member, Node},
+    policy::{is_known_tool, is_of_mcp, no_such_tool},
+    problem::Problem,
+};
+use toolstead_domain::{permission::rule::Effect, tool_input_schema::nearest_name};
+use toolstead_infrastructure::builtin::spellings;
+
+/// The keys of a block of tools, as in our own files.
+const BLOCK_KEYS: &[&str] = &["allowed_commands", "denied_commands", "allowed_paths", "denied_paths", "timeout"];
+
+pub(super) const FORMAT: Format = Format { keys: &["tools"], take };
+
+fn take(made: &mut Made<'_>, member: Member) -> Option<Member> {
+    match (member.name.as_str(), member.node.content) {
+        ("tools", Content::Table(tools)) => tools.into_iter().for_each(|tool| block(made, tool)),
+        (_, content) => return Some(Member { node: Node { content, ..member.node }, ..member }),
+    }
+    None
+}
+
+/// One tool, whose table has the same keys here.
+fn block(made: &mut Made<'_>, tool: Member) {
+    let Member { name, origin, node } = tool;
+    let Content::Table(members) = node.content else {
+        let message = format!("`tools.{name}` must be a table, got {}", node.content);
+        return made.problems.push(Problem::new(node.origin, message));
+    };
+    let of_mcp = is_of_mcp(&name);
+    if !is_known_tool(&name) && !of_mcp {
+        let is_typo = !FOREIGN_TOOLS.contains(&name.as_str()) && nearest_name(&name, spellings()).is_some();
+        let message = format!("`tools.{name}` is left out: no tool is called `{name}` here");
+        return match is_typo {
+            true => made.problems.push(Problem::new(origin, no_such_tool(&name, &spellings()))),
+            false => made.note(&origin, message),
+        };
+    }
+    let (known, others): (Vec<Member>, Vec<Member>) =
+        members.into_iter().partition(|member| BLOCK_KEYS.contains(&member.name.as_str()));
+    for Member { name: key, origin, node } in others {
+        match (key.as_str(), &node.content) {
+            ("enabled", Content::Boolean(true)) => {}
+            ("enabled", Content::Boolean(false)) => made.rule(Effect::Deny, name.clone(), &origin),
+            (key, _) if prohibitions::HARMLESS_OF_TOOLS.contains(&key) => {
+                made.note(&origin, format!("`tools.{name}.{key}` has no meaning here"));
+            }
+            (key, content) => {
+                made.problems.push(prohibitions::unknown(&format!("tools.{name}.{key}"), content, &origin));
+            }
+        }
+    }
+    made.put("tools", &name, &origin, Content::Table(known));
+}

@@ -1,0 +1,91 @@
+//! What one server runs of places that tools write to, and the look before each start.
+
+use crate::config::{
+    folders::Folders,
+    trust::{self, TrustedFiles, program_digest},
+};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+use toolstead_domain::permission::decision::in_shell;
+
+/// What a server runs of places that tools write to.
+#[derive(Clone, Default)]
+pub struct ServerPrograms {
+    pub(super) files: Vec<ProgramFile>,
+    /// Where it is kept what a person said yes to.
+    pub(super) folders: Option<Folders>,
+    /// The file of `--config`, which the yes needs, too.
+    pub(super) config: Option<PathBuf>,
+}
+
+/// One of them.
+#[derive(Clone)]
+pub(super) struct ProgramFile {
+    pub(super) path: PathBuf,
+    /// Whether a person's own configuration names this very file, so that its first use is a yes.
+    pub(super) is_named: bool,
+}
+
+impl fmt::Debug for ServerPrograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.paths()).finish()
+    }
+}
+
+impl ServerPrograms {
+    /// The files, there or not.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// What a person's own configuration names and nobody looked at yet, as it is now. Until it is noted, commands may
+    /// put there what they like.
+    pub(super) fn unknown(&self, trusted: &TrustedFiles) -> impl Iterator<Item = (PathBuf, Option<String>)> {
+        let unknown = self.files.iter().filter(|file| file.is_named && trusted.program(&file.path).is_none());
+        // One that cannot be read is told where it would be run.
+        unknown.filter_map(|file| Some((file.path.clone(), program_digest(&file.path).ok()?)))
+    }
+
+    /// Checks that a start would run nothing but what a person said yes to.
+    ///
+    /// # Errors
+    /// Which file is another one, or one that nobody said yes to, and what to do.
+    pub fn check(&self) -> Result<(), String> {
+        let Some(folders) = self.folders.as_ref().filter(|_| !self.files.is_empty()) else { return Ok(()) };
+        let (trusted, _) = TrustedFiles::load(folders);
+        let mut first_used = Vec::new();
+        for ProgramFile { path, is_named } in &self.files {
+            let digest = program_digest(path).map_err(|error| {
+                format!("it is not started: `{}`, which it runs, cannot be read: {error}", path.display())
+            })?;
+            match (trusted.program(path), digest) {
+                (Some(known), digest) if known == digest.as_deref() => {}
+                // What is gone is not run, and cannot come back as something else.
+                (_, None) if !is_named => {}
+                (Some(_), None) => {}
+                (None, digest) if *is_named => first_used.push((path.clone(), digest)),
+                (known, _) => return Err(self.refusal(path, known.is_some())),
+            }
+        }
+        match first_used.is_empty() || folders.data.is_none() {
+            true => Ok(()),
+            false => trust::set_programs(folders, first_used).map_err(|problem| problem.to_string()),
+        }
+    }
+
+    fn refusal(&self, path: &Path, is_known: bool) -> String {
+        let what = match is_known {
+            true => "has changed since a person said yes to it",
+            false => "lies where tools write, and nobody said yes to it",
+        };
+        let config = self.config.as_ref().map(|file| format!("--config {} ", in_shell(&file.to_string_lossy())));
+        format!(
+            "it is not started: `{}`, which it runs, {what}. Read it, then say `toolstead {}config trust {}`",
+            path.display(),
+            config.unwrap_or_default(),
+            in_shell(&path.to_string_lossy())
+        )
+    }
+}
