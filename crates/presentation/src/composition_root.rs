@@ -267,16 +267,16 @@ impl AppBuilder {
         self
     }
 
-    /// Replaces the store of large outputs of the configured database. Where also repository and audit trail are replaced there is no
-    /// database, and without a store what is cut of a result is lost, and said to be.
+    /// Replaces the store of large outputs of the configured database. Where also repository and audit trail are replaced
+    /// there is no database, and without a store what is cut of a result is lost, and said to be.
     #[must_use]
     pub fn output_store(mut self, store: Arc<dyn OutputStore>) -> Self {
         self.output_store = Some(store);
         self
     }
 
-    /// Replaces the journal of file changes of the configured database. Where also repository and audit trail are replaced there is no
-    /// database, and without a journal changes of files cannot be undone.
+    /// Replaces the journal of file changes of the configured database. Where also repository and audit trail are replaced
+    /// there is no database, and without a journal changes of files cannot be undone.
     #[must_use]
     pub fn change_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
         self.change_journal = Some(journal);
