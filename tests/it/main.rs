@@ -27,6 +27,8 @@ mod mcp_stdio;
 mod output_handles;
 mod outputs;
 mod permissions;
+/// The inside of the crates: which file may use which, and how much each room brings along.
+mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
 /// Shell texts are read as bash reads them.

@@ -69,9 +69,9 @@ use toolstead_infrastructure::{
     sandbox::{
         detached::DetachedTasks,
         helper::Helpers,
+        schema_validation::HelperSchemaValidator,
         workspace::{FolderNames, OpenWorkspaceError, Workspace},
     },
-    schema_validation::HelperSchemaValidator,
     sqlite::OpenError,
     system_clock::SystemClock,
 };

@@ -4,7 +4,7 @@ use crate::{
     builtin::{
         answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, run::Run, schema::output_schema,
     },
-    sandbox::host::time_zone::TimeZone,
+    sandbox::host::time_zone,
 };
 use async_trait::async_trait;
 use chrono::{
@@ -19,6 +19,7 @@ use toolstead_domain::{
     category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
+use tz::TimeZone;
 
 /// Tells the time.
 pub(crate) struct CurrentTime;
@@ -119,9 +120,10 @@ fn in_zone(now: DateTime<Utc>, zone: &str) -> Result<(DateTime<FixedOffset>, Str
         let offset: FixedOffset = zone.parse().map_err(|_| unknown())?;
         return Ok((now.with_timezone(&offset), offset.to_string()));
     }
-    let kind = TimeZone::named(zone).ok_or_else(unknown)?.at(now.timestamp()).clone();
-    let offset = FixedOffset::east_opt(kind.offset_seconds).ok_or_else(unknown)?;
-    Ok((now.with_timezone(&offset), kind.name))
+    let named = time_zone(zone).and_then(|file| TimeZone::from_tz_data(&file).ok()).ok_or_else(unknown)?;
+    let kind = named.find_local_time_type(now.timestamp()).map_err(|_| unknown())?;
+    let offset = FixedOffset::east_opt(kind.ut_offset()).ok_or_else(unknown)?;
+    Ok((now.with_timezone(&offset), kind.time_zone_designation().to_owned()))
 }
 
 fn formatted(now: DateTime<FixedOffset>, format: &str) -> Result<String, ToolFailure> {
@@ -140,8 +142,9 @@ fn formatted(now: DateTime<FixedOffset>, format: &str) -> Result<String, ToolFai
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::builtin::tests::Bench;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     #[track_caller]
     fn check(arguments: Value, expected: &str) {
@@ -161,6 +164,27 @@ mod tests {
     fn the_default_is_the_local_zone() {
         let result = Bench::new().call("current_time", json!({})).unwrap();
         assert_eq!(result.structured_content().unwrap()["unix"], 1_772_366_400);
+    }
+
+    #[test]
+    fn a_zone_of_the_system_knows_past_and_future() {
+        // Systems without the database know no zone by name; the tool says so.
+        if time_zone("Europe/Berlin").is_none() {
+            return;
+        }
+        let check = |zone: &str, time: &str, expected: &str, name: &str| {
+            let (there, called) = in_zone(time.parse().unwrap(), zone).unwrap();
+            assert_eq!((there.to_rfc3339().as_str(), called.as_str()), (expected, name));
+        };
+        check("Europe/Berlin", "1950-01-01T00:00:00Z", "1950-01-01T01:00:00+01:00", "CET");
+        check("Europe/Berlin", "1985-07-01T00:00:00Z", "1985-07-01T02:00:00+02:00", "CEST");
+        check("Europe/Berlin", "2026-03-29T00:59:59Z", "2026-03-29T01:59:59+01:00", "CET");
+        check("Europe/Berlin", "2026-03-29T01:00:00Z", "2026-03-29T03:00:00+02:00", "CEST");
+        check("Europe/Berlin", "2037-12-01T00:00:00Z", "2037-12-01T01:00:00+01:00", "CET");
+        check("Europe/Berlin", "2090-07-01T00:00:00Z", "2090-07-01T02:00:00+02:00", "CEST");
+        check("Australia/Sydney", "2090-01-15T00:00:00Z", "2090-01-15T11:00:00+11:00", "AEDT");
+        check("Asia/Kolkata", "2026-07-15T00:00:00Z", "2026-07-15T05:30:00+05:30", "IST");
+        check("America/New_York", "2026-07-15T00:00:00Z", "2026-07-14T20:00:00-04:00", "EDT");
     }
 
     #[test]
