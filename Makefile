@@ -1,15 +1,16 @@
 # One target a job; CI runs the same ones. `make` shows what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt fmt-check lint doc peers conformance example tool-docs bench
+.PHONY: help run test check fmt fmt-check lint doc rooms peers conformance example tool-docs bench
 
+ROOMS := builtin documents hooks http mcp sandbox schema-validation shell-analysis sqlite
 RS := git ls-files --cached --others --exclude-standard --deduplicate '*.rs'
 
 help:           ## shows this list
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
 run:            ## builds and starts the server on embedded defaults; prints its address and how to connect
-	cargo run --release --locked --bin toolstead-server
+	cargo run --profile quick --locked --bin toolstead-server
 
 test: peers     ## installs the real peers and runs every test
 	cargo test --workspace --locked
@@ -24,6 +25,13 @@ fmt-check:      # by file: `cargo fmt` misses files that a macro declares
 
 lint:           # clippy is also the check; the same features and targets as the tests, so that nothing is built twice
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+rooms:          ## checks each room of infrastructure alone, with its example; prints what it uses and brings along
+	for room in $(ROOMS); do \
+	  cargo clippy --locked -p toolstead-infrastructure --no-default-features --features $$room --lib --examples -- -D warnings || exit 1; \
+	done
+	cargo clippy --locked -p toolstead-domain --no-default-features --lib -- -D warnings
+	cargo test --workspace --locked --test it rooms:: -- --nocapture --test-threads 1
 
 doc:            # broken links in documentation are errors
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

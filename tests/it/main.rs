@@ -27,7 +27,7 @@ mod mcp_stdio;
 mod output_handles;
 mod outputs;
 mod permissions;
-/// Which files of infrastructure may import which.
+/// The inside of the crates: which file may use which, and how much each room brings along.
 mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;

@@ -8,8 +8,6 @@
 pub mod builtin;
 #[cfg(feature = "documents")]
 pub mod documents;
-#[cfg(feature = "sandbox")]
-pub mod helper;
 #[cfg(feature = "hooks")]
 pub mod hooks;
 #[cfg(feature = "http")]
@@ -18,10 +16,33 @@ pub mod http;
 pub mod mcp;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
-#[cfg(feature = "schema-validation")]
-pub mod schema_validation;
 #[cfg(feature = "shell-analysis")]
 pub mod shell_analysis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 pub mod system_clock;
+
+/// The door for child processes that are this same program.
+#[cfg(feature = "sandbox")]
+pub mod helper {
+    pub use crate::sandbox::helper::end as end_helpers;
+
+    /// Must be the first line of `main` in every program that embeds Toolstead: some work, such as reading documents, is
+    /// done in a child process, and that child is this same program, started again. In such a child this function does
+    /// the work and never returns; else it returns at once.
+    ///
+    /// A program that does not call it works, and its documents are refused with a text that says so.
+    ///
+    /// ```
+    /// toolstead_infrastructure::helper::enter_if_helper();
+    /// // … and now the program's own work.
+    /// ```
+    pub fn enter_if_helper() {
+        crate::sandbox::helper::enter(&[
+            #[cfg(feature = "documents")]
+            (crate::documents::HELPER, crate::documents::answer),
+            #[cfg(feature = "schema-validation")]
+            (crate::sandbox::schema_validation::HELPER, crate::sandbox::schema_validation::answer),
+        ]);
+    }
+}

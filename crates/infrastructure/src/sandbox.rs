@@ -5,6 +5,8 @@ pub mod child_environment;
 pub mod control_group;
 #[expect(clippy::disallowed_methods, reason = "files and sockets of our own, which no tool reaches")]
 pub mod detached;
+#[expect(clippy::disallowed_methods, reason = "it starts this same program")]
+pub mod detached_process;
 pub mod egress;
 pub mod helper;
 pub mod host;
@@ -14,13 +16,13 @@ mod lasting_home;
 mod launch;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts programs")]
 pub mod launcher;
-#[expect(clippy::disallowed_methods, reason = "it starts this same program")]
-pub mod outliving;
 #[expect(clippy::disallowed_methods, reason = "what a confined program sees is looked up on the machine itself")]
 mod preparing;
 mod process_wide;
 #[expect(clippy::disallowed_methods, reason = "what a server's arguments name is looked up on the machine itself")]
 pub mod program_folders;
+#[cfg(feature = "schema-validation")]
+pub mod schema_validation;
 #[expect(clippy::disallowed_methods, reason = "it places canaries, and tries to reach them")]
 #[expect(unsafe_code, reason = "whether a namespace can be made is tried with the system call")]
 pub mod self_test;

@@ -1,5 +1,5 @@
 //! From a bash command line to the accesses that permission rules judge: every simple command in it, and every file
-//! that it redirects to (`sandbox.md` 2.1, 3.8, 4.4; `docs/shell-analysis.md`).
+//! that it redirects to (`docs/shell-analysis.md`).
 //!
 //! The analysis is pure. What it cannot prove it calls opaque: no allow rule with a pattern covers that, and every deny
 //! rule on commands catches it.

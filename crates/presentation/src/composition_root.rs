@@ -66,9 +66,9 @@ use toolstead_infrastructure::{
         child_environment,
         detached::DetachedTasks,
         helper::Helpers,
+        schema_validation::HelperSchemaValidator,
         workspace::{FolderNames, OpenWorkspaceError, Workspace},
     },
-    schema_validation::HelperSchemaValidator,
     sqlite::{self, ContentRetention, Database, DatabaseOptions, OpenError, Retention},
     system_clock::SystemClock,
 };

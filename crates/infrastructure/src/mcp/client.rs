@@ -5,7 +5,6 @@ mod closed_by_profile;
 pub mod config;
 pub mod connection;
 mod foreign_text;
-mod found_id;
 mod handshake;
 mod http;
 mod identity;

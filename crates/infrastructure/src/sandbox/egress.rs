@@ -1,5 +1,5 @@
 //! The way to other hosts: who may be reached, at which address, and the proxy that is the only way out for sandboxed
-//! commands (`sandbox.md` 4.6).
+//! commands.
 //!
 //! [`host`] reads names, [`address`] judges addresses, [`connector`] resolves once and connects to what was judged.
 //! [`proxy`] puts them before a command; whoever fetches a URL uses them without it.

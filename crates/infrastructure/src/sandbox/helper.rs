@@ -53,7 +53,9 @@ const PANICKED: i32 = 101;
 /// A helper's work: the order as JSON text and the input in, the answer out.
 pub type Work = fn(order: &str, input: &mut dyn Read) -> Vec<u8>;
 
-/// Ends the process that starts confined programs, with all of them, and returns when it is gone.
+/// Ends what this program started of itself, and everything that runs confined, and returns when it is gone. For the
+/// last line of `main`: nothing confined can be started afterwards. Without it the kernel does the same a moment after
+/// the program's end.
 pub fn end() {
     PROCESS.launchers.zygotes.end();
 }

@@ -40,8 +40,8 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 use toolstead_infrastructure::{
-    helper::Outliving,
     mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers},
+    sandbox::detached_process::DetachedProcess,
 };
 
 /// How long a tool has to answer with what it has when its call is taken back.
@@ -62,18 +62,18 @@ pub struct Call {
 
 impl Call {
     pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let outliving = Outliving::of_process();
+        let detached = DetachedProcess::of_process();
         let is_literal = self.arguments != "-" && !self.arguments.starts_with('@');
         // A pipe can be read once, and a file may have changed: what the first process has read is given to the second.
-        let text = read_text(if outliving.is_some() && !is_literal { "-" } else { &self.arguments })?;
+        let text = read_text(if detached.is_some() && !is_literal { "-" } else { &self.arguments })?;
         let arguments = parse(&text)?;
-        if outliving.is_none() && asks_to_detach(&arguments) {
+        if detached.is_none() && asks_to_detach(&arguments) {
             // The same in a process that may live on.
             let input = if is_literal { Vec::new() } else { text.into_bytes() };
-            return Ok(Exit::Of(Outliving::instead(input).await?));
+            return Ok(Exit::Of(DetachedProcess::instead(input).await?));
         }
         let mut shutdown = Shutdown::listen()?;
-        let going_on = if outliving.is_some() { GoingOn::Outlives } else { GoingOn::EndsWithCall };
+        let going_on = if detached.is_some() { GoingOn::Outlives } else { GoingOn::EndsWithCall };
         let composition = global.compose_for_call(&self.name, going_on).await?;
         let outcome = self.call(&composition, arguments, &mut shutdown).await;
         if !global.is_quiet()
@@ -82,13 +82,13 @@ impl Call {
         {
             tell_absent(&composition);
         }
-        let Some(outliving) = outliving.filter(|_| composition.keeps_tasks()) else {
+        let Some(detached) = detached.filter(|_| composition.keeps_tasks()) else {
             composition.close().await;
             return self.printed(outcome, global, output);
         };
         // Whoever called hears no more than this.
         let code = exit::told(self.printed(outcome, global, output), global.json);
-        if outliving.let_command_end(code).is_ok() {
+        if detached.let_command_end(code).is_ok() {
             tokio::select! {
                 () = composition.kept_to_the_end() => {}
                 () = shutdown.requested() => {}

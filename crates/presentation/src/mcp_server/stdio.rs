@@ -2,7 +2,6 @@
 
 pub mod client_roots;
 mod connection;
-mod lost_id;
 pub mod process_streams;
 mod served;
 

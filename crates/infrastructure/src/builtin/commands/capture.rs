@@ -12,7 +12,7 @@ use std::{
 use tokio::sync::watch;
 use toolstead_domain::tool_failure::ToolFailure;
 
-/// As much is kept in memory; beyond it everything goes to disk (`sandbox.md` 4.7).
+/// As much is kept in memory; beyond it everything goes to disk.
 const IN_MEMORY: usize = 1 << 20;
 /// As much is kept of the beginning and of the end of each single stream.
 const ENDS: usize = 32 << 10;

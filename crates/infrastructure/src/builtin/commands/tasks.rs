@@ -31,7 +31,7 @@ use std::{
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{error_kind::ErrorKind, ports::clock::Timestamp, tool_failure::ToolFailure};
 
-/// Tasks of one session that run at once (`sandbox.md` 4.7).
+/// Tasks of one session that run at once.
 const RUNNING_OF_A_SESSION: usize = 16;
 /// Tasks that run at once in all.
 const RUNNING_IN_ALL: usize = 256;

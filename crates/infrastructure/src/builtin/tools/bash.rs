@@ -211,7 +211,8 @@ impl Input {
 
     /// The command line with its variables before it, as a shell would take them: what is judged.
     fn line(&self) -> String {
-        let variables = self.env.iter().filter(|(name, value)| !shell_analysis::catalogue::variables::is_harmless(name, value));
+        let variables =
+            self.env.iter().filter(|(name, value)| !shell_analysis::catalogue::variables::is_harmless(name, value));
         let assigned: String =
             variables.map(|(name, value)| format!("export {name}='{}'; ", value.replace('\'', r"'\''"))).collect();
         format!("{assigned}{}", self.command)

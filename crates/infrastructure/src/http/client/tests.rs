@@ -21,11 +21,14 @@ use tokio_rustls::TlsAcceptor;
 use toolstead_domain::error_chain::with_causes;
 
 /// For `localhost` and 127.0.0.1, from 2020 to 2120; signed by itself.
-const CERTIFICATE: &str = "MIIBYzCCAQqgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMMCWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABKZbE4RYL4j+yvJ2OAxMeB3+/y0nEzGqE6Mh+esNTglhK2N/w5qwyDhXkQx2qqj9ktS4Lo/ZYEDo7/USndhcJkujSzBJMAwGA1UdEwEB/wQCMAAwGgYDVR0RBBMwEYIJbG9jYWxob3N0hwR/AAABMB0GA1UdDgQWBBRSsRXHxuXc8SC1v33YJKClF4QldTAKBggqhkjOPQQDAgNHADBEAiBoa/WCkUvXlTbTgHtUABRBcd6DNxoK2gImtvy9fm7SpgIgPFuXNSxJCIJkW9lf4nyybOYWstIcOjRfwhg2bL2A7uE=";
+const CERTIFICATE: &str = "MIIBYzCCAQqgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMMCWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABKZbE4RYL4j+yvJ2OAxMeB3+/y0nEzGqE6Mh+esNTglhK2N/w5qwyDhXkQx2qqj9ktS4Lo/ZYEDo7/USndhcJkujSzBJMAwGA1UdEwEB/wQCMAAwGgYDVR0RBBMwEYIJbG9jYWxob3N0hwR/AAABMB0GA1UdDgQWBBRSsRXHxuXc8SC1v33YJKClF4QldTAKBggqhkjOPQQDAgNHADBEAiBoa/WCkUvXlTbTgHtUABRBcd6DNxoK2gImtvy9fm7SpgIgPFuXNSxJCJIkW9lf4nyybOYWstIcOjRfwhg2bL2A7uE=";
 const KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgTHAbjniiRzJxshp8+aX2YzmnaGIApAeVlNyEAon+tgqhRANCAASmWxOEWC+I/srydjgMTHgd/v8tJxMxqhOjIfnrDU4JYStjf8OasMg4V5EMdqqo/ZLUuC6P2WBA6O/1Ep3YXCZL";
 
-fn certificate() -> CertificateDer<'static> {
-    BASE64_STANDARD.decode(CERTIFICATE).unwrap().into()
+/// Of somebody else.
+const OTHER: &str = "MIIBdDCCARqgAwIBAgIURzI3G9qOUqabkdNCIZ5pv419MPwwCgYIKoZIzj0EAwIwEDEOMAwGA1UEAwwFb3RoZXIwIBcNMjYxMTIyMjEyNDMwWhgPMjEyNjEwMjkyMTI0MzBaMBAxDjAMBgNVBAMMBW90aGVyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEa8oYEN1aPBs5uKxSIe3M3ys7psZi5ohFOfNpf0bW2iPgnUHfx7NoO5AFvhYiVuFECn+6tITMgHwEW9Ew6TnxQ6NQME4wHQYDVR0OBBYEFIrSoTIkTyD8WTGGqeGo3DYs74OiMB8GA1UdIwQYMBaAFIrSoTIkTyD8WTGGqeGo3DYs74OiMAwGA1UdEwEB/wQCMAAwCgYIKoZIzj0EAwIDSAAwRQIgZ0BPVn71W857wpic56WloAUva1f8gsRuyaRIl/L6cYECIQDts9UQ5Le9POUqATekaLP3l7U+kV4x9OcIsdhv5c6T7A==";
+
+fn certificate(text: &str) -> CertificateDer<'static> {
+    BASE64_STANDARD.decode(text).unwrap().into()
 }
 
 /// Takes TLS as a server with the certificate, and offers HTTP/2 before HTTP/1.1.
@@ -33,7 +36,7 @@ fn acceptor() -> TlsAcceptor {
     let key = PrivateKeyDer::Pkcs8(BASE64_STANDARD.decode(KEY).unwrap().into());
     let builder = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-    let mut config = builder.with_single_cert(vec![certificate()], key).unwrap();
+    let mut config = builder.with_single_cert(vec![certificate(CERTIFICATE)], key).unwrap();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     TlsAcceptor::from(Arc::new(config))
 }
@@ -177,7 +180,7 @@ async fn a_server_with_tls_must_prove_who_it_is_and_its_connection_is_used_again
             acceptor.accept(stream).await.unwrap_err();
         }
     });
-    let known = HttpClient::trusting(everywhere(), certificate());
+    let known = HttpClient::trusting(everywhere(), certificate(CERTIFICATE));
     for (host, answers) in [("localhost", vec![b"1", b"1"]), ("127.0.0.1", vec![b"2"])] {
         let endpoint = known.endpoint(&format!("https://{host}:{port}/mcp?a=b").parse().unwrap()).unwrap();
         for expected in answers {
@@ -186,19 +189,12 @@ async fn a_server_with_tls_must_prove_who_it_is_and_its_connection_is_used_again
         }
     }
     let strange = [
-        (HttpClient::new(everywhere()), "localhost", "UnknownIssuer"),
+        (HttpClient::trusting(everywhere(), certificate(OTHER)), "localhost", "UnknownIssuer"),
         (known, "localhost.localdomain", "not valid for name"),
     ];
     for (client, name, reason) in strange {
-        let mut url: Url = format!("https://localhost:{port}/").parse().unwrap();
-        let mut endpoint = client.endpoint(&url).unwrap();
-        if name != "localhost" {
-            // Reached at the same address, under another name.
-            url.set_host(Some(name)).unwrap();
-            let network = Arc::new(Here);
-            let client = HttpClient { connector: Connector::to_every_address(network), ..client };
-            endpoint = client.endpoint(&url).unwrap();
-        }
+        let client = HttpClient { connector: Connector::to_every_address(Arc::new(Here)), ..client };
+        let endpoint = client.endpoint(&format!("https://{name}:{port}/").parse().unwrap()).unwrap();
         let error = endpoint.send(post(&endpoint)).await.unwrap_err();
         assert!(error.is_unsent() && with_causes(&error).contains(reason), "{}", with_causes(&error));
     }

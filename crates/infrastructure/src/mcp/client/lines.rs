@@ -4,7 +4,6 @@ use crate::{
     mcp::{
         client::{
             config::{BoxedReader, BoxedWriter},
-            found_id::found_id,
             in_flight::{Purpose, Waiting},
             peer::Peer,
             relay::relay,
@@ -14,6 +13,7 @@ use crate::{
             transport::Transport,
         },
         wire::{
+            cut_message::CutMessage,
             headers::ParamHeaders,
             incoming::{Answer, Incoming},
             lines::{BoundedLines, Line, LineSender},
@@ -233,10 +233,17 @@ async fn take_line(mut line: Vec<u8>, peer: &Peer, sender: &LineSender) {
 
 /// A message over the limit. If it is the answer to a request, that request fails; the others go on.
 fn take_long_line(start: &[u8], end: &[u8], peer: &Peer) {
-    let id = found_id(start, end).or_else(|| peer.in_flight.sole_id());
+    let id = match CutMessage::read(start, end) {
+        CutMessage::Answer(id) | CutMessage::Unknown(id) => {
+            // Ours are numbers.
+            let id = id.filter(|id| matches!(id, Id::Number(_)));
+            id.or_else(|| peer.in_flight.sole_id().map(Id::Number))
+        }
+        CutMessage::Request(_) | CutMessage::Notification => None,
+    };
     let error = RequestError::Malformed("it sent a message that is longer than is taken".into());
     tracing::debug!(server = %peer.server, ?id, "cut off a message that is too long");
     if let Some(id) = id {
-        peer.in_flight.settle(&Id::Number(id), Err(error));
+        peer.in_flight.settle(&id, Err(error));
     }
 }

@@ -3,11 +3,11 @@
 use crate::mcp::{
     client::{
         foreign_text::shown,
-        found_id::found_id,
         in_flight::{InFlight, Waiting},
         request_error::RequestError,
     },
     wire::{
+        cut_message::CutMessage,
         incoming::{Answer, Unreadable},
         message::{Id, Message, RpcError},
     },
@@ -131,8 +131,9 @@ impl Peer {
         let end = &bytes[bytes.len().saturating_sub(LOOKED_AT_BYTES)..];
         let start = &bytes[..bytes.len().min(LOOKED_AT_BYTES)];
         let is_broken = malformed.error.code == RpcError::PARSE;
-        if let Some(id) = is_broken.then(|| found_id(start, end)).flatten()
-            && self.in_flight.settle(&Id::Number(id), Err(error()))
+        if is_broken
+            && let CutMessage::Answer(Some(id)) | CutMessage::Unknown(Some(id)) = CutMessage::read(start, end)
+            && self.in_flight.settle(&id, Err(error()))
         {
             return;
         }

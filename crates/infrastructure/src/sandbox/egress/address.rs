@@ -1,4 +1,4 @@
-//! Which IP addresses are of the public internet (`sandbox.md` 4.6).
+//! Which IP addresses are of the public internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,5 +1,5 @@
 //! Resolves a host once, judges every answer, and connects to what was judged: a second answer that differs is never
-//! asked for (`sandbox.md` 2.3, no. 56).
+//! asked for.
 
 use crate::sandbox::egress::{
     address::{self, NotGlobal},

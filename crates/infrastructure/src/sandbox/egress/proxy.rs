@@ -1,5 +1,5 @@
 //! The only way out for a sandboxed command: an HTTP and SOCKS5 proxy on a listener that the sandbox made inside of the
-//! command's network (`sandbox.md` 3.4, 4.6).
+//! command's network.
 //!
 //! Names are resolved here alone. Each connection is judged for itself, so that a redirect is judged as well: the
 //! client follows it with a new request.

@@ -97,7 +97,7 @@ impl Found {
     ///
     /// # Errors
     /// [`PathError::NotAFile`].
-    pub fn expect_file(&self) -> Result<(), PathError> {
+    pub(super) fn expect_file(&self) -> Result<(), PathError> {
         match self.facts.kind {
             FileKind::File => Ok(()),
             kind => Err(PathError::NotAFile { path: self.path.lexical.clone(), kind }),
@@ -108,7 +108,7 @@ impl Found {
     ///
     /// # Errors
     /// [`PathError::NotAFolder`].
-    pub fn expect_folder(&self) -> Result<(), PathError> {
+    pub(super) fn expect_folder(&self) -> Result<(), PathError> {
         match self.facts.kind {
             FileKind::Folder => Ok(()),
             kind => Err(PathError::NotAFolder { path: self.path.lexical.clone(), kind }),

@@ -1,4 +1,4 @@
-//! Which system calls a payload may make (`sandbox.md` 4.2, layer 11).
+//! Which system calls a payload may make.
 
 use super::Layers;
 use seccompiler::{

@@ -1,5 +1,5 @@
 //! What is known about programs by their names, as data: which start other programs, and which take any argument without
-//! doing so (`sandbox.md` 2.1). What single arguments of them do is in `risks`, what subcommands do in `subcommands`,
+//! doing so. What single arguments of them do is in `risks`, what subcommands do in `subcommands`,
 //! and what runs texts of other languages in `interpreters`.
 
 use super::{

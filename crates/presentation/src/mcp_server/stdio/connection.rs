@@ -3,7 +3,6 @@
 use super::{
     StdioSettings,
     client_roots::{Folders, Occasion},
-    lost_id::{self, LostMessage},
     served::{Served, ServedChanges},
 };
 use crate::mcp_server::{
@@ -33,6 +32,7 @@ use toolstead_domain::{
     tool_execution::CancelReason,
 };
 use toolstead_infrastructure::mcp::wire::{
+    cut_message::CutMessage,
     lines::{LineSender, LinesClosed, MAX_MESSAGE_BYTES},
     message::{Id, Message, RpcError, error_response},
 };
@@ -142,13 +142,13 @@ impl Connection {
     /// # Errors
     /// [`LinesClosed`] when the client reads no more.
     pub(super) async fn refuse(&self, beginning: &[u8], end: &[u8]) -> Result<(), LinesClosed> {
-        match lost_id::read(beginning, end) {
-            LostMessage::Request(id) => {
+        match CutMessage::read(beginning, end) {
+            CutMessage::Request(id) | CutMessage::Unknown(id) => {
                 let message = format!("the message is longer than {MAX_MESSAGE_BYTES} bytes");
                 let error = invalid_request(ErrorKind::TooLarge, message);
                 self.lines.send(error_response(id.as_ref(), &error)).await
             }
-            LostMessage::Unanswered => {
+            CutMessage::Answer(_) | CutMessage::Notification => {
                 tracing::debug!("the client sent a message that is too long");
                 Ok(())
             }

@@ -35,9 +35,9 @@ const NAME: &str = "toolstead-keeper";
 
 /// The second process, which may live on after the command.
 #[derive(Debug)]
-pub struct Outliving(());
+pub struct DetachedProcess(());
 
-impl Outliving {
+impl DetachedProcess {
     /// This process, if it was started as one.
     pub fn of_process() -> Option<Self> {
         let is_socket = || rustix::net::sockopt::socket_type(stdio::stdin()).is_ok();

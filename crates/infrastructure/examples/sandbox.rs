@@ -1,0 +1,66 @@
+//! The sandbox alone: runs a program confined in a folder, and prints what it said.
+//!
+//! `cargo run -p toolstead-infrastructure --no-default-features --features sandbox --example sandbox`
+#![expect(clippy::print_stdout, reason = "it shows what the program said")]
+
+use std::{error::Error, fs, path::Path};
+use tokio::io::AsyncReadExt;
+use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+use toolstead_infrastructure::{
+    helper::{end_helpers, enter_if_helper},
+    sandbox::{
+        child_environment,
+        launcher::{Exit, Input, LaunchSpec, Launcher},
+    },
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // First of all, before there is a thread: what confines programs is this same program, started again.
+    enter_if_helper();
+    let ran = run();
+    end_helpers();
+    ran
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run() -> Result<(), Box<dyn Error>> {
+    let parent = tempfile::tempdir()?;
+    let (inside, outside) = (parent.path().join("inside"), parent.path().join("outside"));
+    fs::create_dir(&inside)?;
+    fs::create_dir(&outside)?;
+    let script = format!("pwd; echo written > here; cat here; ls {}", outside.display());
+    let mut child = Launcher::start()?.launch(shell(&script, &fs::canonicalize(&inside)?)).await?;
+    let mut said = String::new();
+    if let Some(stdout) = &mut child.stdout {
+        stdout.read_to_string(&mut said).await?;
+    }
+    let exit = child.exited().await;
+    print!("{said}");
+    match exit {
+        // `ls` saw no folder beside its own.
+        Exit::Code(2) if inside.join("here").exists() => Ok(()),
+        exit => Err(format!("the program did not end as it should: {exit}").into()),
+    }
+}
+
+/// A shell that may write into one folder, and has no network.
+fn shell(script: &str, folder: &Path) -> LaunchSpec {
+    LaunchSpec {
+        program: "sh".into(),
+        args: vec!["-c".into(), script.into()],
+        working_dir: folder.into(),
+        input: Input::Nothing,
+        policy: SandboxPolicy {
+            confinement: Confinement::Sealed,
+            session: None,
+            hidden: Vec::new(),
+            sealed: Vec::new(),
+            write_roots: vec![folder.into()],
+            read_roots: Vec::new(),
+            lasting_home: None,
+            network: NetworkPolicy::None,
+            environment: child_environment::base(|_| None),
+            limits: SandboxLimits::default(),
+        },
+    }
+}

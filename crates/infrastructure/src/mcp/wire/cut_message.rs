@@ -1,0 +1,140 @@
+//! A message of which only the beginning and the end are there, or that is broken somewhere.
+
+use crate::mcp::wire::message::Id;
+use serde::{
+    Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::Value;
+use std::fmt;
+
+/// What such a message still says of itself, with its id where that is among what is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CutMessage {
+    /// It has a method.
+    Request(Option<Id>),
+    /// It has a result or an error.
+    Answer(Option<Id>),
+    /// Nobody waits for an answer to it.
+    Notification,
+    /// It may be a request or an answer.
+    Unknown(Option<Id>),
+}
+
+impl CutMessage {
+    /// Reads the members of the outermost object as far as they go. Some peers write the id last.
+    pub fn read(beginning: &[u8], end: &[u8]) -> Self {
+        let mut members = Members::default();
+        // Fails where the beginning ends; what was read before counts.
+        let _ = serde_json::Deserializer::from_slice(beginning).deserialize_map(&mut members);
+        let Members { id, method, is_answer, .. } = members;
+        let id = id.or_else(|| last_id(end));
+        match method {
+            _ if is_answer => Self::Answer(id),
+            Some(method) if method.starts_with("notifications/") => Self::Notification,
+            Some(_) => Self::Request(id),
+            None => Self::Unknown(id),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Members {
+    id: Option<Id>,
+    method: Option<String>,
+    is_answer: bool,
+    /// An id whose end is not seen yet: of a number, digits may be missing.
+    open: Option<Id>,
+}
+
+impl<'de> Visitor<'de> for &mut Members {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            self.id = self.open.take().or(self.id.take());
+            match name.as_str() {
+                "id" => self.open = Id::from_value(&map.next_value()?),
+                "method" => self.method = map.next_value::<Value>()?.as_str().map(str::to_owned),
+                name => {
+                    self.is_answer |= matches!(name, "result" | "error");
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        self.id = self.open.take().or(self.id.take());
+        Ok(())
+    }
+}
+
+/// The id among the last members of the outermost object, if nothing but `jsonrpc` stands behind it. One of an inner
+/// object has more than one bracket behind it, and so is no id.
+fn last_id(end: &[u8]) -> Option<Id> {
+    let name = br#""id""#;
+    let at = end.windows(name.len()).rposition(|window| window == name)?;
+    let tail: serde_json::Map<String, Value> = serde_json::from_slice(&[b"{", &end[at..]].concat()).ok()?;
+    let is_last = tail.keys().all(|name| matches!(name.as_str(), "id" | "jsonrpc"));
+    tail.get("id").filter(|_| is_last).and_then(Id::from_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(beginning: &str, expected: CutMessage) {
+        assert_eq!(CutMessage::read(beginning.as_bytes(), b"xxx\"}}"), expected, "{beginning}");
+    }
+
+    fn number(id: i64) -> Option<Id> {
+        Some(Id::Number(id))
+    }
+
+    #[test]
+    fn an_id_near_the_beginning_is_found() {
+        use CutMessage::{Answer, Request, Unknown};
+        check(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxx"#, Request(number(7)));
+        check(r#" { "id" : "a\"b" , "params":{"id":9"#, Unknown(Some(Id::Text("a\"b".into()))));
+        check(r#"{"x":{"id":1,"y":["}"]},"id":-2,"params":"#, Unknown(number(-2)));
+        check(r#"{"jsonrpc":"2.0","id":17,"result":{"#, Answer(number(17)));
+        check(r#" { "id" : 3 , "jsonrpc": "2.0", "error": ["#, Answer(number(3)));
+        check(r#"{"result":{"id":5,"#, Answer(None));
+        check(r#"{"params":{"id":1,"a":"xxxxx"#, Unknown(None));
+        check(r#"{"jsonrpc":"2.0","method":"m","params":{"id":1,"#, Request(None));
+        check(r#"{"id":12345"#, Unknown(None));
+        check(r#"{"id":1.5,"method":"m","params":{"#, Request(None));
+        check(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"xxx"#, CutMessage::Notification);
+        check("xxxx", Unknown(None));
+        check("", Unknown(None));
+    }
+
+    #[test]
+    fn an_id_at_the_end_is_found() {
+        for (end, id) in [
+            (r#"xxx"},"jsonrpc":"2.0","id":7}"#, number(7)),
+            (r#"xxx"}]}, "id": 17, "jsonrpc": "2.0"} "#, number(17)),
+            (r#"xxx"},"id":"seven","jsonrpc":"2.0"}"#, Some(Id::Text("seven".into()))),
+            (r#"xxx","id":7}}"#, None),
+            (r#"xxx","b":{"id":7}}}"#, None),
+            (r#"xxx"},"id":7,"params":{}}"#, None),
+            (r#"xxx"}}"#, None),
+            ("", None),
+        ] {
+            let read = |beginning: &[u8]| CutMessage::read(beginning, end.as_bytes());
+            assert_eq!(read(br#"{"method":"tools/call","params":{"a":"xxx"#), CutMessage::Request(id.clone()), "{end}");
+            assert_eq!(read(br#"{"result":{"a":"xxx"#), CutMessage::Answer(id), "{end}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(text in prop::collection::vec(prop::sample::select(br#"{}[]":,\ id1x"#.to_vec()), 0..64)) {
+            CutMessage::read(&text, &text);
+        }
+    }
+}
