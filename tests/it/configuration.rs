@@ -930,14 +930,11 @@ fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
     machine.trust(".cursor/mcp.json");
     machine.trust(".mcp.json");
     let config = machine.config();
-    let servers: Vec<String> = config
-        .mcp_servers
-        .iter()
-        .map(|server| format!("{} {:?}", server.name, server.transport.as_ref().unwrap()))
-        .collect();
-    assert_eq!(servers.len(), 2);
-    assert!(servers[0].starts_with("git Stdio { command: \"git-server\", args: [\"-v\"]"), "{servers:?}");
-    assert!(servers[1].contains("127.0.0.1"), "{servers:?}");
+    let [git, remote] = config.mcp_servers.as_slice() else { panic!("{:?}", config.mcp_servers) };
+    let Ok(McpTransport::Stdio(StdioServer { command, args, .. })) = &git.transport else { panic!() };
+    assert_eq!((git.name.as_str(), command.as_str(), args.join(" ")), ("git", "git-server", "-v".into()));
+    let Ok(McpTransport::Http(HttpServer { url, .. })) = &remote.transport else { panic!() };
+    assert_eq!((remote.name.as_str(), url.as_str()), ("remote", "http://127.0.0.1:1/mcp"));
     assert_eq!(found(&machine).len(), 1);
 
     machine.trust(".vscode/mcp.json");

@@ -16,7 +16,6 @@ pub mod scripted_approver;
 pub mod scripted_provider;
 #[cfg(feature = "json-schema")]
 pub mod scripted_schema_validator;
-pub mod stepping_clock;
 
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod change_journal_contract;

@@ -26,6 +26,7 @@ use toolstead_infrastructure::{
         address,
         host::{Host, parse_authority},
     },
+    shell_analysis::catalogue::LOOKED_THROUGH,
 };
 
 /// One value of a layer.
@@ -53,6 +54,7 @@ impl Base<'_> {
             folder: Some(self.folder.to_path_buf()),
             home: self.home.map(Path::to_path_buf),
             command_tools: builtin::command_tools(),
+            looked_through: LOOKED_THROUGH,
         }
     }
 
