@@ -7,3 +7,5 @@ pub(super) mod risks;
 pub(super) mod shell_words;
 pub(super) mod subcommands;
 pub(crate) mod variables;
+
+pub use programs::LOOKED_THROUGH;

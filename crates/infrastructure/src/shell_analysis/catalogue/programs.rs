@@ -8,6 +8,10 @@ use super::{
     subcommands,
 };
 
+/// Programs that change nothing about the command behind them, and are looked through for allow rules: no allow rule on
+/// one of them can cover anything.
+pub const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
+
 /// Shells: they run the text behind `-c`, or what they read.
 pub(crate) const SHELLS: &[&str] = &[
     "ash",
