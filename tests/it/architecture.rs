@@ -1,7 +1,16 @@
 //! The layers and the licences, as tests: a rule that nobody checks does not hold.
 
 use serde_json::Value;
-use std::{collections::BTreeMap, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    process::Command,
+};
+use toolstead_infrastructure::{
+    builtin,
+    dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO},
+    shell_analysis::catalogue::LOOKED_THROUGH,
+};
 
 /// Which of our crates each of our crates may use.
 const LAYERS: &[(&str, &[&str])] = &[
@@ -135,4 +144,126 @@ fn a_licence_expression_needs_one_allowed_part_of_each() {
     ] {
         assert_eq!(is_allowed(spdx), allowed, "{spdx}");
     }
+}
+
+/// The heads of rules are names of tools elsewhere.
+const RULE_HEADS: [&str; 4] = ["Read", "Write", "Edit", "Bash"];
+/// Names that mean something else where they stand: the kind of an event, and a password in an address.
+const OTHER_MEANINGS: &[(&str, &str)] = &[("event.rs", "task_output"), ("redaction.rs", "pwd")];
+/// Programs that the inner crates have known before, beside those that are looked through.
+const PROGRAMS: [&str; 6] = ["mkdir", "touch", "rm", "rmdir", "mv", "cp"];
+/// What these names say is said of other things as well.
+const NO_PROGRAMS: [&str; 2] = ["timeout", "time"];
+
+#[test]
+fn the_inner_crates_name_no_tool_alias_program_or_other_tool_system() {
+    let spellings: BTreeSet<&str> = builtin::spellings().into_iter().collect();
+    let programs = || PROGRAMS.iter().chain(LOOKED_THROUGH).filter(|name| !NO_PROGRAMS.contains(name));
+    let systems = [CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO].map(|dialect| folded(dialect.0));
+    let mut faults = Vec::new();
+    for (file, code) in production_files(&["crates/domain/src", "crates/application/src"]) {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let is_meant = |word: &str| RULE_HEADS.contains(&word) || OTHER_MEANINGS.contains(&(name, word));
+        let parts = parts(&code);
+        for text in &parts.texts {
+            let named = words(text).find(|word| spellings.contains(word) && !is_meant(word));
+            faults.extend(named.map(|word| format!("{}: `{word}` in {text:?}", file.display())));
+            // Within a sentence they are words.
+            let program = programs().find(|program| text == *program);
+            faults.extend(program.map(|program| format!("{}: the program `{program}`", file.display())));
+        }
+        let all = parts.texts.iter().chain([&parts.rest]);
+        let system = all.flat_map(|text| words(text)).find(|word| systems.contains(&folded(word)));
+        faults.extend(system.map(|word| format!("{}: `{word}`", file.display())));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn texts_are_found_in_code_and_nowhere_else() {
+    let code = r##"let a = "b\"c"; // "d"
+        let quote = '"'; let e = r#"f"g"#; fn h<'i>() {} let b = b'"'; let j = '\'';"##;
+    let parts = parts(code);
+    assert_eq!(parts.texts, [r#"b\"c"#, r#"f"g"#]);
+    assert!(parts.rest.contains("fn h<'i>() {}") && !parts.rest.contains('d'), "{}", parts.rest);
+}
+
+/// Case and the signs between words do not count: `ClaudeCode` is `claude_code`.
+fn folded(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-')).filter(|word| !word.is_empty())
+}
+
+/// The code of these folders without tests.
+fn production_files(folders: &[&str]) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut open: Vec<PathBuf> = folders.iter().map(|folder| root.join(folder)).collect();
+    let mut files = Vec::new();
+    while let Some(path) = open.pop() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if matches!(name, "tests" | "testing" | "tests.rs" | "testing.rs") {
+            continue;
+        }
+        if path.is_dir() {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if name.ends_with(".rs") {
+            let code = std::fs::read_to_string(&path).unwrap();
+            let production = code.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned();
+            files.push((path, production));
+        }
+    }
+    assert!(files.len() > 50, "{}", files.len());
+    files
+}
+
+/// Code, taken apart.
+struct Parts {
+    /// The texts in quotes, as they are written.
+    texts: Vec<String>,
+    /// What is neither text nor comment.
+    rest: String,
+}
+
+fn parts(code: &str) -> Parts {
+    let (mut texts, mut rest, mut left) = (Vec::new(), String::new(), code);
+    while let Some(letter) = left.chars().next() {
+        let raw = left.strip_prefix('r').filter(|_| !rest.ends_with(|c: char| c.is_alphanumeric() || c == '_'));
+        let raw = raw.map(|after| (after, after.len() - after.trim_start_matches('#').len()));
+        if left.starts_with("//") {
+            left = &left[left.find('\n').unwrap_or(left.len())..];
+        } else if let Some((after, signs)) = raw.filter(|(after, signs)| after[*signs..].starts_with('"')) {
+            let (text, behind) = after[signs + 1..].split_once(&format!("\"{}", "#".repeat(signs))).unwrap();
+            texts.push(text.to_owned());
+            left = behind;
+        } else if let Some(after) = left.strip_prefix('"') {
+            let end = end_of(after, '"');
+            texts.push(after[..end].to_owned());
+            left = &after[end + 1..];
+        } else if let Some(after) = left.strip_prefix('\'').filter(|after| is_letter(after)) {
+            left = &after[end_of(after, '\'') + 1..];
+        } else {
+            rest.push(letter);
+            left = &left[letter.len_utf8()..];
+        }
+    }
+    Parts { texts, rest }
+}
+
+/// Whether a letter in quotes begins here, and no lifetime.
+fn is_letter(after: &str) -> bool {
+    after.starts_with('\\') || after.chars().nth(1) == Some('\'')
+}
+
+/// Where the quote stands that no `\` takes as it is.
+fn end_of(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    let end = text.char_indices().find(|(_, letter)| {
+        let ends = *letter == quote && !escaped;
+        escaped = *letter == '\\' && !escaped;
+        ends
+    });
+    end.unwrap().0
 }

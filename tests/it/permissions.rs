@@ -3,7 +3,7 @@
 use crate::binaries::{Home, stderr, stdout};
 use serde_json::{Value, json};
 use std::{fs, path::PathBuf};
-use toolstead_infrastructure::builtin::command_tools;
+use toolstead_infrastructure::{builtin::command_tools, shell_analysis::catalogue::LOOKED_THROUGH};
 
 /// The user's own configuration, with this text.
 fn user(home: &Home, text: &str) -> PathBuf {
@@ -448,6 +448,17 @@ fn a_rule_by_any_name_of_a_tool_that_takes_command_lines_is_about_commands() {
     }
     user(&home, "[permissions]\nallow = [\"Bash\"]\ndeny = [\"async*(rm *)\"]\n");
     check(&home, &["permissions", "explain", "bash", r#"{"command":"rm x"}"#], 3, &["async*(rm *)"]);
+}
+
+#[test]
+fn an_allow_rule_on_a_program_that_is_looked_through_is_refused_and_a_deny_rule_is_not() {
+    let home = Home::new();
+    for program in LOOKED_THROUGH {
+        user(&home, &format!("[permissions]\nallow = [\"Bash({program} *)\"]\n"));
+        check(&home, &["config", "check"], 2, &["config.toml:2", "is looked through"]);
+        user(&home, &format!("[permissions]\ndeny = [\"Bash({program} *)\"]\n"));
+        check(&home, &["config", "check"], 0, &[]);
+    }
 }
 
 #[test]

@@ -404,7 +404,8 @@ impl ExecuteToolHandler {
         let running = Running { command, answers: answers.as_ref(), grant: &grant, redaction: record.redaction() };
         let outcome = running::run(provider, &call, &running, &self.ports, &self.settings).await;
         let budget = self.settings.output_budget().up_to(max_output);
-        let keeper = Keeper::new(outputs, &command.principal, call.id, self.settings.stored_output_bytes);
+        let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);
+        let keeper = Keeper::new(outputs, &command.principal, call.id, max_bytes, tools.output_readers());
         output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await
     }
 

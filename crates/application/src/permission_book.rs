@@ -73,7 +73,7 @@ impl PermissionBook {
     }
 
     /// The policy for calls of a session.
-    pub fn policy_of(&self, principal: &Principal, session: &Arc<str>) -> Arc<PermissionPolicy> {
+    pub(crate) fn policy_of(&self, principal: &Principal, session: &Arc<str>) -> Arc<PermissionPolicy> {
         let policy = self.policy.load_full();
         let mut sessions = self.lock();
         if sessions.by_key.is_empty() {

@@ -12,10 +12,10 @@ use std::{
 };
 
 /// What stands in place of a secret.
-pub const REDACTED: &str = "[redacted]";
+pub(crate) const REDACTED: &str = "[redacted]";
 
 /// So much of a text is looked at, in bytes; no row keeps more of one.
-pub const LOOKED_AT: usize = 16 << 10;
+pub(crate) const LOOKED_AT: usize = 16 << 10;
 /// Shorter values, in bytes, are taken out only where they are said to be secrets: elsewhere they would be parts of words.
 const SHORTEST_VALUE: usize = 4;
 /// So much of the arguments of one call is searched for secrets that bear no name, in bytes.
@@ -97,7 +97,7 @@ impl Pattern {
 
 /// The redaction of one call: it knows the secrets among the arguments.
 #[derive(Clone, Default)]
-pub struct Redaction {
+pub(crate) struct Redaction {
     /// As they may be written somewhere, the longest first.
     values: Vec<String>,
 }
@@ -111,14 +111,14 @@ impl std::fmt::Debug for Redaction {
 
 impl Redaction {
     /// Of a call with these arguments.
-    pub fn of(arguments: &Value) -> Self {
+    pub(crate) fn of(arguments: &Value) -> Self {
         let mut redaction = Self::default();
         redaction.learn(arguments);
         redaction
     }
 
     /// Learns the secrets among further arguments of the call.
-    pub fn learn(&mut self, arguments: &Value) {
+    pub(crate) fn learn(&mut self, arguments: &Value) {
         let mut found = Found { secrets: Vec::new(), left: SEARCHED };
         found.search(arguments);
         for secret in found.secrets {
@@ -135,7 +135,7 @@ impl Redaction {
     }
 
     /// The text without secrets. Of a very long text only the beginning is left.
-    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(beginning(text));
         for value in &self.values {
             if text.contains(value) {
@@ -149,7 +149,7 @@ impl Redaction {
     }
 
     /// The value without what bears a secret's name. `text` says what is left of each text in it.
-    pub fn value(&self, value: &Value, text: &dyn Fn(&str) -> String) -> Value {
+    pub(crate) fn value(&self, value: &Value, text: &dyn Fn(&str) -> String) -> Value {
         match value {
             Value::Object(members) => {
                 let hide = |(name, value): (&String, &Value)| {
@@ -178,7 +178,7 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether what bears this name is kept from everybody.
-pub fn is_secret_name(name: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "password",
         "passwd",

@@ -1,5 +1,6 @@
 //! The live set of tools: each with its provider, as one immutable snapshot that readers share.
 
+pub(crate) mod output_readers;
 pub mod snapshot;
 
 use arc_swap::ArcSwap;
@@ -140,7 +141,7 @@ impl ToolRegistry {
     }
 
     /// The snapshot of that version, if it is still kept.
-    pub fn snapshot_at(&self, version: u64) -> Option<Arc<Snapshot>> {
+    pub(crate) fn snapshot_at(&self, version: u64) -> Option<Arc<Snapshot>> {
         let current = self.snapshot();
         if current.version() == version {
             return Some(current);
@@ -276,7 +277,7 @@ impl ToolRegistry {
     }
 
     /// As [`settled`](Self::settled); and a server that the name may be meant for has listed its tools in this run.
-    pub async fn settled_for(&self, name: &str, at_most: Duration) {
+    pub(crate) async fn settled_for(&self, name: &str, at_most: Duration) {
         let settled = |entry: &Entry| match entry.provider.state() {
             ProviderState::Connecting | ProviderState::Ready if entry.may_be_meant(name) => entry.listed,
             state => entry.known || state != ProviderState::Connecting,

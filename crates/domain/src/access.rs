@@ -31,8 +31,7 @@ pub enum Access {
 }
 
 /// One simple command that a call would run. A command line is as many accesses as it holds simple commands, so each
-/// part needs a rule of its own; files that it redirects to are accesses of their own as well, and so is every path that a
-/// plain `mkdir`, `touch`, `rm`, `rmdir`, `mv` or `cp` names.
+/// part needs a rule of its own; files that it redirects to are accesses of their own as well.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CommandAccess {
     /// The whole command line as the caller wrote it. A rule without wildcards that equals it covers all of its parts.
@@ -51,6 +50,8 @@ pub struct CommandAccess {
     /// The same of files that every command may open, whatever the roots are (a `/tmp` of its own, devices, what all read
     /// of the system), where it redirects to them as well.
     pub free: Arc<[Access]>,
+    /// Whether its program does nothing but change the files that it names.
+    pub only_changes_files: bool,
     /// How well it is understood.
     pub clarity: Clarity,
 }
@@ -138,7 +139,7 @@ impl Access {
     }
 
     /// Whether having this access includes reading that path.
-    pub fn covers_reading(&self, path: &PathAccess) -> bool {
+    pub(crate) fn covers_reading(&self, path: &PathAccess) -> bool {
         matches!(self, Self::ReadPath(tree) if tree.holds(path))
     }
 }
@@ -162,6 +163,7 @@ impl CommandAccess {
             readings: Arc::default(),
             operands: Arc::default(),
             free: Arc::default(),
+            only_changes_files: false,
             clarity: Clarity::Plain,
         }
     }
@@ -177,6 +179,7 @@ impl CommandAccess {
             readings: Arc::default(),
             operands: Arc::default(),
             free: Arc::default(),
+            only_changes_files: false,
             clarity,
         }
     }

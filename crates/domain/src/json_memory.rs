@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 /// As much memory may the values of one text take. With the largest message beside them that is four times the message.
-pub const MAX_VALUE_BYTES: usize = 48 << 20;
+const MAX_VALUE_BYTES: usize = 48 << 20;
 
 const VALUE: usize = size_of::<Value>();
 /// A member of an object: its name, hash and place in the index beside the value.

@@ -18,6 +18,7 @@ pub mod json_memory;
 pub mod permission;
 pub mod ports;
 pub mod principal;
+pub mod provider_identity;
 pub mod sandbox_policy;
 pub mod server_name;
 pub mod session;

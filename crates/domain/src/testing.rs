@@ -16,7 +16,6 @@ pub mod scripted_approver;
 pub mod scripted_provider;
 #[cfg(feature = "json-schema")]
 pub mod scripted_schema_validator;
-pub mod stepping_clock;
 
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod change_journal_contract;
@@ -27,6 +26,7 @@ pub mod output_store_contract;
 pub mod schema_validator_contract;
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod seen_files_contract;
+pub mod stores_contract;
 #[cfg(feature = "json-schema")]
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod tool_provider_contract;

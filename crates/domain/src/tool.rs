@@ -33,6 +33,27 @@ pub struct Tool {
     /// Whether it runs a command line that it is given: then a command pattern stands in the parentheses of rules that
     /// name it.
     pub takes_command_lines: bool,
+    /// How it reads stored outputs, if it does: who gets a handle is told of it.
+    pub reads_outputs: Option<OutputReading>,
+}
+
+/// How a tool reads a stored output, by the names of its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputReading {
+    /// Lines of it.
+    Lines {
+        /// Takes the handle.
+        handle: &'static str,
+        /// Takes the number of the first line.
+        first: &'static str,
+    },
+    /// The lines that fit a pattern.
+    Matches {
+        /// Takes the handle.
+        handle: &'static str,
+        /// Takes the pattern.
+        pattern: &'static str,
+    },
 }
 
 /// Who provides a tool.
@@ -121,6 +142,7 @@ impl Tool {
             aliases: Vec::new(),
             availability,
             takes_command_lines: false,
+            reads_outputs: None,
         }
     }
 
@@ -201,6 +223,7 @@ impl Tool {
             availability: self.availability,
             advertised: self.advertised,
             takes_command_lines: self.takes_command_lines,
+            reads_outputs: self.reads_outputs,
             ..renamed
         }
     }

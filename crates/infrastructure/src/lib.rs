@@ -6,6 +6,7 @@
 
 #[cfg(feature = "builtin")]
 pub mod builtin;
+pub mod dialects;
 #[cfg(feature = "documents")]
 pub mod documents;
 #[cfg(feature = "hooks")]

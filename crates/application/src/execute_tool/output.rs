@@ -12,7 +12,7 @@ mod media;
 mod structured;
 
 use super::ExecuteToolError;
-use crate::tool_registry::Registered;
+use crate::tool_registry::{Registered, output_readers::OutputReaders};
 use cut::Whole;
 use keeper::{Keeper, Kept};
 use serde_json::Value;
@@ -138,12 +138,13 @@ async fn within_views(
     if !has_large_structure && bytes <= budget + 1 {
         return result;
     }
+    let readers = keeper.readers();
     let whole = Whole::of(result.content());
     let is_long = whole.characters() > budget;
     let mut kept_text = if is_long { Some(keeper.keep_text(whole.text()).await) } else { None };
     let structured = if has_large_structure { result.take_structured_content() } else { None };
     let Some(content) = structured else {
-        cut(&mut result, &whole, budget, kept_text);
+        cut(&mut result, &whole, budget, kept_text, readers);
         return result;
     };
     // The same data as text and as structure is kept once.
@@ -156,15 +157,15 @@ async fn within_views(
         None => None,
     };
     let notice = match &short {
-        None => structured::left_out(&kept),
-        Some(Some(_)) => structured::shortened_notice(&kept),
-        Some(None) => structured::unfit(&kept),
+        None => structured::left_out(&kept, readers),
+        Some(Some(_)) => structured::shortened_notice(&kept, readers),
+        Some(None) => structured::unfit(&kept, readers),
     };
     let left = budget.saturating_sub(notice.chars().count() + 1);
     if kept_text.is_none() && whole.characters() > left {
         kept_text = Some(keeper.keep_text(whole.text()).await);
     }
-    cut(&mut result, &whole, left, kept_text);
+    cut(&mut result, &whole, left, kept_text, readers);
     match short {
         // A client that validates would throw the whole result away, unless it is an error.
         Some(None) => result.followed_by(ToolResult::error(ErrorKind::TooLarge, notice)),
@@ -189,9 +190,9 @@ pub(super) fn is_within(result: &ToolResult, budget: Budget) -> bool {
 }
 
 /// Cuts the text of the blocks, if it was kept because it is over the budget.
-fn cut(result: &mut ToolResult, whole: &Whole, budget: usize, kept: Option<Kept>) {
+fn cut(result: &mut ToolResult, whole: &Whole, budget: usize, kept: Option<Kept>, readers: &OutputReaders) {
     if let (Some(kept), Some(blocks)) = (kept, result.content_mut()) {
-        whole.cut(blocks, budget, &kept);
+        whole.cut(blocks, budget, &kept, readers);
     }
 }
 

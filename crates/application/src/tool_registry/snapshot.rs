@@ -1,6 +1,6 @@
 //! All tools at one moment.
 
-use super::AbsentServer;
+use super::{AbsentServer, output_readers::OutputReaders};
 use serde_json::value::RawValue;
 use std::{
     collections::{BTreeSet, HashMap},
@@ -20,6 +20,7 @@ pub struct Snapshot {
     /// Other spellings; more than one place where several tools share one.
     by_alias: HashMap<String, Vec<usize>>,
     left_out: Vec<LeftOut>,
+    output_readers: OutputReaders,
 }
 
 /// A tool that is not offered, because another provider has its name.
@@ -67,7 +68,14 @@ impl std::fmt::Debug for RegisteredTool {
 
 impl Snapshot {
     pub(super) fn empty() -> Self {
-        Self { version: 0, tools: Vec::new(), by_name: HashMap::new(), by_alias: HashMap::new(), left_out: Vec::new() }
+        Self {
+            version: 0,
+            tools: Vec::new(),
+            by_name: HashMap::new(),
+            by_alias: HashMap::new(),
+            left_out: Vec::new(),
+            output_readers: OutputReaders::default(),
+        }
     }
 
     /// The next snapshot. Where two providers offer the same name, the first one keeps it.
@@ -106,17 +114,18 @@ impl Snapshot {
                 by_alias.entry(spelling).or_default().push(at);
             }
         }
-        Self { version: self.version + 1, tools, by_name, by_alias, left_out }
+        let output_readers = OutputReaders::of(tools.iter().map(|one| &*one.tool));
+        Self { version: self.version + 1, tools, by_name, by_alias, left_out, output_readers }
     }
 
     fn taken_over(&self, provider: &Arc<dyn ToolProvider>, tool: &Tool, enabled: bool) -> Option<Arc<RegisteredTool>> {
         let old = &self.tools[*self.by_name.get(tool.name().as_str())?];
         let same = Arc::ptr_eq(&old.provider, provider) && old.tool.enabled == enabled && {
-            let Tool { category, tags, aliases, availability, takes_command_lines, .. } = tool;
+            let Tool { category, tags, aliases, availability, takes_command_lines, reads_outputs, .. } = tool;
             (old.tool.definition(), old.tool.advertised()) == (tool.definition(), tool.advertised())
                 && (&old.tool.category, &old.tool.tags, old.tool.source()) == (category, tags, tool.source())
                 && (&old.tool.aliases, &old.tool.availability) == (aliases, availability)
-                && old.tool.takes_command_lines == *takes_command_lines
+                && (&old.tool.takes_command_lines, &old.tool.reads_outputs) == (takes_command_lines, reads_outputs)
         };
         same.then(|| old.clone())
     }
@@ -134,6 +143,11 @@ impl Snapshot {
     /// The tools that are not offered, because another provider has their name.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
+    }
+
+    /// The tools that read stored outputs.
+    pub(crate) fn output_readers(&self) -> &OutputReaders {
+        &self.output_readers
     }
 
     /// The tool that a caller means: by its name, else by another spelling that leads to one tool only. Case counts.

@@ -1,16 +1,10 @@
 //! Patterns of commands in rules: `Bash(git *)`.
 
-use crate::{
-    access::{Clarity, CommandAccess},
-    permission::rule::Effect,
-};
+use crate::access::{Clarity, CommandAccess};
 use std::borrow::Cow;
 
 /// Stands between words in what patterns are compared with: no word of a command can hold it.
 const BETWEEN: &str = "\0";
-
-/// Programs that the analysis looks through for allow rules, so that no rule on them can cover anything.
-const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
 
 /// A command pattern, compiled.
 ///
@@ -19,13 +13,25 @@ const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
 /// and `:*` mean the same: nothing, or further words. Without a wildcard the pattern is the whole command. Blanks of
 /// the pattern only ever match between words, so a pattern cannot match into a quoted argument.
 #[derive(Debug, Clone)]
-pub struct CommandPattern {
+pub(crate) struct CommandPattern {
     /// Compared with words that [`BETWEEN`] joins.
     words: Matcher,
     /// As it was written, without the escapes of `*`: what whole texts are compared with.
     literal: String,
     /// Whether it holds `;`, `|`, `<` or the like outside of quotes, and so speaks of a whole command line.
     is_line: bool,
+}
+
+/// What a pattern is for, by the effect of its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose<'a> {
+    /// To cover commands: allow rules.
+    Covering {
+        /// Programs that the analysis looks through, so that nothing on them can be covered.
+        looked_through: &'a [&'a str],
+    },
+    /// To catch them: deny and ask rules.
+    Catching,
 }
 
 /// The whole words of a pattern: each command that it covers is the head, anything, the tail, and where it is open
@@ -72,11 +78,11 @@ impl Matcher {
 }
 
 impl CommandPattern {
-    /// Compiles a pattern for rules of that effect.
+    /// Compiles a pattern for that purpose.
     ///
     /// # Errors
     /// Why it could never match, and what to write instead.
-    pub fn parse(text: &str, effect: Effect) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, purpose: Purpose<'_>) -> Result<Self, String> {
         let text = text.trim();
         if text.contains('\0') {
             return Err("a command holds no NUL character, so it would never match".into());
@@ -88,7 +94,7 @@ impl CommandPattern {
         let tokens = Tokens::of(head);
         let has_wildcard = open_end || tokens.parts.len() > 1;
         // Without a wildcard an allow rule may say any line as it is written.
-        if let (Some(broken), true) = (&tokens.broken, has_wildcard || effect != Effect::Allow) {
+        if let (Some(broken), true) = (&tokens.broken, has_wildcard || purpose == Purpose::Catching) {
             return Err(broken.told(head, open_end));
         }
         let is_everything = tokens.parts.iter().all(|part| part.replace(BETWEEN, "").is_empty());
@@ -98,8 +104,8 @@ impl CommandPattern {
         if is_everything {
             return Err("it holds no word, and would never match".into());
         }
-        if has_wildcard && effect == Effect::Allow {
-            tokens.can_be_allowed()?;
+        if let (true, Purpose::Covering { looked_through }) = (has_wildcard, purpose) {
+            tokens.can_be_allowed(looked_through)?;
         }
         let literal = unescaped(text);
         let is_line = tokens.is_line;
@@ -107,14 +113,14 @@ impl CommandPattern {
     }
 
     /// Whether the pattern begins with a wildcard, and so lets any program run.
-    pub fn fits_any_program(&self) -> bool {
+    pub(crate) fn fits_any_program(&self) -> bool {
         let begins_open = |parts: &Vec<String>| parts.first().is_some_and(String::is_empty);
         matches!(&self.words, Matcher::Wildcard(forms) if forms.iter().any(begins_open))
     }
 
     /// Whether an allow rule covers this command. Patterns cover plain commands alone; what is not plain only a rule
     /// covers that says all of it.
-    pub fn covers(&self, command: &CommandAccess) -> bool {
+    pub(crate) fn covers(&self, command: &CommandAccess) -> bool {
         match (&self.words, &command.clarity) {
             (Matcher::Wildcard(_), Clarity::Plain) => self.fits_words(&command.words),
             (Matcher::Wildcard(_), Clarity::Exact(_) | Clarity::Opaque(_)) => false,
@@ -126,7 +132,7 @@ impl CommandPattern {
     }
 
     /// Whether an allow rule with wildcards says this command and does not cover it all the same, because it is not plain.
-    pub fn misses(&self, command: &CommandAccess) -> bool {
+    pub(crate) fn misses(&self, command: &CommandAccess) -> bool {
         self.has_wildcard()
             && command.clarity != Clarity::Plain
             && (self.fits_words(&command.words) || self.fits_text(&command.text))
@@ -134,7 +140,7 @@ impl CommandPattern {
 
     /// What stands in every command that the pattern covers; `None` without wildcards, and where it leaves the program
     /// open.
-    pub fn outline(&self) -> Option<Outline> {
+    pub(crate) fn outline(&self) -> Option<Outline> {
         let Matcher::Wildcard(forms) = &self.words else { return None };
         let (first, rest) = forms.last()?.split_first()?;
         let mut words: Vec<&str> = first.split(BETWEEN).collect();
@@ -159,7 +165,7 @@ impl CommandPattern {
     }
 
     /// Whether a deny or ask rule catches this command, in whichever reading.
-    pub fn catches(&self, command: &CommandAccess) -> bool {
+    pub(crate) fn catches(&self, command: &CommandAccess) -> bool {
         if matches!(command.clarity, Clarity::Opaque(_)) {
             return true;
         }
@@ -317,7 +323,7 @@ impl Tokens {
     }
 
     /// Refuses allow patterns that no command can fit.
-    fn can_be_allowed(&self) -> Result<(), String> {
+    fn can_be_allowed(&self, looked_through: &[&str]) -> Result<(), String> {
         if self.is_line {
             return Err("each command of a line is judged by itself, and files that it redirects to by `Write` and \
                         `Read` rules, so a pattern with `;`, `|`, `&`, `<`, `>` or `$(` would never match: write a \
@@ -329,7 +335,7 @@ impl Tokens {
             Some((word, _)) => (word, true),
             None => (first, self.parts.len() == 1),
         };
-        if is_whole && LOOKED_THROUGH.contains(&word) {
+        if is_whole && looked_through.contains(&word) {
             return Err(format!(
                 "`{word}` is looked through, so the rule would never match: write a rule for the command behind it"
             ));
@@ -399,7 +405,8 @@ pub fn narrowest(command: &CommandAccess) -> Option<String> {
 
 /// Whether the pattern is one, has no wildcard, and covers the command.
 fn covers(text: &str, command: &CommandAccess) -> bool {
-    CommandPattern::parse(text, Effect::Allow).is_ok_and(|pattern| !pattern.has_wildcard() && pattern.covers(command))
+    let pattern = CommandPattern::parse(text, Purpose::Covering { looked_through: &[] });
+    pattern.is_ok_and(|pattern| !pattern.has_wildcard() && pattern.covers(command))
 }
 
 /// The words as a pattern that matches them and nothing else: quoted where blanks or signs would mean something.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// `./x` below the workspace's roots: for allow anchored there, for deny and ask at any depth. `*` stays within one
 /// level, `**` does not, a trailing `/*` means everything below, and a folder's name covers what it holds.
 #[derive(Debug, Clone)]
-pub struct PathPattern {
+pub(crate) struct PathPattern {
     globs: GlobSet,
     anchor: Anchor,
     /// What everything that fits is, or is below, as far as it stands in the pattern without wildcards.
@@ -34,11 +34,13 @@ pub struct PatternBase {
     pub home: Option<PathBuf>,
     /// Names and aliases of tools that are known to [take command lines](crate::tool::Tool::takes_command_lines).
     pub command_tools: &'static [&'static str],
+    /// Programs that the analysis of command lines looks through, so that no allow rule on them can cover anything.
+    pub looked_through: &'static [&'static str],
 }
 
 /// How far a pattern reaches, by the effect of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub(crate) enum Reach {
     /// Only where it says: allow rules.
     Anchored,
     /// At any depth: deny and ask rules.
@@ -50,7 +52,7 @@ impl PathPattern {
     ///
     /// # Errors
     /// [`InvalidPattern`] when it is empty, is no glob, or needs a home or a folder that is not known.
-    pub fn parse(text: &str, base: &PatternBase, reach: Reach) -> Result<Self, InvalidPattern> {
+    pub(crate) fn parse(text: &str, base: &PatternBase, reach: Reach) -> Result<Self, InvalidPattern> {
         let wrong = |reason: &str| InvalidPattern { pattern: text.into(), reason: reason.into() };
         let below = |folder: &Option<PathBuf>, rest: &str, reason: &str| {
             let folder = folder.as_ref().and_then(|folder| folder.to_str()).ok_or_else(|| wrong(reason))?;
@@ -91,12 +93,12 @@ impl PathPattern {
     }
 
     /// Whether every form of the path fits: what an allow rule needs.
-    pub fn covers(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+    pub(crate) fn covers(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         path.forms().all(|form| self.matches(form, path.tree, roots))
     }
 
     /// Whether some form of the path fits: enough for deny and ask.
-    pub fn touches(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+    pub(crate) fn touches(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         path.forms().any(|form| self.matches(form, path.tree, roots))
     }
 
@@ -166,7 +168,7 @@ pub fn literal(path: &str) -> String {
 /// A pattern that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the path pattern `{pattern}` cannot be used: {reason}")]
-pub struct InvalidPattern {
+pub(crate) struct InvalidPattern {
     pattern: String,
     reason: String,
 }
@@ -178,7 +180,8 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, reach: Reach, path: &str, expected: bool) {
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
-        let base = PatternBase { folder: Some("/w/conf".into()), home: Some("/home/me".into()), command_tools: &[] };
+        let base =
+            PatternBase { folder: Some("/w/conf".into()), home: Some("/home/me".into()), ..PatternBase::default() };
         let tree = path.ends_with('/');
         let access = PathAccess { tree, ..PathAccess::plain(path.trim_end_matches('/')) };
         assert_eq!(

@@ -200,9 +200,8 @@ impl PermissionPolicy {
     /// Whether a command does nothing but change files inside the roots or free ones, all of which it names.
     fn only_changes_files(&self, access: &Access) -> bool {
         let Access::RunCommand(command) = access else { return false };
-        let program = command.words.first().map_or("", |word| &**word);
         command.clarity == Clarity::Plain
-            && matches!(program, "mkdir" | "touch" | "rm" | "rmdir" | "mv" | "cp")
+            && command.only_changes_files
             && command.files().next().is_some()
             && command.operands.iter().all(|operand| self.bounds(operand).is_none())
     }

@@ -1,19 +1,19 @@
 //! One permission rule: `Tool` or `Tool(spec)`.
 
+mod head;
+mod kind;
+
 use crate::{
     access::{Access, AccessKind, PathAccess},
     category::Category,
-    permission::{
-        command_pattern::{CommandPattern, Outline},
-        host_pattern::host_matches,
-        path_pattern::{PathPattern, PatternBase, Reach},
-    },
+    permission::{command_pattern::Outline, path_pattern::PatternBase},
     tool::{Tool, ToolSource},
-    tool_selection::wildcard_match,
     workspace_roots::WorkspaceRoots,
 };
+use head::{Head, allows_name, fits, names, names_in_any_spelling};
+use kind::RuleKind;
 use serde_json::{Map, Value};
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,30 +106,17 @@ impl PartialEq for PermissionRule {
 }
 
 #[derive(Debug, Clone)]
-enum Head {
-    Kind(AccessKind),
-    Tool(String),
-}
-
-#[derive(Debug, Clone)]
 enum Spec {
+    /// Nothing stands in the parentheses, or there are none.
     Any,
-    Path(PathPattern),
-    Domain(String),
-    Command(CommandPattern),
-    /// `parameter:value` of a tool, for deny and ask.
-    Parameter(String, String),
+    One(Arc<dyn RuleKind>),
     /// Behind a name that may be that of a tool which takes command lines: with each call its definition says.
-    OfTool(Box<Readings>),
-}
-
-/// What stands behind a tool's name, in both readings.
-#[derive(Debug, Clone)]
-struct Readings {
-    /// For a tool that takes command lines; why it is none there.
-    command: Result<Spec, String>,
-    /// For any other.
-    other: Spec,
+    OfTool {
+        /// For a tool that takes command lines; why it is none there.
+        command: Result<Arc<dyn RuleKind>, String>,
+        /// For any other.
+        other: Arc<dyn RuleKind>,
+    },
 }
 
 impl PermissionRule {
@@ -161,22 +148,23 @@ impl PermissionRule {
         Ok(Self { effect, text: trimmed.into(), origin, head, spec })
     }
 
-    /// What stands behind the head, for this tool.
+    /// What stands behind the head, for this tool; `None` for everything.
     ///
     /// # Errors
     /// Why it means nothing for that tool.
-    fn spec_for(&self, tool: &Tool) -> Result<&Spec, &str> {
+    fn spec_for(&self, tool: &Tool) -> Result<Option<&dyn RuleKind>, &str> {
         match &self.spec {
-            Spec::OfTool(readings) if tool.takes_command_lines => readings.command.as_ref().map_err(String::as_str),
-            _ => Ok(self.spec()),
+            Spec::OfTool { command: Ok(command), .. } if tool.takes_command_lines => Ok(Some(&**command)),
+            Spec::OfTool { command: Err(reason), .. } if tool.takes_command_lines => Err(reason),
+            Spec::Any | Spec::One(_) | Spec::OfTool { .. } => Ok(self.spec()),
         }
     }
 
     /// What stands behind the head, where no tool is known.
-    fn spec(&self) -> &Spec {
+    fn spec(&self) -> Option<&dyn RuleKind> {
         match &self.spec {
-            Spec::OfTool(readings) => &readings.other,
-            spec => spec,
+            Spec::Any => None,
+            Spec::One(kind) | Spec::OfTool { other: kind, .. } => Some(&**kind),
         }
     }
 
@@ -192,27 +180,23 @@ impl PermissionRule {
     pub fn named_tool(&self) -> Option<&str> {
         match &self.head {
             Head::Tool(name) if !name.contains('*') && !name.starts_with("mcp__") => Some(name),
-            Head::Tool(_) | Head::Kind(_) => None,
+            Head::Tool(_) | Head::Access(_) => None,
         }
     }
 
     /// The tool, if it is a plain name, and the parameter that a rule on parameters looks at, without what lies deeper:
     /// for checking rules against what exists.
     pub fn named_parameter(&self) -> Option<(&str, &str)> {
-        match self.spec() {
-            Spec::Parameter(path, _) => Some((self.named_tool()?, path.split('.').next().unwrap_or(path))),
-            _ => None,
-        }
+        let path = self.spec()?.parameter()?;
+        Some((self.named_tool()?, path.split('.').next().unwrap_or(path)))
     }
 
     /// What the rule is compared with; of a rule without parentheses, what its head names.
     pub fn subject(&self) -> RuleSubject {
         match (self.spec(), &self.head) {
-            (Spec::Command(_), _) | (Spec::Any, Head::Kind(AccessKind::Run)) => RuleSubject::Command,
-            (Spec::Path(_), _) | (Spec::Any, Head::Kind(AccessKind::Read | AccessKind::Write)) => RuleSubject::Path,
-            (Spec::Domain(_), _) | (Spec::Any, Head::Kind(AccessKind::Reach)) => RuleSubject::Host,
-            (Spec::Parameter(..), _) => RuleSubject::Arguments,
-            (Spec::Any | Spec::OfTool(_), _) => RuleSubject::ToolName,
+            (Some(kind), _) => kind.subject(),
+            (None, Head::Access(head)) => head.subject,
+            (None, Head::Tool(_)) => RuleSubject::ToolName,
         }
     }
 
@@ -223,7 +207,7 @@ impl PermissionRule {
 
     /// Whether the rule says which paths it is about.
     pub(super) fn names_paths(&self) -> bool {
-        matches!(self.spec(), Spec::Path(_))
+        self.spec().is_some_and(|kind| kind.subject() == RuleSubject::Path)
     }
 
     /// Whether the rule meets accesses of these kinds, whatever tool they are of: every one of them for an allow rule,
@@ -239,8 +223,7 @@ impl PermissionRule {
 
     /// Whether the rule meets a call with these arguments, for rules on parameters. For trying a rule out.
     pub fn meets_arguments(&self, arguments: &Map<String, Value>) -> bool {
-        let Spec::Parameter(name, value) = self.spec() else { return false };
-        parameter(arguments, name).is_some_and(|given| is_value(value, given))
+        self.spec().is_some_and(|kind| kind.catches_arguments(arguments, None) == Some(true))
     }
 
     /// Whether the rule's head is, or fits, the name of a tool. For trying a rule out.
@@ -251,37 +234,32 @@ impl PermissionRule {
     /// Whether this allow rule lets any program run, where this says which tools
     /// [take command lines](Tool::takes_command_lines).
     pub fn allows_any_program(&self, takes_command_lines: impl FnOnce(&str) -> bool) -> bool {
-        let any = match (&self.head, self.spec()) {
-            (Head::Kind(AccessKind::Run), Spec::Any) => true,
-            (Head::Tool(name), Spec::Any) => takes_command_lines(name),
-            (_, Spec::Command(pattern)) => pattern.fits_any_program(),
-            _ => false,
+        let any = match (self.spec(), &self.head) {
+            (Some(kind), _) => kind.fits_any_program(),
+            (None, Head::Access(head)) => head.access == AccessKind::Run,
+            (None, Head::Tool(name)) => takes_command_lines(name),
         };
         any && self.effect == Effect::Allow
     }
 
     /// Of an allow rule on commands with wildcards: what stands in all that it may cover.
     pub fn outline(&self) -> Option<Outline> {
-        match self.spec() {
-            Spec::Command(pattern) if self.effect == Effect::Allow => pattern.outline(),
-            _ => None,
-        }
+        self.spec().filter(|_| self.effect == Effect::Allow)?.outline()
     }
 
     /// Whether this allow rule is about paths outside of every root alone, so that it covers nothing.
     pub fn is_outside(&self, roots: &WorkspaceRoots) -> bool {
-        let Spec::Path(pattern) = self.spec() else { return false };
-        self.effect == Effect::Allow && !roots.all().any(|root| pattern.may_reach_into(root))
+        self.effect == Effect::Allow && self.spec().is_some_and(|kind| kind.is_outside(roots))
     }
 
     /// Whether this allow rule says the access, and a wildcard of it does not cover what is not plain.
     pub(super) fn misses(&self, tool: &Tool, access: &Access) -> bool {
         let head = match &self.head {
-            Head::Kind(kind) => access.kind() == *kind,
+            Head::Access(head) => access.kind() == head.access,
             Head::Tool(pattern) => names(pattern, tool),
         };
-        let Ok(Spec::Command(pattern)) = self.spec_for(tool) else { return false };
-        head && matches!(access, Access::RunCommand(command) if pattern.misses(command))
+        let Ok(Some(kind)) = self.spec_for(tool) else { return false };
+        head && matches!(access, Access::RunCommand(command) if kind.misses(command))
     }
 
     /// Whether the rule lets this one access of the tool happen. For allow rules.
@@ -291,7 +269,7 @@ impl PermissionRule {
             return true;
         }
         let head = match &self.head {
-            Head::Kind(kind) => access.kind() == *kind,
+            Head::Access(head) => access.kind() == head.access,
             // Sending is never covered by a pattern.
             Head::Tool(pattern) => {
                 names(pattern, tool) && (access.kind() != AccessKind::Send || !pattern.contains('*'))
@@ -301,22 +279,16 @@ impl PermissionRule {
     }
 
     /// For allow, the tool aside.
-    fn covers_access(&self, spec: &Spec, access: &Access, roots: &WorkspaceRoots) -> bool {
+    fn covers_access(&self, spec: Option<&dyn RuleKind>, access: &Access, roots: &WorkspaceRoots) -> bool {
         let head = match &self.head {
-            Head::Kind(kind) => access.kind() == *kind,
+            Head::Access(head) => access.kind() == head.access,
             Head::Tool(_) => true,
         };
-        head && match spec {
-            Spec::Any => true,
-            Spec::Path(pattern) => access.path().is_some_and(|path| pattern.covers(path, roots)),
-            Spec::Domain(host) => matches!(access, Access::ReachHost(reached) if host_matches(host, reached)),
-            Spec::Command(pattern) => matches!(access, Access::RunCommand(command) if pattern.covers(command)),
-            Spec::Parameter(..) | Spec::OfTool(_) => false,
-        }
+        head && spec.is_none_or(|kind| kind.covers(access, roots))
     }
 
     /// Whether the rule names every call of the tool that has no accesses at all. For allow rules.
-    pub fn allows_whole(&self, tool: &Tool) -> bool {
+    pub(super) fn allows_whole(&self, tool: &Tool) -> bool {
         matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if allows_name(pattern, tool))
     }
 
@@ -331,38 +303,31 @@ impl PermissionRule {
         match &self.head {
             Head::Tool(pattern) if !names_in_any_spelling(pattern, tool) => return None,
             Head::Tool(_) if matches!(self.spec, Spec::Any) => return Some(None),
-            Head::Tool(_) | Head::Kind(_) => {}
+            Head::Tool(_) | Head::Access(_) => {}
         }
         // Nothing that it could be about gets past a rule that means nothing for the tool.
         let Ok(spec) = self.spec_for(tool) else { return Some(None) };
-        if let Spec::Parameter(name, value) = spec {
-            let given = parameter(arguments, name).or_else(|| default_of(tool, name));
-            return given.is_some_and(|given| is_value(value, given)).then_some(None);
+        if let Some(caught) = spec.and_then(|kind| kind.catches_arguments(arguments, Some(tool))) {
+            return caught.then_some(None);
         }
         accesses.iter().find(|access| self.catches_access(spec, access, roots)).map(Some)
     }
 
-    fn catches_access(&self, spec: &Spec, access: &Access, roots: &WorkspaceRoots) -> bool {
+    fn catches_access(&self, spec: Option<&dyn RuleKind>, access: &Access, roots: &WorkspaceRoots) -> bool {
         if let Access::RunCommand(command) = access
             && command.files().any(|file| self.catches_access(spec, file, roots))
         {
             return true;
         }
-        let head = match (&self.head, access.kind()) {
-            (Head::Tool(_), _) => true,
+        let head = match &self.head {
+            Head::Tool(_) => true,
             // What may not be read may not be written either; asking stays with what it names.
-            (Head::Kind(AccessKind::Read), AccessKind::Write) => {
-                self.effect == Effect::Deny && !matches!(spec, Spec::Any)
+            Head::Access(head) if (head.access, access.kind()) == (AccessKind::Read, AccessKind::Write) => {
+                self.effect == Effect::Deny && spec.is_some()
             }
-            (Head::Kind(kind), other) => *kind == other,
+            Head::Access(head) => head.access == access.kind(),
         };
-        head && match spec {
-            Spec::Any => true,
-            Spec::Path(pattern) => access.path().is_some_and(|path| pattern.touches(path, roots)),
-            Spec::Domain(host) => matches!(access, Access::ReachHost(reached) if host_matches(host, reached)),
-            Spec::Command(pattern) => matches!(access, Access::RunCommand(command) if pattern.catches(command)),
-            Spec::Parameter(..) | Spec::OfTool(_) => false,
-        }
+        head && spec.is_none_or(|kind| kind.catches(access, roots))
     }
 
     /// Whether the rule catches an access of this kind, which is one to paths, to anything below a folder by this tool, as
@@ -375,168 +340,52 @@ impl PermissionRule {
         roots: &WorkspaceRoots,
     ) -> bool {
         let head = match &self.head {
-            Head::Kind(named) => *named == kind,
+            Head::Access(head) => head.access == kind,
             Head::Tool(pattern) => names(pattern, tool),
         };
         head && match self.spec_for(tool) {
-            Ok(Spec::Any) | Err(_) => true,
-            Ok(Spec::Path(pattern)) => pattern.may_touch_below(folder, roots),
-            Ok(_) => false,
+            Ok(None) | Err(_) => true,
+            Ok(Some(kind)) => kind.may_catch_below(folder, roots),
         }
     }
 
     /// Whether the rule catches the reading of a path, if [it may](Self::may_catch_below).
     pub(super) fn catches_reading(&self, tool: &Tool, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
         match self.spec_for(tool) {
-            Ok(Spec::Any) | Err(_) => true,
-            Ok(Spec::Path(pattern)) => pattern.touches(path, roots),
-            Ok(_) => false,
+            Ok(None) | Err(_) => true,
+            Ok(Some(kind)) => kind.catches_reading(path, roots),
         }
     }
 
     /// Whether no call of the tool can escape this deny rule, whatever its arguments.
-    pub fn denies_whole(&self, tool: &Tool) -> bool {
+    pub(super) fn denies_whole(&self, tool: &Tool) -> bool {
         matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if names_in_any_spelling(pattern, tool))
     }
 
     /// Whether the rule names every access of this kind, whatever it touches.
-    pub fn names_whole_kind(&self, kind: AccessKind) -> bool {
-        matches!((&self.head, &self.spec), (Head::Kind(named), Spec::Any) if *named == kind)
-    }
-}
-
-impl Head {
-    fn parse(text: &str, effect: Effect) -> Result<Self, String> {
-        let kind = match text {
-            "Read" => Some(AccessKind::Read),
-            "Write" | "Edit" => Some(AccessKind::Write),
-            "Bash" => Some(AccessKind::Run),
-            "WebFetch" => Some(AccessKind::Reach),
-            _ => None,
-        };
-        if let Some(kind) = kind {
-            return Ok(Self::Kind(kind));
-        }
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '*');
-        if text.is_empty() || !text.chars().all(allowed) {
-            return Err(format!("`{text}` is no name of a tool: a rule is `Tool` or `Tool(spec)`"));
-        }
-        let Some(qualified) = text.strip_prefix("mcp__") else {
-            if text.contains('*') && effect == Effect::Allow {
-                return Err("an allow rule may use `*` only after `mcp__server__`: name the tool".into());
-            }
-            return Ok(Self::Tool(text.into()));
-        };
-        match qualified.split_once("__") {
-            // `mcp__server` is every tool of the server.
-            None if !qualified.contains('*') => Ok(Self::Tool(format!("{text}__*"))),
-            None if effect == Effect::Allow => Err("an allow rule must name the server: `mcp__server__*`".into()),
-            None => Ok(Self::Tool(text.into())),
-            Some((server, _)) if server.contains('*') && effect == Effect::Allow => {
-                Err("an allow rule must name the server without `*`: `mcp__server__tool`".into())
-            }
-            Some((_, "")) => {
-                Err("the tool's name is missing after the server's: write `mcp__server__*` for all".into())
-            }
-            Some(_) => Ok(Self::Tool(text.into())),
-        }
+    pub(super) fn names_whole_kind(&self, kind: AccessKind) -> bool {
+        matches!((&self.head, &self.spec), (Head::Access(head), Spec::Any) if head.access == kind)
     }
 }
 
 impl Spec {
     fn parse(head: &Head, text: &str, effect: Effect, base: &PatternBase) -> Result<Self, String> {
-        let reach = if effect == Effect::Allow { Reach::Anchored } else { Reach::AnyDepth };
-        let path = || PathPattern::parse(text, base, reach).map(Self::Path).map_err(|error| error.to_string());
-        let command = || CommandPattern::parse(text, effect).map(Self::Command);
         match head {
-            Head::Kind(AccessKind::Read | AccessKind::Write) => path(),
-            Head::Kind(AccessKind::Run) => command(),
-            Head::Kind(AccessKind::Reach) => match text.strip_prefix("domain:").map(str::trim) {
-                Some(host) if !host.is_empty() && !host.contains(['/', ' ', ':']) => {
-                    Ok(Self::Domain(host.to_ascii_lowercase()))
-                }
-                _ => Err("write `WebFetch(domain:example.com)` or `WebFetch(domain:*.example.com)`".into()),
-            },
-            Head::Kind(AccessKind::Send | AccessKind::Upstream) => Err("no rule names this kind of access".into()),
-            Head::Tool(name) if base.command_tools.contains(&name.as_str()) => command(),
-            Head::Tool(_) => {
-                let other = match text.split_once(':') {
-                    Some(("domain", host)) if !host.is_empty() => Ok(Self::Domain(host.trim().to_ascii_lowercase())),
-                    Some((name, value)) if is_parameter(name) => match effect {
-                        Effect::Allow => Err("`parameter:value` works in deny and ask rules only: values can be \
-                                              rewritten to slip past"
-                            .into()),
-                        Effect::Ask | Effect::Deny => Ok(Self::Parameter(name.into(), value.trim().into())),
-                    },
-                    _ => path(),
-                }?;
-                Ok(Self::OfTool(Box::new(Readings { command: command(), other })))
+            Head::Access(head) => (head.parse)(text, effect, base).map(Self::One),
+            Head::Tool(name) if base.command_tools.contains(&name.as_str()) => {
+                kind::behind_a_command_tool(text, effect, base).map(Self::One)
             }
+            Head::Tool(_) => Ok(Self::OfTool {
+                other: kind::behind_a_tool(text, effect, base)?,
+                command: kind::behind_a_command_tool(text, effect, base),
+            }),
         }
-    }
-}
-
-fn is_parameter(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
-}
-
-/// The value at a dotted path of the arguments.
-fn parameter<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    let mut parts = path.split('.');
-    let first = arguments.get(parts.next()?)?;
-    parts.try_fold(first, |value, part| value.get(part))
-}
-
-/// What the tool's schema says that an absent parameter means.
-fn default_of<'a>(tool: &'a Tool, path: &str) -> Option<&'a Value> {
-    let mut parts = path.split('.');
-    let first = tool.input_schema().get("properties")?.get(parts.next()?)?;
-    parts.try_fold(first, |schema, part| schema.get("properties")?.get(part))?.get("default")
-}
-
-/// Whether a value, or one item of a list, is what the rule says. Numbers are compared as numbers.
-fn is_value(pattern: &str, given: &Value) -> bool {
-    match given {
-        Value::String(text) => wildcard_match(pattern, text),
-        Value::Bool(flag) => wildcard_match(pattern, if *flag { "true" } else { "false" }),
-        Value::Number(number) => {
-            wildcard_match(pattern, &number.to_string())
-                || pattern.parse::<f64>().is_ok_and(|wanted| number.as_f64() == Some(wanted))
-        }
-        Value::Array(items) => items.iter().any(|item| is_value(pattern, item)),
-        Value::Null | Value::Object(_) => false,
     }
 }
 
 /// Whether the tool runs command lines.
 fn is_shell(tool: &Tool) -> bool {
     tool.category == Category::Shell && matches!(tool.source(), ToolSource::BuiltIn)
-}
-
-/// For allow: a server's tool by its qualified name alone, whatever name its server gave it.
-fn allows_name(pattern: &str, tool: &Tool) -> bool {
-    match tool.source() {
-        ToolSource::McpServer { .. } => fits(pattern, tool.rule_name().as_str()),
-        ToolSource::BuiltIn | ToolSource::Embedded(_) => names(pattern, tool),
-    }
-}
-
-fn fits(pattern: &str, name: &str) -> bool {
-    if pattern.contains('*') { wildcard_match(pattern, name) } else { pattern == name }
-}
-
-/// By any name that it bears.
-fn names(pattern: &str, tool: &Tool) -> bool {
-    let fits = |name: &str| fits(pattern, name);
-    fits(tool.name().as_str())
-        || (tool.server().is_some() && fits(tool.rule_name().as_str()))
-        || tool.aliases.iter().any(|alias| fits(alias.name))
-}
-
-/// For deny and ask: also by the spellings of other clients, with which a server's tool may be called.
-fn names_in_any_spelling(pattern: &str, tool: &Tool) -> bool {
-    let is_upstream = |spellings: [String; 3]| spellings.iter().any(|spelling| fits(pattern, spelling));
-    names(pattern, tool) || tool.upstream_spellings().is_some_and(is_upstream)
 }
 
 /// A text that is no rule.

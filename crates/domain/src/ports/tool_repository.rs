@@ -1,7 +1,8 @@
 //! What is kept of tools between runs.
 
 use crate::{
-    ports::{clock::Timestamp, tool_provider::ProviderIdentity},
+    ports::clock::Timestamp,
+    provider_identity::ProviderIdentity,
     tool::{DefinitionPart, Tool},
 };
 use async_trait::async_trait;

@@ -1,10 +1,12 @@
 //! The tool repository in memory.
 
 use super::{failure_switch::FailureSwitch, lock};
-use crate::ports::{
-    clock::Timestamp,
-    tool_provider::ProviderIdentity,
-    tool_repository::{Catalogue, StoreError, ToolRepository},
+use crate::{
+    ports::{
+        clock::Timestamp,
+        tool_repository::{Catalogue, StoreError, ToolRepository},
+    },
+    provider_identity::ProviderIdentity,
 };
 use async_trait::async_trait;
 use std::{

@@ -6,7 +6,8 @@ use super::{lock, signal::Signal};
 use crate::{
     access::Access,
     error_kind::ErrorKind,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderIdentity, ProviderState, ToolProvider},
+    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState, ToolProvider},
+    provider_identity::ProviderIdentity,
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,

@@ -6,9 +6,9 @@ use crate::{
     category::Category,
     ports::{
         clock::Timestamp,
-        tool_provider::ProviderIdentity,
         tool_repository::{Catalogue, DefinitionChange, ToolRepository},
     },
+    provider_identity::ProviderIdentity,
     server_name::ServerName,
     tool::{Availability, DefinitionPart, Tool, ToolSource},
     tool_name::ToolName,
@@ -172,7 +172,7 @@ fn diverse_tools() -> Vec<Tool> {
     let mut embedded = Tool::new(weather.name().clone(), weather.definition().clone(), Category::Web, source);
     embedded.availability = Availability::Unavailable("a key is missing: set `WEATHER_KEY`".into());
     let mut aliased = samples::tool("read_file");
-    aliased.aliases = vec![Alias { name: "Read", dialect: Dialect::ClaudeCode, rewrites: &[] }];
+    aliased.aliases = vec![Alias { name: "Read", dialect: Dialect("other"), rewrites: &[] }];
     let mut tools = vec![upstream, embedded, aliased, samples::tool("_"), samples::tool("B"), samples::tool("a")];
     tools.extend(Category::ALL.iter().map(|category| {
         let mut tool = samples::tool(&format!("of_{category}"));

@@ -1,9 +1,9 @@
 //! The other spellings of the built-in tools: the one table of names and parameter renames of the five tool systems
 //! whose work continues here.
 
+use crate::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 use toolstead_domain::alias::{
-    Alias,
-    Dialect::{self, Clai, ClaudeCode, Kodelet, MicroX, Tfo},
+    Alias, Dialect,
     Rewrite::{
         self, AnyDepth, Default, Drop, Each, IfTrue, Negate, OnlyIf, Rename, Seconds, Set, ShellLine, Span, Words,
         ZeroIs,
@@ -17,12 +17,12 @@ type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 
 /// Sorted by canonical name.
 const TABLE: &[Row] = &[
-    ("append_file", "append_file", MicroX, &[Rename("file_path", "path")]),
-    ("apply_patch", "apply_patch", Kodelet, &[Rename("input", "patch")]),
+    ("append_file", "append_file", MICRO_X, &[Rename("file_path", "path")]),
+    ("apply_patch", "apply_patch", KODELET, &[Rename("input", "patch")]),
     (
         "bash",
         "Bash",
-        ClaudeCode,
+        CLAUDE_CODE,
         &[
             Rename("timeout", "timeout_ms"),
             Rename("run_in_background", "background"),
@@ -33,54 +33,54 @@ const TABLE: &[Row] = &[
     (
         "bash",
         "async_cmd",
-        Clai,
+        CLAI,
         &[ShellLine("command", "args"), Rename("cwd", "working_dir"), Set("background", "true")],
     ),
     (
         "bash",
         "async_cmd_run",
-        Clai,
+        CLAI,
         &[ShellLine("command", "args"), Rename("cwd", "working_dir"), Set("background", "true")],
     ),
-    ("bash", "bash", Kodelet, &[Seconds("timeout", "timeout_ms", 600)]),
-    ("bash", "cmd", Clai, &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")]),
-    ("bash", "execute_command", Tfo, &[Seconds("timeout", "timeout_ms", 600)]),
+    ("bash", "bash", KODELET, &[Seconds("timeout", "timeout_ms", 600)]),
+    ("bash", "cmd", CLAI, &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")]),
+    ("bash", "execute_command", TFO, &[Seconds("timeout", "timeout_ms", 600)]),
     (
         "bash",
         "freetext_command",
-        Clai,
+        CLAI,
         &[Seconds("timeout_seconds", "timeout_ms", 600), Default("timeout_ms", "60000")],
     ),
     (
         "current_time",
         "date",
-        Clai,
+        CLAI,
         &[
             IfTrue("utc", "zone", r#""UTC""#),
             IfTrue("unix", "style", r#""unix""#),
             IfTrue("rfc3339", "style", r#""rfc3339""#),
         ],
     ),
-    ("delete_file", "delete_file", MicroX, &[Rename("file_path", "path")]),
-    ("disk_info", "system-info__disk_info", MicroX, &[]),
+    ("delete_file", "delete_file", MICRO_X, &[Rename("file_path", "path")]),
+    ("disk_info", "system-info__disk_info", MICRO_X, &[]),
     (
         "edit_file",
         "Edit",
-        ClaudeCode,
+        CLAUDE_CODE,
         &[Rename("file_path", "path"), Rename("old_string", "old_text"), Rename("new_string", "new_text")],
     ),
     (
         "edit_file",
         "edit_file",
-        MicroX,
+        MICRO_X,
         &[Rename("file_path", "path"), Rename("old_string", "old_text"), Rename("new_string", "new_text")],
     ),
-    ("edit_file", "file_edit", Kodelet, &[Rename("file_path", "path")]),
-    ("edit_file", "file_multi_edit", Kodelet, &[Rename("file_path", "path"), Rename("occurrence", "count")]),
+    ("edit_file", "file_edit", KODELET, &[Rename("file_path", "path")]),
+    ("edit_file", "file_multi_edit", KODELET, &[Rename("file_path", "path"), Rename("occurrence", "count")]),
     (
         "edit_file",
         "sed",
-        Clai,
+        CLAI,
         &[
             Rename("file_path", "path"),
             Rename("pattern", "old_text"),
@@ -92,15 +92,15 @@ const TABLE: &[Row] = &[
     (
         "file_info",
         "file_type",
-        Clai,
+        CLAI,
         &[Rename("file_path", "path"), Set("count_lines", "false"), IfTrue("mime_type", "only", r#""mime""#)],
     ),
-    ("file_info", "line_count", Clai, &[Rename("file_path", "path"), Set("only", r#""lines""#)]),
-    ("glob", "Glob", ClaudeCode, &[]),
+    ("file_info", "line_count", CLAI, &[Rename("file_path", "path"), Set("only", r#""lines""#)]),
+    ("glob", "Glob", CLAUDE_CODE, &[]),
     (
         "glob",
         "find",
-        Clai,
+        CLAI,
         &[
             Rename("directory", "path"),
             Rename("name", "pattern"),
@@ -111,13 +111,13 @@ const TABLE: &[Row] = &[
             Rename("maxdepth", "max_depth"),
         ],
     ),
-    ("glob", "glob_tool", Kodelet, &[Set("show_hidden", "false")]),
-    ("glob", "search_files", Tfo, &[Default("pattern", r#""*""#), AnyDepth("pattern"), Set("type", r#""any""#)]),
-    ("go_tool", "go", Clai, &[]),
+    ("glob", "glob_tool", KODELET, &[Set("show_hidden", "false")]),
+    ("glob", "search_files", TFO, &[Default("pattern", r#""*""#), AnyDepth("pattern"), Set("type", r#""any""#)]),
+    ("go_tool", "go", CLAI, &[]),
     (
         "grep",
         "Grep",
-        ClaudeCode,
+        CLAUDE_CODE,
         &[
             Rename("-A", "after"),
             Rename("-B", "before"),
@@ -132,7 +132,7 @@ const TABLE: &[Row] = &[
     (
         "grep",
         "grep_tool",
-        Kodelet,
+        KODELET,
         &[
             Rename("include", "glob"),
             Rename("surround_lines", "context"),
@@ -143,7 +143,7 @@ const TABLE: &[Row] = &[
     (
         "grep",
         "rg",
-        Clai,
+        CLAI,
         &[
             Negate("case_sensitive", "ignore_case"),
             Rename("line_number", "line_numbers"),
@@ -151,25 +151,25 @@ const TABLE: &[Row] = &[
             Set("output_mode", r#""content""#),
         ],
     ),
-    ("help", "clai_help", Clai, &[]),
-    ("list_directory", "LS", ClaudeCode, &[Set("depth", "0")]),
+    ("help", "clai_help", CLAI, &[]),
+    ("list_directory", "LS", CLAUDE_CODE, &[Set("depth", "0")]),
     (
         "list_directory",
         "file_tree",
-        Clai,
+        CLAI,
         &[Rename("directory", "path"), Rename("level", "depth"), Default("depth", "0")],
     ),
-    ("list_directory", "list_directory", Tfo, &[IfTrue("recursive", "depth", "0")]),
+    ("list_directory", "list_directory", TFO, &[IfTrue("recursive", "depth", "0")]),
     (
         "list_directory",
         "ls",
-        Clai,
+        CLAI,
         &[Rename("directory", "path"), Rename("all", "show_hidden"), Default("show_hidden", "false")],
     ),
     (
         "media_probe",
         "ffprobe",
-        Clai,
+        CLAI,
         &[
             Rename("showFormat", "show_format"),
             Rename("showStreams", "show_streams"),
@@ -181,7 +181,7 @@ const TABLE: &[Row] = &[
     (
         "multi_edit",
         "MultiEdit",
-        ClaudeCode,
+        CLAUDE_CODE,
         &[
             Rename("file_path", "path"),
             Each(
@@ -193,7 +193,7 @@ const TABLE: &[Row] = &[
     (
         "multi_edit",
         "multi_edit",
-        Kodelet,
+        KODELET,
         &[
             Rename("file_path", "path"),
             Each(
@@ -207,13 +207,13 @@ const TABLE: &[Row] = &[
             ),
         ],
     ),
-    ("network_info", "system-info__network_info", MicroX, &[]),
-    ("notebook_edit", "NotebookEdit", ClaudeCode, &[Rename("notebook_path", "path")]),
-    ("read_file", "Read", ClaudeCode, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
+    ("network_info", "system-info__network_info", MICRO_X, &[]),
+    ("notebook_edit", "NotebookEdit", CLAUDE_CODE, &[Rename("notebook_path", "path")]),
+    ("read_file", "Read", CLAUDE_CODE, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
     (
         "read_file",
         "cat",
-        Clai,
+        CLAI,
         &[
             Rename("file", "path"),
             Rename("number", "line_numbers"),
@@ -225,7 +225,7 @@ const TABLE: &[Row] = &[
     (
         "read_file",
         "file_read",
-        Kodelet,
+        KODELET,
         &[
             Rename("file_path", "path"),
             Rename("line_limit", "limit"),
@@ -233,33 +233,33 @@ const TABLE: &[Row] = &[
             Default("number_style", r#""colon""#),
         ],
     ),
-    ("read_file", "read_file", MicroX, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
+    ("read_file", "read_file", MICRO_X, &[Rename("file_path", "path"), ZeroIs("offset", 1)]),
     (
         "read_file",
         "rows_between",
-        Clai,
+        CLAI,
         &[Rename("file_path", "path"), Span("start_line", "end_line"), Default("number_style", r#""colon""#)],
     ),
-    ("system_info", "system-info__system_info", MicroX, &[]),
-    ("task_list", "async_cmd_status", Clai, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
-    ("task_list", "clai_check", Clai, &[Rename("run_id", "task_ids")]),
-    ("task_list", "view_background_processes", Kodelet, &[Set("kind", r#""shell""#)]),
-    ("task_output", "BashOutput", ClaudeCode, &[Rename("bash_id", "task_id")]),
+    ("system_info", "system-info__system_info", MICRO_X, &[]),
+    ("task_list", "async_cmd_status", CLAI, &[Rename("async_cmd_id", "task_ids"), Rename("async_cmd_ids", "task_ids")]),
+    ("task_list", "clai_check", CLAI, &[Rename("run_id", "task_ids")]),
+    ("task_list", "view_background_processes", KODELET, &[Set("kind", r#""shell""#)]),
+    ("task_output", "BashOutput", CLAUDE_CODE, &[Rename("bash_id", "task_id")]),
     (
         "task_output",
         "TaskOutput",
-        ClaudeCode,
+        CLAUDE_CODE,
         &[Default("timeout", "30000"), OnlyIf("block", "timeout"), Rename("timeout", "wait_ms")],
     ),
-    ("task_output", "async_cmd_logs", Clai, &[Rename("async_cmd_id", "task_id"), Default("since", "0")]),
-    ("task_output", "clai_result", Clai, &[Rename("run_id", "task_id"), Default("since", "0")]),
-    ("task_stop", "KillShell", ClaudeCode, &[Rename("shell_id", "task_id")]),
-    ("task_stop", "TaskStop", ClaudeCode, &[Rename("shell_id", "task_id")]),
-    ("task_stop", "async_cmd_cancel", Clai, &[Rename("async_cmd_id", "task_id")]),
+    ("task_output", "async_cmd_logs", CLAI, &[Rename("async_cmd_id", "task_id"), Default("since", "0")]),
+    ("task_output", "clai_result", CLAI, &[Rename("run_id", "task_id"), Default("since", "0")]),
+    ("task_stop", "KillShell", CLAUDE_CODE, &[Rename("shell_id", "task_id")]),
+    ("task_stop", "TaskStop", CLAUDE_CODE, &[Rename("shell_id", "task_id")]),
+    ("task_stop", "async_cmd_cancel", CLAI, &[Rename("async_cmd_id", "task_id")]),
     (
         "task_wait",
         "async_cmd_await",
-        Clai,
+        CLAI,
         &[
             Rename("async_cmd_id", "task_ids"),
             Rename("async_cmd_ids", "task_ids"),
@@ -267,16 +267,16 @@ const TABLE: &[Row] = &[
             Seconds("timeout_seconds", "timeout_ms", 600),
         ],
     ),
-    ("task_wait", "clai_wait_for_workers", Clai, &[Seconds("timeout_seconds", "timeout_ms", 600)]),
-    ("working_directory", "pwd", Clai, &[]),
-    ("write_file", "Write", ClaudeCode, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
+    ("task_wait", "clai_wait_for_workers", CLAI, &[Seconds("timeout_seconds", "timeout_ms", 600)]),
+    ("working_directory", "pwd", CLAI, &[]),
+    ("write_file", "Write", CLAUDE_CODE, &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
     (
         "write_file",
         "file_write",
-        Kodelet,
+        KODELET,
         &[Rename("file_path", "path"), Rename("text", "content"), Default("if_match", r#""read""#)],
     ),
-    ("write_file", "write_file", Clai, &[Rename("file_path", "path")]),
+    ("write_file", "write_file", CLAI, &[Rename("file_path", "path")]),
 ];
 
 /// The aliases of a tool, by its canonical name.

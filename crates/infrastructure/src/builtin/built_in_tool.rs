@@ -14,7 +14,7 @@ use toolstead_domain::{
     access::Access,
     category::Category,
     error_kind::ErrorKind,
-    tool::{Availability, Tool, ToolAnnotations, ToolSource},
+    tool::{Availability, OutputReading, Tool, ToolAnnotations, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
     tool_name::{InvalidToolName, ToolName},
@@ -78,6 +78,8 @@ pub trait BuiltInTool: Send + Sync + 'static {
     /// Whether it runs a command line that it is given: then a command pattern stands in the parentheses of rules that
     /// name it.
     const TAKES_COMMAND_LINES: bool = false;
+    /// See [`Tool::reads_outputs`].
+    const READS_OUTPUTS: Option<OutputReading> = None;
     /// MCP's hints.
     const ANNOTATIONS: ToolAnnotations;
     /// Arguments of a typical call, as JSON text, for the documentation and the tool `help`.
@@ -216,6 +218,7 @@ impl<T: BuiltInTool> AnyBuiltInTool for T {
         tool.tags = T::TAGS.iter().map(ToString::to_string).collect();
         tool.set_availability(self.availability(world));
         tool.takes_command_lines = T::TAKES_COMMAND_LINES;
+        tool.reads_outputs = T::READS_OUTPUTS;
         tool
     }
 

@@ -1,9 +1,10 @@
 //! A call in the words of Claude Code, so that its hooks find what they look for, and back.
 
+use crate::dialects::CLAUDE_CODE;
 use serde_json::{Map, Value};
 use std::path::Path;
 use toolstead_domain::{
-    alias::{Alias, Dialect, Rewrite},
+    alias::{Alias, Rewrite},
     ports::output_store::OutputHandle,
     tool::ToolSource,
     tool_call::ToolCall,
@@ -25,7 +26,7 @@ pub(super) struct Spelling<'c> {
 impl<'c> Spelling<'c> {
     /// The spelling of Claude Code where the tool has one, else the canonical one; MCP tools by their qualified names.
     pub(super) fn of(call: &'c ToolCall) -> Self {
-        let is_known = |alias: &&Alias| alias.dialect == Dialect::ClaudeCode;
+        let is_known = |alias: &&Alias| alias.dialect == CLAUDE_CODE;
         let mut aliases = call.tool.aliases.iter().filter(is_known);
         let alias = aliases.clone().find(|alias| alias.name == call.called_as).or_else(|| aliases.next());
         match alias {
@@ -72,7 +73,7 @@ fn redo(rewrites: &'static [Rewrite], arguments: &mut Map<String, Value>) -> Res
     for (at, rewrite) in rewrites.iter().enumerate() {
         match *rewrite {
             Rewrite::Rename(..) | Rewrite::Negate(..) | Rewrite::Words(..) => {
-                let alias = Alias { name: "", dialect: Dialect::ClaudeCode, rewrites: &rewrites[at..=at] };
+                let alias = Alias { name: "", dialect: CLAUDE_CODE, rewrites: &rewrites[at..=at] };
                 alias.rewrite(arguments)?;
             }
             Rewrite::Each(name, rewrites) => objects(arguments, name).try_for_each(|object| redo(rewrites, object))?,

@@ -8,7 +8,7 @@ mod git;
 mod inputs;
 mod interpreters;
 mod moved;
-mod operands;
+pub(super) mod operands;
 mod options;
 mod run_texts;
 mod sed;

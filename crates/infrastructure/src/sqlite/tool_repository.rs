@@ -7,10 +7,12 @@ use super::{
 };
 use async_trait::async_trait;
 use sqlx::SqlitePool;
-use toolstead_domain::ports::{
-    clock::Timestamp,
-    tool_provider::ProviderIdentity,
-    tool_repository::{Catalogue, StoreError, ToolRepository},
+use toolstead_domain::{
+    ports::{
+        clock::Timestamp,
+        tool_repository::{Catalogue, StoreError, ToolRepository},
+    },
+    provider_identity::ProviderIdentity,
 };
 
 /// Writes through the [`Writer`], reads from the pool.

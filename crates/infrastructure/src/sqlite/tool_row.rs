@@ -9,9 +9,9 @@ use toolstead_domain::{
     category::Category,
     ports::{
         clock::Timestamp,
-        tool_provider::ProviderIdentity,
         tool_repository::{Catalogue, DefinitionChange},
     },
+    provider_identity::ProviderIdentity,
     server_name::ServerName,
     tool::{Availability, DefinitionPart, Tool, ToolSource},
     tool_name::ToolName,

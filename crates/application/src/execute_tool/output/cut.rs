@@ -1,6 +1,7 @@
 //! The cut in the middle of a text.
 
 use super::{block_text, block_text_mut, keeper::Kept};
+use crate::tool_registry::output_readers::OutputReaders;
 use serde_json::Value;
 use std::ops::Range;
 use toolstead_domain::tool_result::text_block;
@@ -42,11 +43,12 @@ impl Whole {
 
     /// Leaves the middle out, so that the rest and the notice that stands there fit the budget: of what is left over,
     /// three fifths from the beginning and two from the end.
-    pub(super) fn cut(&self, blocks: &mut Vec<Value>, budget: usize, kept: &Kept) {
+    pub(super) fn cut(&self, blocks: &mut Vec<Value>, budget: usize, kept: &Kept, readers: &OutputReaders) {
         let text = self.text.as_str();
         let total = self.characters();
         // No notice is longer than that of the longest gap.
-        let longest = notice(&Gap { characters: total, total, lines: (lines(text), lines(text)) }, budget, kept);
+        let longest =
+            notice(&Gap { characters: total, total, lines: (lines(text), lines(text)) }, budget, kept, readers);
         let room = budget.saturating_sub(longest.chars().count() + 4);
         let mut head = text.char_indices().nth(room * 3 / 5).map_or(text.len(), |(at, _)| at);
         let mut tail = match room - room * 3 / 5 {
@@ -67,7 +69,7 @@ impl Whole {
             total,
             lines: (lines(&text[..head]), lines(&text[..tail]) - usize::from(text[..tail].ends_with('\n'))),
         };
-        self.leave_out(blocks, head..tail, &notice(&gap, budget, kept));
+        self.leave_out(blocks, head..tail, &notice(&gap, budget, kept, readers));
     }
 
     /// Takes a range of the text out of the blocks. Blocks of which nothing is left go.
@@ -108,24 +110,21 @@ struct Gap {
 }
 
 /// What is missing, where it is, and how to get it.
-fn notice(gap: &Gap, budget: usize, kept: &Kept) -> String {
+fn notice(gap: &Gap, budget: usize, kept: &Kept, readers: &OutputReaders) -> String {
     let Gap { characters, total, lines: (first, last) } = gap;
     let missing = format!("{characters} of {total} characters");
     let lines = if first == last { format!("within line {first}") } else { format!("lines {first} to {last}") };
     let Some(handle) = kept.handle() else {
         return format!("[… {missing} ({lines}) are left out here; {} …]", kept.told());
     };
+    let reference = format!("{{\"$ref\": \"{handle}\"}}");
     if budget < SMALL {
-        return format!(
-            "[… {missing} are left out; {}: read_file {{\"path\": \"{handle}\"}}, or pass it on as {{\"$ref\": \"{handle}\"}} …]",
-            kept.told()
-        );
+        let read = readers.whole(handle).map_or_else(String::new, |call| format!("{call}, or "));
+        return format!("[… {missing} are left out; {}: {read}pass it on as {reference} …]", kept.told());
     }
-    format!(
-        "[… {missing} ({lines}) are left out here; {}: read_file {{\"path\": \"{handle}\", \"offset\": {first}}} or \
-         grep {{\"path\": \"{handle}\", \"pattern\": \"…\"}}; any tool takes it as the argument {{\"$ref\": \"{handle}\"}} …]",
-        kept.told()
-    )
+    let read = readers.from_line(handle, *first).map_or_else(String::new, |calls| format!("{calls}; "));
+    let told = kept.told();
+    format!("[… {missing} ({lines}) are left out here; {told}: {read}any tool takes it as the argument {reference} …]")
 }
 
 /// The number of the line in which the text ends.

@@ -1,5 +1,6 @@
 //! Where what is cut goes, and what is said of it.
 
+use crate::tool_registry::output_readers::OutputReaders;
 use serde_json::{Value, json};
 use std::io;
 use toolstead_domain::{
@@ -18,6 +19,8 @@ pub(in crate::execute_tool) struct Keeper<'a> {
     call: CallId,
     /// Bytes that are kept of one output.
     max_bytes: usize,
+    /// What is told of with a handle.
+    readers: &'a OutputReaders,
     kept: Vec<Value>,
 }
 
@@ -38,8 +41,14 @@ impl<'a> Keeper<'a> {
         principal: &'a Principal,
         call: CallId,
         max_bytes: usize,
+        readers: &'a OutputReaders,
     ) -> Self {
-        Self { outputs, principal, call, max_bytes, kept: Vec::new() }
+        Self { outputs, principal, call, max_bytes, readers, kept: Vec::new() }
+    }
+
+    /// The tools that read what is kept.
+    pub(super) fn readers(&self) -> &'a OutputReaders {
+        self.readers
     }
 
     /// Keeps a content, up to the limit. `of` says which part of the result it is.

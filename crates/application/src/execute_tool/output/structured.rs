@@ -5,7 +5,7 @@
 //! end early.
 
 use super::{Promised, is_longer, keeper::Kept};
-use crate::execute_tool::validation::validated;
+use crate::{execute_tool::validation::validated, tool_registry::output_readers::OutputReaders};
 use serde_json::{Map, Value};
 use toolstead_domain::ports::schema_validator::NotValidated;
 
@@ -57,34 +57,31 @@ fn short_text(text: &str, characters: usize) -> String {
 }
 
 /// Said in the text where the structured content is gone.
-pub(super) fn left_out(kept: &Kept) -> String {
-    format!("[the structured content is too large and left out; {}{}]", kept.told(), how(kept))
+pub(super) fn left_out(kept: &Kept, readers: &OutputReaders) -> String {
+    format!("[the structured content is too large and left out; {}{}]", kept.told(), how(kept, readers))
 }
 
 /// Said in the text where the structured content is shortened.
-pub(super) fn shortened_notice(kept: &Kept) -> String {
+pub(super) fn shortened_notice(kept: &Kept, readers: &OutputReaders) -> String {
     format!(
         "[the structured content is too large: its long texts are cut and its long lists end early; {}{}]",
         kept.told(),
-        how(kept)
+        how(kept, readers)
     )
 }
 
 /// Said where the structured content could not even be shortened.
-pub(super) fn unfit(kept: &Kept) -> String {
+pub(super) fn unfit(kept: &Kept, readers: &OutputReaders) -> String {
     format!(
         "The call was done, do not repeat it. Its structured content is too large to pass on, and shortened it does \
          not fit the tool's output schema; {}{}",
         kept.told(),
-        how(kept)
+        how(kept, readers)
     )
 }
 
-fn how(kept: &Kept) -> String {
-    match kept.handle() {
-        Some(handle) => format!(
-            ": read_file {{\"path\": \"{handle}\"}}, or as an argument {{\"$ref\": \"{handle}\", \"select\": \"/…\"}}"
-        ),
-        None => String::new(),
-    }
+fn how(kept: &Kept, readers: &OutputReaders) -> String {
+    let Some(handle) = kept.handle() else { return String::new() };
+    let read = readers.whole(handle).map_or_else(String::new, |call| format!("{call}, or "));
+    format!(": {read}as an argument {{\"$ref\": \"{handle}\", \"select\": \"/…\"}}")
 }

@@ -8,12 +8,16 @@ use toolstead_domain::{
     },
     principal::Principal,
     testing::{in_memory_output_store::InMemoryOutputStore, samples},
+    tool::OutputReading,
     tool_input_schema::Formats,
 };
 
 async fn bounded_in(outputs: &dyn OutputStore, result: ToolResult, schema: Option<Value>, budget: usize) -> ToolResult {
     let owner = Principal::local();
-    let mut keeper = Keeper::new(outputs, &owner, samples::call_id(1), 64 << 20);
+    let mut show = samples::tool("show");
+    show.reads_outputs = Some(OutputReading::Lines { handle: "of", first: "from" });
+    let readers = OutputReaders::of([&show].into_iter());
+    let mut keeper = Keeper::new(outputs, &owner, samples::call_id(1), 64 << 20, &readers);
     let schema = schema.map(|schema| ToolInputSchema::compile(&schema, Formats::Annotations).unwrap());
     let promised = schema.as_ref().map(|schema| Promised { schema, schemas: &NoSchemaValidator });
     bounded(result, promised, of(budget), &mut keeper).await
@@ -59,7 +63,7 @@ async fn what_fits_is_not_touched() {
 async fn a_cut_falls_between_characters_and_names_the_lines_and_the_handle() {
     let text = cut_text(&"🦀ä".repeat(25_000), 30_000).await;
     assert!(text.starts_with("🦀ä🦀ä") && text.ends_with("🦀ä🦀ä"), "{text}");
-    assert!(text.contains(" of 50000 characters (within line 1) are left out here; all of it is `o1`: read_file {"));
+    assert!(text.contains(" of 50000 characters (within line 1) are left out here; all of it is `o1`: show {"));
 
     let lines: Vec<String> = (1..=5000).map(|number| format!("line {number}")).collect();
     let text = cut_text(&lines.join("\n"), 5000).await;
@@ -69,7 +73,7 @@ async fn a_cut_falls_between_characters_and_names_the_lines_and_the_handle() {
     let (last, next) =
         (number(before.trim_end().lines().last().unwrap()), number(after.trim_start().lines().next().unwrap()));
     assert!(notice.contains(&format!("(lines {} to {})", last + 1, next - 1)), "{last} {next} {notice}");
-    assert!(notice.contains(&format!("read_file {{\"path\": \"o1\", \"offset\": {}}}", last + 1)), "{notice}");
+    assert!(notice.contains(&format!("show {{\"of\": \"o1\", \"from\": {}}}", last + 1)), "{notice}");
     let missing: usize = lines[last..next - 1].iter().map(|line| line.len() + 1).sum();
     assert!(notice.contains(&format!("[… {missing} of {} characters", lines.join("\n").len())), "{notice}");
 }
@@ -84,7 +88,7 @@ async fn every_budget_is_kept_also_the_smallest() {
     let result = bounded_in(&outputs, ToolResult::text("x".repeat(300_000)), None, 0).await;
     assert_eq!(
         result.joined_text(),
-        "[… 300000 of 300000 characters are left out; all of it is `o1`: read_file {\"path\": \"o1\"}, or pass it on as {\"$ref\": \"o1\"} …]"
+        "[… 300000 of 300000 characters are left out; all of it is `o1`: show {\"of\": \"o1\"}, or pass it on as {\"$ref\": \"o1\"} …]"
     );
 }
 
@@ -191,7 +195,8 @@ async fn what_could_not_be_kept_is_said_to_be_lost() {
     assert!(result.as_object().get("_meta").is_none());
     let outputs = InMemoryOutputStore::new();
     let owner = Principal::local();
-    let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), 8001);
+    let readers = OutputReaders::default();
+    let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), 8001, &readers);
     let result = bounded(ToolResult::text("ä".repeat(9000)), None, of(5000), &mut keeper).await;
     assert!(result.joined_text().contains("its first 8000 bytes are `o1`, the rest is not kept"));
     assert_eq!(kept(&outputs, "o1").await, "ä".repeat(4000));
@@ -202,7 +207,8 @@ async fn what_could_not_be_kept_is_said_to_be_lost() {
 async fn a_kept_value_has_lines_unless_they_would_be_mostly_blanks() {
     async fn check(value: &Value, max_bytes: usize, expected: &str) -> Value {
         let (outputs, owner) = (InMemoryOutputStore::new(), Principal::local());
-        let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), max_bytes);
+        let readers = OutputReaders::default();
+        let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), max_bytes, &readers);
         keeper.keep_json("structuredContent", value).await;
         assert_eq!(kept(&outputs, "o1").await, expected);
         keeper.take_list().remove(0)
@@ -303,7 +309,8 @@ async fn binary_content_counts_as_it_is_sent() {
     let image = |bytes: usize| json!({"type": "image", "data": "A".repeat(bytes), "mimeType": "image/png"});
     let outputs = InMemoryOutputStore::new();
     let owner = Principal::local();
-    let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), 64 << 20);
+    let readers = OutputReaders::default();
+    let mut keeper = Keeper::new(&outputs, &owner, samples::call_id(1), 64 << 20, &readers);
     let budget = Budget { characters: 5_000, media_bytes: 1_000 };
     let result = bounded(ToolResult::of_blocks(vec![image(800), image(400)]), None, budget, &mut keeper).await;
     assert_eq!(result.content()[0], image(800));

@@ -4,6 +4,8 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::Arc;
 
+const ALLOW: Purpose<'_> = Purpose::Covering { looked_through: &["timeout", "nohup", "nice"] };
+
 fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Arc<[Arc<str>]> {
     words.into_iter().map(Into::into).collect()
 }
@@ -14,11 +16,11 @@ fn plain(line: &str) -> CommandAccess {
 }
 
 fn allows(pattern: &str, command: &CommandAccess) -> bool {
-    CommandPattern::parse(pattern, Effect::Allow).unwrap().covers(command)
+    CommandPattern::parse(pattern, ALLOW).unwrap().covers(command)
 }
 
 fn denies(pattern: &str, command: &CommandAccess) -> bool {
-    CommandPattern::parse(pattern, Effect::Deny).unwrap().catches(command)
+    CommandPattern::parse(pattern, Purpose::Catching).unwrap().catches(command)
 }
 
 #[track_caller]
@@ -90,7 +92,7 @@ fn the_outline_of_a_pattern_is_what_all_that_it_covers_has_in_common() {
         ("* x", None),
         ("npx tsc", None),
     ] {
-        let outline = CommandPattern::parse(pattern, Effect::Allow).unwrap().outline();
+        let outline = CommandPattern::parse(pattern, ALLOW).unwrap().outline();
         let written = outline.map(|Outline { head, tail, is_open }| {
             format!("{} | {}{}", head.join(" "), tail.join(" "), if is_open { " | …" } else { "" })
                 .replace("|  |", "| |")
@@ -208,15 +210,15 @@ fn a_pattern_that_can_never_match_is_refused() {
         ("''", "no word"),
         ("a\0b", "NUL"),
     ] {
-        let error = CommandPattern::parse(text, Effect::Allow).unwrap_err();
+        let error = CommandPattern::parse(text, ALLOW).unwrap_err();
         assert!(error.contains(reason), "{text}: {error}");
     }
     for text in ["git status && npm test", "echo x > out", "npm run build 2>&1", "grep 'a|b;$(' *", "nice*", "timeout"]
     {
-        assert!(CommandPattern::parse(text, Effect::Allow).is_ok(), "{text}");
+        assert!(CommandPattern::parse(text, ALLOW).is_ok(), "{text}");
     }
     for text in ["git status && *", "timeout *", "FOO=1 *"] {
-        assert!(CommandPattern::parse(text, Effect::Deny).is_ok(), "{text}");
+        assert!(CommandPattern::parse(text, Purpose::Catching).is_ok(), "{text}");
     }
 }
 
@@ -232,13 +234,11 @@ fn a_pattern_whose_words_no_command_can_have_is_refused_with_what_to_write() {
         ("rm $'a b' *", "in usual quotes"),
         ("rm $\"a b\"", "in usual quotes"),
     ] {
-        for effect in [Effect::Deny, Effect::Ask] {
-            let error = CommandPattern::parse(text, effect).unwrap_err();
-            assert!(error.contains(instead), "{text}: {error}");
-        }
-        assert_eq!(CommandPattern::parse(text, Effect::Allow).is_err(), text.ends_with('*'), "{text}");
+        let error = CommandPattern::parse(text, Purpose::Catching).unwrap_err();
+        assert!(error.contains(instead), "{text}: {error}");
+        assert_eq!(CommandPattern::parse(text, ALLOW).is_err(), text.ends_with('*'), "{text}");
         if let Some(instead) = instead.strip_prefix('`').and_then(|text| text.strip_suffix('`')) {
-            assert!(CommandPattern::parse(instead, Effect::Deny).is_ok(), "{instead}");
+            assert!(CommandPattern::parse(instead, Purpose::Catching).is_ok(), "{instead}");
         }
     }
     // A line that is allowed as it is written.
@@ -317,8 +317,8 @@ fn any_pattern() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_pattern_and_no_command_is_too_strange(text in any_pattern(), command in any_command()) {
-        for effect in [Effect::Allow, Effect::Ask, Effect::Deny] {
-            if let Ok(pattern) = CommandPattern::parse(&text, effect) {
+        for purpose in [ALLOW, Purpose::Catching] {
+            if let Ok(pattern) = CommandPattern::parse(&text, purpose) {
                 let _ = (pattern.covers(&command), pattern.catches(&command));
             }
         }
@@ -329,7 +329,7 @@ proptest! {
         tokens in prop::collection::vec("[a-z]{1,3}|[*]", 1..5), words in prop::collection::vec("[a-z]{1,3}", 1..6),
     ) {
         let command = CommandAccess::program(words.iter().map(String::as_str));
-        if let Ok(pattern) = CommandPattern::parse(&tokens.join(" "), Effect::Allow)
+        if let Ok(pattern) = CommandPattern::parse(&tokens.join(" "), ALLOW)
             && pattern.covers(&command)
         {
             let mut left = words.iter();
@@ -342,7 +342,7 @@ proptest! {
     #[test]
     fn what_a_rule_allows_the_same_rule_denies(text in any_pattern(), command in any_command()) {
         if let (Ok(allow), Ok(deny)) =
-            (CommandPattern::parse(&text, Effect::Allow), CommandPattern::parse(&text, Effect::Deny))
+            (CommandPattern::parse(&text, ALLOW), CommandPattern::parse(&text, Purpose::Catching))
             && allow.covers(&command) && command.whole == command.text
         {
             prop_assert!(deny.catches(&command), "{text:?} {command:?}");
@@ -353,7 +353,7 @@ proptest! {
     fn a_further_reading_never_lets_a_command_slip(
         text in any_pattern(), command in any_command(), more in prop::collection::vec(any_word(), 1..4),
     ) {
-        if let Ok(pattern) = CommandPattern::parse(&text, Effect::Deny) && pattern.catches(&command) {
+        if let Ok(pattern) = CommandPattern::parse(&text, Purpose::Catching) && pattern.catches(&command) {
             let more: Arc<[Arc<str>]> = more.into_iter().map(Into::into).collect();
             let readings = command.readings.iter().cloned().chain([more]).collect();
             let more = CommandAccess { readings, ..command };

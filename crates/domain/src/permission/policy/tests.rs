@@ -52,7 +52,13 @@ fn accesses(text: &str) -> Vec<Access> {
             let (words, operand) =
                 split(&rest, " naming ").map_or((rest.clone(), None), |(words, path)| (words, Some(path)));
             let (operands, free) = (named(operand.as_deref()), named(free.as_deref()));
-            Access::RunCommand(CommandAccess { operands, free, ..CommandAccess::program(words.split(' ')) })
+            let program = words.split(' ').next();
+            Access::RunCommand(CommandAccess {
+                operands,
+                free,
+                only_changes_files: matches!(program, Some("mkdir" | "touch" | "rm")),
+                ..CommandAccess::program(words.split(' '))
+            })
         }
         Some(("opaque", rest)) => Access::RunCommand(CommandAccess::opaque(rest, "it holds a variable")),
         Some(("host", rest)) => Access::ReachHost(rest.into()),
@@ -161,7 +167,7 @@ fn rules_on_commands_follow_what_was_understood_of_them() {
 #[test]
 fn the_definition_of_a_tool_says_whether_rules_that_name_it_are_about_commands() {
     let mut shell = tool("bash");
-    shell.aliases = vec![Alias { name: "async_cmd", dialect: Dialect::Clai, rewrites: &[] }];
+    shell.aliases = vec![Alias { name: "async_cmd", dialect: Dialect("other"), rewrites: &[] }];
     let mut other = shell.clone();
     other.takes_command_lines = false;
     let verdict = |rules: &[(Effect, &str)], tool: &Tool, touches| {

@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 use toolstead_domain::{
     client_profile::{Generation, ProtocolVersion},
     error_chain::with_causes,
-    ports::tool_provider::ProviderIdentity,
+    provider_identity::ProviderIdentity,
     workspace_roots::WorkspaceRoots,
 };
 

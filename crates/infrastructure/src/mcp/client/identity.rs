@@ -4,7 +4,7 @@ use crate::mcp::client::config::{McpServerConfig, McpTransport, ServerProfile, T
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
-use toolstead_domain::ports::tool_provider::ProviderIdentity;
+use toolstead_domain::provider_identity::ProviderIdentity;
 
 /// The server that this configuration describes. Values of variables and headers do not count: a new token makes no other
 /// server. `working_dir` is where it starts, if it is a child.

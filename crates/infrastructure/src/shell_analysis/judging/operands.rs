@@ -7,6 +7,11 @@ use crate::shell_analysis::{catalogue::may_be_an_option, word::Word};
 const PROGRAMS: &[(&str, &str)] =
     &[("cp", "Rrafvnpiu"), ("mkdir", "pv"), ("mv", "fvni"), ("rm", "rRfivd"), ("rmdir", "v"), ("touch", "acm")];
 
+/// Whether the program does nothing but change the files that it names.
+pub(in crate::shell_analysis) fn only_changes_files(program: &str) -> bool {
+    PROGRAMS.iter().any(|(name, _)| *name == program)
+}
+
 /// Whether an option makes this program change other files than its operands.
 fn options_name_files(program: &str) -> bool {
     matches!(program, "cp" | "mv")

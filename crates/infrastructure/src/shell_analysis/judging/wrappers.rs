@@ -14,20 +14,20 @@ use super::{
     xargs,
 };
 use crate::shell_analysis::{
-    catalogue::{bare, known_as, named, program},
+    catalogue::{LOOKED_THROUGH, bare, known_as, named, program},
     word::Word,
 };
 
 /// Where the command starts that is behind a wrapper which changes nothing about it.
 pub(super) fn looked_through(words: &[Word]) -> Option<usize> {
     let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
-    let name = words.first().filter(|name| !name.quoted)?;
+    let name = words.first().filter(|name| !name.quoted && LOOKED_THROUGH.contains(&name.text.as_str()))?;
     let behind = match name.text.as_str() {
         "timeout" if is_duration(text(1)) => 2,
+        "timeout" => return None,
         "nice" if text(1) == "-n" && text(2).parse::<i8>().is_ok() => 3,
         "time" if text(1) == "-p" => 2,
-        "nice" | "nohup" | "time" => 1,
-        _ => return None,
+        _ => 1,
     };
     let program = words.get(behind)?;
     (!program.text.starts_with('-') && !program.text.contains('=')).then_some(behind)

@@ -8,7 +8,10 @@ use super::{
 use crate::shell_analysis::{
     analysis::{Analysis, Touch, TouchOrigin, shown},
     folders::{Folders, Move},
-    judging::understood::{Analyse, Scope, Understood},
+    judging::{
+        operands::only_changes_files,
+        understood::{Analyse, Scope, Understood},
+    },
     limits::Limits,
     word::{Expansion, Expansions, Misread, Word},
 };
@@ -209,7 +212,7 @@ impl<'t> Findings<'t> {
             None => self.folders.settle(),
         }
         let opaque = matches!(understood.clarity, Clarity::Opaque(_));
-        let words = if opaque {
+        let words: Arc<[Arc<str>]> = if opaque {
             // What it says is no proof, but what deny rules look for may well stand in it.
             let words = std::mem::take(&mut understood.words);
             understood.reading(words);
@@ -220,6 +223,7 @@ impl<'t> Findings<'t> {
         self.result.commands.push(CommandAccess {
             whole: self.whole.clone(),
             text,
+            only_changes_files: words.first().is_some_and(|program| only_changes_files(program)),
             words,
             readings: understood.readings.into_iter().map(Arc::from).collect(),
             operands: Arc::default(),

@@ -1,0 +1,124 @@
+//! Decisions and approvals.
+
+use super::*;
+
+#[tokio::test]
+async fn what_no_rule_allows_does_not_run_and_the_refusal_teaches() {
+    let house = Plan::default().house(provider()).await;
+    let told = house.call("write", json!({})).await;
+    assert!(told.starts_with("refused permission_denied: The call of `write` is not permitted: changes of files are asked about by default: to write /w/a. Nobody can be asked here."), "{told}");
+    assert!(told.contains("--allow 'Write(//w/a)'"), "{told}");
+    let told = house.call("outside", json!({})).await;
+    assert!(told.contains("outside of the workspace's roots") && told.contains("--root DIR"), "{told}");
+    assert_eq!(house.provider.calls().len(), 0);
+    assert!(house.log.rows().iter().all(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _))));
+}
+
+#[tokio::test]
+async fn the_row_of_a_call_and_its_refusal_tell_what_decided_on_each_part() {
+    let house = Plan { rules: vec![(Effect::Deny, "Write(a)")], ..Default::default() }.house(provider()).await;
+    let outcome = house.handler.handle(command("write", json!({}))).await;
+    let Err(ExecuteToolError::Refused(failure)) = outcome else { panic!("{outcome:?}") };
+    let trace = house.log.rows()[0].decision.clone().unwrap().trace;
+    assert_eq!(
+        trace,
+        json!([{
+            "verdict": "deny", "part": "write /w/a", "cause": "the deny rule `Write(a)` in the command line",
+            "rule": "Write(a)", "origin": "the command line",
+        }])
+    );
+    assert_eq!(failure.data["decision"], trace);
+}
+
+#[tokio::test]
+async fn a_call_is_explained_as_it_would_be_decided_and_nothing_happens() {
+    let house = Plan { rules: vec![(Effect::Ask, "echo")], ..Default::default() }.house(provider()).await;
+    let verdict = async |tool: &str| {
+        let explained = house.handler.explain(ExplainCallQuery::local(tool, json!({}))).await;
+        explained.map(|explained| explained.decision.verdict).map_err(|error| error.kind())
+    };
+    assert_eq!(verdict("write").await, Ok(Verdict::Ask));
+    assert_eq!(verdict("echo").await, Ok(Verdict::Ask));
+    assert_eq!(verdict("outside").await, Ok(Verdict::Deny));
+    assert_eq!(verdict("nonsense").await, Err(ErrorKind::NotFound));
+    assert!(house.provider.calls().is_empty() && house.log.rows().is_empty());
+}
+
+#[tokio::test]
+async fn a_denying_rule_hides_a_tool_and_refuses_its_call() {
+    let house = Plan { rules: vec![(Effect::Deny, "echo")], ..Default::default() }.house(provider()).await;
+    let list = ListToolsHandler::new(house.registry.clone(), house.policy.clone());
+    let page = list.handle(&ListToolsQuery::default()).unwrap();
+    assert!(page.tools.iter().all(|one| !matches!(one.tool.name().as_str(), "echo" | "away")));
+    let told = house.call("echo", json!({})).await;
+    assert!(told.contains("the deny rule `echo` in the command line") && told.contains("change `echo`"), "{told}");
+}
+
+#[tokio::test]
+async fn a_person_may_say_yes_or_no_and_the_record_says_who() {
+    let denied = Approval::Denied { by: "ann".into() };
+    let approver = ScriptedApprover::answering([Approval::once("ann"), denied, Approval::TimedOut]);
+    let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
+    assert_eq!(house.call("write", json!({})).await, "written");
+    assert_eq!(
+        house.call("write", json!({})).await,
+        "refused permission_denied: The call of `write` was refused by ann."
+    );
+    assert!(house.call("write", json!({})).await.starts_with("refused approval_timeout"));
+    let rows = house.log.rows();
+    let approved: Vec<_> = rows.iter().map(|row| row.decision.clone().unwrap().approved_by).collect();
+    assert_eq!(approved, [Some("ann".to_owned()), Some("ann".into()), None]);
+    assert_eq!(house.provider.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_so() {
+    let approver =
+        ScriptedApprover::answering([Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] }]);
+    let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
+    assert_eq!(house.call("write", json!({})).await, "written");
+    assert_eq!(house.call("write", json!({"other": true})).await, "written");
+    let elsewhere = ExecuteToolCommand { session: "t".into(), ..command("write", json!({})) };
+    assert!(house.told(elsewhere).await.starts_with("permission_denied"));
+    let decisions: Vec<_> = house.log.rows().into_iter().map(|row| row.decision.unwrap()).collect();
+    assert_eq!(decisions[0].approved_by.as_deref(), Some("ann (session)"));
+    assert_eq!(
+        decisions[1].reason,
+        "the allow rule `Write(//w/a)` in what was approved in this session: to write /w/a"
+    );
+}
+
+#[tokio::test]
+async fn sending_is_approved_for_the_same_arguments_alone() {
+    let send =
+        ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
+    let approver = Arc::new(ScriptedApprover::answering([yes()]));
+    let plan = Plan { approver: approver.clone(), ..Default::default() };
+    let house = plan.house(ScriptedProvider::new("built-in").with(send)).await;
+    for _ in 0..2 {
+        assert_eq!(house.call("send", json!({"text": "hi"})).await, "sent");
+    }
+    assert!(house.call("send", json!({"text": "other"})).await.starts_with("refused permission_denied"));
+    let question = &approver.questions()[0];
+    assert_eq!((&question.parts[0].rule, question.parts[0].scopes.len()), (&None, 2));
+    let rows = house.log.rows();
+    let approved_by = rows[1].decision.as_ref().unwrap().approved_by.as_deref();
+    assert_eq!(approved_by, Some("what was approved in this session, for exactly this call"));
+}
+
+#[tokio::test]
+async fn what_a_rule_asks_about_is_asked_every_time() {
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Always] };
+    for rule in ["write", "Write(a)"] {
+        let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
+        let plan = Plan { rules: vec![(Effect::Ask, rule)], approver: approver.clone(), ..Default::default() };
+        let house = plan.house(provider()).await;
+        for _ in 0..2 {
+            assert_eq!(house.call("write", json!({})).await, "written");
+        }
+        assert!(house.call("write", json!({})).await.starts_with("refused"), "{rule}");
+        assert_eq!(approver.questions().len(), 3);
+        assert_eq!(approver.questions()[0].parts[0].scopes, [ApprovalScope::Once]);
+    }
+}

@@ -1,0 +1,195 @@
+//! Hooks before and after calls.
+
+use super::*;
+
+/// Refuses, rewrites or lets pass by the path, and counts how many ends it heard of.
+#[derive(Default)]
+pub(super) struct Guard(AtomicUsize);
+
+#[async_trait]
+impl ToolHook for Guard {
+    fn name(&self) -> &str {
+        "guard"
+    }
+
+    async fn before(&self, call: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+        let rewritten = |arguments: Value| BeforeCall::rewrite(arguments.as_object().unwrap().clone());
+        match call.arguments.get("path").and_then(Value::as_str) {
+            Some("secret") => BeforeCall::deny("not that one"),
+            Some("old") => rewritten(json!({"path": "new"})),
+            Some("bad") => rewritten(json!({"path": 7})),
+            Some("doubtful") => BeforeCall::ask("is that meant?"),
+            Some("later") => HookVerdict::Defer("after the release".into()).into(),
+            Some("panic") => panic!("a hook that panics"),
+            Some("context") => BeforeCall { context: vec!["mind the gap".into()], ..Default::default() },
+            _ => BeforeCall::go_on(),
+        }
+    }
+
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+        assert_eq!(ended.execution.outcome == Outcome::Succeeded, ended.result.is_some());
+        self.0.fetch_add(1, Ordering::SeqCst);
+        match ended.call.and_then(|call| call.arguments.get("path")?.as_str()) {
+            Some("hide") => AfterCall { output: Some(ToolResult::text("hidden")), ..Default::default() },
+            Some("flood") => AfterCall { output: Some(ToolResult::text("x".repeat(40_000))), ..Default::default() },
+            Some("talk") => AfterCall { context: vec!["y".repeat(20_000).into()], ..Default::default() },
+            _ => AfterCall::default(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn hooks_may_refuse_and_rewrite_and_hear_of_the_end() {
+    let guard = Arc::new(Guard::default());
+    let house = Plan { hooks: vec![guard.clone()], ..Default::default() }.house(provider()).await;
+    let told = house.call("read", json!({"path": "secret"})).await;
+    assert_eq!(told, "refused permission_denied: The hook `guard` refused the call: not that one");
+    assert_eq!(house.call("read", json!({"path": "old"})).await, "content");
+    assert_eq!(house.provider.calls()[0].arguments["path"], "new");
+    assert!(house.call("read", json!({"path": "bad"})).await.starts_with("refused invalid_input"), "validated again");
+    assert_eq!(guard.0.load(Ordering::SeqCst), 3);
+    let told = house.call("read", json!({"path": "later"})).await;
+    assert_eq!(told, "refused permission_denied: The hook `guard` put off the call: after the release");
+    let told = house.call("read", json!({"path": "panic"})).await;
+    assert_eq!(told, "refused permission_denied: The hook `guard` refused the call: it failed inside");
+}
+
+#[tokio::test]
+async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
+    let plan =
+        |rules, approver| Plan { hooks: vec![Arc::new(Guard::default())], rules, approver, ..Default::default() };
+    let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
+    for (rules, approver, expected) in [
+        (vec![], Arc::new(Unattended) as Arc<dyn Approver>, "Nobody can be asked here"),
+        (vec![], yes, "content"),
+        // Nobody is asked about what a rule denies.
+        (
+            vec![(Effect::Deny, "read(path:doubtful)")],
+            Arc::new(ScriptedApprover::answering([Approval::once("ada")])),
+            "the deny rule",
+        ),
+    ] {
+        let house = plan(rules, approver).house(provider()).await;
+        let told = house.call("read", json!({"path": "doubtful"})).await;
+        assert!(told.contains(expected), "{told}");
+        if expected == "content" {
+            let decision = house.only_row().decision.unwrap();
+            assert_eq!((decision.verdict.as_str(), decision.approved_by.as_deref()), ("ask", Some("ada")));
+            assert_eq!(decision.reason, "the hook `guard` wants somebody to be asked: is that meant?");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_hooks_say_reaches_the_model_and_a_changed_output_is_marked() {
+    let house = Plan { hooks: vec![Arc::new(Guard::default())], ..Default::default() }.house(provider()).await;
+    let told = house.call("read", json!({"path": "context"})).await;
+    assert_eq!(told, "content\n[the hook `guard` says: mind the gap]");
+    let plain = house.log.rows()[0].clone();
+    assert_eq!(house.call("read", json!({"path": "hide"})).await, "hidden");
+    let hidden = house.log.rows().into_iter().max_by_key(|row| row.id).unwrap();
+    assert_eq!(hidden.result_digest, plain.result_digest, "the digest is that of the first output");
+    assert!(hidden.decision.unwrap().reason.ends_with("; the hook `guard` changed the output"));
+    let told = house.call("read", json!({"path": "flood"})).await;
+    assert!(told.starts_with("[the output is withheld: the hook `guard` gave one of more than 30000"), "{told}");
+    let told = house.call("read", json!({"path": "talk"})).await;
+    assert!(told.len() < 10_200 && told.ends_with("ends here, after 10000 characters]"), "{}", told.len());
+}
+
+/// Rewrites the path, and keeps what the hooks beside it are told of the call.
+#[derive(Default)]
+struct Witness {
+    rewrites: bool,
+    told: std::sync::Mutex<Vec<Option<String>>>,
+}
+
+impl Witness {
+    fn hears(&self, accesses: Option<&[Access]>) {
+        let told = accesses.map(|accesses| accesses.iter().map(ToString::to_string).collect());
+        self.told.lock().unwrap().push(told);
+    }
+}
+
+#[async_trait]
+impl ToolHook for Witness {
+    fn name(&self) -> &str {
+        "witness"
+    }
+
+    async fn before(&self, _: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
+        self.hears(accesses);
+        let rewritten = json!({"path": "/w/b"}).as_object().unwrap().clone();
+        if self.rewrites { BeforeCall::rewrite(rewritten) } else { BeforeCall::go_on() }
+    }
+
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+        self.hears(ended.accesses);
+        AfterCall::default()
+    }
+}
+
+#[tokio::test]
+async fn hooks_know_what_a_call_touches_with_the_arguments_that_it_has_by_then() {
+    let by_path = |call: &ToolCall| match call.arguments.get("path").and_then(Value::as_str) {
+        Some(path) => Ok(vec![Access::ReadPath(PathAccess::plain(path))]),
+        None => Err(ToolFailure::new(ErrorKind::InvalidInput, "no path")),
+    };
+    let (first, second) = (Arc::new(Witness { rewrites: true, ..Default::default() }), Arc::new(Witness::default()));
+    let plan = Plan { hooks: vec![first.clone(), second.clone()], ..Default::default() };
+    let provider = ScriptedProvider::new("built-in").with(ScriptedTool::named("look").touches_by(by_path));
+    let house = plan.house(provider).await;
+    let told = |witness: &Witness| witness.told.lock().unwrap().split_off(0);
+    let read = |path: &str| Some(format!("read {path}"));
+    house.call("look", json!({"path": "/w/a"})).await;
+    assert_eq!(told(&first), [read("/w/a"), read("/w/b")]);
+    assert_eq!(told(&second), [read("/w/b"), read("/w/b")]);
+    // What cannot be told yet can be put right by a hook.
+    house.call("look", json!({})).await;
+    assert_eq!((told(&first), told(&second)), (vec![None, read("/w/b")], vec![read("/w/b"); 2]));
+}
+
+/// Has somebody asked about every call but the first.
+#[derive(Default)]
+struct Doubt(AtomicUsize);
+
+#[async_trait]
+impl ToolHook for Doubt {
+    fn name(&self) -> &str {
+        "doubt"
+    }
+
+    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+        match self.0.fetch_add(1, Ordering::SeqCst) {
+            0 => BeforeCall::go_on(),
+            _ => BeforeCall::ask("again?"),
+        }
+    }
+
+    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
+        AfterCall::default()
+    }
+}
+
+#[tokio::test]
+async fn an_approval_of_the_session_answers_no_question_of_a_hook() {
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session; 2] };
+    let send =
+        || ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
+    // One call is remembered by a rule, the other by its arguments.
+    for (tool, answer) in [("write", "written"), ("send", "sent")] {
+        let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
+        let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Doubt::default())];
+        let house =
+            Plan { hooks, approver: approver.clone(), ..Default::default() }.house(provider().with(send())).await;
+        for _ in 0..2 {
+            assert_eq!(house.call(tool, json!({})).await, answer);
+        }
+        assert!(house.call(tool, json!({})).await.starts_with("refused permission_denied"), "{tool}");
+        let questions = approver.questions();
+        assert_eq!(questions.len(), 3, "{tool}");
+        for question in &questions[1..] {
+            let parts: Vec<_> = question.parts.iter().map(|part| (part.cause.to_string(), part.scopes.len())).collect();
+            assert_eq!(parts, [("the hook `doubt` wants somebody to be asked: again?".to_owned(), 1)], "{tool}");
+        }
+    }
+}

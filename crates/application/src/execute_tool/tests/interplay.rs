@@ -1,0 +1,100 @@
+//! What has happened each time that a call meets the log.
+
+use super::*;
+use mockall::{Sequence, mock};
+use toolstead_domain::{ports::execution_log::ExecutionFilter, tool_call::CallId};
+
+mock! {
+    Log {}
+    #[async_trait]
+    impl ExecutionLog for Log {
+        async fn record(&self, execution: ToolExecution) -> Result<(), StoreError>;
+        async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError>;
+        async fn beginning_with(&self, digits: &str, at_most: u32) -> Result<Vec<CallId>, StoreError>;
+        async fn list(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, StoreError>;
+        async fn check(&self) -> Result<(), StoreError>;
+    }
+}
+
+/// Somebody to ask and somebody to run a call, both of whom tell how often they were met.
+struct Met {
+    approver: Arc<ScriptedApprover>,
+    provider: Arc<ScriptedProvider>,
+}
+
+impl Met {
+    fn by(answer: Approval) -> Arc<Self> {
+        Arc::new(Self { approver: Arc::new(ScriptedApprover::answering([answer])), provider: Arc::new(provider()) })
+    }
+
+    /// Questions and calls so far.
+    fn so_far(&self) -> (usize, usize) {
+        (self.approver.questions().len(), self.provider.calls().len())
+    }
+
+    /// Expects the next row: with this outcome, after so many questions and calls.
+    fn expect(self: &Arc<Self>, log: &mut MockLog, order: &mut Sequence, row: Row, met: (usize, usize)) {
+        let this = self.clone();
+        let expected = log.expect_record().once().in_sequence(order);
+        expected.withf(move |given| row.fits(given) && this.so_far() == met).returning(move |_| row.kept());
+    }
+
+    async fn call(&self, log: MockLog) -> Result<CallOutcome, ExecuteToolError> {
+        let plan = Plan { approver: self.approver.clone(), ..Default::default() };
+        let built = plan.built(self.provider.clone(), Arc::new(log)).await;
+        built.handler.handle(command("write", json!({}))).await
+    }
+}
+
+/// A row that the log is given, and what becomes of it.
+#[derive(Clone, Copy)]
+enum Row {
+    Start,
+    StartThatIsLost,
+    End,
+}
+
+impl Row {
+    fn fits(self, row: &ToolExecution) -> bool {
+        row.outcome.is_final() == matches!(self, Self::End)
+    }
+
+    fn kept(self) -> Result<(), StoreError> {
+        match self {
+            Self::Start | Self::End => Ok(()),
+            Self::StartThatIsLost => {
+                Err(StoreError { operation: "record the call".into(), source: "the disk is full".into() })
+            }
+        }
+    }
+}
+
+/// Calls a tool that changes something; returns the error, if it is one. The log expects these rows and no others.
+async fn check(answer: Approval, rows: &[(Row, (usize, usize))], ran: usize) -> Option<ExecuteToolError> {
+    let (met, mut log, mut order) = (Met::by(answer), MockLog::new(), Sequence::new());
+    for (row, so_far) in rows {
+        met.expect(&mut log, &mut order, *row, *so_far);
+    }
+    let outcome = met.call(log).await;
+    assert_eq!(met.so_far(), (1, ran));
+    outcome.err()
+}
+
+#[tokio::test]
+async fn a_change_is_asked_about_then_recorded_then_run_then_recorded() {
+    let rows = [(Row::Start, (1, 0)), (Row::End, (1, 1))];
+    assert!(check(Approval::once("somebody"), &rows, 1).await.is_none());
+}
+
+#[tokio::test]
+async fn a_change_that_somebody_refuses_meets_the_log_once_and_its_provider_never() {
+    let told = check(Approval::Denied { by: "somebody".into() }, &[(Row::End, (1, 0))], 0).await;
+    assert!(matches!(told, Some(ExecuteToolError::Refused(_))), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_change_whose_start_is_not_on_record_never_meets_its_provider() {
+    let rows = [(Row::StartThatIsLost, (1, 0)), (Row::End, (1, 0))];
+    let told = check(Approval::once("somebody"), &rows, 0).await;
+    assert!(matches!(told, Some(ExecuteToolError::NotRecorded { what: Unrecorded::Start, .. })), "{told:?}");
+}

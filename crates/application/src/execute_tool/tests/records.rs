@@ -1,0 +1,117 @@
+//! What rows and events tell, and what they keep to themselves.
+
+use super::{hooks::Guard, *};
+
+/// The kinds of events that were sent, and whether anything of `secret` is in them.
+fn heard(watch: &mut EventSubscription) -> Vec<String> {
+    let mut kinds = Vec::new();
+    while let Some(heard) = watch.waiting() {
+        let json = heard.to_json();
+        assert!(!json.to_string().contains("hunter2"), "{json}");
+        assert!(json["principal"].is_string() && json["session"].is_string() && json["call"].is_string(), "{json}");
+        kinds.push(json["type"].as_str().unwrap().to_owned());
+    }
+    kinds
+}
+
+#[tokio::test]
+async fn those_who_watch_hear_of_each_step_of_a_call_in_order_and_of_no_secret() {
+    let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
+    let approver: Arc<dyn Approver> = yes;
+    let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Guard::default())];
+    let secret = ScriptedTool::of(tool_with_schema("login", json!({"type": "object"})))
+        .answers(ToolResult::text("welcome, hunter2"));
+    let house = Plan { hooks, approver, ..Default::default() }.house(provider().with(secret)).await;
+    let mut watch = house.events.subscribe();
+    house.call("login", json!({"password": "hunter2"})).await;
+    assert_eq!(heard(&mut watch), ["tool_call_started", "tool_call_completed"]);
+    house.call("read", json!({"path": "doubtful"})).await;
+    assert_eq!(
+        heard(&mut watch),
+        ["permission_requested", "permission_resolved", "tool_call_started", "tool_call_completed"]
+    );
+    house.call("read", json!({"path": "secret"})).await;
+    assert_eq!(heard(&mut watch), ["tool_call_denied"]);
+    house.call("nothing", json!({})).await;
+    assert_eq!(heard(&mut watch), ["tool_call_failed"]);
+}
+
+const SECRETS: [&str; 4] = ["tok123456789", "hunter2pw", "querytok", "bearertok"];
+
+/// A call that a rule allows and that fails, whose secrets stand in all that is said of it.
+async fn secretive(
+    keep: RecordedArguments,
+    verdict: Effect,
+) -> (House, ExecuteToolError, Vec<toolstead_domain::event::EventKind>) {
+    let settings = CallSettings { arguments: keep, ..CallSettings::default() };
+    let line = "export MY_TOKEN='tok123456789'; curl -H 'Authorization: Bearer bearertok' https://me:hunter2pw@h/?token=querytok";
+    let runs = Access::RunCommand(toolstead_domain::access::CommandAccess::opaque(line, "it says tok123456789"));
+    let failing = ScriptedTool::named("shell").touches(vec![runs]).reports(Progress {
+        progress: 1.0,
+        total: None,
+        message: Some("using tok123456789".into()),
+    });
+    let failing = failing.ends_by(|_| {
+        let said = ToolResult::error(ErrorKind::ExecutionFailed, "tok123456789 of https://me:hunter2pw@h is wrong");
+        Ending::Done(said.with_structured_content(json!({"exit": 1, "stderr": "tok123456789 is wrong"})))
+    });
+    let provider = ScriptedProvider::new("built-in").with(failing);
+    let house = Plan { rules: vec![(verdict, "Bash")], settings, ..Default::default() }.house(provider).await;
+    let mut watch = house.events.subscribe();
+    let arguments = json!({"command": "true", "env": {"MY_TOKEN": "tok123456789"}, "line": line});
+    let outcome = house.handler.handle(command("shell", arguments)).await;
+    let error = match outcome {
+        Ok(_) => ExecuteToolError::Cancelled(CancelReason::Client),
+        Err(error) => error,
+    };
+    let mut events = Vec::new();
+    while let Some(crate::event_bus::Heard::Event(event)) = watch.waiting() {
+        events.push(event.kind.clone());
+    }
+    (house, error, events)
+}
+
+#[tokio::test]
+async fn no_text_of_a_row_or_an_event_tells_a_secret_of_the_arguments() {
+    for verdict in [Effect::Allow, Effect::Ask, Effect::Deny] {
+        let (house, _, events) = secretive(RecordedArguments::Redacted, verdict).await;
+        let row = house.only_row();
+        let all = format!("{row:?} {events:?}");
+        for secret in SECRETS {
+            assert!(!all.contains(secret), "{verdict:?} {secret}: {all}");
+        }
+        assert!(row.accesses[0].starts_with("run export MY_TOKEN=[redacted]; curl"), "{row:?}");
+        assert!(events.len() >= if verdict == Effect::Deny { 1 } else { 3 }, "{events:?}");
+    }
+}
+
+#[tokio::test]
+async fn where_arguments_are_not_kept_no_text_of_a_row_tells_of_them() {
+    for verdict in [Effect::Allow, Effect::Ask, Effect::Deny] {
+        let (house, _, _) = secretive(RecordedArguments::None, verdict).await;
+        let row = house.only_row();
+        let all = format!("{row:?}");
+        for text in SECRETS.iter().chain(&["curl", "MY_TOKEN", "it says", "is wrong"]) {
+            assert!(!all.contains(text), "{verdict:?} {text}: {all}");
+        }
+        let decision = row.decision.as_ref().unwrap();
+        assert_eq!(row.accesses, ["run"]);
+        assert_eq!(decision.trace[0]["part"], "run");
+        assert!(decision.reason.contains("rule `Bash` in the command line"), "{decision:?}");
+        match (verdict, &row.outcome) {
+            (Effect::Allow, Outcome::Failed(ErrorKind::ExecutionFailed, detail)) => assert_eq!(detail, "[not kept]"),
+            (Effect::Ask | Effect::Deny, Outcome::Refused(ErrorKind::PermissionDenied, detail)) => {
+                assert_eq!(*detail, decision.reason);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_wants_everything_kept_gets_everything() {
+    let (house, _, _) = secretive(RecordedArguments::Full, Effect::Allow).await;
+    let row = house.only_row();
+    assert!(row.accesses[0].contains("tok123456789") && row.arguments["env"]["MY_TOKEN"] == "tok123456789");
+    assert_eq!(row.metadata, json!({"exit": 1, "stderr": "tok123456789 is wrong"}));
+}

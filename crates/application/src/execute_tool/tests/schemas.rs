@@ -1,0 +1,61 @@
+//! Schemas that could cost too much.
+
+use super::*;
+
+/// A schema that a deep value is compared with for longer than anybody lives.
+fn endless_schema() -> Value {
+    json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "required": ["b"]})
+}
+
+fn deep_value() -> Value {
+    (0..40).fold(json!({}), |inner, _| json!({"a": inner}))
+}
+
+#[tokio::test]
+async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_is_refused() {
+    async fn check(schemas: ScriptedSchemaValidator, arguments: Value, expected: &str) {
+        let schemas = Arc::new(schemas);
+        let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
+        let house = Plan { schemas: schemas.clone(), ..Plan::default() }.house(provider).await;
+        let told = house.call("t", arguments.clone()).await;
+        assert!(told.contains(expected), "{told}");
+        assert_eq!(schemas.seen(), [arguments]);
+        assert_eq!(house.log.rows().len(), 1);
+    }
+    check(ScriptedSchemaValidator::new(), json!({"b": 1}), "(no output)").await;
+    check(ScriptedSchemaValidator::new(), json!({"a": 1}), "refused invalid_input: The arguments do not fit").await;
+    let why = "(of its schema: it contains itself, and refers twice to one place of what it describes)";
+    for (failure, kind) in [
+        (NotValidated::OutOfTime, "refused timeout"),
+        (NotValidated::OutOfMemory, "refused too_large"),
+        (NotValidated::Unavailable("there is no other process".into()), "refused unavailable"),
+        (NotValidated::Ended("killed".into()), "refused unavailable"),
+    ] {
+        check(ScriptedSchemaValidator::failing(failure.clone()), deep_value(), kind).await;
+        check(ScriptedSchemaValidator::failing(failure), deep_value(), why).await;
+    }
+    let broken = NotValidated::Schema(toolstead_domain::tool_input_schema::InvalidSchema::new("it is none"));
+    check(
+        ScriptedSchemaValidator::failing(broken),
+        json!({}),
+        "not callable unavailable: the tool `t` cannot be called",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at() {
+    let schemas = Arc::new(ScriptedSchemaValidator::new());
+    let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
+    let plan = Plan { rules: vec![(Effect::Deny, "t")], schemas: schemas.clone(), ..Plan::default() };
+    let house = plan.house(provider).await;
+    let told = house.call("t", deep_value()).await;
+    assert!(
+        told.starts_with("refused permission_denied: The call of `t` is not permitted: the deny rule `t`"),
+        "{told}"
+    );
+    assert!(schemas.seen().is_empty());
+    let row = house.only_row();
+    assert!(matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _)), "{row:?}");
+    assert_eq!(row.decision.map(|decision| decision.verdict).as_deref(), Some("deny"));
+}

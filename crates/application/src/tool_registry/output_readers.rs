@@ -1,0 +1,91 @@
+//! The tools that read stored outputs, as whoever gets a handle is told of them.
+
+use toolstead_domain::{
+    ports::output_store::OutputHandle,
+    tool::{OutputReading, Tool},
+};
+
+/// At most one tool for each way of reading: the first by name that can be called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OutputReaders {
+    lines: Option<Reader>,
+    matches: Option<Reader>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reader {
+    tool: String,
+    /// The parameter that takes the handle.
+    handle: &'static str,
+    /// The parameter for the first line, or the pattern.
+    part: &'static str,
+}
+
+impl OutputReaders {
+    pub(crate) fn of<'a>(tools: impl Iterator<Item = &'a Tool>) -> Self {
+        let mut readers = Self::default();
+        for tool in tools.filter(|tool| tool.is_callable()) {
+            let reader = |handle, part| Reader { tool: tool.name().to_string(), handle, part };
+            match tool.reads_outputs {
+                Some(OutputReading::Lines { handle, first }) => {
+                    readers.lines.get_or_insert_with(|| reader(handle, first));
+                }
+                Some(OutputReading::Matches { handle, pattern }) => {
+                    readers.matches.get_or_insert_with(|| reader(handle, pattern));
+                }
+                None => {}
+            }
+        }
+        readers
+    }
+
+    /// The call that reads an output from its beginning.
+    pub(crate) fn whole(&self, output: OutputHandle) -> Option<String> {
+        self.lines.as_ref().map(|Reader { tool, handle, .. }| format!("{tool} {{\"{handle}\": \"{output}\"}}"))
+    }
+
+    /// The calls that read an output from a line on, or search it.
+    pub(crate) fn from_line(&self, output: OutputHandle, line: usize) -> Option<String> {
+        let lines = self
+            .lines
+            .as_ref()
+            .map(|Reader { tool, handle, part }| format!("{tool} {{\"{handle}\": \"{output}\", \"{part}\": {line}}}"));
+        let matches = self
+            .matches
+            .as_ref()
+            .map(|Reader { tool, handle, part }| format!("{tool} {{\"{handle}\": \"{output}\", \"{part}\": \"…\"}}"));
+        let calls: Vec<String> = lines.into_iter().chain(matches).collect();
+        (!calls.is_empty()).then(|| calls.join(" or "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU64;
+    use toolstead_domain::testing::samples;
+
+    #[test]
+    fn the_first_tool_of_each_kind_that_can_be_called_is_told_of() {
+        let reading = |name: &str, reading: OutputReading| {
+            let mut tool = samples::tool(name);
+            tool.reads_outputs = Some(reading);
+            tool
+        };
+        let lines = OutputReading::Lines { handle: "of", first: "from" };
+        let matches = OutputReading::Matches { handle: "in", pattern: "like" };
+        let mut off = reading("a", lines);
+        off.enabled = false;
+        let tools = [off, samples::tool("b"), reading("find", matches), reading("show", lines), reading("z", lines)];
+        let output = OutputHandle(NonZeroU64::MIN);
+        let told = |tools: &[Tool]| {
+            let readers = OutputReaders::of(tools.iter());
+            [readers.whole(output), readers.from_line(output, 7)]
+        };
+        let call = |text: &str| Some(text.to_owned());
+        let both = r#"show {"of": "o1", "from": 7} or find {"in": "o1", "like": "…"}"#;
+        assert_eq!(told(&tools), [call(r#"show {"of": "o1"}"#), call(both)]);
+        assert_eq!(told(&tools[..3]), [None, call(r#"find {"in": "o1", "like": "…"}"#)]);
+        assert_eq!(told(&tools[..2]), [None, None]);
+    }
+}

@@ -1,0 +1,75 @@
+//! What stands before the parentheses: a kind of access, or a tool.
+
+use super::{
+    Effect,
+    kind::{AccessHead, access_head},
+};
+use crate::{
+    tool::{Tool, ToolSource},
+    tool_selection::wildcard_match,
+};
+
+#[derive(Debug, Clone)]
+pub(super) enum Head {
+    /// A kind of access, of any tool.
+    Access(&'static AccessHead),
+    /// A tool's name, or a pattern of names.
+    Tool(String),
+}
+
+impl Head {
+    pub(super) fn parse(text: &str, effect: Effect) -> Result<Self, String> {
+        if let Some(head) = access_head(text) {
+            return Ok(Self::Access(head));
+        }
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '*');
+        if text.is_empty() || !text.chars().all(allowed) {
+            return Err(format!("`{text}` is no name of a tool: a rule is `Tool` or `Tool(spec)`"));
+        }
+        let Some(qualified) = text.strip_prefix("mcp__") else {
+            if text.contains('*') && effect == Effect::Allow {
+                return Err("an allow rule may use `*` only after `mcp__server__`: name the tool".into());
+            }
+            return Ok(Self::Tool(text.into()));
+        };
+        match qualified.split_once("__") {
+            // `mcp__server` is every tool of the server.
+            None if !qualified.contains('*') => Ok(Self::Tool(format!("{text}__*"))),
+            None if effect == Effect::Allow => Err("an allow rule must name the server: `mcp__server__*`".into()),
+            None => Ok(Self::Tool(text.into())),
+            Some((server, _)) if server.contains('*') && effect == Effect::Allow => {
+                Err("an allow rule must name the server without `*`: `mcp__server__tool`".into())
+            }
+            Some((_, "")) => {
+                Err("the tool's name is missing after the server's: write `mcp__server__*` for all".into())
+            }
+            Some(_) => Ok(Self::Tool(text.into())),
+        }
+    }
+}
+
+/// For allow: a server's tool by its qualified name alone, whatever name its server gave it.
+pub(super) fn allows_name(pattern: &str, tool: &Tool) -> bool {
+    match tool.source() {
+        ToolSource::McpServer { .. } => fits(pattern, tool.rule_name().as_str()),
+        ToolSource::BuiltIn | ToolSource::Embedded(_) => names(pattern, tool),
+    }
+}
+
+pub(super) fn fits(pattern: &str, name: &str) -> bool {
+    if pattern.contains('*') { wildcard_match(pattern, name) } else { pattern == name }
+}
+
+/// By any name that it bears.
+pub(super) fn names(pattern: &str, tool: &Tool) -> bool {
+    let fits = |name: &str| fits(pattern, name);
+    fits(tool.name().as_str())
+        || (tool.server().is_some() && fits(tool.rule_name().as_str()))
+        || tool.aliases.iter().any(|alias| fits(alias.name))
+}
+
+/// For deny and ask: also by the spellings of other clients, with which a server's tool may be called.
+pub(super) fn names_in_any_spelling(pattern: &str, tool: &Tool) -> bool {
+    let is_upstream = |spellings: [String; 3]| spellings.iter().any(|spelling| fits(pattern, spelling));
+    names(pattern, tool) || tool.upstream_spellings().is_some_and(is_upstream)
+}

@@ -1,0 +1,50 @@
+//! `Bash(git *)`: commands.
+
+use super::{Parsed, RuleKind};
+use crate::{
+    access::{Access, CommandAccess},
+    permission::{
+        command_pattern::{CommandPattern, Outline, Purpose},
+        path_pattern::PatternBase,
+        rule::{Effect, RuleSubject},
+    },
+    workspace_roots::WorkspaceRoots,
+};
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct Commands(CommandPattern);
+
+pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> Parsed {
+    let purpose = match effect {
+        Effect::Allow => Purpose::Covering { looked_through: base.looked_through },
+        Effect::Ask | Effect::Deny => Purpose::Catching,
+    };
+    Ok(Arc::new(Commands(CommandPattern::parse(text, purpose)?)))
+}
+
+impl RuleKind for Commands {
+    fn subject(&self) -> RuleSubject {
+        RuleSubject::Command
+    }
+
+    fn covers(&self, access: &Access, _: &WorkspaceRoots) -> bool {
+        matches!(access, Access::RunCommand(command) if self.0.covers(command))
+    }
+
+    fn catches(&self, access: &Access, _: &WorkspaceRoots) -> bool {
+        matches!(access, Access::RunCommand(command) if self.0.catches(command))
+    }
+
+    fn misses(&self, command: &CommandAccess) -> bool {
+        self.0.misses(command)
+    }
+
+    fn fits_any_program(&self) -> bool {
+        self.0.fits_any_program()
+    }
+
+    fn outline(&self) -> Option<Outline> {
+        self.0.outline()
+    }
+}

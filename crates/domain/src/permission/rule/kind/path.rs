@@ -1,0 +1,52 @@
+//! `Read(src/**)`: paths.
+
+use super::{Parsed, RuleKind};
+use crate::{
+    access::{Access, PathAccess},
+    permission::{
+        path_pattern::{PathPattern, PatternBase, Reach},
+        rule::{Effect, RuleSubject},
+    },
+    workspace_roots::WorkspaceRoots,
+};
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct Paths(PathPattern);
+
+pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> Parsed {
+    let reach = match effect {
+        Effect::Allow => Reach::Anchored,
+        Effect::Ask | Effect::Deny => Reach::AnyDepth,
+    };
+    match PathPattern::parse(text, base, reach) {
+        Ok(pattern) => Ok(Arc::new(Paths(pattern))),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl RuleKind for Paths {
+    fn subject(&self) -> RuleSubject {
+        RuleSubject::Path
+    }
+
+    fn covers(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
+        access.path().is_some_and(|path| self.0.covers(path, roots))
+    }
+
+    fn catches(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
+        access.path().is_some_and(|path| self.0.touches(path, roots))
+    }
+
+    fn catches_reading(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+        self.0.touches(path, roots)
+    }
+
+    fn may_catch_below(&self, folder: &PathAccess, roots: &WorkspaceRoots) -> bool {
+        self.0.may_touch_below(folder, roots)
+    }
+
+    fn is_outside(&self, roots: &WorkspaceRoots) -> bool {
+        !roots.all().any(|root| self.0.may_reach_into(root))
+    }
+}
