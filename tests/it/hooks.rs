@@ -8,7 +8,20 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Output, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
+};
+use toolstead_domain::{
+    permission::{path_pattern::PatternBase, rule::RuleOrigin},
+    ports::tool_provider::ToolProvider as _,
+    testing::samples,
+    workspace_roots::WorkspaceRoots,
+};
+use toolstead_infrastructure::{
+    builtin::{self, provider::BuiltInTools, world::World},
+    hooks::filter::HookFilter,
+    sandbox::workspace::{FolderNames, Workspace},
+    system_clock::SystemClock,
 };
 
 /// A workspace with hooks.
@@ -654,4 +667,32 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_is_gone() {
     assert_eq!(there.status.code(), Some(0), "{}", stderr(&there));
     assert_eq!(home.run(&["config", "trust", "--remove", "toolstead.toml"]).status.code(), Some(0));
     assert_eq!(home.run(&echo).status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_filter_sees_every_path_that_a_call_names_wherever_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
+    let workspace = Arc::new(Workspace::open(&roots, FolderNames::default()).unwrap());
+    let tools = BuiltInTools::new(builtin::all(), World::new(workspace, Arc::new(SystemClock), "test".into())).unwrap();
+    let base = PatternBase { folder: Some(root), ..PatternBase::default() };
+    let filter = HookFilter::parse("Edit(src/**)", RuleOrigin::Program, &base).unwrap();
+    let edits = |path: &str| json!({"edits": [{"path": path, "old_text": "a", "new_text": "b"}]});
+    let patch = |path: &str| json!({"patch": format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch")});
+    let line = |command: &str| json!({"command": command});
+    for (tool, arguments, expected) in [
+        ("multi_edit", edits("src/a"), true),
+        ("multi_edit", edits("a"), false),
+        ("apply_patch", patch("src/a"), true),
+        ("apply_patch", patch("a"), false),
+        ("apply_patch", json!({"patch": "*** Begin Patch"}), true),
+        ("bash", line("cd src && touch a"), true),
+        ("bash", line("touch a > b"), false),
+    ] {
+        let definition = tools.definitions().iter().find(|known| known.name().as_str() == tool).unwrap().clone();
+        let call = samples::call(1, definition, arguments.clone());
+        let accesses = tools.accesses(&call).await.ok();
+        assert_eq!(filter.chooses(&call, accesses.as_deref(), &roots), expected, "{tool} {arguments}");
+    }
 }

@@ -21,11 +21,6 @@ use self::{
 };
 use std::path::Path;
 
-/// Whether this option of that interpreter (`node`, `python3`) takes the next word; `None` where that is not known.
-pub fn takes_next_word(interpreter: &str, option: &str) -> Option<bool> {
-    catalogue::interpreters::takes_next_word(interpreter, option)
-}
-
 /// What this text would do if bash ran it in that folder, an absolute path without links.
 pub fn analyse(text: &str, folder: &Path) -> Analysis {
     analyse_inner(text, Folders::start(folder), Limits::default())

@@ -56,58 +56,80 @@ fn bears(call: &ToolCall, name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        builtin::{self, provider::BuiltInTools, world::World},
         hooks::input::tests::call,
         sandbox::workspace::{FolderNames, Workspace},
-        system_clock::SystemClock,
+        shell_analysis::{TouchOrigin, analyse},
     };
     use serde_json::{Value, json};
-    use std::sync::Arc;
-    use tokio::runtime::Runtime;
-    use toolstead_domain::ports::tool_provider::ToolProvider;
+
+    /// What a call of a tool touches, as far as hooks see it.
+    enum Touches<'a> {
+        Nothing,
+        Reads(&'a str),
+        Writes(&'a str),
+        /// What this line runs, and the files that it names.
+        Runs(&'a str),
+        /// The arguments do not say.
+        Unknown,
+    }
+
+    fn accesses(touches: &Touches<'_>, workspace: &Workspace, root: &std::path::Path) -> Option<Vec<Access>> {
+        let written = |path: &str| Access::WritePath(workspace.access(path).unwrap());
+        match *touches {
+            Touches::Nothing => Some(Vec::new()),
+            Touches::Reads(path) => Some(vec![Access::ReadPath(workspace.access(path).unwrap())]),
+            Touches::Writes(path) => Some(vec![written(path)]),
+            Touches::Runs(line) => {
+                let mut analysis = analyse(line, root);
+                let mut opened = Vec::new();
+                for touch in analysis.touches.iter().filter(|touch| touch.writes) {
+                    let access = written(touch.path.to_str().unwrap());
+                    match touch.origin {
+                        TouchOrigin::Redirection { .. } => opened.push(access),
+                        TouchOrigin::Operand { command } => analysis.commands[command].operands = [access].into(),
+                    }
+                }
+                Some(analysis.commands.into_iter().map(Access::RunCommand).chain(opened).collect())
+            }
+            Touches::Unknown => None,
+        }
+    }
 
     #[track_caller]
-    #[expect(clippy::disallowed_methods, reason = "tests lay out a workspace behind the hooks' back")]
-    fn check(rule: &str, tool: &str, arguments: Value, expected: bool) {
+    fn check(rule: &str, tool: &str, arguments: Value, touches: Touches<'_>, expected: bool) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
-        let workspace = Arc::new(Workspace::open(&roots, FolderNames::default()).unwrap());
-        let world = World::new(workspace, Arc::new(SystemClock), "test".into());
-        let tools = BuiltInTools::new(builtin::all(), world).unwrap();
+        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+        let accesses = accesses(&touches, &workspace, &root);
         let base = PatternBase { folder: Some(root), ..PatternBase::default() };
         let filter = HookFilter::parse(rule, RuleOrigin::Program, &base).unwrap();
         let call = call(tool, arguments.clone());
-        let accesses = Runtime::new().unwrap().block_on(tools.accesses(&call)).ok();
         assert_eq!(filter.chooses(&call, accesses.as_deref(), &roots), expected, "{rule} {tool} {arguments}");
     }
 
     #[test]
     fn a_rule_chooses_among_calls_and_what_is_unclear_is_chosen() {
-        check("Edit(src/**)", "write_file", json!({"path": "src/a", "content": ""}), true);
-        check("Edit(src/**)", "write_file", json!({"path": "a", "content": ""}), false);
-        check("Edit(src/**)", "read_file", json!({"path": "src/a"}), false);
-        check("Read(.env)", "read_file", json!({"path": "x/.env"}), true);
-        check("Edit(src/**)", "apply_patch", json!({"patch": "*** Begin Patch"}), true);
-        check("write_file", "write_file", json!({"path": "a", "content": ""}), true);
-        check("Write", "apply_patch", json!({"patch": ""}), true);
-        check("grep", "apply_patch", json!({"patch": ""}), false);
-        check("echo(message:rm *)", "echo", json!({"message": "rm x"}), true);
-        check("Edit", "echo", json!({"message": "rm x"}), false);
+        use Touches::{Nothing, Reads, Unknown, Writes};
+        let file = |path: &str| json!({"path": path, "content": ""});
+        check("Edit(src/**)", "write_file", file("src/a"), Writes("src/a"), true);
+        check("Edit(src/**)", "write_file", file("a"), Writes("a"), false);
+        check("Edit(src/**)", "read_file", json!({"path": "src/a"}), Reads("src/a"), false);
+        check("Read(.env)", "read_file", json!({"path": "x/.env"}), Reads("x/.env"), true);
+        check("Edit(src/**)", "apply_patch", json!({"patch": "*** Begin Patch"}), Unknown, true);
+        check("write_file", "write_file", file("a"), Writes("a"), true);
+        check("Write", "apply_patch", json!({"patch": ""}), Unknown, true);
+        check("grep", "apply_patch", json!({"patch": ""}), Unknown, false);
+        check("echo(message:rm *)", "echo", json!({"message": "rm x"}), Nothing, true);
+        check("Edit", "echo", json!({"message": "rm x"}), Nothing, false);
     }
 
     #[test]
-    fn every_path_that_a_call_names_counts_wherever_it_stands() {
-        let edits = |path: &str| json!({"edits": [{"path": path, "old_text": "a", "new_text": "b"}]});
-        check("Edit(src/**)", "multi_edit", edits("src/a"), true);
-        check("Edit(src/**)", "multi_edit", edits("a"), false);
-        let patch = |path: &str| json!({"patch": format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch")});
-        check("Edit(src/**)", "apply_patch", patch("src/a"), true);
-        check("Edit(src/**)", "apply_patch", patch("a"), false);
+    fn files_that_a_line_names_count_wherever_they_stand() {
         for (command, expected) in
             [("echo x > src/a", true), ("touch src/a", true), ("cd src && touch a", true), ("touch a > b", false)]
         {
-            check("Edit(src/**)", "bash", json!({"command": command}), expected);
+            check("Edit(src/**)", "bash", json!({"command": command}), Touches::Runs(command), expected);
         }
     }
 
@@ -125,8 +147,9 @@ mod tests {
             ("git push '", true),
             ("", true),
         ] {
-            check("Bash(git push *)", "bash", json!({"command": command}), expected);
+            check("Bash(git push *)", "bash", json!({"command": command}), Touches::Runs(command), expected);
         }
-        check("Bash(git push *)", "write_file", json!({"path": "a", "content": "git push"}), false);
+        let written = json!({"path": "a", "content": "git push"});
+        check("Bash(git push *)", "write_file", written, Touches::Writes("a"), false);
     }
 }

@@ -154,23 +154,36 @@ fn theirs(mode: Mode) -> &'static str {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::{
-        builtin::{self, provider::BuiltInTools, world::World},
-        sandbox::workspace::Workspace,
-        system_clock::SystemClock,
-    };
     use serde_json::json;
-    use std::sync::{Arc, LazyLock};
-    use toolstead_domain::{testing::samples, tool::Tool, tool_execution::ToolExecution};
+    use toolstead_domain::{
+        alias::{
+            Alias, Dialect,
+            Rewrite::{self, Default, Each, Rename, Set},
+        },
+        testing::samples,
+        tool_execution::ToolExecution,
+    };
 
-    static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-        let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), "test".into());
-        BuiltInTools::new(builtin::all(), world).unwrap().definitions().to_vec()
-    });
+    /// Tools in the words of Claude Code.
+    const THEIRS: &[(&str, &str, &[Rewrite])] = &[
+        ("list_directory", "LS", &[Set("depth", "0")]),
+        (
+            "multi_edit",
+            "MultiEdit",
+            &[Each(
+                "edits",
+                &[Rename("file_path", "path"), Rename("old_string", "old_text"), Rename("new_string", "new_text")],
+            )],
+        ),
+        ("write_file", "Write", &[Rename("file_path", "path"), Default("if_match", r#""read""#)]),
+    ];
 
     /// A call of a built-in tool.
-    pub(in crate::hooks) fn call(tool: &str, arguments: Value) -> ToolCall {
-        let tool = TOOLS.iter().find(|known| known.name().as_str() == tool).unwrap().clone();
+    pub(in crate::hooks) fn call(name: &str, arguments: Value) -> ToolCall {
+        let mut tool = samples::tool(name);
+        let theirs = THEIRS.iter().filter(|(ours, ..)| *ours == name);
+        tool.aliases =
+            theirs.map(|(_, name, rewrites)| Alias { name, dialect: Dialect::ClaudeCode, rewrites }).collect();
         samples::call(1, tool, arguments)
     }
 

@@ -110,7 +110,7 @@ async fn capture(from: Option<impl AsyncRead + Unpin>, to: &mut Captured) {
 #[expect(clippy::disallowed_methods, reason = "tests look at processes behind the hooks' back")]
 mod tests {
     use super::*;
-    use crate::{builtin::commands::programs::CommandSettings, sandbox::launcher::Input};
+    use crate::sandbox::{child_environment, launcher::Input};
     use std::{fs, path::Path};
     use tokio::time::sleep;
     use toolstead_domain::sandbox_policy::SandboxPolicy;
@@ -123,7 +123,7 @@ mod tests {
             args: vec!["-c".into(), format!("setsid --fork sh -c '{inner}'; sleep 300")],
             working_dir: folder.to_path_buf(),
             input: Input::Pipe,
-            policy: SandboxPolicy::open(CommandSettings::default().environment),
+            policy: SandboxPolicy::open(child_environment::base(|_| None)),
         }
     }
 

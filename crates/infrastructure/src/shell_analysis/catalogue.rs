@@ -1,11 +1,123 @@
-//! The catalogue of programs, of the shell's own words and of variables: what is known of them by their names, as data.
+//! The catalogue: what is known by name of programs, of the shell's own words and of variables, as data. Each program stands
+//! in it once, with its class and with the arguments that make it do more than it says.
 
-pub(super) mod interpreters;
-pub(super) mod options;
-pub(super) mod programs;
-pub(super) mod risks;
-pub(super) mod shell_words;
-pub(super) mod subcommands;
+mod interpreter;
+pub(crate) mod interpreters;
+pub(crate) mod options;
+mod program;
+mod programs;
+mod risks;
+mod risky;
+pub(crate) mod shell_words;
+pub(crate) mod subcommands;
 pub(crate) mod variables;
 
-pub use programs::LOOKED_THROUGH;
+pub use self::{
+    interpreter::{Interpreter, Operand},
+    program::{Class, Program, Reads, Wrapper},
+    shell_words::is_shell_word,
+};
+use self::{interpreters::INTERPRETERS, programs::PROGRAMS, risky::RISKY};
+pub(crate) use self::{
+    program::Given,
+    risks::{Risk, may_be_an_option},
+};
+
+/// Programs that change nothing about the command behind them, so that allow rules look through them.
+pub const LOOKED_THROUGH: &[&str] = &["timeout", "nice", "time", "nohup"];
+
+/// Commands that only read, as patterns of allow rules. Options that would make one of them write or run something are
+/// for the analysis to find: a pattern never covers those.
+pub const READ_ONLY_COMMANDS: &[&str] = &[
+    "ls *",
+    "cat *",
+    "echo *",
+    "pwd",
+    "head *",
+    "tail *",
+    "grep *",
+    "find *",
+    "wc *",
+    "which *",
+    "diff *",
+    "stat *",
+    "du *",
+    "cd *",
+    "git status *",
+    "git log *",
+    "git diff *",
+    "git show *",
+    "git blame *",
+    "git ls-files *",
+    "git rev-parse *",
+    "git describe *",
+    "git branch",
+    "git branch --list *",
+    "git remote",
+    "git remote -v",
+];
+
+/// A program that is in no table.
+static UNKNOWN: Program = Program::of(Class::Other, &[]);
+
+/// What is known of the program of that name, which may have a folder before it and a version behind it.
+pub fn program(name: &str) -> &'static Program {
+    named(known_as(name))
+}
+
+/// What is known of the program of exactly that name.
+pub(crate) fn named(name: &str) -> &'static Program {
+    find(name).unwrap_or(&UNKNOWN)
+}
+
+/// The name that the catalogue knows a program by: without its folder and, if it is only known so, without its version
+/// (`python3.11`, `gcc-12`).
+pub fn known_as(name: &str) -> &str {
+    let name = bare(name);
+    if find(name).is_some() {
+        return name;
+    }
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let stem = stem.strip_suffix('-').unwrap_or(stem);
+    let has_versions = stem.len() < name.len() && find(stem).is_some_and(Program::has_versions);
+    if has_versions { stem } else { name }
+}
+
+fn find(name: &str) -> Option<&'static Program> {
+    [PROGRAMS, RISKY, INTERPRETERS].into_iter().flatten().find(|program| program.names.contains(&name))
+}
+
+/// The name of a program without its folder.
+pub(crate) fn bare(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_stands_in_the_catalogue_once() {
+        let mut names: Vec<&str> =
+            [PROGRAMS, RISKY, INTERPRETERS].into_iter().flatten().flat_map(|program| program.names).copied().collect();
+        assert!(names.len() > 300, "{}", names.len());
+        names.sort_unstable();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
+
+    #[test]
+    fn a_program_is_known_without_its_folder_and_its_version() {
+        for (name, expected) in [
+            ("bash", "bash"),
+            ("/bin/bash", "bash"),
+            ("python3.11", "python"),
+            ("gcc-12", "gcc"),
+            ("ls2", "ls2"),
+            ("dnf5", "dnf5"),
+            ("unheard-of", "unheard-of"),
+        ] {
+            assert_eq!(known_as(name), expected, "{name}");
+        }
+    }
+}

@@ -1,11 +1,11 @@
 //! Allow rules that cover nothing: legal, since other programs read them otherwise, and told.
 
 use crate::config::{Config, command_lines::commands_of, policy::origin_of, problem::Problem};
-use std::collections::HashMap;
 use toolstead_domain::{
     access::{Access, Clarity, CommandAccess},
     permission::{command_pattern::Outline, decision::narrowest_rule, rule::PermissionRule},
 };
+use toolstead_infrastructure::shell_analysis::catalogue::{Class, LOOKED_THROUGH, program};
 
 /// What stands for a wildcard when a pattern is tried: what makes some command plain whose beginning alone is not.
 const FILLERS: &[&[&str]] = &[
@@ -47,9 +47,8 @@ const QUESTIONS: &[&[&str]] = &[&["--version"], &["--help"], &["-h"], &["-v"], &
 /// Allow rules on commands whose wildcards cover no command whatever, because what they say is never plain. Told where
 /// somebody looks at rules, and not at each start: other programs may read them otherwise.
 pub fn of_commands(config: &Config) -> Vec<Problem> {
-    let mut beginnings = Beginnings::default();
-    let mut told = |rule: &PermissionRule| {
-        let idle = beginnings.idle(&rule.outline()?)?;
+    let told = |rule: &PermissionRule| {
+        let idle = Idle::of(&rule.outline()?)?;
         Some(Problem::new(origin_of(&rule.origin), idle.told(rule)))
     };
     config.rules.iter().filter_map(|rule| told(rule)).collect()
@@ -69,32 +68,6 @@ pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
     outside.map(|rule| told(rule)).collect()
 }
 
-/// The beginnings of commands that were tried, each once, and whether no command that begins so is ever covered: many
-/// rules begin alike.
-#[derive(Default)]
-struct Beginnings(HashMap<Vec<String>, bool>);
-
-impl Beginnings {
-    /// Why the pattern covers nothing; `None` where it may cover something.
-    fn idle(&mut self, outline: &Outline) -> Option<Idle> {
-        let longest = outline.head.len().min(2);
-        if (1..=longest).any(|count| self.is_idle(&outline.head[..count])) {
-            let command = tried(outline, FILLERS[0]).err()?;
-            return Some(Idle { command, question: None });
-        }
-        Idle::of(outline)
-    }
-
-    fn is_idle(&mut self, head: &[String]) -> bool {
-        if let Some(known) = self.0.get(head) {
-            return *known;
-        }
-        let is_idle = Idle::of(&beginning(head)).is_some_and(|idle| idle.question.is_none());
-        self.0.insert(head.to_vec(), is_idle);
-        is_idle
-    }
-}
-
 /// Each command that begins with these words.
 fn beginning(head: &[String]) -> Outline {
     Outline { head: head.to_vec(), tail: Vec::new(), is_open: true }
@@ -111,6 +84,9 @@ struct Idle {
 impl Idle {
     /// `None` where the pattern may cover something.
     fn of(outline: &Outline) -> Option<Self> {
+        if starts_others(&outline.head[0]) {
+            return Some(Self { command: tried(outline, FILLERS[0]).err()?, question: None });
+        }
         let covers = |filler: &&[&str]| tried(outline, filler).ok();
         // Of a test the end is part of what makes it one.
         if outline.head[0].starts_with('[') || FILLERS.iter().find_map(covers).is_some() {
@@ -139,6 +115,15 @@ impl Idle {
             covered.unwrap_or_default(),
             example.unwrap_or_default(),
         )
+    }
+}
+
+/// Whether this program starts another one, so that no command of it is plain.
+fn starts_others(name: &str) -> bool {
+    match program(name).class() {
+        Class::Shell => true,
+        Class::Wrapper(_) => !LOOKED_THROUGH.contains(&name),
+        Class::Interpreter(_) | Class::Reader(_) | Class::Settled | Class::Other => false,
     }
 }
 

@@ -35,6 +35,7 @@ use toolstead_infrastructure::{
         connection::launch_spec::named_data,
     },
     sandbox::{child_environment, program_folders::holds_home},
+    shell_analysis::catalogue::{known_as, program},
 };
 
 /// Notes what a person's own configuration names, when it is first read: naming it is a yes to what is there, and to nothing
@@ -185,27 +186,23 @@ fn with_real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     all
 }
 
-/// Programs that start another one, which may read files of the folder as well.
-const STARTERS: [&str; 8] = ["env", "nice", "nohup", "timeout", "uv", "poetry", "pipenv", "dotenv"];
-
 /// The files of the folder that decide what runners run there, relative to it. What such a program loads beyond that is not
 /// known here.
 fn read_by(words: &[&str]) -> Vec<String> {
-    let name = |word: &str| Path::new(word).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some(first) = words.first() else { return Vec::new() };
-    let starts_others = STARTERS.contains(&name(first).as_str());
+    // What it starts may read files of the folder as well.
+    let starts_others = program(first).wrapper().is_some_and(|wrapper| wrapper.starts_its_first_operand())
+        || matches!(known_as(first), "uv" | "poetry" | "pipenv" | "dotenv");
     let runners = words.iter().enumerate().filter(|(at, _)| *at == 0 || starts_others);
-    runners.flat_map(|(at, word)| read_by_runner(&name(word), &words[at + 1..])).collect()
+    runners.flat_map(|(at, word)| read_by_runner(word, &words[at + 1..])).collect()
 }
 
 fn read_by_runner(name: &str, words: &[&str]) -> Vec<String> {
     let list = |files: &[&str]| files.iter().map(|file| (*file).to_owned()).collect::<Vec<_>>();
     let operands = || words.iter().copied().filter(|word| !word.starts_with('-'));
     let fetches = |word: Option<&str>| matches!(word, Some("exec" | "x" | "dlx"));
-    let is_python =
-        name.strip_prefix("python").is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'));
-    match name {
-        _ if is_python => {
+    match known_as(name) {
+        name if program(name).interpreter().is_some_and(|one| one.runs_modules()) => {
             let module = words.iter().position(|word| *word == "-m").and_then(|at| words.get(at + 1));
             module.map(|module| of_module(module)).unwrap_or_default()
         }
@@ -271,6 +268,8 @@ mod tests {
                 "pyproject.toml uv.toml Pipfile .venv/bin/python srv.py srv/__init__.py srv/__main__.py",
             ),
             ("env A=b make serve", "GNUmakefile makefile Makefile"),
+            ("sudo make serve", "GNUmakefile makefile Makefile"),
+            ("pypy3 -m x", "x.py x/__init__.py x/__main__.py"),
             ("pythonic -m x", ""),
             ("", ""),
         ] {

@@ -3,37 +3,7 @@
 use crate::config::{check::Base, layers::Resolved, origin::Origin, problem::Problem, value::Value};
 use std::{path::Path, sync::Arc};
 use toolstead_domain::permission::rule::{Effect, PermissionRule};
-
-/// What is free. Options that would make one of them write or run something are for the analysis to find: a pattern
-/// never covers those.
-const PATTERNS: &[&str] = &[
-    "ls *",
-    "cat *",
-    "echo *",
-    "pwd",
-    "head *",
-    "tail *",
-    "grep *",
-    "find *",
-    "wc *",
-    "which *",
-    "diff *",
-    "stat *",
-    "du *",
-    "cd *",
-    "git status *",
-    "git log *",
-    "git diff *",
-    "git show *",
-    "git blame *",
-    "git ls-files *",
-    "git rev-parse *",
-    "git describe *",
-    "git branch",
-    "git branch --list *",
-    "git remote",
-    "git remote -v",
-];
+use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
 /// The rules, at the place of the switch; none where it is off.
 pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
@@ -43,7 +13,7 @@ pub(super) fn rules(resolved: &Resolved, problems: &mut Vec<Problem>) -> Vec<Arc
     };
     let origin = setting.origins.first().cloned().unwrap_or(Origin::Default);
     let base = Base { folder: Path::new("/"), home: None }.patterns();
-    let parsed = PATTERNS.iter().filter_map(|pattern| {
+    let parsed = READ_ONLY_COMMANDS.iter().filter_map(|pattern| {
         let rule = PermissionRule::parse(Effect::Allow, &format!("Bash({pattern})"), origin.to_rule_origin(), &base);
         rule.map_err(|error| problems.push(Problem::new(origin.clone(), error.reason))).ok()
     });

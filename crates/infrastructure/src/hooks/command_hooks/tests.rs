@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    builtin::commands::programs::CommandSettings,
     hooks::{input::tests::call, matcher::Matcher},
+    sandbox::child_environment,
 };
 use serde_json::json;
 
@@ -38,7 +38,7 @@ async fn asked(answers: &[(&str, OnError)]) -> Option<Decided> {
         start: "/".into(),
         roots: WorkspaceRoots::default(),
         mode: Mode::Default,
-        environment: CommandSettings::default().environment,
+        environment: child_environment::base(|_| None),
         shell: "sh".into(),
         concurrency: 8,
     };

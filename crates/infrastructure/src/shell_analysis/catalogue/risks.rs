@@ -1,346 +1,53 @@
-//! Which arguments make a program run or write something else, as data.
+//! Arguments that make a program run or write something else.
 
-/// Programs, what among their arguments is a risk, and what is said of it. A risk is
-///
-/// | form | hits |
-/// | --- | --- |
-/// | `--name` | that long option, or a beginning of it that is no option's name, with or without a value |
-/// | `-x` | a group of short options that holds `x` |
-/// | `-@` | an option that holds an `@` |
-/// | `%codegen` | an option of rustc's code generation that is in no list |
-/// | `+--name` | that long option, if some argument holds an `@` |
-/// | `=word` | exactly that word |
-/// | `^text` | a word that starts so |
-/// | `~text` | a word that holds it |
-/// | `$=` | a variable that is set (`NAME=value`, `-DNAME=value`) to more than a number or a switch |
-/// | `@2` | so many operands |
-/// | `*` | every use |
-type Row = (&'static [&'static str], &'static [&'static str], &'static str);
+/// What among the arguments of a program makes it do more than it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Risk {
+    /// That long option, or a beginning of it that is no option's name, with or without a value.
+    Long(&'static str),
+    /// The same, if some argument holds an `@`.
+    LongWithFile(&'static str),
+    /// A group of short options that holds that letter.
+    Short(char),
+    /// An option that holds an `@`.
+    OptionWithFile,
+    /// Exactly that word.
+    Word(&'static str),
+    /// A word that starts so.
+    Start(&'static str),
+    /// A word that holds it.
+    Part(&'static str),
+    /// An option of rustc's code generation that is in no list.
+    Codegen,
+    /// A variable that is set (`NAME=value`, `-DNAME=value`) to more than a number or a switch.
+    Variable,
+    /// So many operands.
+    Operands(usize),
+    /// Every use.
+    Always,
+}
 
-/// Compilers, which take the same options.
-pub(crate) const COMPILERS: &[&str] = &["c++", "cc", "clang", "clang++", "cpp", "g++", "gcc", "gfortran"];
+/// What is a risk among the arguments of a program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Risks {
+    /// What makes it run something, or may.
+    pub(crate) runs: &'static [Risk],
+    /// What only makes it write or read.
+    pub(crate) writes: &'static [Risk],
+    /// What is said of both.
+    pub(crate) reason: &'static str,
+    beginnings: Beginnings,
+    /// Short options that take the rest of their group for a value.
+    valued: &'static str,
+}
 
-const RISKS: &[Row] = &[
-    (
-        &["git"],
-        &[
-            "--output",
-            "--ext-diff",
-            "--textconv",
-            "--upload-pack",
-            "--receive-pack",
-            "--exec",
-            "--extcmd",
-            "--config",
-            "--config-env",
-            "--template",
-            "--separate-git-dir",
-            "--open-files-in-pager",
-            "--output-directory",
-            "--build-fake-ancestor",
-            "^ext::",
-            "~=ext::",
-        ],
-        "this argument makes git run or write something else",
-    ),
-    (
-        &["find"],
-        &["=-exec", "=-execdir", "=-ok", "=-okdir", "=-delete", "^-fprint", "=-fls", "^-files0-from"],
-        "this argument makes find run or change something",
-    ),
-    (&["fd", "fdfind"], &["-x", "-X", "--exec", "--exec-batch"], "this argument makes fd run a program"),
-    (
-        &["tar", "gtar", "bsdtar"],
-        &[
-            "--checkpoint-action",
-            "--to-command",
-            "--use-compress-program",
-            "--info-script",
-            "--new-volume-script",
-            "--rsh-command",
-            "--rmt-command",
-            "--files-from",
-            "-I",
-            "-F",
-            "-T",
-            "--index-file",
-            "--volno-file",
-        ],
-        "this argument makes tar run or write something else",
-    ),
-    (
-        &["rsync"],
-        &[
-            "-e",
-            "-M",
-            "--rsh",
-            "--rsync-path",
-            "--remote-option",
-            "--log-file",
-            "--write-batch",
-            "--only-write-batch",
-            "--daemon",
-            "--config",
-        ],
-        "this argument makes rsync run or write something else",
-    ),
-    (
-        &["sort"],
-        &["-o", "--output", "--compress-program", "-T", "--files0-from"],
-        "this argument makes sort run or write something else",
-    ),
-    (&["split"], &["--filter"], "this argument makes split run a program"),
-    (&["csplit"], &["*"], "csplit writes files"),
-    (&["dd"], &["^of="], "dd writes to this file"),
-    (&["tee"], &["*"], "tee writes to the files it is given"),
-    (&["rg"], &["--pre", "--hostname-bin", "--search-zip", "-z"], "this argument makes rg run a program"),
-    (&["ripgrep"], &["*"], "it may run a program"),
-    (
-        &["man"],
-        &[
-            "-P",
-            "--pager",
-            "-H",
-            "--html",
-            "-C",
-            "--config-file",
-            "-T",
-            "-t",
-            "--troff",
-            "-X",
-            "--gxditview",
-            "-M",
-            "--manpath",
-            "-l",
-            "--local-file",
-            "-p",
-            "--preprocessor",
-        ],
-        "this argument makes man run a program",
-    ),
-    (&["zip"], &["-T", "--test", "--unzip-command"], "this argument makes zip run a program"),
-    (&["vim", "vi", "view", "nvim", "ex", "ed", "emacs", "nano"], &["*"], "an editor runs commands"),
-    (&["less"], &["*"], "a pager runs commands and writes files"),
-    (&["more", "most"], &["*"], "a pager runs commands"),
-    (&["scp"], &["-o", "-S", "-F", "-D", "-J"], "this argument makes scp run a program"),
-    (&["sftp"], &["*"], "sftp runs commands"),
-    (
-        &["curl"],
-        &[
-            "-o",
-            "-O",
-            "-K",
-            "-J",
-            "-T",
-            "-D",
-            "-c",
-            "--output",
-            "--output-dir",
-            "--remote-name",
-            "--remote-name-all",
-            "--config",
-            "--upload-file",
-            "--dump-header",
-            "--cookie-jar",
-            "--trace",
-            "--trace-ascii",
-            "--stderr",
-            "--engine",
-            "--libcurl",
-            "--etag-save",
-            "--hsts",
-            "--alt-svc",
-            "^--expand-",
-            "--variable",
-            "+--data-urlencode",
-            "+--url-query",
-            "^@",
-            "-@",
-            "~=@",
-            "~=<",
-        ],
-        "this argument makes curl write or send a file",
-    ),
-    (&["wget"], &["*"], "wget writes files"),
-    (&["openssl"], &["*"], "openssl loads code and writes files"),
-    (&["uniq"], &["@2"], "uniq writes to its second operand"),
-    (&["xxd"], &["@2", "-r"], "xxd writes to its second operand"),
-    (&["jq"], &["-L", "--from-file", "-f"], "this argument makes jq load code"),
-    (&["yq"], &["-i", "--inplace"], "this argument makes yq write"),
-    (
-        COMPILERS,
-        &[
-            "^-fplugin",
-            "^-fpass-plugin",
-            "--plugin",
-            "^-iplugindir",
-            "^-wrapper",
-            "--wrapper",
-            "^-B",
-            "--prefix",
-            "^-specs",
-            "--specs",
-            "^@",
-            "^-fuse-ld",
-            "--ld-path",
-            "--for-linker",
-            "--for-assembler",
-            "^-X",
-            "^-Wl,",
-            "^-Wa,@",
-            "^-load",
-            "^-cc1",
-            "^-mllvm",
-            "^-gcc-toolchain",
-            "--gcc-toolchain",
-            "--config",
-            "--config-system-dir",
-            "--config-user-dir",
-            "--driver-mode",
-            "^-ccc-",
-        ],
-        "this argument makes the compiler run something else",
-    ),
-    (
-        &["rustc", "rustdoc"],
-        &["%codegen", "-Z", "^@", "--extern", "--sysroot", "--runtool", "--test-runtool", "--test-builder"],
-        "this argument makes the compiler run something else",
-    ),
-    (
-        &["go"],
-        &[
-            "^-toolexec",
-            "^--toolexec",
-            "^-exec",
-            "^--exec",
-            "~extld",
-            "^-gcflags",
-            "^--gcflags",
-            "^-asmflags",
-            "^--asmflags",
-            "^-gccgoflags",
-            "^--gccgoflags",
-            "^-compiler",
-            "^--compiler",
-            "^-C",
-            "^--C",
-            "=-o",
-            "=--o",
-            "^-o=",
-            "^--o=",
-            "=-w",
-            "=--w",
-            "^-w=",
-            "^--w=",
-            "^-modfile",
-            "^--modfile",
-            "^-overlay",
-            "^--overlay",
-            "^-vettool",
-            "^--vettool",
-        ],
-        "this argument makes go run or write something else",
-    ),
-    (
-        &["cargo"],
-        &[
-            "--config",
-            "--config-file",
-            "--tool-config-file",
-            "--binaries-metadata",
-            "-Z",
-            "%codegen",
-            "^@",
-            "--runtool",
-            "--test-runtool",
-            "--test-builder",
-        ],
-        "this argument makes cargo run something else",
-    ),
-    (
-        &["cmake"],
-        &[
-            "=-E",
-            "^-P",
-            "^-C",
-            "^-T",
-            "--toolchain",
-            "--debugger-pipe",
-            "--trace-redirect",
-            "--graphviz",
-            "--profiling-output",
-            "--prefix",
-            "--eval",
-            "$=",
-        ],
-        "this argument makes cmake run or write something else",
-    ),
-    (&["make", "gmake"], &["--eval", "-E", "$=", "~$(", "~${", "~`"], "this argument makes make run something else"),
-    (&["ninja"], &["-t"], "this argument makes ninja run something else"),
-    (
-        &["npm", "pnpm", "yarn"],
-        &[
-            "--script-shell",
-            "--shell",
-            "--node-options",
-            "--git",
-            "--viewer",
-            "--browser",
-            "--editor",
-            "--node-gyp",
-            "--python",
-            "--userconfig",
-            "--globalconfig",
-            "--use-yarnrc",
-            "^--config.",
-        ],
-        "this argument makes it run something else",
-    ),
-    (
-        &["pip", "pip3"],
-        &["--target", "-t", "--python", "--prefix", "--root", "--src", "--log"],
-        "this argument makes pip run or write something else",
-    ),
-    (&["gh"], &["=--", "-e", "--editor"], "this argument makes gh run something else"),
-    (
-        &["apt", "apt-get"],
-        &["-o", "--option", "-c", "--config-file", "-b", "--build", "--compile"],
-        "this argument makes apt run something else",
-    ),
-    (
-        &["dpkg"],
-        &["--pre-invoke", "--post-invoke", "--status-logger", "--log", "--root", "--instdir", "--admindir"],
-        "this argument makes dpkg run or write something else",
-    ),
-    (&["date"], &["-s", "--set"], "this argument makes date set the clock"),
-    (&["hostname"], &["@1", "-F", "--file"], "hostname sets its operand"),
-    (&["tree"], &["-o", "-R"], "this argument makes tree write a file"),
-    (&["shuf"], &["-o", "--output"], "this argument makes shuf write a file"),
-    (&["file"], &["-C", "--compile"], "this argument makes file write a file"),
-    (&["crontab", "at", "batch"], &["*"], "it plans commands"),
-    (&["tmux", "screen"], &["*"], "it runs commands"),
-    (&["m4", "dc", "ftp", "telnet"], &["*"], "it runs commands"),
-    (&["bc"], &["*"], "bc runs programs of its own"),
-    (&["nmap"], &["*"], "nmap runs scripts"),
-    (&["nc", "ncat"], &["*"], "it may start a program"),
-    (&["install"], &["--strip-program"], "this argument makes install run a program"),
-    (&["cpio"], &["*"], "cpio runs programs and writes files"),
-    (&["ar"], &["*"], "ar writes files"),
-    (&["patch"], &["*"], "patch writes the files named in its input"),
-];
-
-/// Long options that are no risk, though their names begin that of one. `*`: the program takes no beginnings of names.
-const WHOLE_NAMES: &[(&[&str], &[&str])] = &[
-    (&["cargo", "cmake", "rustc", "rustdoc"], &["*"]),
-    (&["curl"], &["--cookie"]),
-    (&["git"], &["--text"]),
-    (&["npm", "pnpm", "yarn"], &["--global"]),
-    (&["pip", "pip3"], &["--pre"]),
-    (&["tar", "gtar", "bsdtar"], &["--checkpoint", "--file"]),
-];
-
-/// Short options that take the rest of their group for a value.
-const VALUED: &[(&str, &str)] = &[("curl", "AbCdEFHhKmoPQrTtuUwxXyYz"), ("date", "dfIr")];
+/// Which beginnings of long options a program takes for them.
+#[derive(Debug, Clone, Copy)]
+enum Beginnings {
+    None,
+    /// All but these, which are names of other options.
+    AllBut(&'static [&'static str]),
+}
 
 /// Options of rustc's code generation that choose how fast, how large and how checked the result is.
 const CODEGEN: &[&str] = &[
@@ -357,41 +64,92 @@ const CODEGEN: &[&str] = &[
     "target-feature",
 ];
 
-/// What is a risk among the arguments of that program, and what is said of it.
-pub(crate) fn of(name: &str) -> Option<(&'static [&'static str], &'static str)> {
-    let row = RISKS.iter().find(|(names, ..)| names.contains(&name));
-    row.map(|(_, risks, reason)| (*risks, *reason))
-}
+impl Risks {
+    pub(super) const NONE: Self =
+        Self { runs: &[], writes: &[], reason: "", beginnings: Beginnings::AllBut(&[]), valued: "" };
 
-/// Whether one of these arguments of that program is one of those risks.
-pub(crate) fn hits(program: &str, risks: &[&str], arguments: &[&str]) -> bool {
-    let whole =
-        WHOLE_NAMES.iter().find(|(programs, _)| programs.contains(&program)).map_or(&[][..], |(_, names)| *names);
-    let valued = VALUED.iter().find(|(name, _)| *name == program).map_or("", |(_, letters)| *letters);
-    let long = |risk: &str| {
-        arguments.iter().any(|word| {
-            let name = word.split('=').next().unwrap_or(word);
-            let begins = name.len() > 2 && name.starts_with("--") && risk.starts_with(name);
-            name == risk || begins && !whole.contains(&name) && !whole.contains(&"*")
+    pub(super) const fn running(runs: &'static [Risk], reason: &'static str) -> Self {
+        Self { runs, reason, ..Self::NONE }
+    }
+
+    pub(super) const fn writing(writes: &'static [Risk], reason: &'static str) -> Self {
+        Self { writes, reason, ..Self::NONE }
+    }
+
+    pub(super) const fn and_writing(self, writes: &'static [Risk]) -> Self {
+        Self { writes, ..self }
+    }
+
+    /// It takes no beginnings of long options.
+    pub(super) const fn with_no_beginnings(self) -> Self {
+        Self { beginnings: Beginnings::None, ..self }
+    }
+
+    /// These long options are no risk, though their names begin that of one.
+    pub(super) const fn knowing(self, names: &'static [&'static str]) -> Self {
+        Self { beginnings: Beginnings::AllBut(names), ..self }
+    }
+
+    /// These short options take the rest of their group for a value.
+    pub(super) const fn with_values(self, valued: &'static str) -> Self {
+        Self { valued, ..self }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &'static Risk> {
+        self.runs.iter().chain(self.writes)
+    }
+
+    /// Whether one of these arguments is a risk.
+    pub(crate) fn are_hit(&self, arguments: &[&str]) -> bool {
+        self.all().any(|risk| self.is_hit(*risk, arguments))
+    }
+
+    /// Whether one of these arguments is this risk, for a program with such options.
+    pub(crate) fn is_hit(&self, risk: Risk, arguments: &[&str]) -> bool {
+        let is_long = |option: &str| arguments.iter().any(|word| self.is_long(option, word));
+        let holds_a_file = |word: &&str| word.contains('@');
+        match risk {
+            Risk::Always => true,
+            Risk::Operands(count) => operands(arguments) >= count,
+            Risk::Word(word) => arguments.contains(&word),
+            Risk::Start(start) => arguments.iter().any(|word| word.starts_with(start)),
+            Risk::Part(part) => arguments.iter().any(|word| word.contains(part)),
+            Risk::Long(option) => is_long(option),
+            Risk::LongWithFile(option) => is_long(option) && arguments.iter().any(holds_a_file),
+            Risk::Codegen => generates_code(arguments),
+            Risk::OptionWithFile => arguments.iter().any(|word| word.starts_with('-') && holds_a_file(word)),
+            Risk::Variable => arguments.iter().any(|word| sets_more_than_a_switch(word)),
+            Risk::Short(letter) => arguments.iter().any(|word| {
+                let group = word.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
+                let own = group.find(|letter| self.valued.contains(letter)).map_or(group.len(), |value| value + 1);
+                group[..own].contains(letter)
+            }),
+        }
+    }
+
+    fn is_long(&self, option: &str, word: &str) -> bool {
+        let name = word.split('=').next().unwrap_or(word);
+        let begins = name.len() > 2 && name.starts_with("--") && option.starts_with(name);
+        name == option
+            || begins
+                && match self.beginnings {
+                    Beginnings::None => false,
+                    Beginnings::AllBut(whole) => !whole.contains(&name),
+                }
+    }
+
+    /// Whether the name of some file that starts so could be a risk.
+    pub(crate) fn may_be_hit_by_a_file(&self, start: &str) -> bool {
+        self.all().any(|risk| match *risk {
+            Risk::Always | Risk::Operands(_) => true,
+            Risk::Word(word) => word.starts_with(start),
+            Risk::Start(text) => text.starts_with(start) || start.starts_with(text),
+            Risk::Part(_) | Risk::Variable => !start.contains('/'),
+            Risk::Long(_) | Risk::LongWithFile(_) | Risk::Short(_) | Risk::OptionWithFile | Risk::Codegen => {
+                may_be_an_option(start)
+            }
         })
-    };
-    risks.iter().any(|risk| match risk.split_at(1) {
-        ("*", "") => true,
-        ("@", count) => count.parse().is_ok_and(|count: usize| operands(arguments) >= count),
-        ("=", word) => arguments.contains(&word),
-        ("^", start) => arguments.iter().any(|word| word.starts_with(start)),
-        ("~", part) => arguments.iter().any(|word| word.contains(part)),
-        ("+", option) => long(option) && arguments.iter().any(|word| word.contains('@')),
-        ("%", _) => generates_code(arguments),
-        ("-", "@") => arguments.iter().any(|word| word.starts_with('-') && word.contains('@')),
-        ("$", _) => arguments.iter().any(|word| sets_more_than_a_switch(word)),
-        _ if risk.starts_with("--") => long(risk),
-        (_, letter) => arguments.iter().any(|word| {
-            let group = word.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
-            let own = group.find(|letter| valued.contains(letter)).map_or(group.len(), |value| value + 1);
-            group[..own].contains(letter)
-        }),
-    })
+    }
 }
 
 /// Whether an option of rustc's code generation is in no list.
@@ -404,17 +162,6 @@ fn generates_code(arguments: &[&str]) -> bool {
             None => return word.starts_with('-') && !word.starts_with("--") && word.contains('C'),
         };
         !value.or_else(|| arguments.get(at + 1).copied()).is_some_and(chooses)
-    })
-}
-
-/// Whether the name of some file that starts so could be one of those risks.
-pub(crate) fn may_be_hit_by_a_file(risks: &[&str], start: &str) -> bool {
-    risks.iter().any(|risk| match risk.split_at(1) {
-        ("*", "") | ("@", _) => true,
-        ("=", word) => word.starts_with(start),
-        ("^", text) => text.starts_with(start) || start.starts_with(text),
-        ("~" | "$", _) => !start.contains('/'),
-        _ => may_be_an_option(start),
     })
 }
 

@@ -42,3 +42,11 @@ pub(crate) const PLAIN: &[&str] = &[
     ":", "bg", "break", "caller", "cd", "continue", "dirs", "disown", "echo", "exit", "false", "fg", "help", "kill",
     "logout", "popd", "pushd", "pwd", "return", "shift", "suspend", "times", "true", "type", "ulimit", "umask",
 ];
+
+/// Commands of bash that do what they say in some of their forms.
+const IN_PLAIN_FORMS: &[&str] = &["[", "jobs", "printf", "read", "set", "test", "time", "unset", "wait"];
+
+/// Whether this is a word of bash's grammar or one of its own commands, and so no program that must be there.
+pub fn is_shell_word(word: &str) -> bool {
+    declares(word) || [RESERVED, EVALUATORS, PLAIN, IN_PLAIN_FORMS].iter().any(|list| list.contains(&word))
+}

@@ -11,10 +11,7 @@ use super::{
 };
 use crate::shell_analysis::{
     analysis::shown,
-    catalogue::{
-        programs::{self, bare},
-        risks, shell_words, subcommands, variables,
-    },
+    catalogue::{Class, Reads, bare, known_as, named, shell_words, variables},
     folders::{self, Folders, Move},
     word::{Dynamic, Word},
 };
@@ -122,20 +119,19 @@ fn through(words: &[Word], behind: usize, scope: &Scope<'_>) -> Understood {
 
 /// Arguments that make a known program run or write something else.
 fn known_risks(words: &[Word], folders: &Folders, result: &mut Understood) {
-    let name = programs::known_as(&words[0].text);
+    let name = known_as(&words[0].text);
+    let program = named(name);
     let arguments: Vec<&str> = words[1..].iter().map(|word| word.text.as_str()).collect();
     let arguments = if name == "curl" { without_dropped_output(&words[1..]) } else { arguments };
-    if let Some((risks, reason)) = risks::of(name) {
-        if risks::hits(name, risks, &arguments) {
-            result.exact(reason);
-        }
-        let hit_by_a_file =
-            |word: &Word| word.file_names_start().is_some_and(|start| risks::may_be_hit_by_a_file(risks, start));
-        if words[1..].iter().any(hit_by_a_file) {
-            result.exact("a file's name may be taken for an option");
-        }
+    if program.risks.are_hit(&arguments) {
+        result.exact(program.risks.reason);
     }
-    if subcommands::of(name).is_some_and(|commander| !commander.is_plain(&arguments)) {
+    let hit_by_a_file =
+        |word: &Word| word.file_names_start().is_some_and(|start| program.risks.may_be_hit_by_a_file(start));
+    if words[1..].iter().any(hit_by_a_file) {
+        result.exact("a file's name may be taken for an option");
+    }
+    if program.subcommands.is_some_and(|subcommands| !subcommands.is_plain(&arguments)) {
         result.exact(format!("this subcommand of {name} runs other commands, or may be an alias that does"));
     }
     result.trust_no_further(judge_text(words, folders));
@@ -171,19 +167,19 @@ fn without_dropped_output(arguments: &[Word]) -> Vec<&str> {
 fn unknown_arguments(words: &[Word], result: &mut Understood) {
     let name = words[0].text.as_str();
     // What a program that reads is given as a file that another one writes is a file and no option.
-    let is_known = |word: &&Word| word.dynamic == Some(Dynamic::Pipe) && programs::READERS.contains(&name);
+    let is_known = |word: &&Word| word.dynamic == Some(Dynamic::Pipe) && named(name).is_reader();
     let Some(unknown) = words[1..].iter().filter(|word| word.dynamic.is_some()).find(|word| !is_known(word)) else {
         return;
     };
     let reason = format!("the argument {} is known only when it runs", shown(&unknown.text));
     // Where `cd` leads is not known then, and what comes later is judged so.
-    if name == "cd" || programs::READ_WHATEVER_IS_NAMED.contains(&name) {
+    if name == "cd" || matches!(named(name).class, Class::Reader(Reads::WhateverIsNamed)) {
         return;
     }
     if shell_words::declares(name) {
         return;
     }
-    if programs::READERS.contains(&name) || name == "unset" {
+    if named(name).is_reader() || name == "unset" {
         result.exact(reason);
     } else {
         result.opaque(reason);

@@ -10,7 +10,7 @@ use super::{
     understood::{Scope, Understood},
 };
 use crate::shell_analysis::{
-    catalogue::{programs, risks, subcommands},
+    catalogue::{Program, Risk, known_as, named, program, subcommands::GIT_RISKS},
     folders::Folders,
     word::{Dynamic, Word},
 };
@@ -24,12 +24,9 @@ const VALUED_OF_FD: &str = "EScdejot";
 /// What `fd` puts parts of a name in place of.
 const PLACES_OF_FD: &[&str] = &["{}", "{/}", "{//}", "{.}", "{/.}"];
 
-/// Forwarders whose first operand, but for a number, is the program.
-const SIMPLE: &[&str] = &["doas", "env", "ionice", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout"];
-
 /// The commands that `find` or `fd` starts, with the names that it puts into them.
 pub(super) fn started_by(words: &[Word]) -> Vec<Vec<Word>> {
-    match words.first().map(|word| programs::known_as(&word.text)) {
+    match words.first().map(|word| known_as(&word.text)) {
         Some("find") => started_by_find(words),
         Some("fd" | "fdfind") => started_by_fd(words),
         _ => Vec::new(),
@@ -113,9 +110,9 @@ pub(super) fn judge_started(words: &[Word], scope: &Scope<'_>, result: &mut Unde
 
 /// Judges a command that is started with names in it.
 pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood) {
-    let Some(program) = command.first() else { return };
-    let name = programs::known_as(&program.text);
-    let forwards = programs::FORWARDERS.contains(&name);
+    let Some(first) = command.first() else { return };
+    let started = program(&first.text);
+    let forwards = started.wrapper().is_some();
     if runs_a_name(command) {
         result.opaque("names of files become programs");
     }
@@ -125,12 +122,12 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
     }
     judge_started(command, scope, result);
     // Of a program that is in no list every argument may be another one.
-    let settled = programs::is_settled(name) || programs::SHELLS.contains(&name);
+    let settled = started.is_settled() || started.is_shell();
     for at in 0..if settled { 1 } else { command.len() } {
-        let (inner, arguments) = (programs::known_as(&command[at].text), &command[at + 1..]);
+        let (inner, arguments) = (known_as(&command[at].text), &command[at + 1..]);
         let surely = at == 0 || forwards;
         let has_names = arguments.iter().any(is_name);
-        if programs::SHELLS.contains(&inner) {
+        if named(inner).is_shell() {
             shell_behind(&command[at..], scope, surely, result);
         }
         if surely || has_names {
@@ -155,8 +152,8 @@ pub(super) fn judge(command: &[Word], scope: &Scope<'_>, result: &mut Understood
 /// Whether the subcommand of this program is a name that is found, or one that may start what it is given.
 fn names_a_subcommand(name: &str, command: &[Word]) -> bool {
     let texts: Vec<&str> = command[1..].iter().map(|word| word.text.as_str()).collect();
-    match subcommands::of(name) {
-        Some(commander) => !commander.is_plain(&texts),
+    match named(name).subcommands {
+        Some(subcommands) => !subcommands.is_plain(&texts),
         None => name == "git" && git_subcommand(command).and_then(<[Word]>::first).is_some_and(is_name),
     }
 }
@@ -166,28 +163,20 @@ fn names_a_risk(name: &str, command: &[Word]) -> bool {
     let of_git = || {
         let rest = git_subcommand(command).unwrap_or_default();
         let own = |pair: &[Word]| pair[0].text == "-c" && is_name(&pair[1]);
-        let short = rest.first().and_then(|first| subcommands::GIT_RISKS.iter().find(|(name, _)| *name == first.text));
+        let short = rest.first().and_then(|first| GIT_RISKS.iter().find(|(name, _)| *name == first.text));
         command[..command.len() - rest.len()].windows(2).any(own)
-            || short.is_some_and(|(_, risks)| hits_a_name(name, risks, &rest[1..]))
+            || short.is_some_and(|(_, risks)| hits_a_name(named(name), risks, &rest[1..]))
     };
-    name == "git" && of_git() || risks::of(name).is_some_and(|(risks, _)| hits_a_name(name, risks, &command[1..]))
+    name == "git" && of_git() || hits_a_name(named(name), named(name).risks.runs, &command[1..])
 }
 
-fn hits_a_name(name: &str, risks: &[&str], arguments: &[Word]) -> bool {
+fn hits_a_name(program: &Program, risks: &[Risk], arguments: &[Word]) -> bool {
     // Where every use is a risk, or a number of operands, that is no word's doing.
-    let of_words = |risk: &&str| *risk != "*" && !risk.starts_with('@') && !only_writes(name, risk);
-    let risks: Vec<&str> = risks.iter().copied().filter(of_words).collect();
-    let hits = |word: &Word| risks::hits(name, &risks, &[word.text.as_str()]);
+    let of_words = |risk: &&Risk| !matches!(risk, Risk::Always | Risk::Operands(_));
+    let hits =
+        |word: &Word| risks.iter().filter(of_words).any(|risk| program.risks.is_hit(*risk, &[word.text.as_str()]));
     let behind = |pair: &[Word]| is_name(&pair[1]) && pair[0].text.starts_with('-') && hits(&pair[0]);
     arguments.iter().any(|word| is_name(word) && hits(word)) || arguments.windows(2).any(behind)
-}
-
-/// Whether what stands in this risk is written or read, and not run.
-fn only_writes(name: &str, risk: &str) -> bool {
-    match name {
-        "sort" => risk != "--compress-program",
-        _ => matches!(name, "curl" | "date" | "dd" | "file" | "hostname" | "shuf" | "tree" | "xxd" | "yq"),
-    }
 }
 
 fn is_name(word: &Word) -> bool {
@@ -198,11 +187,10 @@ fn is_name(word: &Word) -> bool {
 pub(super) fn runs_a_name(command: &[Word]) -> bool {
     let (mut simple, mut forwards, mut forwarded, mut behind_option) = (true, true, false, false);
     command.iter().any(|word| {
-        let name = programs::known_as(&word.text);
         let found = forwards && (is_name(word) || simple && word.glob);
-        if programs::FORWARDERS.contains(&name) {
+        if let Some(wrapper) = program(&word.text).wrapper() {
             forwarded = true;
-            simple &= SIMPLE.contains(&name);
+            simple &= wrapper.starts_its_first_operand();
         } else if simple && !behind_option && !word.text.starts_with('-') && !word.text.contains('=') {
             // A program: what follows are its arguments, unless this is the number that `timeout` takes.
             forwards &= forwarded && word.text.starts_with(|c: char| c.is_ascii_digit());

@@ -3,7 +3,7 @@
 use super::understood::{Operand, Understood, Words, texts};
 use crate::shell_analysis::{
     catalogue::{
-        risks,
+        named,
         subcommands::{GIT_HARMLESS, GIT_NESTED, GIT_RISKS, GIT_RUNNERS, GIT_SUBCOMMANDS, GIT_VALUED},
     },
     word::Word,
@@ -54,7 +54,7 @@ pub(super) fn judge(words: &[Word], result: &mut Understood) {
     }
     let arguments: Vec<&str> = rest[1..].iter().map(|word| word.text.as_str()).collect();
     let short = GIT_RISKS.iter().find(|(name, _)| *name == rest[0].text);
-    if short.is_some_and(|(_, risks)| risks::hits("git", risks, &arguments)) {
+    if short.is_some_and(|(_, risks)| risks.iter().any(|risk| named("git").risks.is_hit(*risk, &arguments))) {
         result.exact("this argument makes git run or write something else");
     }
 }

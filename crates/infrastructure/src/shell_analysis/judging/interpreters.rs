@@ -6,11 +6,7 @@ use super::{
     options::Reading,
 };
 use crate::shell_analysis::{
-    catalogue::{
-        interpreters::{INTERPRETERS, Interpreter, Operand, PYTHONS},
-        options::Takes,
-        risks::may_be_an_option,
-    },
+    catalogue::{Interpreter, Operand, may_be_an_option, named, options::Takes},
     folders::Folders,
     word::{Dynamic, Word},
 };
@@ -56,12 +52,12 @@ pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
         let group = word.text.strip_prefix('-').filter(|group| !group.starts_with('-'));
         group.is_some_and(|group| group.contains('m'))
     };
-    PYTHONS.contains(&name) && arguments.iter().any(module)
+    named(name).interpreter().is_some_and(|interpreter| interpreter.runs_modules()) && arguments.iter().any(module)
 }
 
 /// How far an interpreter with these arguments can be trusted in one of those folders.
 pub(super) fn judge(name: &str, arguments: &[Word], folders: &Folders) -> Clarity {
-    let Some(interpreter) = INTERPRETERS.iter().find(|one| one.names.contains(&name)) else { return Clarity::Plain };
+    let Some(interpreter) = named(name).interpreter() else { return Clarity::Plain };
     if let [only] = arguments
         && only.literal().is_some_and(|only| interpreter.answers(name, only))
     {
@@ -111,7 +107,7 @@ impl Interpreter {
             letters.next().filter(|_| letters.next().is_none())
         });
         // Alone, these run nothing either: they only speak more when there is a script.
-        let speaks = matches!((self.names[0], letter), ("ruby" | "lua", Some('v')));
+        let speaks = matches!((name, letter), ("ruby" | "lua" | "luajit", Some('v')));
         let ends = |letter| self.letters.iter().any(|(takes, group)| *takes == Takes::Ends && group.contains(letter));
         // Of what ends all others look at files.
         let about_itself = matches!(letter, Some('h' | 'v' | 'V' | '?'));

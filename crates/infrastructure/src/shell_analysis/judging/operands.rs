@@ -1,7 +1,7 @@
 //! The files that `mkdir`, `touch`, `rm`, `mv` and `cp` change, where all of them are written out.
 
 use super::understood::{Operand, Understood};
-use crate::shell_analysis::{catalogue::risks::may_be_an_option, word::Word};
+use crate::shell_analysis::{catalogue::may_be_an_option, word::Word};
 
 /// Programs whose operands are files, with the letters of the options that change nothing about that.
 const PROGRAMS: &[(&str, &str)] =

@@ -1,15 +1,19 @@
 //! Programs that run a text: one among their arguments, or what they read.
 
 use super::{inputs, interpreters, sed};
-use crate::shell_analysis::{catalogue::programs, folders::Folders, word::Word};
+use crate::shell_analysis::{
+    catalogue::{known_as, named},
+    folders::Folders,
+    word::Word,
+};
 use toolstead_domain::access::Clarity;
 
 /// How far a program is trusted that runs a text: one among its arguments, or what it reads.
 pub(super) fn judge_text(words: &[Word], folders: &Folders) -> Clarity {
-    let (name, arguments) = (programs::known_as(&words[0].text), &words[1..]);
-    if let Some((_, unless)) = programs::RUN_THEIR_INPUT.iter().find(|(program, _)| *program == name) {
+    let (name, arguments) = (known_as(&words[0].text), &words[1..]);
+    if let Some(input) = named(name).input {
         let is_exempt = |word: &Word| {
-            unless.contains(&word.text.as_str()) || (unless.contains(&"@") && !word.text.starts_with('-'))
+            input.unless.contains(&word.text.as_str()) || input.or_operands && !word.text.starts_with('-')
         };
         if !arguments.iter().any(is_exempt) || arguments.iter().any(|word| inputs::holds_input(word, folders)) {
             return Clarity::Opaque(format!("{name} runs the commands in its input").into());

@@ -2,7 +2,7 @@
 
 use super::inputs::is_input;
 use crate::shell_analysis::{
-    catalogue::risks::may_be_an_option,
+    catalogue::may_be_an_option,
     folders::Folders,
     word::{Dynamic, Word},
 };

@@ -6,7 +6,7 @@ use super::{
     understood::{Scope, Understood},
 };
 use crate::shell_analysis::{
-    catalogue::programs,
+    catalogue::{Given, known_as, named},
     word::{Dynamic, Word},
 };
 
@@ -37,7 +37,7 @@ pub(super) fn shell_behind(words: &[Word], scope: &Scope<'_>, surely: bool, resu
             if text.literal().is_none() {
                 result.opaque("names of files become part of what it runs");
             }
-            if surely && read_differently(programs::known_as(&words[0].text), &text.text) {
+            if surely && read_differently(known_as(&words[0].text), &text.text) {
                 result.opaque("this shell may read the text differently from bash");
             }
             inner(&text.text, scope, true, result);
@@ -72,7 +72,7 @@ pub(super) fn read_differently(shell: &str, text: &str) -> bool {
 pub(super) fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
     let starts_with = |word: &Word, list: &[char]| word.text.starts_with(list);
     for at in 0..words.len() {
-        let name = programs::known_as(&words[at].text);
+        let name = known_as(&words[at].text);
         let behind = &words[at + 1..];
         let option = |letters: &[char], long: &[&str]| {
             behind.iter().any(|word| {
@@ -81,12 +81,12 @@ pub(super) fn stands_in_for_a_shell(words: &[Word], result: &mut Understood) {
                     || long.iter().any(|long| word.text.starts_with(long))
             })
         };
-        let asks = match programs::SHELLS_WITHOUT_COMMAND.iter().find(|(program, _)| *program == name) {
-            Some((_, programs::ONLY_BY_OPTION)) => !option(&['c'], &["--command", "--session-command", "--run"]),
-            Some((_, before)) => {
+        let asks = match named(name).wrapper().and_then(|wrapper| wrapper.shell_unless) {
+            Some(Given::Command) => !option(&['c'], &["--command", "--session-command", "--run"]),
+            Some(Given::Operands(before)) => {
                 let operand = |word: &&Word| !starts_with(word, &['-']) && !word.text.contains('=');
                 let no_number = |word: &&Word| !word.text.bytes().all(|byte| byte.is_ascii_digit());
-                behind.iter().filter(operand).filter(no_number).count() <= *before
+                behind.iter().filter(operand).filter(no_number).count() <= before
             }
             None => matches!(name, "sudo" | "doas") && asks_for_a_shell(behind),
         };

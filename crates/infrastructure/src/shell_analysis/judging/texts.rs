@@ -3,7 +3,7 @@
 use super::understood::{Scope, Understood, Words, texts};
 use crate::shell_analysis::{
     analysis::Analysis,
-    catalogue::programs::{self, bare},
+    catalogue::{bare, known_as, program},
     word::Word,
 };
 use toolstead_domain::access::Clarity;
@@ -46,7 +46,7 @@ pub(super) fn read_every_suffix(words: &[Word], result: &mut Understood) -> bool
 
 /// Reads every argument that could be a shell's text as one.
 pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Understood) {
-    let hands_texts_on = programs::TEXT_FORWARDERS.contains(&programs::known_as(&words[0].text));
+    let hands_texts_on = program(&words[0].text).wrapper().is_some_and(|wrapper| wrapper.hands_texts_on);
     for word in &words[1..] {
         let text = word.text.as_str();
         if text.contains([' ', '\t', '\n', ';', '|', '&', '$', '`', '(']) {
@@ -59,7 +59,7 @@ pub(super) fn read_texts(words: &[Word], scope: &Scope<'_>, result: &mut Underst
 /// `-Irm`.
 pub(super) fn read_values(words: &[Word], scope: &Scope<'_>, glued: Glued, result: &mut Understood) {
     // `1erm x` is a script of sed.
-    let of_sed = programs::known_as(&words[0].text) == "sed";
+    let of_sed = known_as(&words[0].text) == "sed";
     let separators: &[char] = if of_sed { &['=', ':', '!', 'e'] } else { &['=', ':', '!'] };
     for word in &words[1..] {
         let text = word.text.as_str();

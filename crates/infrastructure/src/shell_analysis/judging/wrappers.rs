@@ -14,10 +14,7 @@ use super::{
     xargs,
 };
 use crate::shell_analysis::{
-    catalogue::{
-        interpreters,
-        programs::{self, LOOKED_THROUGH, bare},
-    },
+    catalogue::{LOOKED_THROUGH, bare, known_as, named, program},
     word::Word,
 };
 
@@ -44,14 +41,15 @@ fn is_duration(text: &str) -> bool {
 /// What the arguments of this command would start.
 /// `risky` says that one of them is known to start something.
 pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: &mut Understood) {
-    let name = programs::known_as(&words[0].text);
-    if programs::SHELLS.contains(&name) {
+    let name = known_as(&words[0].text);
+    let started = named(name);
+    if started.is_shell() {
         result.exact(format!("{name} runs the text or the file it is given"));
         shell_behind(words, scope, true, result);
         return;
     }
-    let forwards = programs::FORWARDERS.contains(&name);
-    let settled = programs::is_settled(name) || builtins::judge(name, words) != builtins::Builtin::None;
+    let forwards = started.wrapper().is_some();
+    let settled = started.is_settled() || builtins::judge(name, words) != builtins::Builtin::None;
     let settled = settled && !runs_a_module(name, &words[1..]);
     if settled && !forwards {
         if !risky {
@@ -82,10 +80,10 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         _ => Glued::BehindTheFirst,
     };
     read_values(words, scope, glued, result);
-    if words.iter().any(|word| interpreters::is_one(programs::known_as(&word.text))) {
+    if words.iter().any(|word| program(&word.text).interpreter().is_some()) {
         read_quoted(words, scope, result);
     }
-    let installs = |word: &Word| programs::INSTALLERS.contains(&programs::known_as(&word.text));
+    let installs = |word: &Word| program(&word.text).installs();
     if matches!(name, "sudo" | "doas") && words.get(1).is_some_and(installs) {
         return;
     }
@@ -94,8 +92,8 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
     }
     if forwards && name != "xargs" {
         for at in 1..words.len() {
-            let inner = programs::known_as(&words[at].text);
-            if programs::SHELLS.contains(&inner) {
+            let inner = known_as(&words[at].text);
+            if named(inner).is_shell() {
                 shell_behind(&words[at..], scope, true, result);
             }
             result.trust_no_further(judge_text(&words[at..], scope.folders));
@@ -107,7 +105,7 @@ pub(super) fn forwarded(words: &[Word], scope: &Scope<'_>, risky: bool, result: 
         moves_what_it_starts(words, scope, result);
     } else if found::started_by(words).is_empty() {
         // What `find`, `fd` and `xargs` start is looked at by itself.
-        for at in (1..words.len()).filter(|at| programs::SHELLS.contains(&programs::known_as(&words[*at].text))) {
+        for at in (1..words.len()).filter(|at| program(&words[*at].text).is_shell()) {
             shell_behind(&words[at..], scope, false, result);
         }
     }

@@ -5,7 +5,7 @@ use super::{
     understood::{Scope, Understood},
 };
 use crate::shell_analysis::{
-    catalogue::{interpreters, programs},
+    catalogue::{known_as, named},
     word::{Dynamic, Word},
 };
 
@@ -61,18 +61,18 @@ pub(super) fn judge(words: &[Word], scope: &Scope<'_>, result: &mut Understood) 
         }
     }
     let command = words.get(at..).unwrap_or_default();
-    let Some(program) = command.first().map(|word| programs::known_as(&word.text)) else {
+    let Some(program) = command.first().map(|word| known_as(&word.text)) else {
         if from_file {
             result.opaque("its arguments stand in a file");
         }
         return;
     };
-    let interprets = interpreters::is_one(program);
+    let interprets = named(program).interpreter().is_some();
     let last_is_option = command.len() > 1 && command.last().is_some_and(|word| word.text.starts_with('-'));
-    let shell = programs::SHELLS.contains(&program);
+    let shell = named(program).is_shell();
     let is_name = program.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(&byte));
     let is_told = place.is_some() && (shell || interprets || !is_name);
-    if programs::FORWARDERS.contains(&program) || interprets && last_is_option || is_told || command[0].glob {
+    if named(program).wrapper().is_some() || interprets && last_is_option || is_told || command[0].glob {
         return result.opaque("what it starts stands in its input");
     }
     if from_file {

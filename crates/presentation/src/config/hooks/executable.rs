@@ -8,19 +8,10 @@ use std::{
 };
 use toolstead_domain::workspace_roots::lexical;
 use toolstead_infrastructure::{
-    hooks::definition::HookProgram, sandbox::child_environment, shell_analysis::takes_next_word,
+    hooks::definition::HookProgram,
+    sandbox::child_environment,
+    shell_analysis::catalogue::{Operand, is_shell_word, known_as, program},
 };
-
-/// Programs whose first argument is the program that really runs.
-const INTERPRETERS: &[&str] =
-    &["bash", "sh", "dash", "zsh", "python", "python3", "node", "ruby", "perl", "php", "deno", "bun"];
-
-/// Programs that run another one, which stands somewhere among their arguments.
-const RUNNERS: &[&str] =
-    &["env", "uv", "uvx", "npx", "bunx", "pnpm", "yarn", "poetry", "pipx", "tsx", "ts-node", "xargs"];
-
-/// Interpreters that take a subcommand first, as runners do.
-const WITH_SUBCOMMANDS: &[&str] = &["deno", "bun"];
 
 /// Words with which a runner is told to run something.
 const RUNNING: &[&str] = &["run", "exec", "dlx", "x", "tool"];
@@ -41,16 +32,6 @@ const BEFORE_A_COMMAND: &[&str] =
 
 /// As many lines within a line are looked at.
 const MAX_LINES: usize = 64;
-
-/// Shells, whose option `-c` takes a line.
-const SHELLS: &[&str] = &["bash", "sh", "dash", "zsh"];
-
-/// Words of the shell itself. What follows them is not looked at.
-const OF_THE_SHELL: &[&str] = &[
-    "if", "for", "while", "until", "case", "function", "time", "!", "[", "[[", "test", "cd", "echo", "printf", "exit",
-    "export", "set", "true", "false", ":", ".", "source", "exec", "eval", "read", "trap", "command", "ulimit", "umask",
-    "wait", "kill", "return", "local", "declare", "unset", "shift",
-];
 
 /// The files that decide what runs, as far as that can be told from the line.
 ///
@@ -84,8 +65,7 @@ pub(in crate::config) fn run_by(
 
 /// The simple commands of the lines that shells among these words are given.
 pub(in crate::config) fn lines_within(words: &[&str], start: &Path, environment: &Environment) -> Vec<Vec<String>> {
-    let is_shell = |word: &&str| Path::new(word).file_name().is_some_and(|name| SHELLS.iter().any(|one| name == *one));
-    let Some(shell) = words.iter().position(is_shell) else { return Vec::new() };
+    let Some(shell) = words.iter().position(|word| program(word).is_shell()) else { return Vec::new() };
     let is_line = |pair: &[&str]| pair[0].starts_with('-') && pair[0].ends_with('c');
     let lines = words[shell + 1..].windows(2).filter(|pair| is_line(pair)).map(|pair| pair[1]);
     let all = lines.flat_map(|line| commands(line, start, environment));
@@ -95,7 +75,7 @@ pub(in crate::config) fn lines_within(words: &[&str], start: &Path, environment:
 /// Whether the program of a command is there, where it is certain what that is.
 fn check(words: &[Option<String>], is_shell: bool, start: &Path, environment: &Environment) -> Result<(), String> {
     let Some(Some(first)) = words.first() else { return Ok(()) };
-    let of_the_shell = is_shell && OF_THE_SHELL.contains(&first.as_str());
+    let of_the_shell = is_shell && is_shell_word(first);
     if is_assignment(first) || of_the_shell || first.is_empty() {
         return Ok(());
     }
@@ -109,8 +89,9 @@ fn check(words: &[Option<String>], is_shell: bool, start: &Path, environment: &E
             return Err(format!("the program `{first}` is not in the `PATH` ({path})"));
         }
     }
-    let name = Path::new(first).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if let (true, Some(Some(script))) = (INTERPRETERS.contains(&name), words.get(1))
+    // Scala takes names of classes as well.
+    let takes_files = runs_scripts(first) && known_as(first) != "scala";
+    if let (true, Some(Some(script))) = (takes_files, words.get(1))
         && !script.starts_with('-')
         && (script.contains('/') || script.contains('.'))
     {
@@ -153,7 +134,7 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
             let is_script = || path.is_file() && (may_run || is_executable(&path).is_ok());
             // What is not there yet is run once somebody has put it there.
             let is_missing_script = || {
-                let interpreter = waiting.filter(|name| INTERPRETERS.contains(name) && !is_named_otherwise);
+                let interpreter = waiting.filter(|name| runs_scripts(name) && !is_named_otherwise);
                 let is_next = interpreter.is_some_and(|name| !may_come_before_script(name, option, word));
                 let is_line = shell && option.is_some_and(|option| option.ends_with('c'));
                 is_next && !is_line && is_code(word) && !path.exists()
@@ -164,38 +145,45 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
                 waiting = waiting.filter(|program| may_come_before_script(program, option, word));
             }
             is_named_otherwise |= waiting.is_some_and(|program| names_package(program, option, word));
-            let name = Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if INTERPRETERS.contains(&name) || RUNNERS.contains(&name) {
-                (waiting, is_named_otherwise) = (Some(name), false);
+            if runs_scripts(word) || runs_others(word) {
+                (waiting, is_named_otherwise) = (Some(*word), false);
             }
-            shell |= SHELLS.contains(&name);
+            shell |= program(word).is_shell();
         }
     }
     files
 }
 
 /// Whether a word that is a file as well may be no script of this program but a subcommand, or what an option takes.
-fn may_come_before_script(program: &str, option: Option<&str>, word: &str) -> bool {
-    let has_subcommands = RUNNERS.contains(&program) || WITH_SUBCOMMANDS.contains(&program);
-    let takes_word = |option: &str| match program {
+fn may_come_before_script(name: &str, option: Option<&str>, word: &str) -> bool {
+    let interpreter = program(name).interpreter();
+    let has_subcommands = runs_others(name) || interpreter.is_some_and(|one| one.operand() == Operand::Subcommand);
+    let takes_word = |option: &str| match interpreter {
         _ if option.contains('=') => false,
-        _ if SHELLS.contains(&program) => option.ends_with(['o', 'O']) || option.ends_with("file"),
-        _ => takes_next_word(program, option).unwrap_or(true),
+        _ if program(name).is_shell() => option.ends_with(['o', 'O']) || option.ends_with("file"),
+        one => one.and_then(|one| one.takes_next_word(option)).unwrap_or(true),
     };
     (has_subcommands && !word.contains(['.', '/'])) || option.is_some_and(takes_word)
 }
 
 /// Whether this word says what runs, and is no file: the module of `python -m`, the package of `npx`.
-fn names_package(program: &str, option: Option<&str>, word: &str) -> bool {
-    match program {
-        "python" | "python3" => option == Some("-m"),
-        "env" | "xargs" => false,
-        _ if RUNNERS.contains(&program) => {
-            let is_of_option = option.is_some_and(|option| !option.contains('=') && !WITHOUT_WORDS.contains(&option));
-            !is_of_option && !RUNNING.contains(&word)
-        }
-        _ => false,
+fn names_package(name: &str, option: Option<&str>, word: &str) -> bool {
+    let is_of_option = option.is_some_and(|option| !option.contains('=') && !WITHOUT_WORDS.contains(&option));
+    match program(name).interpreter() {
+        Some(one) if one.runs_modules() => option == Some("-m"),
+        _ => program(name).runs_packages() && !is_of_option && !RUNNING.contains(&word),
     }
+}
+
+/// Whether this program runs the file that its first operand names.
+fn runs_scripts(name: &str) -> bool {
+    let operand = program(name).interpreter().map(|one| one.operand());
+    program(name).is_shell() || matches!(operand, Some(Operand::Script | Operand::Subcommand))
+}
+
+/// Whether this program runs another one, which stands somewhere among its arguments.
+fn runs_others(name: &str) -> bool {
+    program(name).runs_packages() || matches!(known_as(name), "env" | "xargs")
 }
 
 fn is_code(word: &str) -> bool {
@@ -400,6 +388,12 @@ mod tests {
             ("true; node --unheard-of hook.js data.json", "data.json hook.js"),
             ("true; perl -wT z.py data.json", "z.py"),
             ("true; ruby -W0 z.py data.json", "z.py"),
+            // Every shell and interpreter of the catalogue, under the names of its versions as well.
+            ("true; fish z.py data.json", "z.py"),
+            ("true; ksh -c './x.sh data.json'", "x.sh"),
+            ("true; python3.12 -u z.py data.json", "z.py"),
+            ("true; Rscript z.py data.json", "z.py"),
+            ("true; poetry run z.py data.json", "run z.py"),
             ("true; python3 -Xdev -u z.py data.json", "z.py"),
             ("true; python3 -W run z.py data.json", "run z.py"),
             // What a module or a package is given is data, unless it is code.
@@ -433,9 +427,15 @@ mod tests {
         assert!(look("./typo.sh").unwrap_err().contains("typo.sh` cannot be run"));
         assert!(look("sh ./typo.sh").unwrap_err().contains("typo.sh` is not there"));
         assert!(look("no-such-program -x").unwrap_err().contains("`no-such-program` is not in the `PATH`"));
-        for unclear in
-            ["$TOOL/x", "if true; then no-such-program; fi", "A=b no-such-program", "echo hi", "(cd x && y)", ""]
-        {
+        for unclear in [
+            "$TOOL/x",
+            "if true; then no-such-program; fi",
+            "A=b no-such-program",
+            "echo hi",
+            "pushd x",
+            "(cd x && y)",
+            "",
+        ] {
             assert_eq!(look(unclear), Ok(Vec::new()), "{unclear}");
         }
         for guarded in [

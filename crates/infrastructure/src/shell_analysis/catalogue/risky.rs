@@ -1,0 +1,454 @@
+//! Programs that single arguments make run or write something else.
+
+use super::{
+    program::{Class, Program, Reads},
+    risks::{
+        Risk::{
+            self, Always, Codegen, Long, LongWithFile, Operands, OptionWithFile, Part, Short, Start, Variable, Word,
+        },
+        Risks,
+    },
+    subcommands,
+};
+
+pub(super) const RISKY: &[Program] = &[
+    Program::of(Class::Settled, &["git"]).with_risks(
+        Risks::running(
+            &[
+                Long("--output"),
+                Long("--ext-diff"),
+                Long("--textconv"),
+                Long("--upload-pack"),
+                Long("--receive-pack"),
+                Long("--exec"),
+                Long("--extcmd"),
+                Long("--config"),
+                Long("--config-env"),
+                Long("--template"),
+                Long("--separate-git-dir"),
+                Long("--open-files-in-pager"),
+                Long("--output-directory"),
+                Long("--build-fake-ancestor"),
+                Start("ext::"),
+                Part("=ext::"),
+            ],
+            "this argument makes git run or write something else",
+        )
+        .knowing(&["--text"]),
+    ),
+    Program::of(Class::Settled, &["find"]).with_risks(Risks::running(
+        &[
+            Word("-exec"),
+            Word("-execdir"),
+            Word("-ok"),
+            Word("-okdir"),
+            Word("-delete"),
+            Start("-fprint"),
+            Word("-fls"),
+            Start("-files0-from"),
+        ],
+        "this argument makes find run or change something",
+    )),
+    Program::of(Class::Settled, &["fd", "fdfind"]).with_risks(Risks::running(
+        &[Short('x'), Short('X'), Long("--exec"), Long("--exec-batch")],
+        "this argument makes fd run a program",
+    )),
+    Program::of(Class::Settled, &["tar"]).with_risks(
+        Risks::running(TAR, "this argument makes tar run or write something else").knowing(&["--checkpoint", "--file"]),
+    ),
+    Program::of(Class::Other, &["gtar", "bsdtar"]).with_risks(
+        Risks::running(TAR, "this argument makes tar run or write something else").knowing(&["--checkpoint", "--file"]),
+    ),
+    Program::of(Class::Settled, &["rsync"]).with_risks(Risks::running(
+        &[
+            Short('e'),
+            Short('M'),
+            Long("--rsh"),
+            Long("--rsync-path"),
+            Long("--remote-option"),
+            Long("--log-file"),
+            Long("--write-batch"),
+            Long("--only-write-batch"),
+            Long("--daemon"),
+            Long("--config"),
+        ],
+        "this argument makes rsync run or write something else",
+    )),
+    Program::of(Class::Settled, &["sort"]).with_risks(
+        Risks::running(&[Long("--compress-program")], "this argument makes sort run or write something else")
+            .and_writing(&[Short('o'), Long("--output"), Short('T'), Long("--files0-from")]),
+    ),
+    Program::of(Class::Settled, &["split"])
+        .with_risks(Risks::running(&[Long("--filter")], "this argument makes split run a program")),
+    Program::of(Class::Settled, &["csplit"]).with_risks(Risks::running(&[Always], "csplit writes files")),
+    Program::of(Class::Settled, &["dd"]).with_risks(Risks::writing(&[Start("of=")], "dd writes to this file")),
+    Program::of(Class::Settled, &["tee"]).with_risks(Risks::running(&[Always], "tee writes to the files it is given")),
+    Program::of(Class::Settled, &["rg"]).with_risks(Risks::running(
+        &[Long("--pre"), Long("--hostname-bin"), Long("--search-zip"), Short('z')],
+        "this argument makes rg run a program",
+    )),
+    Program::of(Class::Other, &["ripgrep"]).with_risks(Risks::running(&[Always], "it may run a program")),
+    Program::of(Class::Settled, &["man"]).with_risks(Risks::running(
+        &[
+            Short('P'),
+            Long("--pager"),
+            Short('H'),
+            Long("--html"),
+            Short('C'),
+            Long("--config-file"),
+            Short('T'),
+            Short('t'),
+            Long("--troff"),
+            Short('X'),
+            Long("--gxditview"),
+            Short('M'),
+            Long("--manpath"),
+            Short('l'),
+            Long("--local-file"),
+            Short('p'),
+            Long("--preprocessor"),
+        ],
+        "this argument makes man run a program",
+    )),
+    Program::of(Class::Settled, &["zip"]).with_risks(Risks::running(
+        &[Short('T'), Long("--test"), Long("--unzip-command")],
+        "this argument makes zip run a program",
+    )),
+    Program::of(Class::Settled, &["vim", "vi"]).with_risks(Risks::running(&[Always], "an editor runs commands")),
+    Program::of(Class::Other, &["view", "nvim", "emacs", "nano"])
+        .with_risks(Risks::running(&[Always], "an editor runs commands")),
+    Program::of(Class::Other, &["ex", "ed"])
+        .with_risks(Risks::running(&[Always], "an editor runs commands"))
+        .running_its_input(&[]),
+    Program::of(Class::Settled, &["less"])
+        .with_risks(Risks::running(&[Always], "a pager runs commands and writes files")),
+    Program::of(Class::Settled, &["more"]).with_risks(Risks::running(&[Always], "a pager runs commands")),
+    Program::of(Class::Other, &["most"]).with_risks(Risks::running(&[Always], "a pager runs commands")),
+    Program::of(Class::Settled, &["scp"]).with_risks(Risks::running(
+        &[Short('o'), Short('S'), Short('F'), Short('D'), Short('J')],
+        "this argument makes scp run a program",
+    )),
+    Program::of(Class::Other, &["sftp"])
+        .with_risks(Risks::running(&[Always], "sftp runs commands"))
+        .running_its_input(&["-b"]),
+    Program::of(Class::Settled, &["curl"]).with_risks(
+        Risks::writing(
+            &[
+                Short('o'),
+                Short('O'),
+                Short('K'),
+                Short('J'),
+                Short('T'),
+                Short('D'),
+                Short('c'),
+                Long("--output"),
+                Long("--output-dir"),
+                Long("--remote-name"),
+                Long("--remote-name-all"),
+                Long("--config"),
+                Long("--upload-file"),
+                Long("--dump-header"),
+                Long("--cookie-jar"),
+                Long("--trace"),
+                Long("--trace-ascii"),
+                Long("--stderr"),
+                Long("--engine"),
+                Long("--libcurl"),
+                Long("--etag-save"),
+                Long("--hsts"),
+                Long("--alt-svc"),
+                Start("--expand-"),
+                Long("--variable"),
+                LongWithFile("--data-urlencode"),
+                LongWithFile("--url-query"),
+                Start("@"),
+                OptionWithFile,
+                Part("=@"),
+                Part("=<"),
+            ],
+            "this argument makes curl write or send a file",
+        )
+        .knowing(&["--cookie"])
+        .with_values("AbCdEFHhKmoPQrTtuUwxXyYz"),
+    ),
+    Program::of(Class::Settled, &["wget"]).with_risks(Risks::running(&[Always], "wget writes files")),
+    Program::of(Class::Other, &["openssl"])
+        .with_risks(Risks::running(&[Always], "openssl loads code and writes files")),
+    Program::of(Class::Settled, &["uniq"])
+        .with_risks(Risks::running(&[Operands(2)], "uniq writes to its second operand")),
+    Program::of(Class::Other, &["xxd"])
+        .with_risks(Risks::writing(&[Operands(2), Short('r')], "xxd writes to its second operand")),
+    Program::of(Class::Settled, &["jq"])
+        .with_risks(Risks::running(&[Short('L'), Long("--from-file"), Short('f')], "this argument makes jq load code")),
+    Program::of(Class::Other, &["yq"])
+        .with_risks(Risks::writing(&[Short('i'), Long("--inplace")], "this argument makes yq write")),
+    Program::of(Class::Settled, &["c++", "cc", "clang", "clang++", "cpp", "g++", "gcc", "gfortran"]).with_risks(
+        Risks::running(
+            &[
+                Start("-fplugin"),
+                Start("-fpass-plugin"),
+                Long("--plugin"),
+                Start("-iplugindir"),
+                Start("-wrapper"),
+                Long("--wrapper"),
+                Start("-B"),
+                Long("--prefix"),
+                Start("-specs"),
+                Long("--specs"),
+                Start("@"),
+                Start("-fuse-ld"),
+                Long("--ld-path"),
+                Long("--for-linker"),
+                Long("--for-assembler"),
+                Start("-X"),
+                Start("-Wl,"),
+                Start("-Wa,@"),
+                Start("-load"),
+                Start("-cc1"),
+                Start("-mllvm"),
+                Start("-gcc-toolchain"),
+                Long("--gcc-toolchain"),
+                Long("--config"),
+                Long("--config-system-dir"),
+                Long("--config-user-dir"),
+                Long("--driver-mode"),
+                Start("-ccc-"),
+            ],
+            "this argument makes the compiler run something else",
+        ),
+    ),
+    Program::of(Class::Settled, &["rustc", "rustdoc"]).with_risks(
+        Risks::running(
+            &[
+                Codegen,
+                Short('Z'),
+                Start("@"),
+                Long("--extern"),
+                Long("--sysroot"),
+                Long("--runtool"),
+                Long("--test-runtool"),
+                Long("--test-builder"),
+            ],
+            "this argument makes the compiler run something else",
+        )
+        .with_no_beginnings(),
+    ),
+    Program::of(Class::Settled, &["go"])
+        .with_risks(Risks::running(
+            &[
+                Start("-toolexec"),
+                Start("--toolexec"),
+                Start("-exec"),
+                Start("--exec"),
+                Part("extld"),
+                Start("-gcflags"),
+                Start("--gcflags"),
+                Start("-asmflags"),
+                Start("--asmflags"),
+                Start("-gccgoflags"),
+                Start("--gccgoflags"),
+                Start("-compiler"),
+                Start("--compiler"),
+                Start("-C"),
+                Start("--C"),
+                Word("-o"),
+                Word("--o"),
+                Start("-o="),
+                Start("--o="),
+                Word("-w"),
+                Word("--w"),
+                Start("-w="),
+                Start("--w="),
+                Start("-modfile"),
+                Start("--modfile"),
+                Start("-overlay"),
+                Start("--overlay"),
+                Start("-vettool"),
+                Start("--vettool"),
+            ],
+            "this argument makes go run or write something else",
+        ))
+        .with_subcommands(&subcommands::GO),
+    Program::of(Class::Settled, &["cargo"])
+        .with_risks(
+            Risks::running(
+                &[
+                    Long("--config"),
+                    Long("--config-file"),
+                    Long("--tool-config-file"),
+                    Long("--binaries-metadata"),
+                    Short('Z'),
+                    Codegen,
+                    Start("@"),
+                    Long("--runtool"),
+                    Long("--test-runtool"),
+                    Long("--test-builder"),
+                ],
+                "this argument makes cargo run something else",
+            )
+            .with_no_beginnings(),
+        )
+        .with_subcommands(&subcommands::CARGO),
+    Program::of(Class::Settled, &["cmake"]).with_risks(
+        Risks::running(
+            &[
+                Word("-E"),
+                Start("-P"),
+                Start("-C"),
+                Start("-T"),
+                Long("--toolchain"),
+                Long("--debugger-pipe"),
+                Long("--trace-redirect"),
+                Long("--graphviz"),
+                Long("--profiling-output"),
+                Long("--prefix"),
+                Long("--eval"),
+                Variable,
+            ],
+            "this argument makes cmake run or write something else",
+        )
+        .with_no_beginnings(),
+    ),
+    Program::of(Class::Settled, &["make", "gmake"])
+        .with_risks(Risks::running(
+            &[Long("--eval"), Short('E'), Variable, Part("$("), Part("${"), Part("`")],
+            "this argument makes make run something else",
+        ))
+        .running_texts(),
+    Program::of(Class::Other, &["ninja"])
+        .with_risks(Risks::running(&[Short('t')], "this argument makes ninja run something else")),
+    Program::of(Class::Settled, &["npm"])
+        .with_risks(Risks::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]))
+        .with_subcommands(&subcommands::NPM),
+    Program::of(Class::Settled, &["pnpm"])
+        .with_risks(Risks::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]))
+        .with_subcommands(&subcommands::PNPM)
+        .running_packages(),
+    Program::of(Class::Settled, &["yarn"])
+        .with_risks(Risks::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]))
+        .with_subcommands(&subcommands::YARN)
+        .running_packages(),
+    Program::of(Class::Settled, &["pip", "pip3"])
+        .with_risks(
+            Risks::running(
+                &[
+                    Long("--target"),
+                    Short('t'),
+                    Long("--python"),
+                    Long("--prefix"),
+                    Long("--root"),
+                    Long("--src"),
+                    Long("--log"),
+                ],
+                "this argument makes pip run or write something else",
+            )
+            .knowing(&["--pre"]),
+        )
+        .with_subcommands(&subcommands::PIP),
+    Program::of(Class::Settled, &["gh"])
+        .with_risks(Risks::running(
+            &[Word("--"), Short('e'), Long("--editor")],
+            "this argument makes gh run something else",
+        ))
+        .with_subcommands(&subcommands::GH),
+    Program::of(Class::Settled, &["apt", "apt-get"])
+        .with_risks(Risks::running(
+            &[
+                Short('o'),
+                Long("--option"),
+                Short('c'),
+                Long("--config-file"),
+                Short('b'),
+                Long("--build"),
+                Long("--compile"),
+            ],
+            "this argument makes apt run something else",
+        ))
+        .installing(),
+    Program::of(Class::Settled, &["dpkg"]).with_risks(Risks::running(
+        &[
+            Long("--pre-invoke"),
+            Long("--post-invoke"),
+            Long("--status-logger"),
+            Long("--log"),
+            Long("--root"),
+            Long("--instdir"),
+            Long("--admindir"),
+        ],
+        "this argument makes dpkg run or write something else",
+    )),
+    Program::of(Class::Settled, &["date"]).with_risks(
+        Risks::writing(&[Short('s'), Long("--set")], "this argument makes date set the clock").with_values("dfIr"),
+    ),
+    Program::of(Class::Settled, &["hostname"])
+        .with_risks(Risks::writing(&[Operands(1), Short('F'), Long("--file")], "hostname sets its operand")),
+    Program::of(Class::Settled, &["tree"])
+        .with_risks(Risks::writing(&[Short('o'), Short('R')], "this argument makes tree write a file")),
+    Program::of(Class::Settled, &["shuf"])
+        .with_risks(Risks::writing(&[Short('o'), Long("--output")], "this argument makes shuf write a file")),
+    Program::of(Class::Reader(Reads::WhatIsKnown), &["file"])
+        .with_risks(Risks::writing(&[Short('C'), Long("--compile")], "this argument makes file write a file")),
+    Program::of(Class::Other, &["crontab"])
+        .with_risks(Risks::running(&[Always], "it plans commands"))
+        .running_its_input_without_operands(&["-l", "-r"]),
+    Program::of(Class::Other, &["at"])
+        .with_risks(Risks::running(&[Always], "it plans commands"))
+        .running_its_input(&["-f", "-l", "-r", "-d", "-c"]),
+    Program::of(Class::Other, &["batch"])
+        .with_risks(Risks::running(&[Always], "it plans commands"))
+        .running_its_input(&["-f"]),
+    Program::of(Class::Other, &["tmux", "screen"]).with_risks(Risks::running(&[Always], "it runs commands")),
+    Program::of(Class::Other, &["m4"])
+        .with_risks(Risks::running(&[Always], "it runs commands"))
+        .running_its_input_without_operands(&[]),
+    Program::of(Class::Other, &["dc"])
+        .with_risks(Risks::running(&[Always], "it runs commands"))
+        .running_its_input_without_operands(&["-e", "-f"]),
+    Program::of(Class::Other, &["ftp"])
+        .with_risks(Risks::running(&[Always], "it runs commands"))
+        .running_its_input(&[]),
+    Program::of(Class::Other, &["telnet"]).with_risks(Risks::running(&[Always], "it runs commands")),
+    Program::of(Class::Other, &["bc"]).with_risks(Risks::running(&[Always], "bc runs programs of its own")),
+    Program::of(Class::Other, &["nmap"]).with_risks(Risks::running(&[Always], "nmap runs scripts")),
+    Program::of(Class::Other, &["nc", "ncat"]).with_risks(Risks::running(&[Always], "it may start a program")),
+    Program::of(Class::Settled, &["install"])
+        .with_risks(Risks::running(&[Long("--strip-program")], "this argument makes install run a program")),
+    Program::of(Class::Other, &["cpio"]).with_risks(Risks::running(&[Always], "cpio runs programs and writes files")),
+    Program::of(Class::Other, &["ar"]).with_risks(Risks::running(&[Always], "ar writes files")),
+    Program::of(Class::Other, &["patch"])
+        .with_risks(Risks::running(&[Always], "patch writes the files named in its input")),
+];
+
+/// Of GNU tar and of its like.
+const TAR: &[Risk] = &[
+    Long("--checkpoint-action"),
+    Long("--to-command"),
+    Long("--use-compress-program"),
+    Long("--info-script"),
+    Long("--new-volume-script"),
+    Long("--rsh-command"),
+    Long("--rmt-command"),
+    Long("--files-from"),
+    Short('I'),
+    Short('F'),
+    Short('T'),
+    Long("--index-file"),
+    Long("--volno-file"),
+];
+
+/// Of the managers of packages for Node.
+const NODE_PACKAGES: &[Risk] = &[
+    Long("--script-shell"),
+    Long("--shell"),
+    Long("--node-options"),
+    Long("--git"),
+    Long("--viewer"),
+    Long("--browser"),
+    Long("--editor"),
+    Long("--node-gyp"),
+    Long("--python"),
+    Long("--userconfig"),
+    Long("--globalconfig"),
+    Long("--use-yarnrc"),
+    Start("--config."),
+];
