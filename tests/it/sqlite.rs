@@ -24,15 +24,7 @@ use toolstead_domain::{
         output_store::{OutputHandle, OutputStore, StoredOutput},
     },
     principal::Principal,
-    testing::{
-        change_journal_contract::{self, change_journal_contract},
-        execution_log_contract::execution_log_contract,
-        fixed_clock::FixedClock,
-        output_store_contract::output_store_contract,
-        samples,
-        seen_files_contract::seen_files_contract,
-        tool_repository_contract::tool_repository_contract,
-    },
+    testing::{change_journal_contract, fixed_clock::FixedClock, samples, stores_contract::stores_contract},
     tool_call::CallId,
     tool_execution::{Outcome, OutcomeKind, ToolExecution},
 };
@@ -43,38 +35,16 @@ use uuid::Uuid;
 const OTHER_PROCESS: &str = "TOOLSTEAD_TEST_DATABASE";
 
 #[tokio::test]
-async fn the_tool_repository_keeps_the_contract() {
+async fn every_store_keeps_its_contract() {
     let (_folder, database) = new_database().await;
-    tool_repository_contract(&*database.tool_repository()).await;
+    stores_contract(&database.stores(workspace())).await;
     database.close().await;
 }
 
 #[tokio::test]
-async fn the_execution_log_keeps_the_contract() {
-    let (_folder, database) = new_database().await;
-    execution_log_contract(&*database.execution_log()).await;
-    database.close().await;
-}
-
-#[tokio::test]
-async fn the_output_store_keeps_the_contract() {
-    let (_folder, database) = new_database().await;
-    output_store_contract(&*database.output_store(workspace())).await;
-    database.close().await;
-}
-
-#[tokio::test]
-async fn the_change_journal_keeps_the_contract() {
-    let (_folder, database) = new_database().await;
-    change_journal_contract(&*database.change_journal(workspace())).await;
-    database.close().await;
-}
-
-#[tokio::test]
-async fn the_memory_of_what_sessions_have_read_keeps_the_contract_and_outlives_the_process() {
+async fn the_memory_of_what_sessions_have_read_outlives_the_process() {
     let (folder, database) = new_database().await;
     let (me, path) = (Principal::local(), Path::new("/w/read"));
-    seen_files_contract(&*database.seen_files(workspace())).await;
     database.seen_files(workspace()).saw(&me, "s", path, ContentDigest([7; 32])).await.unwrap();
     database.close().await;
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
@@ -113,8 +83,7 @@ async fn a_power_safe_database_keeps_the_contract() {
     let folder = tempfile::tempdir().unwrap();
     let options = DatabaseOptions { power_safe: true, ..options(folder.path()) };
     let database = Database::open(options, clock()).await.unwrap();
-    execution_log_contract(&*database.execution_log()).await;
-    output_store_contract(&*database.output_store(workspace())).await;
+    stores_contract(&database.stores(workspace())).await;
     database.close().await;
 }
 

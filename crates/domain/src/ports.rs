@@ -10,6 +10,7 @@ pub mod output_store;
 pub mod rule_store;
 pub mod schema_validator;
 pub mod seen_files;
+pub mod stores;
 pub mod tool_hook;
 pub mod tool_provider;
 pub mod tool_repository;

@@ -26,6 +26,7 @@ pub mod output_store_contract;
 pub mod schema_validator_contract;
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod seen_files_contract;
+pub mod stores_contract;
 #[cfg(feature = "json-schema")]
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod tool_provider_contract;

@@ -6,6 +6,7 @@
 
 #[expect(clippy::disallowed_methods, reason = "the database is a file of our own, which no tool reaches")]
 mod database;
+mod database_files;
 mod database_options;
 mod open_error;
 
@@ -37,5 +38,6 @@ mod tool_row;
 mod writer;
 
 pub use database::{Database, trail_to_read};
+pub use database_files::DatabaseFiles;
 pub use database_options::{ContentRetention, DatabaseOptions, Retention};
 pub use open_error::OpenError;

@@ -12,8 +12,12 @@
 //! # }
 //! ```
 
+mod command_settings;
 mod hooks;
+mod stores;
 mod upstream;
+
+pub use stores::trail_to_read;
 
 use crate::{
     app::{App, AppParts},
@@ -25,13 +29,15 @@ use crate::{
             gates::check_gates,
         },
         policy::{check_parameters, check_tool_names},
-        problem::{ConfigError, Problem},
+        problem::ConfigError,
         workspace::make_folders_beside,
     },
     event_file::{EventFile, EventTarget},
     mcp_server::elicitation_approver::ElicitationApprover,
 };
-use std::{path::Path, sync::Arc, time::Duration};
+use command_settings::command_settings;
+use std::{sync::Arc, time::Duration};
+use stores::OpenStores;
 use toolstead_application::{event_bus::EventBus, execute_tool::ExecuteToolPorts, tool_registry::RegistryError};
 use toolstead_domain::{
     ports::{
@@ -41,6 +47,7 @@ use toolstead_domain::{
         execution_log::ExecutionLog,
         output_store::{NoOutputs, OutputStore},
         rule_store::RuleStore,
+        stores::Stores,
         tool_hook::ToolHook,
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{StoreError, ToolRepository},
@@ -53,23 +60,19 @@ use toolstead_infrastructure::{
     builtin,
     builtin::{
         built_in_tool::AnyBuiltInTool,
-        commands::{
-            programs::{CommandSettings, Programs},
-            tasks::Tasks,
-        },
+        commands::{programs::Programs, tasks::Tasks},
         provider::{BuiltInTools, InvalidBuiltInTools},
         world::World,
     },
     hooks::command_hooks::CommandHooks,
     mcp::client::McpServer,
     sandbox::{
-        child_environment,
         detached::DetachedTasks,
         helper::Helpers,
         schema_validation::HelperSchemaValidator,
         workspace::{FolderNames, OpenWorkspaceError, Workspace},
     },
-    sqlite::{self, ContentRetention, Database, DatabaseOptions, OpenError, Retention},
+    sqlite::OpenError,
     system_clock::SystemClock,
 };
 
@@ -128,7 +131,7 @@ pub struct Composition {
     pub hooks: Option<Arc<CommandHooks>>,
     tasks: Arc<Tasks>,
     event_file: Option<EventFile>,
-    database: Option<Database>,
+    stores: Option<OpenStores>,
 }
 
 /// An application that could not be built.
@@ -250,30 +253,30 @@ impl AppBuilder {
         self
     }
 
-    /// Replaces the tool repository on SQLite.
+    /// Replaces the tool repository of the configured database.
     #[must_use]
     pub fn tool_repository(mut self, repository: Arc<dyn ToolRepository>) -> Self {
         self.tool_repository = Some(repository);
         self
     }
 
-    /// Replaces the audit trail on SQLite.
+    /// Replaces the audit trail of the configured database.
     #[must_use]
     pub fn execution_log(mut self, log: Arc<dyn ExecutionLog>) -> Self {
         self.execution_log = Some(log);
         self
     }
 
-    /// Replaces the store of large outputs on SQLite. Where also repository and audit trail are replaced there is no
-    /// database, and without a store what is cut of a result is lost, and said to be.
+    /// Replaces the store of large outputs of the configured database. Where also repository and audit trail are replaced
+    /// there is no database, and without a store what is cut of a result is lost, and said to be.
     #[must_use]
     pub fn output_store(mut self, store: Arc<dyn OutputStore>) -> Self {
         self.output_store = Some(store);
         self
     }
 
-    /// Replaces the journal of file changes on SQLite. Where also repository and audit trail are replaced there is no
-    /// database, and without a journal changes of files cannot be undone.
+    /// Replaces the journal of file changes of the configured database. Where also repository and audit trail are replaced
+    /// there is no database, and without a journal changes of files cannot be undone.
     #[must_use]
     pub fn change_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
         self.change_journal = Some(journal);
@@ -323,12 +326,12 @@ impl AppBuilder {
                 .requiring_landlock(config.sandbox.requires_landlock)
                 .allowing_tier_2(config.sandbox.allows_tier_2()),
         );
-        let tasks = Arc::new(match (self.going_on, config.database.parent()) {
-            (Some(going_on), Some(data)) => {
-                let place = DetachedTasks::of(data, &Principal::local(), config.workspace());
+        let tasks = Arc::new(match self.going_on {
+            Some(going_on) => {
+                let place = DetachedTasks::of(&config.database.local_folder, &Principal::local(), config.workspace());
                 Tasks::of_session_that_goes_on(place, going_on == GoingOn::Outlives)
             }
-            _ => Tasks::default(),
+            None => Tasks::default(),
         });
         let world = World::new(Arc::new(opened), clock.clone(), version)
             .with_limits(config.file_limits.clone())
@@ -353,32 +356,24 @@ impl AppBuilder {
         check_against(&config, &in_process)?;
         let in_process_names: Vec<String> = known.iter().map(|name| (*name).to_owned()).collect();
 
-        let database = match (&self.tool_repository, &self.execution_log) {
-            (Some(_), Some(_)) => None,
-            _ => Some(Database::open(database_options(&config), clock.clone()).await?),
+        let (repository, log, stores) = match (self.tool_repository, self.execution_log) {
+            (Some(repository), Some(log)) => (repository, log, None),
+            (repository, log) => {
+                let opened = OpenStores::open(&config, clock.clone()).await?;
+                make_folders_beside(&config.database, &config.roots);
+                let Stores { tool_repository, execution_log, .. } = opened.stores.clone();
+                (repository.unwrap_or(tool_repository), log.unwrap_or(execution_log), Some(opened))
+            }
         };
-        if database.is_some() {
-            make_folders_beside(&config.database, &config.roots);
-        }
-        let stored = database.as_ref();
-        // One of the two is always there: the database is opened unless both were given.
-        let (Some(repository), Some(log)) = (
-            self.tool_repository.or_else(|| stored.map(Database::tool_repository)),
-            self.execution_log.or_else(|| stored.map(Database::execution_log)),
-        ) else {
-            return Err(StartupError::Config(
-                Problem::new(crate::config::origin::Origin::Default, "there is no store").into(),
-            ));
-        };
-        let workspace = config.workspace();
-        let outputs = self.output_store.or_else(|| stored.map(|database| database.output_store(workspace)));
+        let stored = stores.as_ref().map(|opened| &opened.stores);
+        let outputs = self.output_store.or_else(|| stored.map(|stores| stores.output_store.clone()));
         let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
-        let journal = self.change_journal.or_else(|| stored.map(|database| database.change_journal(workspace)));
+        let journal = self.change_journal.or_else(|| stored.map(|stores| stores.change_journal.clone()));
         let journal = journal.unwrap_or_else(|| Arc::new(NoJournal));
         let (mut built_in, mut added) = (built_in.with_journal(journal.clone()), added.with_journal(journal));
-        if let Some(database) = stored.filter(|_| self.going_on.is_some()) {
-            let seen = database.seen_files(workspace);
-            (built_in, added) = (built_in.with_seen_files(seen.clone()), added.with_seen_files(seen));
+        if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.going_on.is_some()) {
+            (built_in, added) =
+                (built_in.with_seen_files(seen_files.clone()), added.with_seen_files(seen_files.clone()));
         }
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
@@ -398,7 +393,7 @@ impl AppBuilder {
         let app = App::assemble(parts, repository).await?;
 
         let mut composition =
-            Composition { app, servers: Vec::new(), config, hooks: command_hooks, tasks, event_file: None, database };
+            Composition { app, servers: Vec::new(), config, hooks: command_hooks, tasks, event_file: None, stores };
         let registered = async {
             composition.app.registry.register(Arc::new(built_in)).await?;
             if !added.definitions().is_empty() {
@@ -478,8 +473,8 @@ impl Composition {
         if let Some(events) = self.event_file {
             events.finish().await;
         }
-        if let Some(database) = self.database {
-            database.close().await;
+        if let Some(stores) = self.stores {
+            stores.close().await;
         }
     }
 
@@ -497,14 +492,6 @@ impl Composition {
             Some(status) => Err(StartupError::RequiredServer { server: status.name, state: status.state.to_string() }),
         }
     }
-}
-
-/// The audit trail alone, where the database can be read and not written: its disk is full, or read-only.
-///
-/// # Errors
-/// [`OpenError`].
-pub async fn trail_to_read(config: &Config) -> Result<Arc<dyn ExecutionLog>, OpenError> {
-    sqlite::trail_to_read(database_options(config)).await
 }
 
 /// Checks the rules and hooks against the definitions of the built-in tools, as a start does.
@@ -529,37 +516,4 @@ fn known_names(tools: &[Tool]) -> Vec<&str> {
         .iter()
         .flat_map(|tool| std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name)))
         .collect()
-}
-
-/// What holds for every command.
-fn command_settings(config: &Config, environment: &Environment) -> CommandSettings {
-    let usual = CommandSettings::default();
-    CommandSettings {
-        environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
-        network: config.sandbox.network.clone(),
-        limits: config.sandbox_limits(),
-        requires_landlock: config.sandbox.requires_landlock,
-        allows_tier_2: config.sandbox.allows_tier_2(),
-        // Beside the database: no tool reaches that folder, and it is no disk in memory.
-        spool_folder: config.database.parent().map_or(usual.spool_folder, Path::to_path_buf),
-        kept_bytes: usual.kept_bytes.min(config.outputs.max_bytes as u64),
-    }
-}
-
-fn database_options(config: &Config) -> DatabaseOptions {
-    let unlimited = Duration::from_secs(u64::from(u32::MAX));
-    let retention = Retention {
-        max_age: config.audit.retention_days.map_or(unlimited, |days| Duration::from_secs(days.saturating_mul(86_400))),
-        max_rows: config.audit.retention_rows.unwrap_or(u64::MAX),
-    };
-    let contents = ContentRetention {
-        max_age: Duration::from_secs(config.outputs.retention_days.saturating_mul(86_400)),
-        max_bytes: config.outputs.retention_bytes,
-    };
-    DatabaseOptions {
-        power_safe: config.audit.power_safe,
-        retention,
-        contents,
-        ..DatabaseOptions::at(&config.database)
-    }
 }

@@ -7,6 +7,8 @@
 mod check;
 pub mod client_roots;
 mod command_lines;
+pub mod database;
+pub mod database_url;
 pub mod decision_table;
 pub mod environment;
 mod examples;
@@ -43,12 +45,13 @@ pub mod value;
 pub(crate) mod workspace;
 
 use check::{Base, check};
+use database::DatabaseSettings;
 use environment::Environment;
 use folders::Folders;
+use format::Format;
 use hooks::Hooks;
 use layers::{Layer, LayerKind, Layers, Resolved};
 use mcp_server::{ConfiguredServer, FoundServer};
-use node::{Format, Node};
 use origin::Origin;
 use problem::{ConfigError, Problem};
 use request::Request;
@@ -105,8 +108,8 @@ pub struct Config {
     pub limits: Limits,
     /// What file tools read and write at most.
     pub file_limits: FileLimits,
-    /// The database's file. It may not exist yet, nor its folder.
-    pub database: PathBuf,
+    /// Where the stores are.
+    pub database: DatabaseSettings,
     /// What the audit trail keeps.
     pub audit: AuditSettings,
     /// What is kept of large outputs and of replaced files.
@@ -247,24 +250,19 @@ impl Config {
         let audit: AuditSettings = section(&resolved, "audit")?;
         let mut outputs: OutputSettings = section(&resolved, "outputs")?;
         let server: ServerSettings = section(&resolved, "server")?;
-        let database = match resolved.setting("database.url").and_then(|setting| setting.value) {
-            Some(url) => url.as_text().and_then(|url| url.strip_prefix("sqlite://")).unwrap_or_default().into(),
-            None => match &folders.data {
-                Some(data) => data.join("toolstead.db"),
-                None => {
-                    problems.push(folders::no_data());
-                    PathBuf::new()
-                }
-            },
-        };
+        let database = DatabaseSettings::of(&resolved, &folders).map_err(|problem| problems.push(problem)).ok();
+        workspace::check_spool_folder(&resolved, &mut problems);
         let chosen = files.iter().find(|file: &&ConfigFile| file.kind == LayerKind::Chosen).map(|file| &*file.path);
-        roots.forbidden = workspace::forbidden(&folders, chosen, &database, server.token_file.as_deref(), &mcp_servers);
+        let token = server.token_file.as_deref();
+        roots.forbidden = workspace::forbidden(&folders, chosen, database.as_ref(), token, &mcp_servers);
         roots.forbidden.extend(imports::files(&resolved, named));
-        workspace::guard_database(&database, &mut problems, &mut notes);
+        if let Some(database) = &database {
+            workspace::guard_database(database, &mut problems, &mut notes);
+        }
         let mode = resolved.setting("permissions.mode").and_then(|setting| setting.value);
         let mode = mode.and_then(|mode| Mode::parse(mode.as_text()?)).unwrap_or_default();
         problems.extend(policy::forbidden_mode(mode, &resolved));
-        ConfigError::unless_none(problems)?;
+        let (Some(database), true) = (database, problems.is_empty()) else { return Err(ConfigError { problems }) };
         if limits.timeout_seconds > limits.max_timeout_seconds {
             let setting = resolved.setting("limits.timeout_seconds");
             let origin = setting.and_then(|setting| setting.origins.first().cloned()).unwrap_or(Origin::Default);
@@ -508,7 +506,7 @@ fn file_layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles, prob
         let message = "the name of a configuration file ends in `.toml`, `.json`, `.yaml` or `.yml`";
         Problem::new(Origin::file(file.path.clone()), message)
     });
-    match format.and_then(|format| Node::read(format, &file.text, &file.path)) {
+    match format.and_then(|format| format.read(&file.text, &file.path)) {
         Ok(root) => {
             let folder = file.path.parent().unwrap_or(Path::new("/"));
             let (found, wrong) = check(&root, Base { folder, home: folders.home.as_deref() });

@@ -74,7 +74,7 @@ impl Package {
     fn entry<'a>(&'a mut self, name: &str) -> Result<impl Read + use<'a>, DocumentError> {
         let entry = self.archive.by_name(name).map_err(|error| match error {
             ZipError::FileNotFound => DocumentError::Damaged(format!("its part `{name}` is missing")),
-            ZipError::UnsupportedArchive(reason) if reason.contains("assword") => DocumentError::Encrypted,
+            ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => DocumentError::Encrypted,
             error => damaged(error),
         })?;
         let (start, packed) = (self.packed.get(), self.packed.clone());

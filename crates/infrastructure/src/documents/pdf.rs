@@ -5,7 +5,7 @@ use crate::documents::{
     document_error::DocumentError,
     selection::{Selection, wanted},
 };
-use pdf_extract::{Dictionary, Document as Pdf, Object, PlainTextOutput, decode_text_string, output_doc_page};
+use pdf_extract::{Dictionary, Document as Pdf, Error, Object, PlainTextOutput, decode_text_string, output_doc_page};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The header may have so much before it.
@@ -19,10 +19,9 @@ pub(super) fn is_pdf(bytes: &[u8]) -> bool {
 /// Reads the wanted pages; the others are not looked at.
 pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, DocumentError> {
     // A document that only restricts printing and the like opens with the empty password.
-    let pdf = Pdf::load_mem(bytes).map_err(|error| {
-        let reason = error.to_string();
-        let is_locked = ["assword", "ncrypt", "ecrypt"].iter().any(|word| reason.contains(word));
-        if is_locked { DocumentError::Encrypted } else { DocumentError::Damaged(reason) }
+    let pdf = Pdf::load_mem(bytes).map_err(|error| match error {
+        Error::InvalidPassword | Error::Decryption(_) => DocumentError::Encrypted,
+        error => DocumentError::Damaged(error.to_string()),
     })?;
     if pdf.is_encrypted() {
         return Err(DocumentError::Encrypted);

@@ -69,8 +69,11 @@ impl Connection {
 
     /// Looks whether the server has closed it meanwhile. `true` if it takes a request.
     pub(super) async fn is_usable(&mut self) -> bool {
-        poll_fn(|context| Poll::Ready(self.drive(context))).await;
-        self.is_open() && self.sender.is_ready()
+        poll_fn(|context| {
+            self.drive(context);
+            Poll::Ready(self.is_open() && self.sender.is_ready())
+        })
+        .await
     }
 
     #[cfg(test)]

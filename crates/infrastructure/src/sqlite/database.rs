@@ -5,6 +5,7 @@ use super::{
     blobs::Blobs,
     change_journal::SqliteChangeJournal,
     connection,
+    database_files::{BLOBS, INSTANCES},
     database_options::DatabaseOptions,
     execution_log::SqliteExecutionLog,
     fault::Fault,
@@ -32,13 +33,9 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolstead_domain::ports::{
     change_journal::ChangeJournal, clock::Clock, execution_log::ExecutionLog, output_store::OutputStore,
-    seen_files::SeenFiles, tool_repository::ToolRepository,
+    seen_files::SeenFiles, stores::Stores, tool_repository::ToolRepository,
 };
 
-/// The folder beside the database with a lock file for each process that has it open, and its backlog.
-const INSTANCES: &str = "instances";
-/// The folder beside the database with the contents of large outputs and of changed files.
-const BLOBS: &str = "blobs";
 /// An open database. Several processes, and several of these in one process, may have the same file open.
 pub struct Database {
     writer: Writer,
@@ -95,6 +92,17 @@ impl Database {
         tokio::spawn(tidying.clone().run_until_cancelled_owned(work));
         let readers = connection::readers(&path, &options);
         Ok(Self { writer, readers, blobs, clock, tidied, _tidying: tidying.drop_guard() })
+    }
+
+    /// All stores in this database, of a workspace: the real path of its first root, else of the start folder.
+    pub fn stores(&self, workspace: &Path) -> Stores {
+        Stores {
+            tool_repository: self.tool_repository(),
+            execution_log: self.execution_log(),
+            output_store: self.output_store(workspace),
+            change_journal: self.change_journal(workspace),
+            seen_files: self.seen_files(workspace),
+        }
     }
 
     /// The tool repository in this database.

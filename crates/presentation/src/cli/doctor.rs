@@ -133,7 +133,7 @@ async fn application_findings(composition: &Composition) -> Vec<Finding> {
     }
     let trail = composition.app.list_executions.list(&ExecutionFilter { limit: 1, ..Default::default() }).await;
     findings.push(match trail {
-        Ok(_) => good("database", config.database.display().to_string()),
+        Ok(_) => good("database", config.database.url.place()),
         Err(error) => Finding { verdict: Verdict::Bad, what: "database", said: chain(&error) },
     });
     composition.reached().await;

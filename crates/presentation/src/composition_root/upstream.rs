@@ -1,7 +1,7 @@
 //! The configured MCP servers, started.
 
 use super::{Servers, StartupError};
-use crate::config::{Config, environment::Environment, mcp_server::ConfiguredServer, workspace::homes_beside};
+use crate::config::{Config, environment::Environment, mcp_server::ConfiguredServer};
 use std::sync::Arc;
 use toolstead_infrastructure::{
     http::client::HttpClient,
@@ -62,7 +62,7 @@ pub(super) fn start(
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),
         // Beside the database: no tool reaches that folder.
-        homes: Some(homes_beside(&config.database)),
+        homes: Some(config.database.homes()),
         sealed: config.sealed.clone(),
     };
     Ok(servers.into_iter().map(|server| McpServer::start(server, deps.clone())).collect())

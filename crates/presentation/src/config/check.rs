@@ -1,6 +1,7 @@
 //! From a tree of values to entries that fit their keys, with everything that does not fit.
 
 use crate::config::{
+    database_url::{DatabaseUrl, DatabaseUrlError},
     node::{Content, Member, Node},
     origin::Origin,
     problem::Problem,
@@ -195,6 +196,14 @@ impl Checker<'_> {
                 Ok(Value::Map(self.map(&object.into_iter().map(member).collect::<Vec<_>>(), &key)))
             }
             (Kind::Map, _) => wrong(),
+            (Kind::Database, content) => {
+                let parse = |text| DatabaseUrl::parse(text, |path| self.base.absolute(path));
+                match text_of(content).map(parse) {
+                    Some(Ok(url)) => Ok(Value::Database(url)),
+                    None | Some(Err(DatabaseUrlError::Malformed)) => wrong(),
+                    Some(Err(error)) => Err(format!("`{key}`: {error}")),
+                }
+            }
             (_, content) => match text_of(content) {
                 Some(text) => self.text(kind, text).map_or_else(
                     |reason| match reason {
@@ -313,14 +322,6 @@ impl Checker<'_> {
                 Ok(address) => Ok(address.to_string()),
                 Err(_) => Err(None),
             },
-            Kind::Database => {
-                let path = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")).ok_or(None)?;
-                if path.is_empty() || path.contains('?') || path == ":memory:" {
-                    return Err(None);
-                }
-                let path = self.base.absolute(path).map_err(Some)?;
-                Ok(format!("sqlite://{}", path.display()))
-            }
             _ => Ok(text.to_owned()),
         }
     }

@@ -1,8 +1,9 @@
 //! Tables of calls with the decisions that are expected of them: `toolstead permissions test FILE`.
 
 use crate::config::{
+    format::Format,
     layers::LayerKind,
-    node::{Content, Format, Member, Node},
+    node::{Content, Member, Node},
     origin::Origin,
     problem::{ConfigError, Problem},
     source_file::SourceFile,
@@ -37,7 +38,7 @@ pub fn read(path: &Path) -> Result<Vec<ExpectedCall>, ConfigError> {
     let wrong = |message: &str| Problem::new(Origin::file(path), message);
     let file = SourceFile::read(LayerKind::Chosen, path)?.ok_or_else(|| wrong("there is no such file"))?;
     let format = Format::of(path).ok_or_else(|| wrong("its name must end in `.toml`, `.json`, `.yaml` or `.yml`"))?;
-    let root = Node::read(format, &file.text, &file.path)?;
+    let root = format.read(&file.text, &file.path)?;
     let mut problems = Vec::new();
     let mut calls = Vec::new();
     if let Content::Table(members) = root.content {

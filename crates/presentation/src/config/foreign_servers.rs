@@ -4,9 +4,10 @@
 use crate::config::{
     check::{Base, check},
     folders::Folders,
+    format::Format,
     is_trusted,
     layers::{Layer, LayerKind},
-    node::{Content, Format, Member, Node},
+    node::{Content, Member, Node},
     origin::Origin,
     problem::Problem,
     source_file::{SourceFile, project_folders, project_of},
@@ -35,7 +36,7 @@ pub(super) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> Vec<Sourc
 /// The servers of a file. What cannot be used of another client's file is a note, no error: the file is not ours.
 pub(super) fn layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles, notes: &mut Vec<Problem>) -> Layer {
     let mut entries = Vec::new();
-    match Node::read(Format::Json, &file.text, &file.path) {
+    match Format::Json.read(&file.text, &file.path) {
         Err(problem) => notes.push(problem),
         Ok(root) => {
             // Where the client starts it, and what its relative paths begin at.

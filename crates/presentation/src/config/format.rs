@@ -1,5 +1,48 @@
 //! The formats of configuration files, each read into the same tree.
 
-pub(super) mod json;
-pub(super) mod toml;
-pub(super) mod yaml;
+mod json;
+mod toml;
+mod yaml;
+
+use crate::config::{
+    node::{Content, Node},
+    problem::Problem,
+};
+use std::{path::Path, sync::Arc};
+
+/// A format of configuration files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Toml,
+    Json,
+    Yaml,
+}
+
+impl Format {
+    /// The endings of file names, in the order in which they are looked for.
+    pub(super) const ENDINGS: &[(&str, Self)] =
+        &[("toml", Self::Toml), ("json", Self::Json), ("yaml", Self::Yaml), ("yml", Self::Yaml)];
+
+    /// The format of a file of that name.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?;
+        Self::ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
+    }
+
+    /// Reads a file's text as a tree whose root is a table.
+    ///
+    /// # Errors
+    /// A [`Problem`] with the line where the text is not what the format wants.
+    pub(super) fn read(self, text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let root = match self {
+            Self::Toml => toml::read(text, file),
+            Self::Json => json::read(text, file),
+            Self::Yaml => yaml::read(text, file),
+        }?;
+        match root.content {
+            Content::Table(_) => Ok(root),
+            other => Err(Problem::new(root.origin, format!("the file must hold a table of keys, got {other}"))),
+        }
+    }
+}

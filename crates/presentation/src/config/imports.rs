@@ -13,9 +13,10 @@ mod translation;
 use crate::config::{
     check::{Base, check},
     folders::{Folders, real},
+    format::Format,
     is_trusted,
     layers::{Layer, Layers, Resolved},
-    node::{Format, Node},
+    node::Node,
     origin::Origin,
     problem::Problem,
     source_file::SourceFile,
@@ -91,7 +92,7 @@ pub(super) fn load(
             problems.push(wrong("its name ends in none of `.toml`, `.json`, `.yaml` and `.yml`".into()));
             continue;
         };
-        match Node::read(format, &file.text, &file.path) {
+        match format.read(&file.text, &file.path) {
             Err(problem) => problems.push(problem),
             Ok(root) => {
                 let path = file.path.clone();

@@ -1,10 +1,6 @@
 //! A configuration before anybody knows what it means: values, each with the place where it was written.
 
-use crate::config::{
-    format::{json, toml, yaml},
-    origin::Origin,
-    problem::Problem,
-};
+use crate::config::origin::Origin;
 use std::{fmt, path::Path, sync::Arc};
 
 /// Deeper than any key lies, and shallow enough for recursion.
@@ -38,45 +34,6 @@ pub(super) struct Member {
     /// Where the name stands.
     pub(super) origin: Origin,
     pub(super) node: Node,
-}
-
-/// A format of configuration files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
-    Toml,
-    Json,
-    Yaml,
-}
-
-impl Format {
-    /// The endings of file names, in the order in which they are looked for.
-    pub(super) const ENDINGS: &[(&str, Self)] =
-        &[("toml", Self::Toml), ("json", Self::Json), ("yaml", Self::Yaml), ("yml", Self::Yaml)];
-
-    /// The format of a file of that name.
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_str()?;
-        Self::ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, format)| *format)
-    }
-}
-
-impl Node {
-    /// Reads a file's text as a tree whose root is a table.
-    ///
-    /// # Errors
-    /// A [`Problem`] with the line where the text is not what the format wants.
-    pub(super) fn read(format: Format, text: &str, file: &Arc<Path>) -> Result<Self, Problem> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let root = match format {
-            Format::Toml => toml::read(text, file),
-            Format::Json => json::read(text, file),
-            Format::Yaml => yaml::read(text, file),
-        }?;
-        match root.content {
-            Content::Table(_) => Ok(root),
-            other => Err(Problem::new(root.origin, format!("the file must hold a table of keys, got {other}"))),
-        }
-    }
 }
 
 impl fmt::Display for Content {

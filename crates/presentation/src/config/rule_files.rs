@@ -6,8 +6,8 @@ use crate::config::{
     Config, ConfigFile,
     check::{Base, check},
     folders::{Existing, Folders, real, write_private, write_with_mode},
+    format::Format,
     layers::LayerKind,
-    node::{Format, Node},
     origin::Origin,
     policy::{is_known_tool, no_such_tool},
     problem::Problem,
@@ -126,7 +126,7 @@ fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<V
         after = with_rule.unwrap_or(after);
     }
     let base = Base { folder: path.parent().unwrap_or(Path::new("/")), home: folders.home.as_deref() };
-    let (_, problems) = check(&Node::read(Format::Toml, &after, &Arc::from(path.as_path()))?, base);
+    let (_, problems) = check(&Format::Toml.read(&after, &Arc::from(path.as_path()))?, base);
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }

@@ -215,6 +215,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["audit", "retention_rows"], Kind::Integer { least: 1000, most: 1 << 40 }, Highest, Waits, Some("5000000"), "Of more rows than this, some 3 GB by default, the oldest are deleted."),
     key(&["outputs", "retention_days"], whole(36_500), Highest, Waits, Some("7"), "Large outputs under a handle, and what changes of files replaced, are kept so long."),
     key(&["outputs", "retention_bytes"], Kind::Integer { least: 1 << 20, most: 1 << 50 }, Highest, Waits, Some("2147483648"), "Bytes of all outputs and replaced files together; the oldest go first."),
+    key(&["outputs", "spool_folder"], Kind::Path, Highest, Waits, None, "The folder for what a command prints beyond 1 MiB, in files without names, until the command ends. It must be there, on a disk rather than in memory. Default: the folder of the database."),
     key(&["outputs", "max_bytes"], Kind::Integer { least: 1 << 20, most: 1 << 32 }, Highest, Waits, Some("67108864"), "Bytes that are kept of one output."),
     key(&["server", "listen"], Kind::Address, Highest, Waits, Some("\"127.0.0.1:7332\""), "Where `toolstead-server` listens; port 0 picks one."),
     key(&["server", "allowed_hosts"], Kind::Texts, Sum, Waits, Some("[]"), "Names under which clients may reach the server, besides those of loopback."),

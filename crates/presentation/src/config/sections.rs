@@ -65,6 +65,8 @@ pub struct OutputSettings {
     pub retention_days: u64,
     /// The oldest outputs and changes are forgotten while all their contents are larger.
     pub retention_bytes: u64,
+    /// The folder for what is too large for memory while a command prints it; `None`: beside the database.
+    pub spool_folder: Option<PathBuf>,
     /// What is kept of one output.
     pub max_bytes: usize,
 }

@@ -1,7 +1,7 @@
 //! Finding and reading configuration files.
 
 use crate::config::{
-    folders::Folders, layers::LayerKind, node::Format, origin::Origin, ownership::check_owned, problem::Problem,
+    folders::Folders, format::Format, layers::LayerKind, origin::Origin, ownership::check_owned, problem::Problem,
 };
 use std::{
     fs,

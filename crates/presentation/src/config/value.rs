@@ -1,6 +1,6 @@
 //! Values that fit their keys.
 
-use crate::config::origin::Origin;
+use crate::config::{database_url::DatabaseUrl, origin::Origin};
 use serde_json::{Map, json};
 use std::fmt;
 
@@ -13,6 +13,8 @@ pub enum Value {
     Integer(u64),
     /// A text, word, path or URL.
     Text(String),
+    /// Where the stores are.
+    Database(DatabaseUrl),
     /// A list, each item with its place.
     List(Vec<Item>),
     /// Names with texts, in the order of the file.
@@ -55,6 +57,7 @@ impl Value {
             Self::Boolean(value) => json!(value),
             Self::Integer(value) => json!(value),
             Self::Text(text) => json!(text),
+            Self::Database(url) => json!(url.to_string()),
             Self::List(items) => items.iter().map(|item| item.text.as_str()).collect(),
             Self::Map(members) => {
                 members.iter().map(|(name, item)| (name.clone(), json!(item.text))).collect::<Map<_, _>>().into()
@@ -71,7 +74,7 @@ impl Value {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Boolean(_) | Self::Integer(_) | Self::List(_) | Self::Map(_) => None,
+            Self::Boolean(_) | Self::Integer(_) | Self::Database(_) | Self::List(_) | Self::Map(_) => None,
         }
     }
 
@@ -79,7 +82,7 @@ impl Value {
     pub fn items(&self) -> &[Item] {
         match self {
             Self::List(items) => items,
-            Self::Boolean(_) | Self::Integer(_) | Self::Text(_) | Self::Map(_) => &[],
+            Self::Boolean(_) | Self::Integer(_) | Self::Text(_) | Self::Database(_) | Self::Map(_) => &[],
         }
     }
 }
@@ -102,7 +105,7 @@ impl fmt::Display for Value {
                 }
                 f.write_str("]")
             }
-            Self::Boolean(_) | Self::Integer(_) | Self::Text(_) => self.to_json().fmt(f),
+            Self::Boolean(_) | Self::Integer(_) | Self::Text(_) | Self::Database(_) => self.to_json().fmt(f),
         }
     }
 }

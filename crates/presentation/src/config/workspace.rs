@@ -1,6 +1,7 @@
 //! The folders of the workspace.
 
 use crate::config::{
+    database::DatabaseSettings,
     folders::{Folders, real},
     layers::{LayerKind, Resolved, Setting, Waiting},
     mcp_server::ConfiguredServer,
@@ -67,15 +68,16 @@ pub(super) fn roots(folders: &Folders, resolved: &mut Resolved, problems: &mut V
 pub(super) fn forbidden(
     folders: &Folders,
     chosen: Option<&Path>,
-    database: &Path,
+    database: Option<&DatabaseSettings>,
     token: Option<&Path>,
     servers: &[ConfiguredServer],
 ) -> Vec<PathBuf> {
     let mut named: Vec<PathBuf> = [&folders.data, &folders.config].into_iter().flatten().cloned().collect();
     named.push(folders.administrator.clone());
-    named.extend(of_database(database));
     // Where the path is a link, SQLite's files, contents and locks lie beside what it leads to.
-    named.extend(of_database(&real(database)));
+    named.extend(
+        database.into_iter().flat_map(|one| one.on_disk(Path::to_path_buf).all().chain(one.on_disk(real).all())),
+    );
     named.extend(chosen.into_iter().chain(token).map(Path::to_path_buf));
     named.extend(servers.iter().filter_map(|server| server.env_file.clone()));
     named.extend(lock_folders());
@@ -86,8 +88,8 @@ pub(super) fn forbidden(
 }
 
 /// Takes from strangers what they may do with the database and what lies beside it, and from the group what it may write.
-pub(super) fn guard_database(database: &Path, problems: &mut Vec<Problem>, notes: &mut Vec<Problem>) {
-    for path in of_database(&real(database)) {
+pub(super) fn guard_database(database: &DatabaseSettings, problems: &mut Vec<Problem>, notes: &mut Vec<Problem>) {
+    for path in database.on_disk(real).all() {
         match close_to_others(&path, 0o027) {
             Ok(mended) => notes.extend(mended),
             Err(problem) => problems.push(problem),
@@ -95,40 +97,24 @@ pub(super) fn guard_database(database: &Path, problems: &mut Vec<Problem>, notes
     }
 }
 
-/// The file of a database and what lies beside it.
-fn of_database(path: &Path) -> impl Iterator<Item = PathBuf> {
-    let name = path.file_name().unwrap_or_default().to_os_string();
-    let files = ["", "-wal", "-shm"].map(|ending| {
-        let mut file = name.clone();
-        file.push(ending);
-        path.with_file_name(file)
-    });
-    files.into_iter().chain(folders_beside(path))
-}
-
-/// The folders beside a database.
-fn folders_beside(database: &Path) -> [PathBuf; 4] {
-    let beside = |name| database.with_file_name(name);
-    [beside("blobs"), beside("instances"), beside("tasks"), homes_beside(database)]
-}
-
-/// Makes the folders beside a database that lies where tools may write: of one that is not there yet a command could
-/// make its own.
-pub(crate) fn make_folders_beside(database: &Path, roots: &WorkspaceRoots) {
+/// Makes the folders of a database that lies where tools may write: of one that is not there yet a command could make its
+/// own.
+pub(crate) fn make_folders_beside(database: &DatabaseSettings, roots: &WorkspaceRoots) {
     let is_out_of_reach = |folder: &Path| roots.forbidden.iter().any(|forbidden| folder.starts_with(forbidden));
-    for place in [real(database), database.to_owned()] {
-        if place.parent().is_some_and(|folder| !is_out_of_reach(folder)) {
-            for folder in folders_beside(&place) {
-                // Where this user cannot make it, a command of this user cannot either.
-                let _ = DirBuilder::new().mode(0o700).create(folder);
-            }
-        }
+    let folders = database.on_disk(real).folders.into_iter().chain(database.on_disk(Path::to_path_buf).folders);
+    for folder in folders.filter(|folder| folder.parent().is_some_and(|around| !is_out_of_reach(around))) {
+        // Where this user cannot make it, a command of this user cannot either.
+        let _ = DirBuilder::new().mode(0o700).create(folder);
     }
 }
 
-/// The folder for what guarded servers keep, beside the database.
-pub(crate) fn homes_beside(database: &Path) -> PathBuf {
-    database.with_file_name("servers")
+/// Makes sure that the folder for large output is there.
+pub(super) fn check_spool_folder(resolved: &Resolved, problems: &mut Vec<Problem>) {
+    let setting = resolved.setting("outputs.spool_folder");
+    let Some((value, origins)) = setting.and_then(|setting| Some((setting.value?, setting.origins))) else { return };
+    let Some(folder) = value.as_text().filter(|folder| !Path::new(folder).is_dir()) else { return };
+    let origin = origins.into_iter().next().unwrap_or(Origin::Default);
+    problems.push(Problem::new(origin, format!("`outputs.spool_folder`: there is no folder `{folder}`; make it")));
 }
 
 /// The start folder, unless it is everything or all of a person's.

@@ -13,7 +13,7 @@ use jsonc_parser::{
 use std::{path::Path, sync::Arc};
 
 /// Reads JSON. An empty file is an empty table.
-pub(in crate::config) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
+pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
     let lines = Lines::of(text, file);
     let options = ParseOptions {
         allow_comments: true,

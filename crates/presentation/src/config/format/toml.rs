@@ -9,7 +9,7 @@ use std::{ops::Range, path::Path, sync::Arc};
 use toml_edit::{Document, Item, Key, TableLike, Value};
 
 /// Reads TOML. Its parser bounds the depth.
-pub(in crate::config) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
+pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
     let lines = Lines::of(text, file);
     let document = Document::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);

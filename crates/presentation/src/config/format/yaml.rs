@@ -12,7 +12,7 @@ use yaml_rust2::{
 };
 
 /// Reads YAML. An empty file is an empty table.
-pub(in crate::config) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
+pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
     let mut reader = Reader { parser: Parser::new_from_str(text), file };
     loop {
         match reader.next()? {

@@ -3,8 +3,9 @@
 use super::{Hooks, IdleHook, Surroundings, Written, waits};
 use crate::config::{
     ConfigFile, Trust,
+    format::Format,
     layers::LayerKind,
-    node::{Content, Format, Member, Node},
+    node::{Content, Member, Node},
     origin::Origin,
     problem::Problem,
     source_file::{SourceFile, project_of},
@@ -44,7 +45,7 @@ pub(super) fn read(
         let Some(read) = SourceFile::read(FOREIGN, path)? else { return Ok(None) };
         file = read;
     }
-    let root = Node::read(Format::Json, &file.text, &file.path)?;
+    let root = Format::Json.read(&file.text, &file.path)?;
     let SourceFile { path, text, leads_to, .. } = file;
     let trust = match &leads_to {
         Some(_) => Trust::Linked,

@@ -1,7 +1,8 @@
 //! One more allow rule in the text of a TOML file.
 
 use crate::config::{
-    node::{Content, Format, Node},
+    format::Format,
+    node::{Content, Node},
     origin::Origin,
 };
 use serde_json::json;
@@ -100,14 +101,14 @@ fn plain(text: &str, file: &Path) -> Result<serde_json::Value, String> {
             Content::Other(what) => json!([what]),
         }
     }
-    let root = Node::read(Format::Toml, text, &Arc::from(file)).map_err(|problem| problem.to_string())?;
+    let root = Format::Toml.read(text, &Arc::from(file)).map_err(|problem| problem.to_string())?;
     Ok(of(&root.content))
 }
 
 /// The line of the rule; 0 where it is not found.
 pub(super) fn line_of(text: &str, rule: &str, file: &Path) -> usize {
     let find = || {
-        let root = Node::read(Format::Toml, text, &Arc::from(file)).ok()?;
+        let root = Format::Toml.read(text, &Arc::from(file)).ok()?;
         let member = |node: &Node, name: &str| match &node.content {
             Content::Table(members) => members.iter().find(|one| one.name == name).map(|one| one.node.clone()),
             _ => None,

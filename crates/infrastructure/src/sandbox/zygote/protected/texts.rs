@@ -148,8 +148,8 @@ impl<'a> TextFile<'a> {
                 let kept = if self.is_foreign { self.git.keep(self.name).ok() } else { None };
                 match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
                     Ok(()) => account.told.undone(format!(
-                        "{} can make git run a program or lead it elsewhere, so it was taken out of `{}` again; set it \
-                         outside of commands{}",
+                        "{} can make git run a program or lead it elsewhere: taken out of `{}` again; set such things outside \
+                         of commands{}",
                         git_config::keys(&out),
                         shown(&self.path),
                         kept.map_or(String::new(), |kept| format!("; all of it is kept as `{kept}`"))

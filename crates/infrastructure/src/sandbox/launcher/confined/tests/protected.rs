@@ -254,6 +254,46 @@ fn submodules_and_working_trees_are_ordinary_work() {
     });
 }
 
+/// Git ends well after many of these where it cannot write what they set, so that the settings are looked at as well.
+#[test]
+fn what_ordinary_work_sets_in_a_repository_stays() {
+    as_both("protected::what_ordinary_work_sets_in_a_repository_stays", async || {
+        let world = World::new();
+        world.git(
+            "id='-c user.name=a -c user.email=a@b'; git init -q -b main && git init -q --bare up.git && mkdir d && \
+             echo x > d/x && git add d && git $id commit -qm one && git remote add origin ./up.git && \
+             git push -q origin main main:topic && git fetch -q",
+        );
+        let merges =
+            |branch: &str, other: &str| format!("test $(git config branch.{branch}.merge) = refs/heads/{other}");
+        // The command, and what then holds.
+        for (script, holds) in [
+            ("git config user.email a@b && git config pull.rebase true", "git config pull.rebase".into()),
+            ("git config --unset pull.rebase", "! git config pull.rebase".into()),
+            ("git remote add up ./x.git", "git config remote.up.fetch".into()),
+            ("git remote set-url up ./y.git", "test $(git config remote.up.url) = ./y.git".into()),
+            ("git remote rename up other", "git config remote.other.url".into()),
+            ("git remote remove other", "! git config remote.other.url".into()),
+            ("git checkout -q topic", merges("topic", "topic")),
+            ("git checkout -q -b fix --track origin/main", merges("fix", "main")),
+            ("git push -q -u origin HEAD:fix", merges("fix", "fix")),
+            ("git branch -q -u origin/topic", merges("fix", "topic")),
+            ("git branch -m fix mend", merges("mend", "topic")),
+            ("git branch --unset-upstream", "! git config branch.mend.merge".into()),
+            ("git branch -q -u origin/main && git checkout -q topic", merges("mend", "main")),
+            ("git branch -q -D mend", "! git config branch.mend.merge".into()),
+            ("git worktree add -q -b side tree origin/topic", merges("side", "topic")),
+            ("git sparse-checkout set d", "git config core.sparseCheckout".into()),
+            ("git init -q", "git config extensions.worktreeConfig".into()),
+        ] {
+            let done = world.bash(script).await;
+            assert_eq!((done.exit, done.stderr.as_str()), (Exit::Code(0), ""), "{script}");
+            assert_eq!((done.undone, done.left), (Vec::new(), Vec::new()), "{script}");
+            world.git(&holds);
+        }
+    });
+}
+
 #[test]
 fn what_one_run_plants_was_not_there_before_for_another() {
     as_both("protected::what_one_run_plants_was_not_there_before_for_another", async || {

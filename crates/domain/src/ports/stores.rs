@@ -1,0 +1,28 @@
+//! All stores of an application, as one backend gives them.
+
+use crate::ports::{
+    change_journal::ChangeJournal, execution_log::ExecutionLog, output_store::OutputStore, seen_files::SeenFiles,
+    tool_repository::ToolRepository,
+};
+use std::{fmt, sync::Arc};
+
+/// The stores of one workspace. A backend keeps the promises of every port: `testing::stores_contract` checks them all.
+#[derive(Clone)]
+pub struct Stores {
+    /// The catalogue of tools: `testing::tool_repository_contract`.
+    pub tool_repository: Arc<dyn ToolRepository>,
+    /// The audit trail, over all workspaces: `testing::execution_log_contract`.
+    pub execution_log: Arc<dyn ExecutionLog>,
+    /// Large outputs: `testing::output_store_contract`.
+    pub output_store: Arc<dyn OutputStore>,
+    /// Changes of files: `testing::change_journal_contract`.
+    pub change_journal: Arc<dyn ChangeJournal>,
+    /// What sessions have read that go on in other processes: `testing::seen_files_contract`.
+    pub seen_files: Arc<dyn SeenFiles>,
+}
+
+impl fmt::Debug for Stores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stores").finish_non_exhaustive()
+    }
+}

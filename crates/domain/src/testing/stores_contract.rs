@@ -1,0 +1,21 @@
+//! The contract of [`Stores`]: that of every port in it.
+
+use super::{
+    change_journal_contract::change_journal_contract, execution_log_contract::execution_log_contract,
+    output_store_contract::output_store_contract, seen_files_contract::seen_files_contract,
+    tool_repository_contract::tool_repository_contract,
+};
+use crate::ports::stores::Stores;
+
+/// Checks every store of a backend. They must be empty.
+///
+/// # Panics
+/// When a promise is broken.
+pub async fn stores_contract(stores: &Stores) {
+    tool_repository_contract(&*stores.tool_repository).await;
+    execution_log_contract(&*stores.execution_log).await;
+    // Before the outputs: both may keep the same contents once, and then those of an output are known here.
+    change_journal_contract(&*stores.change_journal).await;
+    output_store_contract(&*stores.output_store).await;
+    seen_files_contract(&*stores.seen_files).await;
+}

@@ -1,0 +1,49 @@
+//! The settings of commands, out of the configuration.
+
+use crate::config::{Config, environment::Environment};
+use toolstead_infrastructure::{builtin::commands::programs::CommandSettings, sandbox::child_environment};
+
+/// What holds for every command.
+pub(super) fn command_settings(config: &Config, environment: &Environment) -> CommandSettings {
+    let usual = CommandSettings::default();
+    CommandSettings {
+        environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
+        network: config.sandbox.network.clone(),
+        limits: config.sandbox_limits(),
+        requires_landlock: config.sandbox.requires_landlock,
+        allows_tier_2: config.sandbox.allows_tier_2(),
+        spool_folder: config.outputs.spool_folder.as_ref().unwrap_or(&config.database.local_folder).clone(),
+        kept_bytes: usual.kept_bytes.min(config.outputs.max_bytes as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::request::{Flags, Request};
+    use std::path::PathBuf;
+
+    /// The folder for large output with this configuration, below a folder that also is home and holds `disk`.
+    fn check(toml: &str, expected: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let administrator = home.join("etc");
+        for made in [&administrator, &home.join("disk")] {
+            std::fs::create_dir(made).unwrap();
+        }
+        std::fs::write(administrator.join("config.toml"), toml.replace('~', home.to_str().unwrap())).unwrap();
+        let environment = Environment::new([("HOME", home.to_str().unwrap())]);
+        let request = Request { environment, start: home.clone(), administrator, file: None, flags: Flags::default() };
+        let config = Config::load(&request).unwrap();
+        let spool_folder: PathBuf = command_settings(&config, &request.environment).spool_folder;
+        assert_eq!(spool_folder, home.join(expected), "{toml}");
+    }
+
+    #[test]
+    fn large_output_goes_beside_the_database_unless_a_folder_is_named() {
+        check("", ".local/share/toolstead");
+        check("[database]\nurl = \"sqlite://~/disk/t.db\"", "disk");
+        check("[outputs]\nspool_folder = \"~/disk\"", "disk");
+        check("[database]\nurl = \"sqlite://~/other/t.db\"\n[outputs]\nspool_folder = \"~/disk\"", "disk");
+    }
+}

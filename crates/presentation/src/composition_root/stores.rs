@@ -1,0 +1,62 @@
+//! The stores of an application: one function a backend.
+
+use crate::config::{Config, database_url::DatabaseUrl};
+use futures::{FutureExt, future::BoxFuture};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
+use toolstead_domain::ports::{clock::Clock, execution_log::ExecutionLog, stores::Stores};
+use toolstead_infrastructure::sqlite::{self, ContentRetention, Database, DatabaseOptions, OpenError, Retention};
+
+/// The stores of the workspace, and the way to close them.
+pub(super) struct OpenStores {
+    pub(super) stores: Stores,
+    close: Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send + Sync>,
+}
+
+impl OpenStores {
+    /// Opens those that the configuration names.
+    pub(super) async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        match &config.database.url {
+            DatabaseUrl::Sqlite(path) => in_sqlite(config, path, clock).await,
+        }
+    }
+
+    /// Writes what waits to be written, and lets go.
+    pub(super) async fn close(self) {
+        (self.close)().await;
+    }
+}
+
+impl fmt::Debug for OpenStores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenStores").field("stores", &self.stores).finish_non_exhaustive()
+    }
+}
+
+/// The audit trail alone, where the stores can be read and not written: their disk is full, or read-only.
+///
+/// # Errors
+/// [`OpenError`].
+pub async fn trail_to_read(config: &Config) -> Result<Arc<dyn ExecutionLog>, OpenError> {
+    match &config.database.url {
+        DatabaseUrl::Sqlite(path) => sqlite::trail_to_read(sqlite_options(config, path)).await,
+    }
+}
+
+async fn in_sqlite(config: &Config, path: &Path, clock: Arc<dyn Clock>) -> Result<OpenStores, OpenError> {
+    let database = Database::open(sqlite_options(config, path), clock).await?;
+    let stores = database.stores(config.workspace());
+    Ok(OpenStores { stores, close: Box::new(|| database.close().boxed()) })
+}
+
+fn sqlite_options(config: &Config, path: &Path) -> DatabaseOptions {
+    let unlimited = Duration::from_secs(u64::from(u32::MAX));
+    let retention = Retention {
+        max_age: config.audit.retention_days.map_or(unlimited, |days| Duration::from_secs(days.saturating_mul(86_400))),
+        max_rows: config.audit.retention_rows.unwrap_or(u64::MAX),
+    };
+    let contents = ContentRetention {
+        max_age: Duration::from_secs(config.outputs.retention_days.saturating_mul(86_400)),
+        max_bytes: config.outputs.retention_bytes,
+    };
+    DatabaseOptions { power_safe: config.audit.power_safe, retention, contents, ..DatabaseOptions::at(path) }
+}

@@ -1,0 +1,258 @@
+//! Wrong files are refused, each mistake with its place and what to do.
+
+use super::{Machine, PROJECT, USER};
+use toolstead_presentation::config::environment::Environment;
+
+#[test]
+fn without_a_home_the_database_is_not_put_where_the_program_starts() {
+    for home in ["", "home", "./home"] {
+        let mut machine = Machine::new();
+        machine.request.environment = Environment::new([("HOME", home)]);
+        let error = machine.load().map(|_| "no error").unwrap_err().to_string();
+        assert!(error.contains("there is no place for the database: set one of them, or `database.url`"), "{error}");
+        let url = format!("[database]\nurl = \"sqlite://{}\"", machine.path("elsewhere/own.db"));
+        machine.write("etc/config.toml", &url);
+        assert_eq!(machine.config().database.url.place(), machine.path("elsewhere/own.db"));
+    }
+}
+
+#[track_caller]
+fn wrong(toml: &str, expected: &str) {
+    let machine = Machine::with(&[(USER, toml)]);
+    let error = machine.load().map(|_| toml).unwrap_err();
+    assert_eq!(machine.plain(error).replace("~/home/.config/toolstead/", ""), expected);
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest_one_with_file_and_line() {
+    wrong("[limits]\noutput_byte = 5", "config.toml:2: unknown key `limits.output_byte`; did you mean `output_bytes`?");
+    wrong("\n[limit]\nx = 5", "config.toml:2: unknown key `limit`; did you mean `limits`?");
+    wrong(
+        "colour = 1",
+        "config.toml:1: unknown key `colour`; known here: workspace, permissions, tools, sandbox, limits, files, mcp_servers, hooks, database, audit, outputs, server",
+    );
+    wrong(
+        "[mcp_servers.git]\ncommand = \"git\"\nargv = []",
+        "config.toml:3: unknown key `mcp_servers.git.argv`; did you mean `args`?",
+    );
+    wrong("[tools.bash]\ntime = 5", "config.toml:2: unknown key `tools.bash.time`; did you mean `timeout`?");
+    wrong(
+        "[permissions]\nlimits.x = 1",
+        "config.toml:2: unknown key `permissions.limits`; known here: mode, disable_bypass, allow, ask, deny, import, read_only_commands, approval_timeout",
+    );
+}
+
+#[test]
+fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
+    wrong("limits = 5", "config.toml:1: `limits` must be a table, got the number 5");
+    wrong(
+        "[limits]\nprocesses = \"many\"",
+        "config.toml:2: `limits.processes` must be a whole number from 1 to 4194304, got the text \"many\"",
+    );
+    wrong(
+        "[limits]\nprocesses = 0",
+        "config.toml:2: `limits.processes` must be a whole number from 1 to 4194304, got the number 0",
+    );
+    wrong(
+        "[limits]\nprocesses = 1.5",
+        "config.toml:2: `limits.processes` must be a whole number from 1 to 4194304, got a fraction",
+    );
+    wrong(
+        "[permissions]\nmode = \"yolo\"",
+        "config.toml:2: `permissions.mode` must be one of `\"default\"`, `\"plan\"`, `\"accept_edits\"`, `\"dont_ask\"`, `\"bypass\"`, got the text \"yolo\"",
+    );
+    wrong(
+        "[permissions]\nallow = \"Read\"",
+        "config.toml:2: `permissions.allow` must be a list of rules, got the text \"Read\"",
+    );
+    wrong(
+        "[permissions]\nallow = [\n  \"Read\",\n  5,\n]",
+        "config.toml:4: `permissions.allow`: must be a list of texts, got the number 5 in it",
+    );
+    wrong(
+        "[audit]\npower_safe = \"yes\"",
+        "config.toml:2: `audit.power_safe` must be `true` or `false`, got the text \"yes\"",
+    );
+    wrong(
+        "[sandbox]\nnetwork = \"all\"",
+        "config.toml:2: `sandbox.network` must be `\"none\"` or a list of host patterns, got the text \"all\"",
+    );
+    wrong(
+        "[sandbox]\nnetwork = [\"a b\"]",
+        "config.toml:2: `sandbox.network`: \"a b\" is no host pattern such as `example.com` or `*.example.com`",
+    );
+    for (host, reason) in [
+        ("127.0.0.1:18999", "127.0.0.1 is no public address but this machine itself"),
+        ("localhost:18999", "localhost is no public host but this machine itself"),
+        ("db.localhost", "db.localhost is no public host but this machine itself"),
+        ("10.0.0.7", "10.0.0.7 is no public address but one of a private network"),
+        ("[::1]:80", "::1 is no public address but this machine itself"),
+        ("169.254.169.254", "169.254.169.254 is no public address but one of the local link"),
+    ] {
+        wrong(
+            &format!("[sandbox]\nnetwork = [\"example.com\", {host:?}]"),
+            &format!(
+                "config.toml:2: `sandbox.network`: {host:?} could never be reached: {reason}, and commands reach public \
+                 hosts alone"
+            ),
+        );
+    }
+    wrong(
+        "[server]\nallowed_origins = [\"https://app.example\", \"https://app.example/\"]",
+        r#"config.toml:2: `server.allowed_origins`: "https://app.example/" is no origin as browsers name it, such as `https://app.example.com` or `http://localhost:*`"#,
+    );
+    wrong(
+        "[server]\nlisten = \"localhost\"",
+        "config.toml:2: `server.listen` must be an address such as `\"127.0.0.1:7332\"`, got the text \"localhost\"",
+    );
+    wrong(
+        "[database]\nurl = \"toolstead.db\"",
+        "config.toml:2: `database.url` must be a URL such as `\"sqlite:///var/lib/toolstead.db\"`, got the text \"toolstead.db\"",
+    );
+    wrong(
+        "[database]\nurl = \"postgres://me:secret@host/toolstead\"",
+        "config.toml:2: `database.url`: `postgres://` is not built into this version: give `sqlite://PATH`, or leave the key out",
+    );
+    wrong(
+        "[outputs]\nspool_folder = \"none\"",
+        "config.toml:2: `outputs.spool_folder`: there is no folder `none`; make it",
+    );
+    wrong(
+        "[mcp_servers.a]\nurl = \"ftp://x\"",
+        "config.toml:2: `mcp_servers.a.url` must be a URL that begins with `http://` or `https://`, got the text \"ftp://x\"",
+    );
+    wrong(
+        "[mcp_servers.a]\ncommand = \"x\"\nenv = { A = 1 }",
+        "config.toml:3: `mcp_servers.a.env.A` must be a text, got the number 1",
+    );
+    wrong(
+        "[mcp_servers.a]\ncommand = \"\"",
+        "config.toml:2: `mcp_servers.a.command` must be a text, got the text \"\"",
+    );
+    wrong(
+        "[tools]\nselect = \"a,-b\"",
+        "config.toml:2: `tools.select`: `a,-b` mixes names that replace the choice of tools with `+name` and `-name` that adjust it: use one form",
+    );
+}
+
+#[test]
+fn a_sandbox_that_there_is_not_is_refused() {
+    wrong(
+        "[sandbox]\nminimum_tier = 3",
+        "config.toml:2: `sandbox.minimum_tier` must be a whole number from 1 to 2, got the number 3",
+    );
+    wrong(
+        "[sandbox]\nrequire = [\"seccomp\"]",
+        "config.toml:2: `sandbox.require`: `seccomp` is not known here; known: landlock",
+    );
+    wrong(
+        "[sandbox]\nrequire = \"landlock\"",
+        "config.toml:2: `sandbox.require` must be a list of some of `\"landlock\"`, got the text \"landlock\"",
+    );
+}
+
+#[test]
+fn a_wrong_rule_name_or_server_says_what_to_write() {
+    wrong(
+        "[permissions]\ndeny = [\"Bash(ls\"]",
+        "config.toml:2: `permissions.deny`: `Bash(ls` is no rule: the closing parenthesis is missing",
+    );
+    wrong(
+        "[permissions]\nallow = [\"mcp__*\"]",
+        "config.toml:2: `permissions.allow`: `mcp__*` is no rule: an allow rule must name the server: `mcp__server__*`",
+    );
+    wrong(
+        "[mcp_servers.a__b]\ncommand = \"x\"",
+        "config.toml:1: `mcp_servers.a__b`: `a__b` is not a server name: use 1 to 32 letters, digits, `-` and `_`, begin and end with a letter or digit, and do not use `__`",
+    );
+    wrong(
+        "[mcp_servers.a]\ncommand = \"x\"\nurl = \"http://x\"",
+        "config.toml:2: `mcp_servers.a` has both `command` and `url`: keep one",
+    );
+    wrong(
+        "[mcp_servers.a]\nurl = \"http://x\"\nargs = [\"y\"]",
+        "config.toml:2: `mcp_servers.a` has a `url`; `args`, `env` and `cwd` are for servers with `command`",
+    );
+    wrong(
+        "[mcp_servers.a]\ncommand = \"x\"\nrequired = true\nargs = [\"${NOT_SET}\"]",
+        "config.toml:2: `mcp_servers.a` is required and cannot be started: the environment variable `NOT_SET` is not set: set it, or write `${NOT_SET:-…}`",
+    );
+    wrong(
+        "[mcp_servers.a]\ncommand = \"x\"\nallow_tools = [\"a b*\"]",
+        "config.toml:3: `mcp_servers.a.allow_tools`: \"a b*\": `mcp__a__a b*` is no name of a tool: a rule is `Tool` or `Tool(spec)`",
+    );
+    wrong(
+        "[tools.echo]\nallowed_commands = [\"ls\"]",
+        "config.toml:2: `tools.echo.allowed_commands` is for tools that run commands: `echo` is none",
+    );
+    wrong("[workspace]\nroots = [\"missing\"]", "config.toml:2: the root `~/home/.config/toolstead/missing` cannot be used: No such file or directory (os error 2)".replace("~/home/.config/toolstead/", "").as_str());
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let machine = Machine::with(&[
+        (USER, "[limits]\nprocesses = true\nx = 1\n[permissions]\nallow = [\"Bash()\", \"a b\"]"),
+        (PROJECT, "[audits]\n"),
+    ])
+    .variables(&[("TOOLSTEAD_LIMITS__TIMEOUT", "5")]);
+    machine.fails(
+        "~/home/.config/toolstead/config.toml:2: `limits.processes` must be a whole number from 1 to 4194304, got true\n\
+         ~/home/.config/toolstead/config.toml:3: unknown key `limits.x`; known here: output_bytes, media_bytes, timeout_seconds, max_timeout_seconds, memory_bytes, processes, file_bytes, calls_in_flight, sessions, connections\n\
+         ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `Bash()` is no rule: the parentheses are empty and would never match: leave them out to mean every call\n\
+         ~/home/.config/toolstead/config.toml:5: `permissions.allow`: `a b` is no rule: `a b` is no name of a tool: a rule is `Tool` or `Tool(spec)`\n\
+         ~/home/project/toolstead.toml:1: unknown key `audits`; did you mean `audit`?\n\
+         environment variable TOOLSTEAD_LIMITS__TIMEOUT: unknown key `limits.timeout`; did you mean `timeout_seconds`?",
+    );
+}
+
+#[test]
+fn a_file_that_is_not_of_its_format_is_refused_with_its_line() {
+    for (name, text, expected) in [
+        ("a.toml", "x = 1\ny =", "~/a.toml:2: not valid TOML: "),
+        ("a.toml", "x = 1\nx = 2", "~/a.toml:2: not valid TOML: duplicate key"),
+        ("a.json", "{\n \"a\": }", "~/a.json:2: not valid JSON: "),
+        ("a.json", "{\n \"limits\": {},\n \"limits\": {} }", "~/a.json:3: `limits` is given twice"),
+        ("a.json", "{'limits': {}}", "~/a.json:1: not valid JSON: "),
+        ("a.json", "[]", "~/a.json:1: the file must hold a table of keys, got a list"),
+        ("a.yaml", "limits:\n  processes: [", "~/a.yaml:3: not valid YAML: "),
+        ("a.yaml", "limits: {}\nlimits: {}", "~/a.yaml:2: `limits` is given twice"),
+        ("a.yaml", "limits: &a {}\naudit: *a", "~/a.yaml:2: anchors and aliases are not supported"),
+        ("a.yaml", "limits: !!map {}", "~/a.yaml:1: tags are not supported"),
+        ("a.yaml", "limits: {}\n---\naudit: {}", "~/a.yaml:2: the file must hold one document"),
+        ("a.txt", "", "~/a.txt: the name of a configuration file ends in `.toml`, `.json`, `.yaml` or `.yml`"),
+    ] {
+        let mut machine = Machine::with(&[(name, text)]);
+        machine.request.file = Some(machine.path(name).into());
+        let error = machine.plain(machine.load().map(|_| text).unwrap_err());
+        assert!(error.starts_with(expected), "{text:?}\n  {error}\n  {expected}");
+    }
+}
+
+#[test]
+fn hostile_files_are_refused_quickly() {
+    let deep = |open: &str| open.repeat(100_000);
+    for (name, text) in [
+        ("a.toml", format!("a = {}", deep("["))),
+        ("a.toml", format!("a{} = 1", deep(".a"))),
+        ("a.toml", format!("a = {}", deep("{a="))),
+        ("a.json", deep("[")),
+        ("a.json", deep("{\"a\":")),
+        ("a.yaml", deep("[")),
+        ("a.yaml", deep("- ")),
+        ("a.yaml", deep("{a: ")),
+        ("a.toml", " ".repeat((1 << 20) + 1)),
+    ] {
+        let mut machine = Machine::with(&[(name, &text)]);
+        machine.request.file = Some(machine.path(name).into());
+        assert!(machine.load().is_err(), "{name} {:?}", &text[..9]);
+    }
+    let mut machine = Machine::new();
+    machine.request.file = Some("/dev/zero".into());
+    machine.fails("/dev/zero: cannot be read: it is no file");
+}
+
+#[test]
+fn two_files_for_one_layer_are_one_too_many() {
+    let machine = Machine::with(&[(PROJECT, ""), ("home/project/toolstead.yaml", "")]);
+    machine.fails("~/home/project/toolstead.yaml: ~/home/project/toolstead.toml is there, too: keep one of them");
+}

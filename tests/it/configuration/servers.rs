@@ -1,0 +1,248 @@
+//! MCP servers, and the token of our own.
+
+use super::{ADMINISTRATOR, Machine, USER};
+use std::{fs, path::Path, time::Duration};
+use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, StdioServer};
+use toolstead_presentation::config::{environment::Environment, token::server_token};
+
+#[test]
+fn a_server_is_described_with_its_variables_filled_in() {
+    let machine = Machine::with(&[
+        (
+            USER,
+            r#"
+            [mcp_servers.local]
+            command = "npx"
+            args = ["-y", "${PACKAGE:-everything}"]
+            env = { TOKEN = "${SECRET}" }
+            env_file = "local.env"
+            cwd = "~/project"
+            protocol = "2025-06-18"
+            timeout_seconds = 9
+            profile = "strict"
+            names = "plain"
+            allow_tools = ["*"]
+            deny_tools = ["delete_*", "odd name"]
+            [mcp_servers.remote]
+            url = "https://${HOST}/mcp"
+            headers = { Authorization = "Bearer ${SECRET}" }
+            [mcp_servers.broken]
+            url = "https://${NOT_SET}/mcp"
+            [mcp_servers.off]
+            command = "x"
+            disabled = true
+            "#,
+        ),
+        ("home/.config/toolstead/local.env", "TOKEN=from the file\nexport OTHER='1'"),
+    ])
+    .variables(&[("SECRET", "s3cret"), ("HOST", "example.com")]);
+    let config = machine.config();
+    let names: Vec<&str> = config.mcp_servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["broken", "local", "off", "remote"]);
+    let [broken, local, off, remote] = config.mcp_servers.as_slice() else { panic!() };
+    assert_eq!(
+        broken.transport.as_ref().unwrap_err(),
+        "the environment variable `NOT_SET` is not set: set it, or write `${NOT_SET:-…}`"
+    );
+    let Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir })) = &local.transport else { panic!() };
+    assert_eq!((command.as_str(), args.join(" ")), ("npx", "-y everything".into()));
+    let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert_eq!(env, [("OTHER", "1"), ("TOKEN", "s3cret")]);
+    assert_eq!(working_dir.as_ref().unwrap(), Path::new(&machine.path("home/project")));
+    assert_eq!(config.call_settings().timeouts.by_server[&local.name], Duration::from_secs(9));
+    assert!(off.disabled);
+    let Ok(McpTransport::Http(HttpServer { url, headers })) = &remote.transport else { panic!() };
+    assert_eq!((url.as_str(), headers["authorization"].as_str()), ("https://example.com/mcp", "Bearer s3cret"));
+    assert!(!format!("{config:?}").contains("s3cret"), "secrets are in no log");
+    let rules: Vec<String> =
+        config.rules.iter().map(|rule| format!("{} {}", rule.effect.as_str(), rule.text)).collect();
+    assert_eq!(rules[..2], ["allow mcp__local__*", "deny mcp__local__delete_*"]);
+    assert!(rules[2].starts_with("deny mcp__local__odd_name-"), "{rules:?}");
+    assert!(config.roots.is_forbidden(Path::new(&machine.path("home/.config/toolstead/local.env"))));
+}
+
+#[test]
+fn secrets_of_servers_are_not_shown() {
+    let text = "[mcp_servers.a]\nurl = \"http://x\"\nheaders = { A = \"s3cret\", B = \"Bearer ${B}\" }";
+    let machine = Machine::with(&[(USER, text)]);
+    let all = machine.config().resolved.all();
+    let headers = all.iter().find(|setting| setting.name() == "mcp_servers.a.headers").unwrap();
+    assert_eq!(headers.shown().unwrap().to_string(), "{ A = \"…\", B = \"Bearer ${B}\" }");
+}
+
+#[test]
+fn a_layer_that_says_how_a_server_is_reached_says_all_of_it() {
+    let machine = Machine::with(&[
+        (
+            ADMINISTRATOR,
+            "[mcp_servers.git]\ncommand = \"old\"\nargs = [\"--old\"]\nenv = { A = \"1\" }\nallow_tools = [\"status\"]",
+        ),
+        (USER, "[mcp_servers.git]\ncommand = \"new\"\nmax_tools = 3"),
+    ]);
+    let config = machine.config();
+    let Ok(McpTransport::Stdio(StdioServer { command, args, env, .. })) = &config.mcp_servers[0].transport else {
+        panic!()
+    };
+    assert_eq!((command.as_str(), args.len(), env.len(), config.mcp_servers[0].max_tools), ("new", 0, 0, 3));
+    assert_eq!(machine.rules(), ["allow mcp__git__status in ~/etc/config.toml:5"]);
+
+    machine.write(USER, "[mcp_servers.git]\nargs = [\"--more\"]");
+    let config = machine.config();
+    let Ok(McpTransport::Stdio(StdioServer { command, args, .. })) = &config.mcp_servers[0].transport else { panic!() };
+    assert_eq!((command.as_str(), args.join(" ")), ("old", "--more".into()));
+}
+
+#[test]
+fn servers_of_other_clients_are_found_and_used_once_their_file_is_trusted() {
+    let machine = Machine::with(&[
+        ("home/project/.mcp.json", r#"{"mcpServers": {"git": {"type": "stdio", "command": "git-server", "args": ["-v"], "alwaysAllow": ["x"]}, "a b": {"command": "x"}}}"#),
+        ("home/project/.cursor/mcp.json", r#"{"mcpServers": {"git": {"command": "other"}, "remote": {"url": "${env:HOST}"}}}"#),
+        ("home/project/.vscode/mcp.json", r#"{"servers": {"code": {"command": "${workspaceFolder}/run", "args": ["${workspaceFolder}"]}}, "inputs": []}"#),
+        (USER, "[mcp_servers.git]\nallow_tools = [\"status\"]"),
+    ])
+    .variables(&[("HOST", "http://127.0.0.1:1/mcp")]);
+    let found = |machine: &Machine| -> Vec<String> {
+        let servers = machine.config().found_servers;
+        servers
+            .iter()
+            .map(|server| machine.plain(format!("{}: {} in {}", server.name, server.what, server.origin)))
+            .collect()
+    };
+    assert_eq!(
+        found(&machine),
+        [
+            "code: ${workspaceFolder}/run ${workspaceFolder} in ~/home/project/.vscode/mcp.json:1",
+            "git: git-server -v in ~/home/project/.mcp.json:1",
+            "git: other in ~/home/project/.cursor/mcp.json:1",
+            "remote: ${env:HOST} in ~/home/project/.cursor/mcp.json:1",
+        ]
+    );
+    assert!(machine.config().mcp_servers.is_empty());
+    let notes: Vec<String> = machine.config().notes.iter().map(|note| machine.plain(note)).collect();
+    assert_eq!(
+        notes,
+        [
+            "~/home/project/.mcp.json:1: the server `git` has keys without a meaning here: `alwaysAllow`",
+            "~/home/project/.mcp.json:1: the server `a b` is left out: `mcp_servers.a b`: `a b` is not a server name: use 1 to 32 letters, digits, `-` and `_`, begin and end with a letter or digit, and do not use `__`",
+            "~/home/.config/toolstead/config.toml:2: `mcp__git__status` names the MCP server `git`, which is not configured",
+        ]
+    );
+
+    machine.trust(".cursor/mcp.json");
+    machine.trust(".mcp.json");
+    let config = machine.config();
+    let [git, remote] = config.mcp_servers.as_slice() else { panic!("{:?}", config.mcp_servers) };
+    let Ok(McpTransport::Stdio(StdioServer { command, args, .. })) = &git.transport else { panic!() };
+    assert_eq!((git.name.as_str(), command.as_str(), args.join(" ")), ("git", "git-server", "-v".into()));
+    let Ok(McpTransport::Http(HttpServer { url, .. })) = &remote.transport else { panic!() };
+    assert_eq!((remote.name.as_str(), url.as_str()), ("remote", "http://127.0.0.1:1/mcp"));
+    assert_eq!(found(&machine).len(), 1);
+
+    machine.trust(".vscode/mcp.json");
+    let config = machine.config();
+    let Ok(McpTransport::Stdio(StdioServer { args, .. })) = &config.mcp_servers[0].transport else { panic!() };
+    assert_eq!(args[0], machine.path("home/project"));
+}
+
+#[test]
+fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
+    let cursor = r#"{"mcpServers": {
+        "files": {"command": "${workspaceFolder}/bin/srv", "args": ["${userHome}", "${workspaceFolderBasename}"],
+            "envFile": "${workspaceFolder}/.env", "cwd": "${workspaceFolder}${/}src"},
+        "plain": {"command": "srv", "envFile": ".env", "type": "stdio"},
+        "old": {"type": "sse", "url": "http://127.0.0.1:1/sse"},
+        "odd": {"type": "pigeon", "url": "http://127.0.0.1:1/mcp"},
+        "http": {"type": "streamableHttp", "url": "http://127.0.0.1:1/mcp"},
+        "key": {"command": "srv", "env": {"KEY": "${input:api-key}"}},
+        "picked": {"command": "srv", "args": ["${command:pick}"]}
+    }}"#;
+    let machine =
+        Machine::with(&[("home/project/.cursor/mcp.json", cursor), ("home/project/.env", "TOKEN=of-the-project")]);
+    machine.trust(".cursor/mcp.json");
+    let config = machine.config();
+    let servers: Vec<String> = config
+        .mcp_servers
+        .iter()
+        .map(|server| match &server.transport {
+            Ok(McpTransport::Stdio(StdioServer { command, args, env, working_dir })) => {
+                let env: Vec<String> = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let cwd = working_dir.as_ref().unwrap().display();
+                machine.plain(format!("{}: {command} {} {} in {cwd}", server.name, args.join(" "), env.join(" ")))
+            }
+            Ok(McpTransport::Http(HttpServer { url, .. })) => format!("{}: {url}", server.name),
+            Ok(McpTransport::Streams(_)) => panic!("no file makes one"),
+            Err(reason) => format!("{}: {reason}", server.name),
+        })
+        .collect();
+    assert_eq!(
+        servers,
+        [
+            "files: ~/home/project/bin/srv ~/home project TOKEN=of-the-project in ~/home/project/src",
+            "http: http://127.0.0.1:1/mcp",
+            "key: `${input:api-key}` is a value that an editor asks a person for, which is not done here: set an environment variable, and write `${env:API_KEY}` instead",
+            "picked: `${command:pick}` is a value that only an editor knows: write the value itself, or `${env:NAME}`, instead",
+            "plain: srv  TOKEN=of-the-project in ~/home/project",
+        ]
+    );
+    let notes: Vec<String> = config.notes.iter().map(|note| machine.plain(note)).collect();
+    assert_eq!(
+        notes,
+        [
+            "~/home/project/.cursor/mcp.json:5: the server `old` is left out: `sse` is MCP's old transport, which is not spoken here: give the address of its streamable HTTP, often `/mcp` instead of `/sse`, and the type `http`",
+            "~/home/project/.cursor/mcp.json:6: the server `odd` is left out: its type is `stdio` or `http`, not \"pigeon\"",
+        ]
+    );
+}
+
+#[test]
+fn a_token_that_can_be_guessed_is_refused_and_one_that_others_can_read_is_closed_to_them() {
+    use std::os::unix::fs::PermissionsExt;
+    const GOOD: &str = "0123456789abcdef";
+    let machine = Machine::new();
+    let token = |variables: &[(&str, &str)]| {
+        let environment = Environment::new(variables.iter().copied());
+        server_token(&machine.config(), &environment).map_err(|problem| machine.plain(problem))
+    };
+    for (variable, expected) in [
+        (GOOD, Ok(())),
+        ("0123456789abcde", Err("has 15 characters, and a token of less than 16 can be guessed")),
+        ("x", Err("has 1 characters")),
+        ("", Err("is made of visible ASCII")),
+    ] {
+        let said = token(&[("TOOLSTEAD_SERVER_TOKEN", variable)]);
+        match expected {
+            Ok(()) => assert!(said.is_ok(), "{variable}: {said:?}"),
+            Err(reason) => assert!(said.as_ref().is_err_and(|said| said.contains(reason)), "{variable}: {said:?}"),
+        }
+    }
+    machine.write("home/token", GOOD);
+    machine.write(USER, &format!("[server]\ntoken_file = {:?}\n", machine.path("home/token")));
+    let mode = || fs::metadata(machine.path("home/token")).unwrap().permissions().mode() & 0o777;
+    for open in [0o644, 0o660, 0o604] {
+        fs::set_permissions(machine.path("home/token"), fs::Permissions::from_mode(open)).unwrap();
+        let mended = machine.plain(token(&[]).unwrap().mended.unwrap());
+        assert!(
+            mended.starts_with("~/home/token: others could get at it") && mended.contains("put another one"),
+            "{mended}"
+        );
+        assert_eq!((mode(), token(&[]).unwrap().mended), (0o600, None));
+    }
+    machine.write("home/token", "short");
+    assert!(token(&[]).unwrap_err().contains("can be guessed"));
+}
+
+#[test]
+fn a_broken_file_of_another_client_is_a_note() {
+    let machine = Machine::with(&[("home/project/.mcp.json", "{")]);
+    let note = machine.plain(&machine.config().notes[0]);
+    assert!(note.starts_with("~/home/project/.mcp.json:1: not valid JSON: "), "{note}");
+}
+
+#[test]
+fn a_table_without_a_server_is_a_note() {
+    let machine = Machine::with(&[(USER, "[mcp_servers.git]\nmax_tools = 5")]);
+    assert_eq!(
+        machine.plain(&machine.config().notes[0]),
+        "~/home/.config/toolstead/config.toml:2: `mcp_servers.git` has neither `command` nor `url`, so there is no such server"
+    );
+}
