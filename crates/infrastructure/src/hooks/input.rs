@@ -154,10 +154,11 @@ fn theirs(mode: Mode) -> &'static str {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::dialects::CLAUDE_CODE;
     use serde_json::json;
     use toolstead_domain::{
         alias::{
-            Alias, Dialect,
+            Alias,
             Rewrite::{self, Default, Each, Rename, Set},
         },
         testing::samples,
@@ -182,8 +183,7 @@ pub(super) mod tests {
     pub(in crate::hooks) fn call(name: &str, arguments: Value) -> ToolCall {
         let mut tool = samples::tool(name);
         let theirs = THEIRS.iter().filter(|(ours, ..)| *ours == name);
-        tool.aliases =
-            theirs.map(|(_, name, rewrites)| Alias { name, dialect: Dialect::ClaudeCode, rewrites }).collect();
+        tool.aliases = theirs.map(|(_, name, rewrites)| Alias { name, dialect: CLAUDE_CODE, rewrites }).collect();
         samples::call(1, tool, arguments)
     }
 
