@@ -18,7 +18,7 @@ type Module = Vec<String>;
 const ROOMS: &[(&str, &[&str])] = &[
     ("builtin", &["documents", "sandbox", "shell_analysis"]),
     ("documents", &["sandbox"]),
-    ("hooks", &["sandbox", "shell_analysis"]),
+    ("hooks", &["sandbox"]),
     ("http", &["sandbox"]),
     ("mcp", &["http", "sandbox"]),
     ("sandbox", &[]),
