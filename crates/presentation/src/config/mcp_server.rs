@@ -38,7 +38,8 @@ pub struct ConfiguredServer {
     pub name: ServerName,
     /// Where its first key stands.
     pub origin: Origin,
-    /// How it is reached, everything expanded; or why that is not known, for people. A server that cannot be reached harms no other.
+    /// How it is reached, everything expanded; or why that is not known, for people. A server that cannot be reached
+    /// harms no other.
     pub transport: Result<McpTransport, String>,
     /// Its `env_file`, whose values are in the transport.
     pub env_file: Option<PathBuf>,
