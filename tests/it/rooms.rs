@@ -35,12 +35,12 @@ const WEIGHTS: &[(&str, &str, usize)] = &[
     ("toolstead-infrastructure", "sqlite", 150),
     ("toolstead-infrastructure", "sandbox", 140),
     ("toolstead-infrastructure", "shell-analysis", 100),
-    ("toolstead-infrastructure", "http", 160),
-    ("toolstead-infrastructure", "mcp", 200),
-    ("toolstead-infrastructure", "documents", 200),
-    ("toolstead-infrastructure", "hooks", 160),
-    ("toolstead-infrastructure", "builtin", 280),
-    ("toolstead-infrastructure", "schema-validation", 190),
+    ("toolstead-infrastructure", "http", 145),
+    ("toolstead-infrastructure", "mcp", 150),
+    ("toolstead-infrastructure", "documents", 175),
+    ("toolstead-infrastructure", "hooks", 135),
+    ("toolstead-infrastructure", "builtin", 225),
+    ("toolstead-infrastructure", "schema-validation", 165),
 ];
 
 /// The files of one crate, and which of them each one uses.
