@@ -208,6 +208,12 @@ fn no_files_use_each_other_in_a_circle() {
 fn a_room_knows_only_the_rooms_it_stands_on() {
     let imports = Imports::of("infrastructure");
     let room = |module: &Module| ROOMS.iter().find(|(name, _)| module[0] == *name);
+    let folders: BTreeSet<&String> =
+        imports.0.keys().filter(|module| module.len() > 1 && room(module).is_none()).map(|module| &module[0]).collect();
+    assert!(folders.is_empty(), "`ROOMS` does not say what they may use: {folders:?}");
+    let is_weighed = |name: &str| WEIGHTS.iter().any(|(_, feature, _)| feature.replace('-', "_") == name);
+    let unweighed: Vec<&str> = ROOMS.iter().map(|(name, _)| *name).filter(|name| !is_weighed(name)).collect();
+    assert!(unweighed.is_empty(), "`WEIGHTS` does not say how much they may bring along: {unweighed:?}");
     let mut faults = Vec::new();
     let mut drawn: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (from, to) in imports.arrows() {
