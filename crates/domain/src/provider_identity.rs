@@ -1,7 +1,7 @@
 //! Who a provider is from run to run.
 
-/// Under this the catalogue of a provider is kept. Two of one name that different files configure are two, and one that is started in
-/// another way is another.
+/// Under this the catalogue of a provider is kept. Two of one name that different files configure are two, and one that
+/// is started in another way is another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProviderIdentity {
     /// The place that names it, such as a file of the configuration; empty for one that a program registers.

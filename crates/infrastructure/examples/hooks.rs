@@ -1,16 +1,21 @@
-//! Asks a hook whether a call may go on, and prints what it says:
+//! Hooks alone: a line of shell that refuses a call, asked as it is before every call.
 //!
-//! ```sh
-//! cargo run -p toolstead-infrastructure --no-default-features --features hooks --example hooks -- \
-//!     'grep -q secret && { echo "secrets stay out of files" >&2; exit 2; } || true'
-//! ```
+//! `cargo run -p toolstead-infrastructure --no-default-features --features hooks --example hooks`
 
-use serde_json::json;
-use std::{collections::BTreeMap, error::Error, time::Duration};
+use serde_json::{Map, json};
+use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 use toolstead_domain::{
-    permission::policy::Mode, ports::tool_hook::ToolHook as _, testing::samples, workspace_roots::WorkspaceRoots,
+    category::Category,
+    permission::policy::Mode,
+    ports::tool_hook::{HookVerdict, ToolHook},
+    principal::Principal,
+    tool::{Tool, ToolSource},
+    tool_call::{CallId, ToolCall},
+    tool_name::ToolName,
+    workspace_roots::WorkspaceRoots,
 };
 use toolstead_infrastructure::{
+    helper::{end_helpers, enter_if_helper},
     hooks::{
         command_hooks::{CommandHooks, HookSurroundings},
         definition::{HookDefinition, HookEvent, HookProgram, OnError},
@@ -18,37 +23,54 @@ use toolstead_infrastructure::{
     },
     sandbox::{child_environment, launcher::Launcher},
 };
+use uuid::Uuid;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let line = std::env::args().nth(1).unwrap_or_else(|| "echo 'no line was given' >&2; exit 2".into());
-    let hook = HookDefinition {
-        name: "example".into(),
-        origin: "the command line".into(),
+fn main() -> Result<(), Box<dyn Error>> {
+    enter_if_helper();
+    let asked = tokio::runtime::Runtime::new()?.block_on(ask());
+    end_helpers();
+    asked
+}
+
+async fn ask() -> Result<(), Box<dyn Error>> {
+    let gate = HookDefinition {
+        name: "no-deploys".into(),
+        origin: "this example".into(),
         event: HookEvent::PreToolUse,
-        matcher: Matcher::parse("*")?,
+        matcher: Matcher::parse("deploy")?,
         filter: None,
-        program: HookProgram::Shell(line),
+        program: HookProgram::Shell("echo 'not on a Friday' >&2; exit 2".into()),
         start: None,
         environment: BTreeMap::new(),
         timeout: Duration::from_secs(10),
-        gate: false,
-        on_error: OnError::Ask,
+        gate: true,
+        on_error: OnError::Deny,
         in_background: false,
     };
     let surroundings = HookSurroundings {
         start: std::env::current_dir()?,
         roots: WorkspaceRoots::default(),
-        mode: Mode::Default,
-        environment: child_environment::base(|_| None),
+        mode: Mode::default(),
+        environment: child_environment::base(|name| std::env::var(name).ok()),
         shell: "sh".into(),
         concurrency: 1,
     };
-    let hooks = CommandHooks::new(vec![hook], surroundings, Launcher::start()?);
-    for content in ["a greeting", "a secret"] {
-        let call = samples::call(1, samples::tool("write_file"), json!({"path": "a.txt", "content": content}));
-        println!("{content}: {:?}", hooks.before(&call, None).await.verdict);
-    }
+    let hooks = CommandHooks::new(vec![gate], surroundings, Launcher::start()?);
+    let definition = Map::from_iter([("inputSchema".into(), json!({"type": "object"}))]);
+    let tool = Tool::new(ToolName::parse("deploy")?, definition, Category::System, ToolSource::BuiltIn);
+    let call = ToolCall {
+        id: CallId(Uuid::now_v7()),
+        principal: Principal::local(),
+        session: "example".into(),
+        tool: Arc::new(tool),
+        called_as: "deploy".into(),
+        arguments: Map::new(),
+        meta: Map::new(),
+    };
+    let said = hooks.before(&call, None).await;
     hooks.close().await;
-    Ok(())
+    match said.verdict {
+        HookVerdict::Deny(reason) if reason.contains("not on a Friday") => Ok(()),
+        verdict => Err(format!("the hook did not refuse the call: {verdict:?}").into()),
+    }
 }

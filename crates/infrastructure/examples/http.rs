@@ -1,4 +1,4 @@
-//! Fetches a URL with the client of this program: `cargo run --example http -- https://example.com/`.
+//! Fetches a URL with the client of this program: `cargo run -p toolstead-infrastructure --example http -- https://example.com/`.
 #![expect(clippy::print_stdout, reason = "an example shows what it got")]
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ const LIMIT: usize = 1 << 20;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url: Url = std::env::args().nth(1).ok_or("say a URL")?.parse()?;
+    let url: Url = std::env::args().nth(1).ok_or("usage: http URL")?.parse()?;
     // Only public addresses, whatever the name leads to.
     let connector = Connector::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
     let endpoint = HttpClient::new(connector).endpoint(&url)?;

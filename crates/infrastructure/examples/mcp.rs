@@ -1,4 +1,6 @@
-//! Lists the tools of an MCP server that is started by a command: `cargo run --example mcp -- npx -y SERVER`.
+//! Lists the tools of an MCP server that is started by a command:
+//!
+//! `cargo run -p toolstead-infrastructure --example mcp -- npx -y SERVER`
 #![expect(clippy::print_stdout, reason = "an example shows what it got")]
 
 use std::{collections::BTreeMap, env, error::Error, sync::Arc};
@@ -27,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 async fn list() -> Result<(), Box<dyn Error>> {
     let mut words = env::args().skip(1);
-    let command = words.next().ok_or("say a command")?;
+    let command = words.next().ok_or("usage: mcp COMMAND [ARGUMENTS]")?;
     let stdio = StdioServer { command, args: words.collect(), env: BTreeMap::new(), working_dir: None };
     let deps = McpServerDeps {
         launcher: Launcher::start()?,

@@ -2,6 +2,7 @@
 //!
 //! `cargo run -p toolstead-infrastructure --no-default-features --features sandbox --example sandbox`
 #![expect(clippy::print_stdout, reason = "it shows what the program said")]
+#![expect(clippy::disallowed_methods, reason = "the folders are the example's own")]
 
 use std::{error::Error, fs, path::Path};
 use tokio::io::AsyncReadExt;

@@ -1,6 +1,6 @@
 //! Documents as text with their structure: PDF, docx, xlsx, pptx and notebooks.
 //!
-//! Their parsers run in a child process alone ([`answer`]); [`DocumentReader`] is the runtime's side of it.
+//! Their parsers run in a child process alone; [`DocumentReader`] is the runtime's side of it.
 
 mod document_error;
 mod document_limits;

@@ -1,8 +1,7 @@
 //! The adapters of Toolstead: everything that touches the world.
 //!
-//! Each room is one technology and is blind to the others, save that all may use [`sandbox`], [`hooks`] and [`builtin`]
-//! the analysis of command lines, [`builtin`] the reader of documents, and [`mcp`] the HTTP client. No type of a database or network library
-//! appears in a public signature.
+//! Each room is one technology and one feature. It knows only the rooms that it stands on (`docs/architecture.md`); all
+//! may use [`sandbox`]. No type of a database or network library appears in a public signature.
 
 #[cfg(feature = "builtin")]
 pub mod builtin;

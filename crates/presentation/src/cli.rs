@@ -70,7 +70,7 @@ impl Cli {
             Command::Permissions(command) => command.run(global, &mut output).await,
             Command::Config(command) => command.run(global, &mut output),
             Command::Hooks(command) => command.run(global, &mut output).await,
-            Command::Doctor(command) => command.run(global, &mut output).await,
+            Command::Doctor(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Completions(command) => command.run(&mut output),
         };
         exit::conclude(outcome, global.json)

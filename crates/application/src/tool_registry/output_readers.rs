@@ -45,7 +45,7 @@ impl OutputReaders {
     }
 
     /// The calls that read an output from a line on, or search it.
-    pub(crate) fn from_line(&self, output: OutputHandle, line: usize) -> Option<String> {
+    pub(crate) fn lines_from(&self, output: OutputHandle, line: usize) -> Option<String> {
         let lines = self
             .lines
             .as_ref()
@@ -80,7 +80,7 @@ mod tests {
         let output = OutputHandle(NonZeroU64::MIN);
         let told = |tools: &[Tool]| {
             let readers = OutputReaders::of(tools.iter());
-            [readers.whole(output), readers.from_line(output, 7)]
+            [readers.whole(output), readers.lines_from(output, 7)]
         };
         let call = |text: &str| Some(text.to_owned());
         let both = r#"show {"of": "o1", "from": 7} or find {"in": "o1", "like": "…"}"#;

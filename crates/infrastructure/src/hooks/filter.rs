@@ -53,6 +53,7 @@ fn bears(call: &ToolCall, name: &str) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the folders of a test are its own")]
 mod tests {
     use super::*;
     use crate::{

@@ -44,7 +44,7 @@ pub struct Endpoint {
 pub struct Request {
     /// The method.
     pub method: Method,
-    /// The headers. `Host` and `Content-Length` are set by the client.
+    /// The headers. `Host` and the length of the body are set by the client, whatever stands here.
     pub headers: HeaderMap,
     /// The body; empty for none.
     pub body: Bytes,
@@ -111,6 +111,10 @@ impl Endpoint {
         *outgoing.uri_mut() = self.target.clone();
         *outgoing.headers_mut() = request.headers;
         outgoing.headers_mut().insert(header::HOST, self.named.clone());
+        // hyper would believe them, and the server take the rest of the body for another request.
+        for length in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING] {
+            outgoing.headers_mut().remove(length);
+        }
         while let Some(mut connection) = self.origin.take_idle().await {
             match connection.send(outgoing).await {
                 Ok(response) => return Ok(Response::of(response, connection, self.origin.clone())),

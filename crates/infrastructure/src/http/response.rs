@@ -42,7 +42,9 @@ impl Response {
         let (head, incoming) = response.into_parts();
         let body = PlainBody { incoming, connection: Some(connection), origin };
         let is_packed = head.headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding == "gzip");
-        let body = if is_packed { unpacked(body) } else { Body::Plain(Box::new(body)) };
+        // An empty body has nothing to unpack, not even the head of a packed one.
+        let body =
+            if is_packed && !body.incoming.is_end_stream() { unpacked(body) } else { Body::Plain(Box::new(body)) };
         Self { status: head.status, headers: head.headers, body }
     }
 
@@ -99,7 +101,9 @@ fn unpacked(body: PlainBody) -> Body {
             Err(error) => Some((Err(io::Error::other(error)), body)),
         }
     });
-    let decoder = GzipDecoder::new(StreamReader::new(Box::pin(packed)));
+    let mut decoder = GzipDecoder::new(StreamReader::new(Box::pin(packed)));
+    // Several members in a row are one body (RFC 1952, section 2.2); the first alone would be a part that looks whole.
+    decoder.multiple_members(true);
     Body::Packed(Box::pin(ReaderStream::with_capacity(decoder, UNPACKED_AT_ONCE)))
 }
 

@@ -23,13 +23,13 @@ pub struct LaunchSpec {
 /// The standard input of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// A pipe, at [`Child::stdin`].
+    /// A pipe, at [`Child::stdin`](super::launcher::Child::stdin).
     Pipe,
     /// At its end from the beginning, so that nothing waits for somebody to type.
     Nothing,
-    /// A terminal of this size, which is its output, too: [`Child::stdin`] types, [`Child::stdout`] reads the screen,
-    /// and [`Child::stderr`] is at its end. Reading ends with the error `EIO` when nobody holds the terminal any more.
-    /// For confined children alone.
+    /// A terminal of this size, which is its output, too: the child's `stdin` types, its `stdout` reads the screen, and
+    /// its `stderr` is at its end. Reading ends with the error `EIO` when nobody holds the terminal any more. For confined
+    /// children alone.
     Terminal {
         /// Lines.
         rows: u16,

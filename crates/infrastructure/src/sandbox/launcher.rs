@@ -36,7 +36,7 @@ use std::{
     time::Duration,
 };
 use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
-use toolstead_domain::sandbox_policy::Confinement;
+use toolstead_domain::{error_chain::with_causes, sandbox_policy::Confinement};
 
 /// How long a child may take to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
@@ -447,8 +447,7 @@ fn start(prepared: Prepared, launcher: Launcher, zygotes: &mut [Option<Arc<Zygot
 }
 
 fn unconfined(error: ZygoteError) -> LaunchError {
-    let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
-    LaunchError::Confine(causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}")))
+    LaunchError::Confine(with_causes(&error))
 }
 
 /// Both ends of the standard streams of a child.

@@ -1,6 +1,7 @@
 //! The catalogue: what is known by name of programs, of the shell's own words and of variables, as data. Each program stands
 //! in it once, with its class and with the arguments that make it do more than it says.
 
+mod interpreter;
 pub(crate) mod interpreters;
 pub(crate) mod options;
 mod program;
@@ -11,12 +12,12 @@ pub(crate) mod shell_words;
 pub(crate) mod subcommands;
 pub(crate) mod variables;
 
-use self::{interpreters::INTERPRETERS, programs::PROGRAMS, risky::RISKY};
 pub use self::{
-    interpreters::{Interpreter, Operand},
+    interpreter::{Interpreter, Operand},
     program::{Class, Program, Reads, Wrapper},
     shell_words::is_shell_word,
 };
+use self::{interpreters::INTERPRETERS, programs::PROGRAMS, risky::RISKY};
 pub(crate) use self::{
     program::Given,
     risks::{Risk, may_be_an_option},

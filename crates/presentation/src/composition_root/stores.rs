@@ -1,5 +1,6 @@
 //! The stores of an application: one function a backend.
 
+use super::StartupError;
 use crate::config::{Config, database_url::DatabaseUrl};
 use futures::{FutureExt, future::BoxFuture};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
@@ -14,9 +15,9 @@ pub(super) struct OpenStores {
 
 impl OpenStores {
     /// Opens those that the configuration names.
-    pub(super) async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+    pub(super) async fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, StartupError> {
         match &config.database.url {
-            DatabaseUrl::Sqlite(path) => in_sqlite(config, path, clock).await,
+            DatabaseUrl::Sqlite(path) => Ok(in_sqlite(config, path, clock).await?),
         }
     }
 
@@ -35,10 +36,10 @@ impl fmt::Debug for OpenStores {
 /// The audit trail alone, where the stores can be read and not written: their disk is full, or read-only.
 ///
 /// # Errors
-/// [`OpenError`].
-pub async fn trail_to_read(config: &Config) -> Result<Arc<dyn ExecutionLog>, OpenError> {
+/// [`StartupError`].
+pub async fn trail_to_read(config: &Config) -> Result<Arc<dyn ExecutionLog>, StartupError> {
     match &config.database.url {
-        DatabaseUrl::Sqlite(path) => sqlite::trail_to_read(sqlite_options(config, path)).await,
+        DatabaseUrl::Sqlite(path) => Ok(sqlite::trail_to_read(sqlite_options(config, path)).await?),
     }
 }
 

@@ -42,7 +42,7 @@ impl DatabaseSettings {
         let (files, folders) = match &self.url {
             DatabaseUrl::Sqlite(path) => {
                 let DatabaseFiles { files, folders } = DatabaseFiles::of(&at(path));
-                (files.to_vec(), folders)
+                (files.to_vec(), folders.to_vec())
             }
         };
         let local = at(&self.local_folder);

@@ -171,7 +171,7 @@ impl Layers {
         for (path, (_, contributions)) in &self.settings {
             if let [section, name, key] = path.as_slice()
                 && section == "mcp_servers"
-                && matches!(key.as_str(), "command" | "url")
+                && schema::REACHED_BY.contains(&key.as_str())
                 && let Some(highest) = contributions.iter().filter(|one| one.trusted).map(|one| one.kind).max()
             {
                 let floor = floors.entry(name.clone()).or_insert(highest);

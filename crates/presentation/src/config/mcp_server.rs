@@ -6,6 +6,7 @@ use crate::config::{
     layers::{LayerKind, Resolved, Setting},
     origin::Origin,
     problem::Problem,
+    schema::REACHED_BY,
     server_programs::ServerPrograms,
     source_file::{project_of, read_bounded},
     value::Value,
@@ -38,7 +39,8 @@ pub struct ConfiguredServer {
     pub name: ServerName,
     /// Where its first key stands.
     pub origin: Origin,
-    /// How it is reached, everything expanded; or why that is not known, for people. A server that cannot be reached harms no other.
+    /// How it is reached, everything expanded; or why that is not known, for people. A server that cannot be reached
+    /// harms no other.
     pub transport: Result<McpTransport, String>,
     /// Its `env_file`, whose values are in the transport.
     pub env_file: Option<PathBuf>,
@@ -125,8 +127,7 @@ pub(super) fn servers(
                 Err(format!("`mcp_servers.{name}` has a `command`; `headers` is for servers with `url`"))
             }
             (None, None) => {
-                let waits =
-                    ["command", "url"].iter().any(|key| keys.get(key).is_some_and(|one| !one.waiting.is_empty()));
+                let waits = REACHED_BY.iter().any(|key| keys.get(key).is_some_and(|one| !one.waiting.is_empty()));
                 if !waits {
                     let message =
                         format!("`mcp_servers.{name}` has neither `command` nor `url`, so there is no such server");
@@ -167,7 +168,7 @@ pub(super) fn servers(
 
 /// Whose file says how a server is reached and where, else the first key of its table.
 fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
-    let decisive = keys.get("command").or_else(|| keys.get("url")).or_else(|| keys.values().next());
+    let decisive = REACHED_BY.iter().find_map(|key| keys.get(key)).or_else(|| keys.values().next());
     let contributions = decisive.map(|setting| setting.contributions.as_slice()).unwrap_or_default();
     let contribution = contributions.iter().find(|one| one.trusted).or(contributions.first());
     contribution.map_or((LayerKind::Chosen, Origin::Default), |one| (one.kind, one.origin.clone()))
@@ -286,7 +287,7 @@ pub struct FoundServer {
 pub(super) fn found(resolved: &Resolved) -> Vec<FoundServer> {
     let mut found = Vec::new();
     for (name, keys) in resolved.named("mcp_servers") {
-        for waiting in ["command", "url"].iter().filter_map(|key| keys.get(key)).flat_map(|setting| &setting.waiting) {
+        for waiting in REACHED_BY.iter().filter_map(|key| keys.get(key)).flat_map(|setting| &setting.waiting) {
             let mut what = waiting.value.as_text().unwrap_or_default().to_owned();
             let same_file = |origin: &Origin| match (origin, &waiting.origin) {
                 (Origin::File(a, _), Origin::File(b, _)) => a == b,

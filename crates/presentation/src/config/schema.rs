@@ -56,7 +56,7 @@ pub(super) enum Kind {
 pub(super) enum Merging {
     /// The layer with the highest precedence says it.
     Highest,
-    /// As `Highest`, but for what makes up one server: with `command` or `url`, a layer replaces all of it.
+    /// As `Highest`, but for what makes up one server: with one of [`REACHED_BY`], a layer replaces all of it.
     Launch,
     /// As `Highest`, but never more than the administrator's value.
     Capped,
@@ -99,6 +99,9 @@ pub(super) enum Strictness {
     /// `false`.
     False,
 }
+
+/// The keys of `[mcp_servers.NAME]` that say how a server is reached, one a transport.
+pub(super) const REACHED_BY: [&str; 2] = ["command", "url"];
 
 /// What a path of names leads to.
 #[derive(Debug, Clone, Copy, PartialEq)]

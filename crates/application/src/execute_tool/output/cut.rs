@@ -122,7 +122,7 @@ fn notice(gap: &Gap, budget: usize, kept: &Kept, readers: &OutputReaders) -> Str
         let read = readers.whole(handle).map_or_else(String::new, |call| format!("{call}, or "));
         return format!("[… {missing} are left out; {}: {read}pass it on as {reference} …]", kept.told());
     }
-    let read = readers.from_line(handle, *first).map_or_else(String::new, |calls| format!("{calls}; "));
+    let read = readers.lines_from(handle, *first).map_or_else(String::new, |calls| format!("{calls}; "));
     let told = kept.told();
     format!("[… {missing} ({lines}) are left out here; {told}: {read}any tool takes it as the argument {reference} …]")
 }

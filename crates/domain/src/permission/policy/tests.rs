@@ -63,7 +63,8 @@ fn accesses(text: &str) -> Vec<Access> {
         Some(("opaque", rest)) => Access::RunCommand(CommandAccess::opaque(rest, "it holds a variable")),
         Some(("host", rest)) => Access::ReachHost(rest.into()),
         Some(("send", rest)) => Access::Send(rest.into()),
-        _ => Access::CallUpstream { server: ServerName::parse("git").unwrap(), tool: "t".into() },
+        None if text == "up" => Access::CallUpstream { server: ServerName::parse("git").unwrap(), tool: "t".into() },
+        _ => panic!("`{text}` is no access"),
     };
     text.split(", ").filter(|part| !part.is_empty()).map(one).collect()
 }

@@ -275,6 +275,28 @@ async fn a_body_is_unpacked_and_bounded_by_what_it_unpacks_to() {
         assert!(matches!(error, HttpError::TooLong { limit: told } if told == limit), "{error:?}");
     }
     assert_eq!(saying("", b"four").await.bytes(4).await.unwrap(), b"four");
+    // As other clients do: a body of several members is one, and an empty one is not packed.
+    assert_eq!(saying(gzip, &packed.repeat(2)).await.bytes(200_000).await.unwrap().len(), 200_000);
+    assert_eq!(saying(gzip, b"").await.bytes(0).await.unwrap(), b"");
+}
+
+#[tokio::test]
+async fn a_request_is_as_long_as_its_body_whatever_its_headers_say() {
+    for (name, value) in [(header::CONTENT_LENGTH, "1"), (header::TRANSFER_ENCODING, "chunked")] {
+        let (listener, url) = listener().await;
+        let endpoint = endpoint(&url);
+        let mut request = post(&endpoint);
+        request.headers.insert(name.clone(), value.parse().unwrap());
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let head = read(&mut stream).await.to_ascii_lowercase();
+            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            head
+        };
+        let (response, head) = tokio::join!(timeout(IDLE_TIMEOUT, endpoint.send(request)), server);
+        assert_eq!(response.unwrap().unwrap().status(), 204);
+        assert!(head.contains("content-length: 4\r\n") && !head.contains("transfer-encoding"), "{name}: {head}");
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Programs that run texts of other languages, with the options that they take.
 
 use super::{
+    interpreter::{Interpreter, Operand},
     options::{
-        self, Letters,
+        Letters,
         Takes::{
             Ends, File, Input, Library, Module, Nothing, Number, NumberOrRest, Rest, Setting, Text, TextWithArguments,
             Value,
@@ -10,45 +11,6 @@ use super::{
     },
     program::{Class, Program},
 };
-
-/// How an interpreter reads its arguments.
-#[derive(Debug, Clone, Copy)]
-pub struct Interpreter {
-    pub(crate) letters: Letters,
-    /// Long options that take nothing, and elsewhere something.
-    pub(crate) flags: &'static [&'static str],
-    pub(crate) operand: Operand,
-}
-
-/// What an interpreter takes its first operand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operand {
-    /// A file that it runs.
-    Script,
-    /// A text that it runs.
-    Text,
-    /// A subcommand, or a file that it runs.
-    Subcommand,
-    /// Nothing that it runs.
-    Other,
-}
-
-impl Interpreter {
-    /// What its first operand is.
-    pub fn operand(&self) -> Operand {
-        self.operand
-    }
-
-    /// Whether it runs modules by their names, as Python does behind `-m`.
-    pub fn runs_modules(&self) -> bool {
-        self.letters.iter().any(|(takes, _)| *takes == Module)
-    }
-
-    /// Whether this option takes the next word; `None` where that is not known.
-    pub fn takes_next_word(&self, option: &str) -> Option<bool> {
-        options::takes_next_word(self.letters, option)
-    }
-}
 
 const fn of(names: &'static [&'static str], letters: Letters) -> Program {
     taking(Operand::Script, names, letters)

@@ -1,6 +1,6 @@
 //! One program of the catalogue.
 
-use super::{interpreters::Interpreter, risks::Risks, subcommands::Subcommands};
+use super::{interpreter::Interpreter, risks::Risks, subcommands::Subcommands};
 
 /// A program, or several that are alike, and what is known of it.
 #[derive(Debug, Clone, Copy)]
@@ -176,7 +176,7 @@ impl Program {
     /// Whether a version may stand behind its name. What only reads has none: `ls2` is some other program. Nor has what
     /// is in the catalogue for its packages alone.
     pub(super) fn has_versions(&self) -> bool {
-        !self.is_reader() && !(self.installs && matches!(self.class, Class::Other))
+        !(self.is_reader() || self.installs && matches!(self.class, Class::Other))
     }
 }
 
