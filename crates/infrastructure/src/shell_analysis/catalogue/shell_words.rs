@@ -46,7 +46,12 @@ pub(crate) const PLAIN: &[&str] = &[
 /// Commands of bash that do what they say in some of their forms.
 const IN_PLAIN_FORMS: &[&str] = &["[", "jobs", "printf", "read", "set", "test", "time", "unset", "wait"];
 
-/// Whether this is a word of bash's grammar or one of its own commands, and so no program that must be there.
+/// Words of the grammar that begin no command.
+const BEHIND_A_BEGINNING: &[&str] = &["]]", "do", "done", "elif", "else", "esac", "fi", "in", "then", "}"];
+
+/// Whether a command may begin with this word of bash, so that no program of its name must be there.
 pub fn is_shell_word(word: &str) -> bool {
-    declares(word) || [RESERVED, EVALUATORS, PLAIN, IN_PLAIN_FORMS].iter().any(|list| list.contains(&word))
+    let is_in = |list: &&[&str]| list.contains(&word);
+    let begins = !is_in(&BEHIND_A_BEGINNING);
+    begins && (declares(word) || [RESERVED, EVALUATORS, PLAIN, IN_PLAIN_FORMS].iter().any(is_in))
 }

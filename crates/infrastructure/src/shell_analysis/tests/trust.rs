@@ -96,6 +96,8 @@ const PLAIN: &[&str] = &[
     "node -v",
     "node --version",
     "ruby -v",
+    "lua5.4 -v",
+    "luajit -v",
     "php -v",
     "perl -v",
     "python3 -V",

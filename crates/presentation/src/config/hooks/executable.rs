@@ -427,6 +427,7 @@ mod tests {
         assert!(look("./typo.sh").unwrap_err().contains("typo.sh` cannot be run"));
         assert!(look("sh ./typo.sh").unwrap_err().contains("typo.sh` is not there"));
         assert!(look("no-such-program -x").unwrap_err().contains("`no-such-program` is not in the `PATH`"));
+        assert!(look("then ./x.sh").unwrap_err().contains("`then` is not in the `PATH`"));
         for unclear in [
             "$TOOL/x",
             "if true; then no-such-program; fi",
