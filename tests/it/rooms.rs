@@ -14,7 +14,7 @@ use syn::{Attribute, Item, ItemUse, UseTree, visit::Visit};
 /// A file by its path in the module tree: `["builtin", "text", "snippet"]`.
 type Module = Vec<String>;
 
-/// Which rooms of `infrastructure` each room may use.
+/// The rooms of `infrastructure`, each with those that it may use.
 const ROOMS: &[(&str, &[&str])] = &[
     ("builtin", &["documents", "sandbox", "shell_analysis"]),
     ("documents", &["sandbox"]),

@@ -50,7 +50,7 @@ pub struct CommandAccess {
     /// The same of files that every command may open, whatever the roots are (a `/tmp` of its own, devices, what all read
     /// of the system), where it redirects to them as well.
     pub free: Arc<[Access]>,
-    /// Whether its program does nothing but change the files that it names.
+    /// Its program does nothing but change the files that it names.
     pub only_changes_files: bool,
     /// How well it is understood.
     pub clarity: Clarity,

@@ -22,7 +22,7 @@ pub(crate) struct CommandPattern {
     is_line: bool,
 }
 
-/// What a pattern is for, by the effect of its rule.
+/// The purpose of a pattern, by the effect of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose<'a> {
     /// To cover commands: allow rules.

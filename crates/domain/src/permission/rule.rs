@@ -148,7 +148,7 @@ impl PermissionRule {
         Ok(Self { effect, text: trimmed.into(), origin, head, spec })
     }
 
-    /// What stands behind the head, for this tool; `None` for everything.
+    /// The part behind the head, for this tool; `None` for everything.
     ///
     /// # Errors
     /// Why it means nothing for that tool.

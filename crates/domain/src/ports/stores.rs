@@ -17,7 +17,7 @@ pub struct Stores {
     pub output_store: Arc<dyn OutputStore>,
     /// Changes of files: `testing::change_journal_contract`.
     pub change_journal: Arc<dyn ChangeJournal>,
-    /// What sessions have read that go on in other processes: `testing::seen_files_contract`.
+    /// Files read by sessions that go on in other processes: `testing::seen_files_contract`.
     pub seen_files: Arc<dyn SeenFiles>,
 }
 

@@ -19,7 +19,7 @@ pub(in crate::execute_tool) struct Keeper<'a> {
     call: CallId,
     /// Bytes that are kept of one output.
     max_bytes: usize,
-    /// What is told of with a handle.
+    /// The tools that are named beside a handle.
     readers: &'a OutputReaders,
     kept: Vec<Value>,
 }

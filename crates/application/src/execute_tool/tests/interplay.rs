@@ -1,4 +1,4 @@
-//! What has happened each time that a call meets the log.
+//! The order of steps: what has happened each time that a call meets the log.
 
 use super::*;
 use mockall::{Sequence, mock};

@@ -1,4 +1,4 @@
-//! What rows and events tell, and what they keep to themselves.
+//! Rows and events: what they tell, and what they keep to themselves.
 
 use super::{hooks::Guard, *};
 

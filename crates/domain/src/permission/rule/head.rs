@@ -1,4 +1,4 @@
-//! What stands before the parentheses: a kind of access, or a tool.
+//! The head of a rule, before its parentheses: a kind of access, or a tool.
 
 use super::{
     Effect,
