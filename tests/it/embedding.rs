@@ -1,14 +1,11 @@
 //! Tools of a program that embeds Toolstead are its own, whatever they say of themselves.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
-use toolstead_application::{cancel_signal::CancelSignal, execute_tool::ExecuteToolCommand};
+use toolstead_application::execute_tool::ExecuteToolCommand;
 use toolstead_domain::{
     access::{Access, CommandAccess},
     category::Category,
-    client_profile::ClientProfile,
-    ports::caller::SilentCaller,
-    principal::Principal,
     server_name::ServerName,
     testing::scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
     tool::{ToolAnnotations, ToolSource},
@@ -69,19 +66,7 @@ async fn program(folder: &Path, allow: &[&str], mode: &str) -> Composition {
 }
 
 async fn call(app: &App, tool: &str) -> Result<(), String> {
-    let command = ExecuteToolCommand {
-        tool: tool.into(),
-        arguments: json!({}),
-        meta: Map::new(),
-        principal: Principal::local(),
-        session: "s".into(),
-        client: Arc::new(ClientProfile::without_protocol("acme")),
-        caller: Arc::new(SilentCaller),
-        answers: None,
-        request_state: None,
-        timeout: None,
-        cancel: CancelSignal::new(),
-    };
+    let command = ExecuteToolCommand::new(tool, json!({}));
     app.execute_tool.handle(command).await.map(|_| ()).map_err(|error| error.to_string())
 }
 

@@ -45,7 +45,7 @@ use toolstead_domain::{
     permission::{grant::Grant, policy::PermissionPolicy},
     ports::{
         approver::Approver,
-        caller::{Caller, InputResponses},
+        caller::{Caller, InputResponses, SilentCaller},
         clock::Clock,
         execution_log::ExecutionLog,
         output_store::OutputStore,
@@ -55,6 +55,7 @@ use toolstead_domain::{
         tool_repository::StoreError,
     },
     principal::Principal,
+    scope::Scope,
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_execution::CancelReason,
@@ -70,10 +71,8 @@ pub struct ExecuteToolCommand {
     pub arguments: Value,
     /// The request's `_meta`, without what belongs to one hop.
     pub meta: Map<String, Value>,
-    /// Who calls.
-    pub principal: Principal,
-    /// The session's id.
-    pub session: Arc<str>,
+    /// On whose behalf it is made.
+    pub scope: Scope,
     /// What the client can do.
     pub client: Arc<ClientProfile>,
     /// The way back to the client.
@@ -88,12 +87,37 @@ pub struct ExecuteToolCommand {
     pub cancel: CancelSignal,
 }
 
+impl ExecuteToolCommand {
+    /// A call by the person at this machine, in the session `program`, who is not asked anything. The fields say what is
+    /// different.
+    pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
+        Self {
+            tool: tool.into(),
+            arguments,
+            meta: Map::new(),
+            scope: Scope::of(Principal::local(), "program"),
+            client: Arc::new(ClientProfile::without_protocol("program")),
+            caller: Arc::new(SilentCaller),
+            answers: None,
+            request_state: None,
+            timeout: None,
+            cancel: CancelSignal::new(),
+        }
+    }
+
+    /// The same in this scope.
+    #[must_use]
+    pub fn within(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+}
+
 impl std::fmt::Debug for ExecuteToolCommand {
     /// Without the arguments, which may hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ExecuteToolCommand")
             .field("tool", &self.tool)
-            .field("session", &self.session)
+            .field("session", &self.scope.session)
             .finish_non_exhaustive()
     }
 }
@@ -359,7 +383,7 @@ impl ExecuteToolHandler {
         record.resolved(&registered.tool);
         *open = Some(resolution::admit(&self.open_calls, record.id(), command)?);
         // What no call may do costs nothing: neither its schema nor its arguments are looked at.
-        let policy = self.permissions.policy_of(&command.principal, &command.session);
+        let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
         if let Some(decision) = policy.refusal_of_every_call(&registered.tool) {
             record.decided(&[], &decision);
             return Err(approval::refused(&registered.tool, &decision));
@@ -374,7 +398,7 @@ impl ExecuteToolHandler {
 
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
         hooked.touches(&accesses);
-        let policy = self.permissions.policy_of(&command.principal, &command.session);
+        let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
         let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.mode);
         record.decided(&accesses, &decision);
         events::permission_requested(&self.ports.events, &call, &decision, record.row());
@@ -405,7 +429,7 @@ impl ExecuteToolHandler {
         let outcome = running::run(provider, &call, &running, &self.ports, &self.settings).await;
         let budget = self.settings.output_budget().up_to(max_output);
         let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);
-        let keeper = Keeper::new(outputs, &command.principal, call.id, max_bytes, tools.output_readers());
+        let keeper = Keeper::new(outputs, &command.scope.principal, call.id, max_bytes, tools.output_readers());
         output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await
     }
 
@@ -429,8 +453,8 @@ impl ExecuteToolHandler {
     ) -> ToolCall {
         ToolCall {
             id,
-            principal: command.principal.clone(),
-            session: command.session.clone(),
+            principal: command.scope.principal.clone(),
+            session: command.scope.session.clone(),
             tool,
             called_as: command.tool.clone(),
             arguments,

@@ -20,6 +20,7 @@ pub mod ports;
 pub mod principal;
 pub mod provider_identity;
 pub mod sandbox_policy;
+pub mod scope;
 pub mod server_name;
 pub mod session;
 #[cfg(any(test, feature = "testing"))]

@@ -16,7 +16,13 @@ impl Principal {
 
     /// The holder of a server token; `name` tells tokens apart and is no secret.
     pub fn token(name: &str) -> Self {
-        Self { id: format!("token:{name}").into() }
+        Self::new("token", name)
+    }
+
+    /// Somebody whom a program knows: the kind says how (`token`, `user`, `service`), the name tells those of a kind
+    /// apart and is no secret.
+    pub fn new(kind: &str, name: &str) -> Self {
+        Self { id: format!("{kind}:{name}").into() }
     }
 
     /// The id, as the audit trail shows it.

@@ -5,16 +5,12 @@ mod forecast;
 mod stations;
 
 use forecast::Forecast;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stations::Stations;
 use std::{path::Path, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
-use toolstead_application::{cancel_signal::CancelSignal, execute_tool::ExecuteToolCommand};
-use toolstead_domain::{
-    client_profile::ClientProfile,
-    ports::{caller::SilentCaller, execution_log::ExecutionFilter, tool_provider::CallOutcome},
-    principal::Principal,
-};
+use toolstead_application::execute_tool::ExecuteToolCommand;
+use toolstead_domain::ports::{execution_log::ExecutionFilter, tool_provider::CallOutcome};
 use toolstead_infrastructure::helper::enter_if_helper;
 use toolstead_presentation::{
     app::App,
@@ -80,19 +76,7 @@ fn config(folder: &Path) -> anyhow::Result<Config> {
 
 /// Takes the path of every call: validated, judged, recorded.
 async fn call(app: &App, tool: &str, arguments: Value) -> anyhow::Result<String> {
-    let command = ExecuteToolCommand {
-        tool: tool.to_owned(),
-        arguments,
-        meta: Map::new(),
-        principal: Principal::local(),
-        session: "example".into(),
-        client: Arc::new(ClientProfile::without_protocol("weather")),
-        caller: Arc::new(SilentCaller),
-        answers: None,
-        request_state: None,
-        timeout: None,
-        cancel: CancelSignal::new(),
-    };
+    let command = ExecuteToolCommand::new(tool, arguments);
     match app.execute_tool.handle(command).await? {
         CallOutcome::Done(result) => Ok(result.joined_text()),
         CallOutcome::InputRequired(_) => anyhow::bail!("`{tool}` asks for input"),

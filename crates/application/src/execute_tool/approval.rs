@@ -80,7 +80,7 @@ impl Asking<'_> {
         }
         let by_person: Vec<Access> = decision.asked().filter(|_| !is_allowed).cloned().collect();
         let identity = identity(call);
-        let (principal, session) = (&command.principal, &command.session);
+        let (principal, session) = (&command.scope.principal, &command.scope.session);
         let mut parts = if is_allowed { Vec::new() } else { self.parts(call, decision) };
         let has_questions = !parts.is_empty();
         // It answers what is asked by default, and never what a rule or a hook asks.

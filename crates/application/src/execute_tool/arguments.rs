@@ -52,7 +52,7 @@ pub(super) async fn prepare(
     };
     let max_output = take_max_output(registered, &mut arguments)?;
     let given = references::are_in(&arguments).then(|| arguments.clone());
-    let substituted = references::substitute(arguments, &command.principal, outputs);
+    let substituted = references::substitute(arguments, &command.scope.principal, outputs);
     let substituted = running::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
     let Substituted { mut arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
     if !references.is_empty() {

@@ -51,7 +51,7 @@ pub(super) fn end(
     row: &ToolExecution,
 ) -> (EventOrigin, Option<EventKind>) {
     match bus.is_watched() {
-        true => (EventOrigin::call(&command.principal, &command.session, row.id), end_of(row)),
+        true => (EventOrigin::call(&command.scope.principal, &command.scope.session, row.id), end_of(row)),
         false => Default::default(),
     }
 }

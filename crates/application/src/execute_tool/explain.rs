@@ -4,14 +4,13 @@ use super::{
     ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, arguments, record::Record, resolution, running,
     validation::Validation,
 };
-use crate::cancel_signal::CancelSignal;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
     client_profile::ClientProfile,
     permission::decision::Decision,
-    ports::caller::SilentCaller,
     principal::Principal,
+    scope::Scope,
     tool::Tool,
     tool_call::{CallId, ToolCall},
 };
@@ -27,10 +26,8 @@ pub struct ExplainCallQuery {
     pub tool: String,
     /// The arguments; `Null` is an empty object.
     pub arguments: Value,
-    /// Who would call.
-    pub principal: Principal,
-    /// The session's id.
-    pub session: Arc<str>,
+    /// On whose behalf it would be made.
+    pub scope: Scope,
 }
 
 /// What would be decided of a call.
@@ -47,7 +44,7 @@ pub struct ExplainedCall {
 impl ExplainCallQuery {
     /// The question of the one who runs the program.
     pub fn local(tool: impl Into<String>, arguments: Value) -> Self {
-        Self { tool: tool.into(), arguments, principal: Principal::local(), session: "cli".into() }
+        Self { tool: tool.into(), arguments, scope: Scope::of(Principal::local(), "cli") }
     }
 }
 
@@ -60,17 +57,9 @@ impl ExecuteToolHandler {
     /// [`ExecuteToolError`] where a call would not even get as far as a decision.
     pub async fn explain(&self, query: ExplainCallQuery) -> Result<ExplainedCall, ExecuteToolError> {
         let mut command = ExecuteToolCommand {
-            tool: query.tool,
-            arguments: query.arguments,
-            meta: Map::new(),
-            principal: query.principal,
-            session: query.session,
             client: Arc::new(ClientProfile::without_protocol("explain")),
-            caller: Arc::new(SilentCaller),
-            answers: None,
-            request_state: None,
             timeout: Some(TIME),
-            cancel: CancelSignal::new(),
+            ..ExecuteToolCommand::new(query.tool, query.arguments).within(query.scope)
         };
         let registered = resolution::find(&self.registry, &command).await?;
         // The steps of a call fill in a row; this one is never written.
@@ -79,11 +68,11 @@ impl ExecuteToolHandler {
         let arguments = std::mem::take(&mut command.arguments);
         let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time: TIME };
         let prepared = arguments::prepare(&registered, &command, arguments, outputs, &mut record, validation).await?;
-        let policy = self.permissions.policy_of(&command.principal, &command.session);
+        let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
         let call = ToolCall {
             id: CallId(Uuid::now_v7()),
-            principal: command.principal,
-            session: command.session,
+            principal: command.scope.principal,
+            session: command.scope.session,
             tool: registered.tool.clone(),
             called_as: command.tool,
             arguments: prepared.arguments,

@@ -134,7 +134,7 @@ impl OpenQuestions {
             let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             // Nobody can use up the question of somebody else.
             match open.get(state) {
-                Some(question) if question.principal == command.principal => open.remove(state),
+                Some(question) if question.principal == command.scope.principal => open.remove(state),
                 _ => None,
             }
         };

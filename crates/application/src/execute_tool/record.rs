@@ -55,8 +55,8 @@ impl Record {
             tool: name.clone(),
             called_as: name,
             source: String::new(),
-            principal: command.principal.id().to_owned(),
-            session: command.session.to_string(),
+            principal: command.scope.principal.id().to_owned(),
+            session: command.scope.session.to_string(),
             client: command.client.client.clone(),
             arguments: Value::Null,
             arguments_digest: digest(&command.arguments).0,
@@ -396,28 +396,10 @@ fn cut(beginning: &str, whole: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cancel_signal::CancelSignal;
-    use toolstead_domain::{
-        client_profile::ClientProfile,
-        ports::{caller::SilentCaller, clock::Timestamp},
-        principal::Principal,
-        testing::fixed_clock::FixedClock,
-    };
+    use toolstead_domain::{ports::clock::Timestamp, testing::fixed_clock::FixedClock};
 
     fn record(arguments: Value, keep: RecordedArguments) -> Record {
-        let command = ExecuteToolCommand {
-            tool: "t".into(),
-            arguments,
-            meta: Map::new(),
-            principal: Principal::local(),
-            session: "s".into(),
-            client: Arc::new(ClientProfile::without_protocol("test")),
-            caller: Arc::new(SilentCaller),
-            answers: None,
-            request_state: None,
-            timeout: None,
-            cancel: CancelSignal::new(),
-        };
+        let command = ExecuteToolCommand::new("t", arguments);
         Record::begin(&command, keep, &FixedClock::at(Timestamp(1)))
     }
 

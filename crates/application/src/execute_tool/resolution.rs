@@ -75,7 +75,7 @@ pub(super) fn admit(
     id: CallId,
     command: &ExecuteToolCommand,
 ) -> Result<OpenCallGuard, ExecuteToolError> {
-    calls.admit(id, command.principal.clone(), command.cancel.clone()).map_err(|why| match why {
+    calls.admit(id, command.scope.principal.clone(), command.cancel.clone()).map_err(|why| match why {
         NotAdmitted::TooMany(_) => ExecuteToolError::Refused(
             ToolFailure::new(ErrorKind::RateLimited, why.to_string())
                 .next("Wait for a running call to end, then try again."),

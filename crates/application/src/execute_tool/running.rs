@@ -96,8 +96,8 @@ fn context<'a>(
 ) -> CallContext<'a> {
     CallContext {
         id: call.id,
-        principal: &command.principal,
-        session: &command.session,
+        principal: &command.scope.principal,
+        session: &command.scope.session,
         deadline: Instant::now() + time,
         grant,
         client: &command.client,

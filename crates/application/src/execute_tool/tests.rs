@@ -30,7 +30,7 @@ use toolstead_domain::{
     },
     ports::{
         approver::{Approval, ApprovalRequest, ApprovalScope, Unattended},
-        caller::{InputRequest, InputResponse, Progress, SilentCaller},
+        caller::{InputRequest, InputResponse, Progress},
         clock::Timestamp,
         output_store::{NoOutputs, OutputHandle, OutputStore, StoredContent, StoredOutput},
         rule_store::RuleStore,
@@ -40,6 +40,7 @@ use toolstead_domain::{
         tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
     },
     provider_identity::ProviderIdentity,
+    scope::Scope,
     server_name::ServerName,
     testing::{
         fixed_clock::FixedClock,
@@ -143,19 +144,7 @@ struct Built {
 }
 
 fn command(tool: &str, arguments: Value) -> ExecuteToolCommand {
-    ExecuteToolCommand {
-        tool: tool.into(),
-        arguments,
-        meta: Map::new(),
-        principal: Principal::local(),
-        session: "s".into(),
-        client: Arc::new(ClientProfile::without_protocol("test")),
-        caller: Arc::new(SilentCaller),
-        answers: None,
-        request_state: None,
-        timeout: None,
-        cancel: CancelSignal::new(),
-    }
+    ExecuteToolCommand::new(tool, arguments).within(Scope::of(Principal::local(), "s"))
 }
 
 impl House {

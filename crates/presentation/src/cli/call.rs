@@ -13,7 +13,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use clap::Args;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::{
     io::{IsTerminal, Read},
@@ -35,6 +35,7 @@ use toolstead_domain::{
         tool_provider::CallOutcome,
     },
     principal::Principal,
+    scope::Scope,
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
     tool_result::ToolResult,
@@ -126,21 +127,16 @@ impl Call {
             composition.settled().await;
         }
         let (cancel, hurry) = (CancelSignal::new(), CancelSignal::new());
+        let session = session_of(&Principal::local(), composition.config.workspace());
         let command = ExecuteToolCommand {
-            tool: self.name.clone(),
-            arguments,
-            meta: Map::new(),
-            principal: Principal::local(),
-            session: session_of(&Principal::local(), composition.config.workspace()),
             client: Arc::new(ClientProfile {
                 log_level: Some(LogLevel::Info),
                 ..ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")))
             }),
             caller: Arc::new(Terminal { hurry: hurry.clone() }),
-            answers: None,
-            request_state: None,
             timeout: self.timeout.map(Duration::from_secs),
             cancel: cancel.clone(),
+            ..ExecuteToolCommand::new(&*self.name, arguments).within(Scope::of(Principal::local(), session))
         };
         let call = composition.app.execute_tool.handle(command);
         tokio::pin!(call);

@@ -20,7 +20,7 @@ use toolstead_domain::{
         caller::{Caller, InputRequest, InputResponse, InputResponses},
         tool_provider::{CallOutcome, InputRequired},
     },
-    principal::Principal,
+    scope::Scope,
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
     tool_result::ToolResult,
@@ -30,9 +30,7 @@ use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 /// Who calls: what a transport knows about the sender of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
-    pub(super) principal: Principal,
-    /// The session's id.
-    pub(super) session: Arc<str>,
+    pub(super) scope: Scope,
     pub(super) profile: Arc<ClientProfile>,
 }
 
@@ -92,17 +90,13 @@ impl McpServer {
         let generation = client.generation();
         let profile = client.profile.clone();
         let command = ExecuteToolCommand {
-            tool: request.tool,
-            arguments: request.arguments,
             meta: request.meta,
-            principal: client.principal,
-            session: client.session,
             client: client.profile,
             caller,
             answers: request.answers,
             request_state: request.state,
-            timeout: None,
             cancel,
+            ..ExecuteToolCommand::new(request.tool, request.arguments).within(client.scope)
         };
         Some(match self.app.execute_tool.handle(command).await {
             Ok(CallOutcome::Done(result)) => done(id, result, generation),

@@ -78,7 +78,7 @@ async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_
     let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
     assert_eq!(house.call("write", json!({})).await, "written");
     assert_eq!(house.call("write", json!({"other": true})).await, "written");
-    let elsewhere = ExecuteToolCommand { session: "t".into(), ..command("write", json!({})) };
+    let elsewhere = command("write", json!({})).within(Scope::of(Principal::local(), "t"));
     assert!(house.told(elsewhere).await.starts_with("permission_denied"));
     let decisions: Vec<_> = house.log.rows().into_iter().map(|row| row.decision.unwrap()).collect();
     assert_eq!(decisions[0].approved_by.as_deref(), Some("ann (session)"));

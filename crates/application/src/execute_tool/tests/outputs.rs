@@ -57,7 +57,7 @@ async fn a_stored_output_stands_as_an_argument_and_the_record_keeps_the_referenc
     assert!(house.call("keep", json!({"text": {"$ref": "o7"}})).await.contains("`o7` names no stored output"));
     assert!(house.call("keep", json!({"text": {"$ref": "o1", "x": 1}})).await.contains("/text: expected a string"));
     let mut others = command("keep", json!({"text": {"$ref": "o1"}}));
-    others.principal = Principal::token("other");
+    others.scope.principal = Principal::token("other");
     assert!(house.handler.handle(others).await.unwrap_err().to_string().contains("`o1` names no stored output"));
     assert_eq!(house.provider.calls().len(), 3, "none of these ran");
 }

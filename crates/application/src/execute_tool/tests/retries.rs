@@ -71,7 +71,7 @@ async fn an_answer_that_comes_with_a_retry_lets_the_call_run_once() {
 async fn an_answer_is_bound_to_principal_tool_and_arguments() {
     let house = asking_by_retry().await;
     let asked = || command("write", json!({"a": 1}));
-    let stranger = ExecuteToolCommand { principal: Principal::token("other"), ..asked() };
+    let stranger = asked().within(Scope::of(Principal::token("other"), "s"));
     for (other, is_used_up) in
         [(command("write", json!({"a": 2})), true), (command("endless", json!({"a": 1})), true), (stranger, false)]
     {

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use toolstead_domain::{
     client_profile::{ClientProfile, LogLevel},
     principal::Principal,
+    scope::Scope,
     tool_execution::CancelReason,
 };
 
@@ -197,7 +198,7 @@ impl HttpSession {
     /// Who calls, in a request of this session.
     pub(super) fn client(&self) -> Client {
         let profile = self.lock().profile.clone();
-        Client { principal: self.principal.clone(), session: self.id.clone(), profile }
+        Client { scope: Scope::of(self.principal.clone(), self.id.clone()), profile }
     }
 
     /// Changes from which level on the client hears of logs.

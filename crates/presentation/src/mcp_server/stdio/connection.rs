@@ -28,6 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolstead_domain::{
     client_profile::{ClientProfile, Generation, ProtocolVersion},
     error_kind::ErrorKind,
+    scope::Scope,
     session::{Session, SessionState},
     tool_execution::CancelReason,
 };
@@ -346,8 +347,7 @@ impl Connection {
             Some(Generation::Legacy) => caller.asking(self.questions.clone(), profile.clone()),
             Some(Generation::Modern) | None => caller,
         });
-        let (principal, session) = (self.session.principal.clone(), self.session.id.clone());
-        let client = Client { principal, session, profile };
+        let client = Client { scope: Scope::of(self.session.principal.clone(), self.session.id.clone()), profile };
         let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
         let cancel = pending.running.cancel.clone();
         self.tasks.spawn(async move {

@@ -22,7 +22,10 @@ use serde_json::{Map, Value};
 use std::{sync::Arc, time::Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use toolstead_application::cancel_signal::CancelSignal;
-use toolstead_domain::client_profile::{ClientProfile, Generation};
+use toolstead_domain::{
+    client_profile::{ClientProfile, Generation},
+    scope::Scope,
+};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 impl Endpoint {
@@ -88,8 +91,8 @@ impl Endpoint {
         let threshold = LogThreshold::Request(profile.log_level);
         let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept)));
         let session = self.stateless.enter(&holder.principal, &client_name, Instant::now());
-        let principal = holder.principal.clone();
-        let client = Client { principal, session: session.id.clone(), profile: Arc::new(profile) };
+        let scope = Scope::of(holder.principal.clone(), session.id.clone());
+        let client = Client { scope, profile: Arc::new(profile) };
         let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
         let work = async move {
             let (_room, _session) = (room, session);

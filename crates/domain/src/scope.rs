@@ -1,0 +1,66 @@
+//! On whose behalf, through which window and in which spelling something is asked for.
+
+use crate::{alias::Dialect, permission::policy::PermissionPolicy, principal::Principal};
+use std::{fmt, sync::Arc};
+
+/// The scope of lists, searches and calls: what is shown in a scope and what may be called in it are the same.
+///
+/// ```
+/// use toolstead_domain::{principal::Principal, scope::Scope};
+/// let scope = Scope::of(Principal::new("service", "nightly"), "run-7");
+/// assert_eq!((scope.principal.id(), &*scope.session), ("service:nightly", "run-7"));
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Scope {
+    /// Who asks.
+    pub principal: Principal,
+    /// The id of the session in which it is asked.
+    pub session: Arc<str>,
+    /// The window through which the tools are seen; `None`: all of them.
+    pub view: Option<Arc<View>>,
+    /// The tool system whose spellings come first; `None`: our own.
+    pub dialect: Option<Dialect>,
+}
+
+/// A named window on the tools: whatever is asked for through it is judged by its policy as well. It only ever narrows.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct View {
+    /// Names it, for the audit trail.
+    pub name: Arc<str>,
+    /// What holds beside the policy in force.
+    pub policy: Arc<PermissionPolicy>,
+}
+
+impl Scope {
+    /// All tools in our own spelling, for this principal in this session.
+    pub fn of(principal: Principal, session: impl Into<Arc<str>>) -> Self {
+        Self { principal, session: session.into(), view: None, dialect: None }
+    }
+
+    /// The same through a view.
+    #[must_use]
+    pub fn through(self, view: Arc<View>) -> Self {
+        Self { view: Some(view), ..self }
+    }
+
+    /// The same in the spelling of another tool system.
+    #[must_use]
+    pub fn in_dialect(self, dialect: Option<Dialect>) -> Self {
+        Self { dialect, ..self }
+    }
+}
+
+impl View {
+    /// A view of that name under the policy.
+    pub fn new(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), policy })
+    }
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
