@@ -69,7 +69,7 @@ impl Caller for Listener {
 pub(super) fn deps() -> McpServerDeps {
     McpServerDeps {
         launcher: Launcher::start().unwrap(),
-        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
+        http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
         environment: child_environment::base(|name| std::env::var(name).ok()),
         working_dir: std::env::current_dir().unwrap(),
         roots: WorkspaceRoots::default(),

@@ -66,7 +66,7 @@ pub(super) fn config(transport: McpTransport) -> McpServerConfig {
 pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
     let deps = McpServerDeps {
         launcher: Launcher::start().unwrap(),
-        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
+        http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
         environment: BTreeMap::new(),
         working_dir: "/".into(),
         roots: WorkspaceRoots::default(),
