@@ -23,6 +23,8 @@ mod mcp_client;
 mod mcp_http;
 /// The MCP server over pipes.
 mod mcp_stdio;
+/// MCP mounted in a server of a team's own.
+mod mounted;
 /// Large results: cut within their budget, kept under handles, passed on by reference.
 mod output_handles;
 mod outputs;
