@@ -42,7 +42,8 @@ use toolstead_domain::{
     access::{Access, AccessKind},
     client_profile::ClientProfile,
     error_kind::ErrorKind,
-    permission::{grant::Grant, policy::PermissionPolicy},
+    labels::Labels,
+    permission::{grant::Grant, policy::PermissionPolicy, remedy::RemedyWords},
     ports::{
         approver::Approver,
         caller::{Caller, InputResponses, SilentCaller},
@@ -73,6 +74,8 @@ pub struct ExecuteToolCommand {
     pub meta: Map<String, Value>,
     /// On whose behalf it is made.
     pub scope: Scope,
+    /// What its row is to be found by.
+    pub labels: Labels,
     /// What the client can do.
     pub client: Arc<ClientProfile>,
     /// The way back to the client.
@@ -96,6 +99,7 @@ impl ExecuteToolCommand {
             arguments,
             meta: Map::new(),
             scope: Scope::of(Principal::local(), "program"),
+            labels: Labels::default(),
             client: Arc::new(ClientProfile::without_protocol("program")),
             caller: Arc::new(SilentCaller),
             answers: None,
@@ -109,6 +113,12 @@ impl ExecuteToolCommand {
     #[must_use]
     pub fn within(self, scope: Scope) -> Self {
         Self { scope, ..self }
+    }
+
+    /// The same with these labels.
+    #[must_use]
+    pub fn labelled(self, labels: Labels) -> Self {
+        Self { labels, ..self }
     }
 }
 
@@ -286,6 +296,8 @@ pub struct ExecuteToolPorts {
     pub hooks: Vec<Arc<dyn ToolHook>>,
     /// Tells what happens to those who watch.
     pub events: Arc<EventBus>,
+    /// How a refusal tells what would allow the call.
+    pub words: Arc<dyn RemedyWords>,
 }
 
 impl std::fmt::Debug for ExecuteToolPorts {
@@ -386,7 +398,7 @@ impl ExecuteToolHandler {
         let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
         if let Some(decision) = policy.refusal_of_every_call(&registered.tool) {
             record.decided(&[], &decision);
-            return Err(approval::refused(&registered.tool, &decision));
+            return Err(approval::refused(&registered.tool, &decision, self.ports.words.as_ref()));
         }
         let time = self.settings.time_for(&registered.tool, command.timeout);
         let outputs = self.ports.outputs.as_ref();
@@ -441,6 +453,7 @@ impl ExecuteToolHandler {
             questions: &self.questions,
             patience: self.settings.approval_timeout,
             policy,
+            words: self.ports.words.as_ref(),
         }
     }
 

@@ -14,5 +14,6 @@ pub mod permission_book;
 pub mod redaction;
 pub mod refresh_tools;
 pub mod registry_events;
+pub mod ruled_approver;
 pub mod set_tool_enabled;
 pub mod tool_registry;

@@ -1,5 +1,6 @@
 //! What the inner layers need of the outer ones: one trait a file, its documentation is the contract.
 
+pub mod approval_rule;
 pub mod approver;
 pub mod caller;
 pub mod change_journal;

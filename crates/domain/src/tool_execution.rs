@@ -1,6 +1,6 @@
 //! One row of the audit trail.
 
-use crate::{error_kind::ErrorKind, ports::clock::Timestamp, tool_call::CallId};
+use crate::{error_kind::ErrorKind, labels::Labels, ports::clock::Timestamp, tool_call::CallId};
 use serde_json::Value;
 
 /// What is recorded of one call. Texts are what an operator needs to understand it later without today's
@@ -42,6 +42,8 @@ pub struct ToolExecution {
     /// The structured content of the result, redacted and capped as the configuration says; `Null` where there is none or
     /// it is not kept.
     pub metadata: Value,
+    /// What programs and hooks want it to be found by, redacted as texts are.
+    pub labels: Labels,
 }
 
 /// A decision as it was at the time of the call.

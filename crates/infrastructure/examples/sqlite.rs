@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 use std::{error::Error, sync::Arc};
 use toolstead_domain::{
+    labels::Labels,
     ports::{
         clock::Clock,
         execution_log::{ExecutionFilter, ExecutionLog},
@@ -44,6 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         result_bytes: 5,
         result_digest: None,
         metadata: Value::Null,
+        labels: Labels::default(),
     };
     trail.record(call.clone()).await?;
 

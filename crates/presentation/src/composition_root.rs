@@ -38,9 +38,13 @@ use crate::{
 use command_settings::command_settings;
 use std::{sync::Arc, time::Duration};
 use stores::OpenStores;
-use toolstead_application::{event_bus::EventBus, execute_tool::ExecuteToolPorts, tool_registry::RegistryError};
+use toolstead_application::{
+    event_bus::EventBus, execute_tool::ExecuteToolPorts, ruled_approver::RuledApprover, tool_registry::RegistryError,
+};
 use toolstead_domain::{
+    permission::remedy::{PlainWords, RemedyWords},
     ports::{
+        approval_rule::ApprovalRule,
         approver::Approver,
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
@@ -110,6 +114,8 @@ pub struct AppBuilder {
     program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
     approver: Option<Arc<dyn Approver>>,
+    approval_rules: Vec<Arc<dyn ApprovalRule>>,
+    remedy_words: Arc<dyn RemedyWords>,
     rule_store: Option<Arc<dyn RuleStore>>,
     tool_repository: Option<Arc<dyn ToolRepository>>,
     execution_log: Option<Arc<dyn ExecutionLog>>,
@@ -191,6 +197,8 @@ impl App {
             program: ServerName::program(),
             hooks: Vec::new(),
             approver: None,
+            approval_rules: Vec::new(),
+            remedy_words: Arc::new(PlainWords),
             rule_store: None,
             tool_repository: None,
             execution_log: None,
@@ -243,6 +251,22 @@ impl AppBuilder {
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
+        self
+    }
+
+    /// Adds a rule by which the program itself answers a question before a person is asked; rules are asked in the order in
+    /// which they were added. The audit trail names the rule.
+    #[must_use]
+    pub fn approval_rule(mut self, rule: Arc<dyn ApprovalRule>) -> Self {
+        self.approval_rules.push(rule);
+        self
+    }
+
+    /// Says how a refusal tells what would allow the call. Without it the words are [`PlainWords`], which hold in every
+    /// program.
+    #[must_use]
+    pub fn remedy_words(mut self, words: Arc<dyn RemedyWords>) -> Self {
+        self.remedy_words = words;
         self
     }
 
@@ -378,11 +402,16 @@ impl AppBuilder {
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
         let approver = self.approver.unwrap_or_else(asks_client);
+        let approver = match self.approval_rules {
+            rules if rules.is_empty() => approver,
+            rules => Arc::new(RuledApprover::new(rules, approver)),
+        };
         let approver = hooks::before(approver, command_hooks.as_ref(), &config);
         let mut hooks = self.hooks;
         hooks.extend(command_hooks.clone().map(|hooks| hooks as Arc<dyn ToolHook>));
         let schemas = Arc::new(HelperSchemaValidator::new(helpers));
-        let ports = ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events };
+        let ports =
+            ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events, words: self.remedy_words };
         let parts = AppParts {
             policy: config.policy(),
             rule_store: self.rule_store.unwrap_or_else(|| config.rule_store()),

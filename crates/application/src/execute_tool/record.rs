@@ -8,6 +8,7 @@ use std::{io, sync::Arc};
 use toolstead_domain::{
     access::{Access, AccessKind},
     error_kind::ErrorKind,
+    labels::{LONGEST_VALUE, Labels},
     permission::{
         decision::{Cause, Decision, Finding},
         rule::RuleOrigin,
@@ -68,9 +69,11 @@ impl Record {
             result_bytes: 0,
             result_digest: None,
             metadata: Value::Null,
+            labels: Labels::default(),
         };
         let mut record = Self { row, keep, redaction: redaction.into() };
         record.row.arguments = record.kept(&command.arguments, "arguments");
+        record.labelled(&command.labels);
         record
     }
 
@@ -132,6 +135,21 @@ impl Record {
         }
     }
 
+    /// More labels. Those that are there stay as they are, and what has no room is left out. Returns how many were.
+    pub(super) fn labelled(&mut self, labels: &Labels) -> usize {
+        let left_out = self.row.labels.add(labels);
+        self.row.labels = self.clean(&self.row.labels);
+        left_out
+    }
+
+    /// Labels as texts of the row are.
+    fn clean(&self, labels: &Labels) -> Labels {
+        labels.map(|name, value| match self.keep == RecordedArguments::Redacted && is_secret_name(name) {
+            true => REDACTED.into(),
+            false => self.text(value, LONGEST_VALUE),
+        })
+    }
+
     /// The row that says that the call is about to run.
     pub(super) fn started(&self) -> ToolExecution {
         self.row.clone()
@@ -177,6 +195,7 @@ impl Record {
     fn learn(&mut self, arguments: &Value) {
         if self.keep == RecordedArguments::Redacted {
             Arc::make_mut(&mut self.redaction).learn(arguments);
+            self.row.labels = self.clean(&self.row.labels);
         }
     }
 

@@ -5,6 +5,7 @@ mod decisions;
 mod hooks;
 mod interplay;
 mod outputs;
+mod program_rules;
 mod records;
 mod registry;
 mod retries;
@@ -26,6 +27,7 @@ use toolstead_domain::{
     permission::{
         decision::Verdict,
         path_pattern::PatternBase,
+        remedy::PlainWords,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -127,6 +129,7 @@ impl Plan {
             schemas: self.schemas,
             hooks: self.hooks,
             events: events.clone(),
+            words: Arc::new(PlainWords),
         };
         let permissions = Arc::new(PermissionBook::new(policy.clone(), self.store));
         let handler = ExecuteToolHandler::new(registry.clone(), permissions, ports, open_calls.clone(), self.settings);

@@ -3,6 +3,7 @@
 use super::{called::called, listing::took, time};
 use crate::cli::output::visible;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use toolstead_domain::tool_execution::{Outcome, ToolExecution};
 
 /// One row as JSON, with the names of the audit trail.
@@ -30,6 +31,7 @@ pub(super) fn to_json(execution: &ToolExecution) -> Value {
         "result_bytes": execution.result_bytes,
         "result_digest": execution.result_digest,
         "metadata": execution.metadata,
+        "labels": execution.labels.iter().collect::<BTreeMap<_, _>>(),
     })
 }
 
@@ -85,6 +87,9 @@ pub(super) fn to_text(execution: &ToolExecution) -> String {
         &if execution.result_bytes > 0 { format!("{} bytes", execution.result_bytes) } else { String::new() },
     );
     line("metadata", &pretty(&execution.metadata));
+    for (at, (name, value)) in execution.labels.iter().enumerate() {
+        line(if at == 0 { "labels" } else { "" }, &format!("{name}={value}"));
+    }
     text.truncate(text.trim_end().len());
     text
 }
