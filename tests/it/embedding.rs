@@ -118,7 +118,7 @@ impl ApprovalRule for Planned {
         "planned"
     }
 
-    async fn judge<'a>(&self, request: &ApprovalRequest<'a>) -> RuleAnswer {
+    async fn judge(&self, request: &ApprovalRequest<'_>) -> RuleAnswer {
         if request.call.tool.name().as_str() == "destroy" { RuleAnswer::Once } else { RuleAnswer::Pass }
     }
 }

@@ -139,7 +139,8 @@ async fn the_gate_stands_before_the_authenticator_and_behind_every_path() {
     // A page of the server around it is a stranger until its origin is listed.
     assert_eq!(status(hello().header("origin", format!("http://{}", server.address))).await, 403);
     assert_eq!(status(hello().body("x".repeat(5000))).await, 413);
-    assert_eq!(status(hello().header("content-type", "text/plain")).await, 415);
+    let text = server.client.post(server.url("/agents/mcp")).bearer_auth("key-of-ada").body("{}");
+    assert_eq!(status(text.header("content-type", "text/plain")).await, 415);
     for key in ["wrong", TOKEN] {
         let refused = soon(server.post(key, &initialize("2025-11-25")).send()).await.unwrap();
         assert_eq!(refused.status(), 401);

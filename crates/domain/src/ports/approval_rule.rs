@@ -28,5 +28,5 @@ pub trait ApprovalRule: Send + Sync {
     fn name(&self) -> &str;
 
     /// What it says to the question.
-    async fn judge<'a>(&self, request: &ApprovalRequest<'a>) -> RuleAnswer;
+    async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> RuleAnswer;
 }

@@ -16,7 +16,7 @@ impl ApprovalRule for Nightly {
         "nightly"
     }
 
-    async fn judge<'a>(&self, request: &ApprovalRequest<'a>) -> RuleAnswer {
+    async fn judge(&self, request: &ApprovalRequest<'_>) -> RuleAnswer {
         assert!(!request.parts.is_empty());
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0
