@@ -5,6 +5,7 @@
 
 pub mod approver;
 pub mod caller;
+pub mod calls;
 pub mod change_journal;
 pub mod clock;
 pub mod event_sink;

@@ -21,6 +21,8 @@ pub struct ExecutionFilter {
     pub client: Option<String>,
     /// Only calls that came at this time or later.
     pub since: Option<Timestamp>,
+    /// Only the calls that this one made while it ran.
+    pub parent: Option<CallId>,
     /// Only rows that were recorded before this one: where the page before ended. None where there is no such row.
     pub before: Option<CallId>,
     /// At most so many rows.
@@ -37,13 +39,23 @@ impl ExecutionFilter {
             && self.outcome.is_none_or(|outcome| row.outcome.kind() == outcome)
             && self.principal.as_ref().is_none_or(|principal| row.principal == *principal)
             && self.client.as_ref().is_none_or(is_client)
+            && self.parent.is_none_or(|parent| row.parent == Some(parent))
             && self.since.is_none_or(|since| row.started >= since)
     }
 }
 
 impl Default for ExecutionFilter {
     fn default() -> Self {
-        Self { tool: None, outcome: None, principal: None, client: None, since: None, before: None, limit: 50 }
+        Self {
+            tool: None,
+            outcome: None,
+            principal: None,
+            client: None,
+            since: None,
+            parent: None,
+            before: None,
+            limit: 50,
+        }
     }
 }
 
