@@ -67,6 +67,8 @@ mod events;
 /// Hooks of the user.
 mod hooks;
 mod hostile_schemas;
+/// Calls out of calls.
+mod nested_calls;
 /// Ordinary work goes on in the sandbox.
 mod ordinary_life;
 /// Real servers stand behind us, and one may die.

@@ -10,6 +10,7 @@ pub mod get_tool;
 pub mod list_executions;
 pub mod list_tools;
 pub mod open_calls;
+pub mod orchestration;
 pub mod permission_book;
 pub mod redaction;
 pub mod refresh_tools;

@@ -6,6 +6,7 @@
 pub mod approval_rule;
 pub mod approver;
 pub mod caller;
+pub mod calls;
 pub mod change_journal;
 pub mod clock;
 pub mod event_sink;

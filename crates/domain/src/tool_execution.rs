@@ -9,6 +9,8 @@ use serde_json::Value;
 pub struct ToolExecution {
     /// The call.
     pub id: CallId,
+    /// The call that made it while it ran; `None`: it came from outside.
+    pub parent: Option<CallId>,
     /// The tool's canonical name, or the name as it was called when nothing bears it.
     pub tool: String,
     /// The name the caller used.

@@ -29,6 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let trail: Arc<dyn ExecutionLog> = database.execution_log();
     let call = ToolExecution {
         id: CallId(Uuid::now_v7()),
+        parent: None,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),

@@ -14,9 +14,11 @@
 
 mod command_settings;
 mod hooks;
+mod orchestration;
 mod stores;
 mod upstream;
 
+pub use orchestration::orchestration;
 pub use stores::trail_to_read;
 
 use crate::{
@@ -366,11 +368,13 @@ impl AppBuilder {
         let mut added = BuiltInTools::of_program(&self.program, self.tools, world.clone())?;
         let mut built_in =
             BuiltInTools::new(builtin::all(), world)?.leaving_names_to(|server| config.names_server(server));
+        let mut orchestration = orchestration();
         if config.server.output_schemas {
             (added, built_in) = (added.with_output_schemas(), built_in.with_output_schemas());
+            orchestration = orchestration.with_output_schemas();
         }
-        let built_in = built_in.explaining(added.definitions());
-        let in_process: Vec<Tool> = [built_in.definitions(), added.definitions()].concat();
+        let built_in = built_in.explaining(orchestration.definitions()).explaining(added.definitions());
+        let in_process = [built_in.definitions(), orchestration.definitions(), added.definitions()].concat();
         let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
         // Providers that a program added may offer anything.
@@ -426,6 +430,7 @@ impl AppBuilder {
             Composition { app, servers: Vec::new(), config, hooks: command_hooks, tasks, event_file: None, stores };
         let registered = async {
             composition.app.registry.register(Arc::new(built_in)).await?;
+            composition.app.registry.register(Arc::new(orchestration)).await?;
             if !added.definitions().is_empty() {
                 composition.app.registry.register(Arc::new(added)).await?;
             }
@@ -531,7 +536,7 @@ impl Composition {
 pub fn check_rules(config: &Config) -> Result<(), StartupError> {
     let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
     let built_in = BuiltInTools::new(builtin::all(), world)?;
-    Ok(check_against(config, built_in.definitions())?)
+    Ok(check_against(config, &[built_in.definitions(), orchestration().definitions()].concat())?)
 }
 
 fn check_against(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {

@@ -16,6 +16,7 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        calls::NoCalls,
         output_store::NoOutputs,
         tool_provider::{CallContext, CallOutcome, ProviderState, ToolProvider},
     },
@@ -162,6 +163,7 @@ pub(super) async fn call_with(
         client: &ClientProfile::without_protocol("test"),
         answers: None,
         caller,
+        calls: &NoCalls,
         outputs: &NoOutputs,
         output_characters: 30_000,
     };

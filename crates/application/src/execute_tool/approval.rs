@@ -1,7 +1,7 @@
 //! From a decision to a yes, or a refusal that teaches.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError,
+    ExecuteToolCommand, ExecuteToolError, Nesting,
     open_questions::{Brought, OpenQuestions},
     preview::Previews,
     record::{Record, digest},
@@ -113,6 +113,7 @@ impl Asking<'_> {
         let request = ApprovalRequest {
             call,
             references,
+            within: command.parent.as_ref().map(Nesting::tool),
             principal,
             preview: preview.as_deref(),
             accesses: &accesses,

@@ -1,6 +1,6 @@
 //! The audit row of one call, filled in on its way.
 
-use super::{ExecuteToolCommand, ExecuteToolError, RecordedArguments};
+use super::{ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments};
 use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_secret_name, redacted};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -53,6 +53,7 @@ impl Record {
         };
         let row = ToolExecution {
             id: CallId(Uuid::now_v7()),
+            parent: command.parent.as_ref().map(Nesting::parent),
             tool: name.clone(),
             called_as: name,
             source: String::new(),

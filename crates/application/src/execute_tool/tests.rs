@@ -5,6 +5,7 @@ mod decisions;
 mod hooks;
 mod interplay;
 mod mocked;
+mod nesting;
 mod outputs;
 mod program_rules;
 mod records;

@@ -6,6 +6,7 @@ use crate::{
     permission::decision::{Cause, Decision, Verdict},
     ports::caller::{Caller, InputRequest, InputResponse},
     principal::Principal,
+    tool::Tool,
     tool_call::ToolCall,
 };
 use async_trait::async_trait;
@@ -17,6 +18,8 @@ pub struct ApprovalRequest<'a> {
     /// Which of its arguments are stored outputs, for the one who is asked: "`/content` is the stored output `o17`
     /// (300000 bytes of text/plain)".
     pub references: &'a [String],
+    /// The tool whose call makes this one; `None`: it comes from outside.
+    pub within: Option<&'a Tool>,
     /// Who asks for it.
     pub principal: &'a Principal,
     /// What it would change, as a unified diff.

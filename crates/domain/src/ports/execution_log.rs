@@ -23,6 +23,8 @@ pub struct ExecutionFilter {
     pub label: Option<(String, String)>,
     /// Only calls that came at this time or later.
     pub since: Option<Timestamp>,
+    /// Only the calls that this one made while it ran.
+    pub parent: Option<CallId>,
     /// Only rows that were recorded before this one: where the page before ended. None where there is no such row.
     pub before: Option<CallId>,
     /// At most so many rows.
@@ -40,6 +42,7 @@ impl ExecutionFilter {
             && self.principal.as_ref().is_none_or(|principal| row.principal == *principal)
             && self.client.as_ref().is_none_or(is_client)
             && self.label.as_ref().is_none_or(|(name, value)| row.labels.get(name) == Some(value))
+            && self.parent.is_none_or(|parent| row.parent == Some(parent))
             && self.since.is_none_or(|since| row.started >= since)
     }
 }
@@ -53,6 +56,7 @@ impl Default for ExecutionFilter {
             client: None,
             label: None,
             since: None,
+            parent: None,
             before: None,
             limit: 50,
         }

@@ -25,6 +25,7 @@ pub async fn execution_log_contract(log: &dyn ExecutionLog) {
     a_list_is_in_the_order_of_recording_and_fits_every_condition(log).await;
     a_list_of_a_label_holds_the_rows_that_bear_it_alone(log).await;
     calls_are_found_by_the_beginning_of_their_ids(log).await;
+    nested_calls_are_found_by_the_call_that_made_them(log).await;
     log.check().await.expect("a log that takes rows says so");
 }
 
@@ -75,6 +76,7 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
     comes_back(log, ToolExecution { decision: Some(approved), ..sample(202) }).await;
     let numbers = json!({"i64": i64::MIN, "u64": u64::MAX, "double": 1.0e-7, "whole": 1.0, "b": 1, "a": [null, true]});
     comes_back(log, ToolExecution { arguments: numbers, ..sample(203) }).await;
+    comes_back(log, ToolExecution { parent: Some(samples::call_id(200)), ..sample(208) }).await;
     let hostile = "'; DROP TABLE x; -- \" \\ \u{0} \u{1f} \u{7f} \u{2028} \u{feff} \u{202e} é 🦀 $1 ?1 %s\r\n\t";
     let everywhere = ToolExecution {
         tool: hostile.into(),
@@ -252,6 +254,22 @@ async fn calls_are_found_by_the_beginning_of_their_ids(log: &dyn ExecutionLog) {
     assert_eq!(found(&one[..same], 2).await.len(), 2, "no more than were asked for");
     assert_eq!(found("ffff", 9).await, [], "none");
     assert_eq!(found("", 1).await.len(), 1, "every id begins with nothing");
+}
+
+async fn nested_calls_are_found_by_the_call_that_made_them(log: &dyn ExecutionLog) {
+    let parent = samples::call_id(7000);
+    let nested = |number| ToolExecution { parent: Some(parent), ..samples::execution(number) };
+    let other = ToolExecution { parent: Some(samples::call_id(7001)), ..samples::execution(7004) };
+    for row in [samples::running_execution(7000), nested(7002), other, nested(7003)] {
+        log.record(row).await.unwrap();
+    }
+    let filter = ExecutionFilter { parent: Some(parent), ..ExecutionFilter::default() };
+    let expected = [nested(7003), nested(7002)];
+    assert_eq!(log.list(&filter).await.unwrap(), expected, "the calls that a call made, and no other");
+    let filter = ExecutionFilter { tool: Some("echo".into()), limit: 1, ..filter };
+    assert_eq!(log.list(&filter).await.unwrap(), expected[..1], "beside other conditions");
+    let filter = ExecutionFilter { tool: Some("other".into()), ..filter };
+    assert_eq!(log.list(&filter).await.unwrap(), [], "beside other conditions");
 }
 
 async fn pages_join_without_gap(log: &dyn ExecutionLog, rows: &[ToolExecution]) {

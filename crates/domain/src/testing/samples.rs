@@ -28,6 +28,7 @@ pub fn execution(number: u32) -> ToolExecution {
     let started = START.0 + i64::from(number) * 1000;
     ToolExecution {
         id: call_id(number),
+        parent: None,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),

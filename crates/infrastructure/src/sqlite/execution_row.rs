@@ -20,10 +20,10 @@ pub(super) const RECORD: &str = "
     INSERT INTO tool_executions (
         id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses,
         verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, instance,
-        trace, metadata, labels
+        trace, metadata, labels, parent
     )
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-        ?24)
+        ?24, ?25)
     ON CONFLICT (id) DO UPDATE SET
         tool = excluded.tool, called_as = excluded.called_as, source = excluded.source,
         principal = excluded.principal, session = excluded.session, client = excluded.client,
@@ -32,7 +32,7 @@ pub(super) const RECORD: &str = "
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         error_kind = excluded.error_kind, detail = excluded.detail, result_bytes = excluded.result_bytes,
         result_digest = excluded.result_digest, instance = excluded.instance,
-        trace = excluded.trace, metadata = excluded.metadata, labels = excluded.labels
+        trace = excluded.trace, metadata = excluded.metadata, labels = excluded.labels, parent = excluded.parent
     WHERE tool_executions.outcome = 'running'";
 
 /// A row on its way to the disk, a field a column.
@@ -67,6 +67,8 @@ pub(super) struct RecordedRow {
     /// The same.
     #[serde(default)]
     labels: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<Uuid>,
 }
 
 impl RecordedRow {
@@ -104,6 +106,7 @@ impl RecordedRow {
             trace,
             metadata: (!execution.metadata.is_null()).then(|| json(&execution.metadata)),
             labels: written_labels(&execution.labels),
+            parent: execution.parent.map(|parent| parent.0),
             detail: detail(execution.outcome),
         }
     }
@@ -115,6 +118,7 @@ impl RecordedRow {
         let approved_by = self.approved_by;
         Ok(ToolExecution {
             id: CallId(self.id),
+            parent: self.parent.map(CallId),
             tool: self.tool,
             called_as: self.called_as,
             source: self.source,
@@ -171,7 +175,8 @@ impl RecordedRow {
         statement.raw_bind_parameter(21, self.instance.as_ref().map(Uuid::as_bytes))?;
         statement.raw_bind_parameter(22, &self.trace)?;
         statement.raw_bind_parameter(23, &self.metadata)?;
-        statement.raw_bind_parameter(24, &self.labels)
+        statement.raw_bind_parameter(24, &self.labels)?;
+        statement.raw_bind_parameter(25, self.parent.as_ref().map(Uuid::as_bytes))
     }
 }
 
@@ -211,7 +216,7 @@ macro_rules! select_executions {
         concat!(
             "SELECT id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses, ",
             "verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, ",
-            "trace, metadata, labels, seq ",
+            "trace, metadata, labels, parent, seq ",
             "FROM tool_executions ",
             $($rest),*
         )
@@ -248,6 +253,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
         trace: optional(20)?,
         metadata: optional(21)?,
         labels: optional(22)?,
+        parent: row.try_get(23)?,
     };
     row.into_execution()
 }

@@ -3,6 +3,7 @@
 mod called;
 mod listing;
 mod record;
+mod tree;
 
 use super::{
     Outcome,
@@ -22,6 +23,7 @@ use toolstead_domain::{
     tool_call::CallId,
     tool_execution::OutcomeKind,
 };
+use tree::Tree;
 
 /// So many calls are named where an id is not enough to tell one.
 const NAMED_CALLS: u32 = 5;
@@ -146,7 +148,8 @@ impl Command {
                     Some(id) => Some(trail.call(&id).await?),
                     None => None,
                 };
-                let filter = ExecutionFilter { tool, client, label, since, outcome, limit, before, principal: None };
+                let filter =
+                    ExecutionFilter { tool, client, label, since, outcome, limit, before, ..ExecutionFilter::default() };
                 let executions = trail.executions.list(&filter).await?;
                 if as_json {
                     let all: Vec<Value> = executions.iter().map(record::to_json).collect();
@@ -162,9 +165,19 @@ impl Command {
                 let execution = trail.executions.get(id).await?;
                 let execution =
                     execution.ok_or_else(|| Failed::NotFound(format!("no call of the id {id} is on record")))?;
+                let tree = Tree::below(id, &trail.executions).await?;
                 match as_json {
-                    true => output.json(&record::with_kodelets_names(&execution))?,
-                    false => output.line(&record::to_text(&execution))?,
+                    true => {
+                        let mut record = record::with_kodelets_names(&execution);
+                        record["calls"] = tree.to_json();
+                        output.json(&record)?;
+                    }
+                    false => {
+                        output.line(&record::to_text(&execution))?;
+                        for (at, line) in tree.lines().iter().enumerate() {
+                            output.line(&format!("{:<11}  {line}", if at == 0 { "calls" } else { "" }))?;
+                        }
+                    }
                 }
                 Ok(())
             }

@@ -204,6 +204,7 @@ fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
     };
     ToolExecution {
         id: call.id,
+        parent: None,
         tool: call.tool.name().to_string(),
         called_as: call.called_as.clone(),
         source: call.tool.source().label(),

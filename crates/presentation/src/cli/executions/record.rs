@@ -10,6 +10,7 @@ use toolstead_domain::tool_execution::{Outcome, ToolExecution};
 pub(super) fn to_json(execution: &ToolExecution) -> Value {
     json!({
         "id": execution.id.to_string(),
+        "parent": execution.parent.map(|parent| parent.to_string()),
         "tool": execution.tool,
         "called_as": execution.called_as,
         "source": execution.source,
@@ -65,6 +66,7 @@ pub(super) fn to_text(execution: &ToolExecution) -> String {
         true => line("tool", &execution.tool),
         false => line("tool", &format!("{} (called as {})", execution.tool, execution.called_as)),
     }
+    line("called by", &execution.parent.map(|parent| parent.to_string()).unwrap_or_default());
     line("called", &called(execution));
     line("outcome", &outcome);
     line("detail", &detail(execution).unwrap_or_default());
@@ -140,9 +142,12 @@ mod tests {
         let execution = ToolExecution {
             outcome: Outcome::Failed(ErrorKind::Timeout, "first\nsecond\u{1b}[31m".into()),
             called_as: "file_read".into(),
+            parent: Some(samples::call_id(6)),
             ..samples::execution(7)
         };
+        assert_eq!(to_json(&execution)["parent"], samples::call_id(6).to_string());
         let text = to_text(&execution);
+        assert!(text.contains(&format!("called by    {}\n", samples::call_id(6))), "{text}");
         for expected in [
             "tool         echo (called as file_read)\n",
             "called       /srv/7.txt\n",

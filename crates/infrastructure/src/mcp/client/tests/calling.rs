@@ -17,6 +17,7 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        calls::NoCalls,
         output_store::NoOutputs,
     },
     principal::Principal,
@@ -145,6 +146,7 @@ pub(super) async fn call_with(
         client: &client,
         answers: None,
         caller,
+        calls: &NoCalls,
         outputs: &NoOutputs,
         output_characters: 30_000,
     };
