@@ -86,11 +86,22 @@ impl WritableRoots {
 
     /// The real path, where no run has a say in where it leads.
     pub(crate) fn outside(&self, path: &Path) -> Option<PathBuf> {
-        self.way(path).filter(|way| !way.is_theirs).map(|way| way.real)
+        self.outside_over(&mut Links::default(), path)
+    }
+
+    /// The same, over what was found before.
+    pub(crate) fn outside_over(&self, found: &mut Links, path: &Path) -> Option<PathBuf> {
+        self.way_over(found, path).filter(|way| !way.is_theirs).map(|way| way.real)
     }
 }
 
 impl Links {
+    /// The real path, whoever chooses where it leads. `None`: it leads nowhere.
+    pub(crate) fn real(&mut self, path: &Path) -> Option<PathBuf> {
+        let way = path.is_absolute().then(|| WritableRoots::default().way_over(self, path))?;
+        way.map(|way| way.real)
+    }
+
     fn at(&mut self, path: &Path) -> &PathKind {
         let text = path.as_os_str();
         if !self.0.contains_key(text) {
