@@ -351,7 +351,8 @@ impl ExecuteToolHandler {
     /// [`ExecuteToolError`].
     pub async fn handle(self: &Arc<Self>, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
         let (handler, cancel) = (self.clone(), command.cancel.clone());
-        let path = async move { AssertUnwindSafe(handler.run_and_record(command)).catch_unwind().await };
+        // Thousands of bytes: made where they stay.
+        let path = Box::pin(async move { AssertUnwindSafe(handler.run_and_record(command)).catch_unwind().await });
         let outcome = Outliving::new(path, cancel).await;
         outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
     }

@@ -148,8 +148,16 @@ impl Command {
                     Some(id) => Some(trail.call(&id).await?),
                     None => None,
                 };
-                let filter =
-                    ExecutionFilter { tool, client, label, since, outcome, limit, before, ..ExecutionFilter::default() };
+                let filter = ExecutionFilter {
+                    tool,
+                    client,
+                    label,
+                    since,
+                    outcome,
+                    limit,
+                    before,
+                    ..ExecutionFilter::default()
+                };
                 let executions = trail.executions.list(&filter).await?;
                 if as_json {
                     let all: Vec<Value> = executions.iter().map(record::to_json).collect();

@@ -307,7 +307,7 @@ proptest! {
                     _ => Vec::new(),
                 };
                 let tool = house.registry.resolve(tool).unwrap().tool.clone();
-                house.policy.decide(&tool, &Map::new(), &accesses).verdict == Verdict::Allow
+                house.permissions.policy_of(&Scope::of(Principal::local(), "s")).decide(&tool, &Map::new(), &accesses).verdict == Verdict::Allow
             };
             for tool in ["write", "echo", "outside"] {
                 let before = house.provider.calls().len();
