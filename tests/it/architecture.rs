@@ -22,7 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// What the inner crates may use of others' work. The outer two may use any library.
 const LIBRARIES: &[(&str, &[&str])] = &[
-    ("toolstead-domain", &["async-trait", "globset", "jsonschema", "serde_json", "thiserror", "uuid"]),
+    ("toolstead-domain", &["async-trait", "globset", "jsonschema", "serde", "serde_json", "thiserror", "uuid"]),
     (
         "toolstead-application",
         &[
@@ -177,6 +177,16 @@ fn the_inner_crates_name_no_tool_alias_program_or_other_tool_system() {
         faults.extend(system.map(|word| format!("{}: `{word}`", file.display())));
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn no_layer_calls_past_the_path_of_a_call() {
+    let files = production_files(&["crates/application/src", "crates/presentation/src"]);
+    let past = files
+        .iter()
+        .filter(|(_, code)| ["mcp_client::", "McpClient", "TestRun"].iter().any(|door| code.contains(door)));
+    let past: Vec<_> = past.map(|(file, _)| file.display().to_string()).collect();
+    assert!(past.is_empty(), "these doors are for programs that use a room alone: {past:?}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crate::{
     client_profile::ClientProfile,
     permission::grant::Grant,
     ports::{
-        caller::{Caller, InputRequest, InputResponses},
-        output_store::OutputStore,
+        caller::{Caller, InputRequest, InputResponses, SilentCaller},
+        output_store::{NoOutputs, OutputStore},
     },
     principal::Principal,
     provider_identity::ProviderIdentity,
@@ -132,6 +132,25 @@ pub struct CallContext<'a> {
     /// As many characters of the result's text reach the model. A tool that gives pages makes them fit, so that nothing
     /// is cut out of their middle.
     pub output_characters: usize,
+}
+
+impl<'a> CallContext<'a> {
+    /// What accompanies a call whose caller is silent, with nowhere to keep outputs and the usual budget of text. What is
+    /// otherwise is set afterwards.
+    pub fn new(call: &'a ToolCall, grant: &'a Grant, client: &'a ClientProfile, deadline: Instant) -> Self {
+        Self {
+            id: call.id,
+            principal: &call.principal,
+            session: &call.session,
+            deadline,
+            grant,
+            client,
+            answers: None,
+            caller: &SilentCaller,
+            outputs: &NoOutputs,
+            output_characters: 30_000,
+        }
+    }
 }
 
 impl std::fmt::Debug for CallContext<'_> {
