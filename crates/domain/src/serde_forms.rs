@@ -5,6 +5,7 @@ use crate::{
     category::Category,
     error_kind::ErrorKind,
     event::Event,
+    labels::Labels,
     server_name::ServerName,
     tool::{Availability, Tool, ToolSource},
     tool_call::CallId,
@@ -14,7 +15,7 @@ use crate::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 use uuid::Uuid;
 
 /// A value that is written as its one word.
@@ -55,6 +56,19 @@ impl<'de> Deserialize<'de> for CallId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
         Uuid::parse_str(&text).map(Self).map_err(|error| Error::custom(format_args!("`{text}` is no call: {error}")))
+    }
+}
+
+impl Serialize for Labels {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let labels = BTreeMap::<String, String>::deserialize(deserializer)?;
+        labels.into_iter().try_fold(Self::default(), |all, (name, value)| all.with(&name, value)).map_err(Error::custom)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponses, SilentCaller},
+        calls::{Calls, NoCalls},
         output_store::{NoOutputs, OutputStore},
     },
     principal::Principal,
@@ -127,6 +128,8 @@ pub struct CallContext<'a> {
     pub answers: Option<&'a InputResponses>,
     /// The way back to the client.
     pub caller: &'a dyn Caller,
+    /// Calls other tools, within the scope of this call.
+    pub calls: &'a dyn Calls,
     /// Where large outputs are.
     pub outputs: &'a dyn OutputStore,
     /// As many characters of the result's text reach the model. A tool that gives pages makes them fit, so that nothing
@@ -147,6 +150,7 @@ impl<'a> CallContext<'a> {
             client,
             answers: None,
             caller: &SilentCaller,
+            calls: &NoCalls,
             outputs: &NoOutputs,
             output_characters: 30_000,
         }

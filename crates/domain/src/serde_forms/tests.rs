@@ -93,6 +93,8 @@ fn execution() -> impl Strategy<Value = ToolExecution> {
             accesses,
             ended: ended.map(Timestamp),
             result_bytes,
+            parent: ended.map(|_| samples::call_id(number + 1)),
+            labels: Labels::default().with("ticket", number.to_string()).unwrap(),
             ..samples::execution(number)
         })
 }
@@ -165,6 +167,7 @@ fn nothing_is_read_that_could_not_have_been_made() {
     assert!(serde_json::from_value::<ServerName>(json!("a__b")).is_err());
     assert!(serde_json::from_value::<ErrorKind>(json!("bad luck")).is_err());
     assert!(serde_json::from_value::<CallId>(json!("o17")).is_err());
+    assert!(serde_json::from_value::<Labels>(json!({"no name": "x"})).is_err());
     assert!(serde_json::from_value::<ToolResult>(json!({"content": "text"})).is_err());
     let mut hidden = serde_json::to_value(samples::tool("echo")).unwrap();
     hidden["definition"]["description"] = json!("reads \u{202e}txt.exe");

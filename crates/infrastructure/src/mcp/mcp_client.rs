@@ -126,7 +126,7 @@ impl McpClient {
     pub async fn connect(transport: McpTransport) -> Result<Self, McpConnectError> {
         let deps = McpServerDeps {
             launcher: Launcher::start().map_err(McpConnectError::Launcher)?,
-            http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
+            http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
             environment: child_environment::base(|name| env::var(name).ok()),
             working_dir: env::current_dir().map_err(McpConnectError::WorkingFolder)?,
             roots: WorkspaceRoots::default(),
