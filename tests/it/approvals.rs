@@ -22,7 +22,7 @@ use toolstead_application::event_bus::EventBus;
 use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
     access::{Access, PathAccess},
-    permission::policy::PermissionPolicy,
+    permission::{policy::PermissionPolicy, remedy::PlainWords},
     ports::{
         approver::ApprovalScope, caller::InputRequest, clock::Timestamp, output_store::NoOutputs,
         schema_validator::NoSchemaValidator, tool_provider::ToolProvider,
@@ -76,11 +76,13 @@ impl House {
             schemas: Arc::new(NoSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(Arc::new(FixedClock::at(Timestamp(0)))),
+            words: Arc::new(PlainWords),
         };
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..WorkspaceRoots::default() };
         let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };
         let settings = CallSettings { approval_timeout: patience, ..CallSettings::default() };
-        let parts = AppParts { policy, rule_store: store.clone(), ports, settings, max_open_calls: 10_000 };
+        let rule_store = store.clone();
+        let parts = AppParts { policy, rule_store, ports, settings, max_open_calls: 10_000, dialect: None };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
         Self { app: TestApp { app, provider, log }, store }

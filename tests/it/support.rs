@@ -13,7 +13,7 @@ use toolstead_application::{
     execute_tool::{CallSettings, ExecuteToolPorts},
 };
 use toolstead_domain::{
-    permission::policy::PermissionPolicy,
+    permission::{policy::PermissionPolicy, remedy::PlainWords},
     ports::{
         approver::Unattended, clock::Timestamp, output_store::NoOutputs, rule_store::NoRuleStore,
         schema_validator::NoSchemaValidator, tool_provider::ToolProvider,
@@ -89,9 +89,11 @@ impl TestApp {
             schemas: Arc::new(NoSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(clock),
+            words: Arc::new(PlainWords),
         };
         let policy = PermissionPolicy::default();
-        let parts = AppParts { policy, rule_store: Arc::new(NoRuleStore), ports, settings, max_open_calls: 10_000 };
+        let rule_store = Arc::new(NoRuleStore);
+        let parts = AppParts { policy, rule_store, ports, settings, max_open_calls: 10_000, dialect: None };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
         Self { app, provider, log }

@@ -1,7 +1,7 @@
 //! From a decision to a yes, or a refusal that teaches.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError,
+    ExecuteToolCommand, ExecuteToolError, Nesting,
     open_questions::{Brought, OpenQuestions},
     preview::Previews,
     record::{Record, digest},
@@ -15,12 +15,14 @@ use toolstead_domain::{
     permission::{
         decision::{Cause, Decision, Finding, Verdict},
         policy::PermissionPolicy,
+        remedy::RemedyWords,
     },
     ports::{
         approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
         caller::InputResponses,
         tool_provider::InputRequired,
     },
+    scope::Scope,
     tool::Tool,
     tool_call::ToolCall,
     tool_failure::ToolFailure,
@@ -36,6 +38,7 @@ pub(super) struct Asking<'a> {
     pub(super) patience: Duration,
     pub(super) policy: &'a PermissionPolicy,
     pub(super) previews: Previews<'a>,
+    pub(super) words: &'a dyn RemedyWords,
 }
 
 /// What came of it.
@@ -71,7 +74,7 @@ impl Asking<'_> {
         record: &mut Record,
     ) -> Result<Obtained, ExecuteToolError> {
         if decision.verdict == Verdict::Deny {
-            return Err(refused(&call.tool, decision));
+            return Err(refused(&call.tool, decision, self.words));
         }
         let Brought { answer, answers } = self.questions.take(command, || identity(call))?;
         let is_allowed = decision.verdict == Verdict::Allow;
@@ -80,13 +83,13 @@ impl Asking<'_> {
         }
         let by_person: Vec<Access> = decision.asked().filter(|_| !is_allowed).cloned().collect();
         let identity = identity(call);
-        let (principal, session) = (&command.scope.principal, &command.scope.session);
-        let mut parts = if is_allowed { Vec::new() } else { self.parts(call, decision) };
+        let principal = &command.scope.principal;
+        let mut parts = if is_allowed { Vec::new() } else { self.parts(&command.scope, call, decision) };
         let has_questions = !parts.is_empty();
         // It answers what is asked by default, and never what a rule or a hook asks.
         parts.retain(|part| {
             !matches!(part.cause, Cause::Default(_))
-                || !self.book.is_approved(principal, session, &identity, part.access.as_ref())
+                || !self.book.is_approved(&command.scope, &identity, part.access.as_ref())
         });
         // Another question may have been answered meanwhile, with a yes that holds here as well.
         let is_open = is_allowed || (has_questions && parts.is_empty());
@@ -110,6 +113,7 @@ impl Asking<'_> {
         let request = ApprovalRequest {
             call,
             references,
+            within: command.parent.as_ref().map(Nesting::tool),
             principal,
             preview: preview.as_deref(),
             accesses: &accesses,
@@ -138,7 +142,7 @@ impl Asking<'_> {
                 let mut holds = ApprovalScope::Once;
                 for (index, part) in parts.iter().enumerate() {
                     let scope = scopes.get(index).copied().unwrap_or(ApprovalScope::Once);
-                    holds = holds.max(self.book.remember(principal, session, &identity, part, scope).await);
+                    holds = holds.max(self.book.remember(&command.scope, &identity, part, scope).await);
                 }
                 record.approved_by(match holds {
                     ApprovalScope::Once => by,
@@ -147,10 +151,10 @@ impl Asking<'_> {
                 Ok(Obtained::Approved(Approved { accesses, answers, by_person }))
             }
             Approval::Unattended => {
-                Err(refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
+                Err(self.refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
             }
             Approval::TimedOut => {
-                Err(refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
+                Err(self.refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
             }
             Approval::Pending(question) => {
                 let required = self.questions.open(principal, identity, parts, question, answers, self.patience)?;
@@ -159,28 +163,32 @@ impl Asking<'_> {
         }
     }
 
+    fn refusal(self, kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str) -> ExecuteToolError {
+        refusal(kind, tool, decision, more, self.words)
+    }
+
     /// What must be said yes to: each finding that asks, those on the call as a whole first.
-    fn parts(self, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
+    fn parts(self, scope: &Scope, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
         let asks = |finding: &&Finding| finding.verdict == Verdict::Ask;
         let (on_whole, on_accesses): (Vec<&Finding>, Vec<&Finding>) =
             decision.trace.iter().filter(asks).partition(|finding| finding.part.is_none());
         let mut parts: Vec<ApprovalPart> = Vec::new();
         for Finding { part: access, cause, .. } in on_whole.into_iter().chain(on_accesses) {
             if access.is_none() || parts.iter().all(|part| part.access != *access) {
-                parts.push(self.part(call, access.as_ref(), cause.clone()));
+                parts.push(self.part(scope, call, access.as_ref(), cause.clone()));
             }
         }
         parts
     }
 
-    fn part(self, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
+    fn part(self, scope: &Scope, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
         // What a rule asks about is asked about every time: no allow rule gets past it.
         let access_by_default = access.filter(|_| matches!(cause, Cause::Default(_)));
         let Some(asked) = access_by_default else {
             return ApprovalPart { access: access.cloned(), cause, rule: None, scopes: vec![ApprovalScope::Once] };
         };
-        let rule = rule_to_remember(&call.tool, asked, &self.policy.roots);
-        let scopes = self.book.scopes(&call.principal, rule.is_some());
+        let rule = rule_to_remember(&call.tool, asked, self.policy.workspace());
+        let scopes = self.book.scopes(scope, rule.is_some());
         ApprovalPart { access: Some(asked.clone()), cause, rule, scopes }
     }
 }
@@ -192,15 +200,15 @@ fn identity(call: &ToolCall) -> CallIdentity {
 }
 
 /// The refusal by a decision that denies, as it is told.
-pub(super) fn refused(tool: &Tool, decision: &Decision) -> ExecuteToolError {
-    refusal(ErrorKind::PermissionDenied, tool, decision, "")
+pub(super) fn refused(tool: &Tool, decision: &Decision, words: &dyn RemedyWords) -> ExecuteToolError {
+    refusal(ErrorKind::PermissionDenied, tool, decision, "", words)
 }
 
-fn refusal(kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str) -> ExecuteToolError {
+fn refusal(kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str, words: &dyn RemedyWords) -> ExecuteToolError {
     let name = tool.name();
     let message = format!("The call of `{name}` is not permitted: {}.{}{more}", decision.reason(), decision.more());
     let failure = ToolFailure::new(kind, message).with_data(json!({"decision": decision.trace_json()}));
-    ExecuteToolError::Refused(match decision.remedy(tool.rule_name().as_str()) {
+    ExecuteToolError::Refused(match decision.remedy(tool.rule_name().as_str()).and_then(|remedy| words.say(&remedy)) {
         Some(remedy) => failure.next(remedy),
         None => failure,
     })

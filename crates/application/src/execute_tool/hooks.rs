@@ -16,10 +16,7 @@ use toolstead_domain::{
     access::Access,
     client_profile::LogLevel,
     error_kind::ErrorKind,
-    permission::{
-        decision::{Cause, Decision, Finding, Verdict},
-        policy::Mode,
-    },
+    permission::decision::{Cause, Decision, Finding, Verdict},
     ports::{
         caller::LogMessage,
         tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookVerdict, ToolHook},
@@ -77,6 +74,10 @@ impl Hooked {
             };
             self.context.extend(named(hook.as_ref(), said.context));
             tell(command, hook.as_ref(), said.messages);
+            let left_out = record.labelled(&said.labels);
+            if left_out > 0 {
+                tracing::warn!(hook = hook.name(), call = %call.id, left_out, "a call has no room for more labels");
+            }
             let name = said.by.as_deref().unwrap_or(hook.name());
             if let Some(arguments) = said.arguments {
                 call.arguments = validated(registered, arguments, validation).await?;
@@ -107,9 +108,9 @@ impl Hooked {
 
     /// The decision, once hooks that want somebody to be asked are heard. They never soften it. Where the rules ask as
     /// well, it is one question more.
-    pub(super) fn judged(&self, decision: Decision, mode: Mode) -> Decision {
+    pub(super) fn judged(&self, decision: Decision, asks_nobody: bool) -> Decision {
         let Some(cause) = self.ask.clone().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
-        let verdict = if mode == Mode::DontAsk { Verdict::Deny } else { Verdict::Ask };
+        let verdict = if asks_nobody { Verdict::Deny } else { Verdict::Ask };
         let finding = Finding::new(verdict, None, cause);
         let decisive = match decision.verdict {
             Verdict::Ask => decision.decisive,

@@ -1,6 +1,6 @@
 //! The audit row of one call, filled in on its way.
 
-use super::{ExecuteToolCommand, ExecuteToolError, RecordedArguments};
+use super::{ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments};
 use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_secret_name, redacted};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -8,6 +8,7 @@ use std::{io, sync::Arc};
 use toolstead_domain::{
     access::{Access, AccessKind},
     error_kind::ErrorKind,
+    labels::{LONGEST_VALUE, Labels},
     permission::{
         decision::{Cause, Decision, Finding},
         rule::RuleOrigin,
@@ -52,6 +53,7 @@ impl Record {
         };
         let row = ToolExecution {
             id: CallId(Uuid::now_v7()),
+            parent: command.parent.as_ref().map(Nesting::parent),
             tool: name.clone(),
             called_as: name,
             source: String::new(),
@@ -68,9 +70,11 @@ impl Record {
             result_bytes: 0,
             result_digest: None,
             metadata: Value::Null,
+            labels: Labels::default(),
         };
         let mut record = Self { row, keep, redaction: redaction.into() };
         record.row.arguments = record.kept(&command.arguments, "arguments");
+        record.labelled(&command.labels);
         record
     }
 
@@ -132,6 +136,21 @@ impl Record {
         }
     }
 
+    /// More labels. Those that are there stay as they are, and what has no room is left out. Returns how many were.
+    pub(super) fn labelled(&mut self, labels: &Labels) -> usize {
+        let left_out = self.row.labels.add(labels);
+        self.row.labels = self.clean(&self.row.labels);
+        left_out
+    }
+
+    /// Labels as texts of the row are.
+    fn clean(&self, labels: &Labels) -> Labels {
+        labels.map(|name, value| match self.keep == RecordedArguments::Redacted && is_secret_name(name) {
+            true => REDACTED.into(),
+            false => self.text(value, LONGEST_VALUE),
+        })
+    }
+
     /// The row that says that the call is about to run.
     pub(super) fn started(&self) -> ToolExecution {
         self.row.clone()
@@ -177,6 +196,7 @@ impl Record {
     fn learn(&mut self, arguments: &Value) {
         if self.keep == RecordedArguments::Redacted {
             Arc::make_mut(&mut self.redaction).learn(arguments);
+            self.row.labels = self.clean(&self.row.labels);
         }
     }
 

@@ -1,6 +1,8 @@
 //! What runs before and after every call.
 
-use crate::{access::Access, tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult};
+use crate::{
+    access::Access, labels::Labels, tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult,
+};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -47,6 +49,8 @@ pub struct BeforeCall {
     pub context: Vec<HookContext>,
     /// For the person at the client.
     pub messages: Vec<String>,
+    /// For the row of the call. Labels that it has already stay as they are.
+    pub labels: Labels,
 }
 
 impl BeforeCall {
@@ -133,8 +137,8 @@ pub trait ToolHook: Send + Sync {
 
     /// Before a call is judged. `accesses` is what it would touch with the arguments that it has by now; `None` where
     /// that cannot be told. They are worked out again before they are judged.
-    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall;
+    async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, accesses: Option<&'a [Access]>) -> BeforeCall;
 
     /// After a call, whether or not it ran, and before its row is recorded.
-    async fn after(&self, ended: EndedCall<'_>) -> AfterCall;
+    async fn after<'s, 'e>(&'s self, ended: EndedCall<'e>) -> AfterCall;
 }

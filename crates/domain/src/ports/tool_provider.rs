@@ -6,6 +6,7 @@ use crate::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponses},
+        calls::Calls,
         output_store::OutputStore,
     },
     principal::Principal,
@@ -79,7 +80,11 @@ pub trait ToolProvider: Send + Sync {
     ///
     /// # Errors
     /// The failure that the call would end in, so that nobody is asked about what cannot work.
-    async fn preview(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<Option<String>, ToolFailure> {
+    async fn preview<'s, 'c, 'r, 'x>(
+        &'s self,
+        call: &'c ToolCall,
+        context: &'r CallContext<'x>,
+    ) -> Result<Option<String>, ToolFailure> {
         let _ = (call, context);
         Ok(None)
     }
@@ -89,7 +94,11 @@ pub trait ToolProvider: Send + Sync {
     /// # Errors
     /// [`ToolFailure`] when it did not do what was asked. A failure that a tool reports in its own result is `Ok` with
     /// `isError`.
-    async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure>;
+    async fn call<'s, 'c, 'r, 'x>(
+        &'s self,
+        call: &'c ToolCall,
+        context: &'r CallContext<'x>,
+    ) -> Result<CallOutcome, ToolFailure>;
 
     /// A session is over: what belongs to it alone is ended. Returns without waiting for that.
     async fn session_ended(&self, principal: &Principal, session: &str) {
@@ -119,6 +128,8 @@ pub struct CallContext<'a> {
     pub answers: Option<&'a InputResponses>,
     /// The way back to the client.
     pub caller: &'a dyn Caller,
+    /// Calls other tools, within the scope of this call.
+    pub calls: &'a dyn Calls,
     /// Where large outputs are.
     pub outputs: &'a dyn OutputStore,
     /// As many characters of the result's text reach the model. A tool that gives pages makes them fit, so that nothing

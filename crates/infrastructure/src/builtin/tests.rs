@@ -42,6 +42,7 @@ use toolstead_domain::{
     },
     ports::{
         caller::SilentCaller,
+        calls::NoCalls,
         change_journal::NoJournal,
         clock::{Clock, Timestamp},
         output_store::OutputStore,
@@ -223,6 +224,7 @@ impl Bench {
             client: &ClientProfile::without_protocol("test"),
             answers: None,
             caller: &SilentCaller,
+            calls: &NoCalls,
             outputs: &self.outputs,
             output_characters: 30_000,
         };
@@ -428,6 +430,7 @@ impl Bench {
             client: &ClientProfile::without_protocol("test"),
             answers: None,
             caller: &SilentCaller,
+            calls: &NoCalls,
             outputs: &self.outputs,
             output_characters: 30_000,
         };

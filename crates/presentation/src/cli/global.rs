@@ -1,8 +1,7 @@
 //! The flags that every subcommand understands, and what they lead to.
 
-use super::{exit::Failed, output::note, terminal_approver::TerminalApprover};
+use super::{command_line_words::builder, exit::Failed, output::note, terminal_approver::TerminalApprover};
 use crate::{
-    app::App,
     composition_root::{Composition, GoingOn, Servers, StartupError},
     config::{
         ADMINISTRATOR_FOLDER, Config,
@@ -26,6 +25,9 @@ pub struct Global {
     /// The tools to offer: `a,b` alone, `+a,-b` more and less than configured, nothing for none
     #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true, value_parser = chosen_tools)]
     tools: Option<String>,
+    /// The tool system whose spellings come first: `native`, `micro_x`, `clai`, `claude_code`, `tfo` or `kodelet`
+    #[arg(long, global = true, value_name = "NAME")]
+    dialect: Option<String>,
     /// This configuration file alone, instead of those that would be found
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -117,7 +119,13 @@ impl Global {
             start: std::env::current_dir()?,
             administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
             file: self.config.clone(),
-            flags: Flags { roots: self.root.clone(), allow: self.allow.clone(), tools: self.tools.clone(), listen },
+            flags: Flags {
+                roots: self.root.clone(),
+                allow: self.allow.clone(),
+                tools: self.tools.clone(),
+                dialect: self.dialect.clone(),
+                listen,
+            },
         })
     }
 
@@ -128,17 +136,17 @@ impl Global {
         request.flags.roots.extend(roots);
         let mut config = Config::load(&request).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        self.watched(App::builder(config).build().await?).await
+        self.watched(builder(config).build().await?).await
     }
 
     /// Builds the application with these servers.
     pub(super) async fn compose(&self, servers: Servers) -> Result<Composition, Failed> {
-        self.watched(App::builder(self.load()?).servers(servers).build().await?).await
+        self.watched(builder(self.load()?).servers(servers).build().await?).await
     }
 
     /// As [`compose`](Self::compose), for who looks at the configuration: all notes are told.
     pub(super) async fn compose_and_tell_all(&self, servers: Servers) -> Result<Composition, Failed> {
-        self.watched(App::builder(self.load_and_tell_all()?).servers(servers).build().await?).await
+        self.watched(builder(self.load_and_tell_all()?).servers(servers).build().await?).await
     }
 
     /// Builds the application for questions about calls of these tools, with the servers that they need.
@@ -148,7 +156,7 @@ impl Global {
     ) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for_all(tools, &config);
-        Ok(App::builder(config).servers(servers).build().await?)
+        Ok(builder(config).servers(servers).build().await?)
     }
 
     /// Builds the application for one call: a person may be asked, and only the server that is needed is started.
@@ -157,8 +165,8 @@ impl Global {
         let servers = needed_for(tool, &config);
         let approval_timeout = config.approval_timeout;
         let approver = TerminalApprover::of_process(approval_timeout);
-        let builder = App::builder(config).servers(servers).approver(approver).session_goes_on(going_on);
-        self.watched(builder.build().await?).await
+        let building = builder(config).servers(servers).approver(approver).session_goes_on(going_on);
+        self.watched(building.build().await?).await
     }
 
     /// The application, with `--events` obeyed.

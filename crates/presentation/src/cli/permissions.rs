@@ -3,6 +3,7 @@
 use super::{
     Outcome,
     call::read_arguments,
+    command_line_words::CommandLineWords,
     exit::{Exit, Failed, chain},
     global::Global,
     output::{Output, note, visible},
@@ -21,9 +22,13 @@ use toolstead_application::execute_tool::{
     ExecuteToolError,
     explain::{ExplainCallQuery, ExplainedCall},
 };
-use toolstead_domain::permission::{
-    decision::{Cause, Verdict},
-    rule::Effect,
+use toolstead_domain::{
+    permission::{
+        decision::{Cause, Verdict},
+        remedy::RemedyWords,
+        rule::Effect,
+    },
+    principal::Principal,
 };
 
 /// Shows, explains, tests and writes permission rules.
@@ -90,7 +95,15 @@ async fn explain(composition: &Composition, name: &str, arguments: Value) -> Res
     if composition.app.registry.snapshot().resolve(name).is_err() {
         composition.settled().await;
     }
-    composition.app.execute_tool.explain(ExplainCallQuery::local(name, arguments)).await
+    composition
+        .app
+        .execute_tool
+        .explain(ExplainCallQuery {
+            tool: name.into(),
+            arguments,
+            scope: composition.app.scope(Principal::local(), "cli"),
+        })
+        .await
 }
 
 fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &mut Output) -> Outcome {
@@ -123,7 +136,7 @@ fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &m
     let verdict = decision.verdict.as_str();
     output.line(&visible(&format!("{verdict}: {}", one_line(&decision.reason()))))?;
     if decision.verdict != Verdict::Allow
-        && let Some(remedy) = decision.remedy(rule_name)
+        && let Some(remedy) = decision.remedy(rule_name).and_then(|remedy| CommandLineWords.say(&remedy))
     {
         note(&remedy);
     }

@@ -6,9 +6,9 @@ use crate::mcp_server::{
     call_tool::{Client, ToolCallRequest},
     client_caller::ClientCaller,
     http::{
+        authenticator::Authenticated,
         call_response::{Abandoned, Work, answered, respond},
         changes_stream::ChangesStream,
-        gate::TokenHolder,
         negotiation::Accept,
         response::{Body, live_events, text},
     },
@@ -32,7 +32,7 @@ impl Endpoint {
     /// Answers a request by the rules of 2026-07-28.
     pub(super) async fn modern_request(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         headers: &HeaderMap,
         accept: Accept,
         request: RpcRequest,
@@ -45,7 +45,10 @@ impl Endpoint {
         };
         let answer = match method.as_str() {
             "server/discover" => self.server.discover(&id),
-            "tools/list" => self.server.list_tools(&id, &params, Generation::Modern).await,
+            "tools/list" => {
+                let scope = Scope::of(holder.principal.clone(), "stateless");
+                self.server.list_tools(&id, &params, scope, Generation::Modern).await
+            }
             "tools/call" => return self.call(holder, accept, id, params, meta, profile, room).await,
             "subscriptions/listen" => match Subscription::parse(id.clone(), &params) {
                 Ok(subscription) => return self.listen(&subscription, accept),
@@ -74,7 +77,7 @@ impl Endpoint {
     #[expect(clippy::too_many_arguments, reason = "a request, taken apart")]
     async fn call(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         accept: Accept,
         id: Id,
         mut params: Map<String, Value>,
@@ -90,7 +93,7 @@ impl Endpoint {
         let cancel = CancelSignal::new();
         let threshold = LogThreshold::Request(profile.log_level);
         let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept)));
-        let session = self.stateless.enter(&holder.principal, &client_name, Instant::now());
+        let session = self.stateless.enter(holder, &client_name, Instant::now());
         let scope = Scope::of(holder.principal.clone(), session.id.clone());
         let client = Client { scope, profile: Arc::new(profile) };
         let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
