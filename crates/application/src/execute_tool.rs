@@ -2,6 +2,7 @@
 //!
 //! `ExecuteToolHandler::run` is the order and nothing else; each step stands in a file of its own.
 
+mod answered;
 mod approval;
 mod arguments;
 mod events;
@@ -20,6 +21,7 @@ mod validation;
 
 use crate::{
     cancel_signal::CancelSignal,
+    context_registry::answerer::Answerer,
     event_bus::EventBus,
     open_calls::{OpenCallGuard, OpenCalls},
     permission_book::PermissionBook,
@@ -85,6 +87,9 @@ pub struct ExecuteToolCommand {
     pub timeout: Option<Duration>,
     /// Ends it from outside.
     pub cancel: CancelSignal,
+    /// Who answers where this is no call of a tool but a request for something else
+    /// ([`forward_request`](crate::forward_request)); `None`: the tool of that name.
+    pub answered_by: Option<Answerer>,
 }
 
 impl ExecuteToolCommand {
@@ -102,6 +107,7 @@ impl ExecuteToolCommand {
             request_state: None,
             timeout: None,
             cancel: CancelSignal::new(),
+            answered_by: None,
         }
     }
 
@@ -164,6 +170,11 @@ impl Default for CallSettings {
 impl CallSettings {
     fn output_budget(&self) -> Budget {
         Budget { characters: self.output_characters, media_bytes: self.media_bytes }
+    }
+
+    /// The most that an answer of no tool may have: as much as text or media of one result.
+    fn answer_bytes(&self) -> usize {
+        self.media_bytes.max(self.output_characters.saturating_mul(4))
     }
 
     /// The time of a call of the tool that asks for `wanted`.
@@ -427,6 +438,9 @@ impl ExecuteToolHandler {
         let grant = Grant::new(policy, call.tool.clone(), approved.by_person);
         let running = Running { command, answers: answers.as_ref(), grant: &grant, redaction: record.redaction() };
         let outcome = running::run(provider, &call, &running, &self.ports, &self.settings).await;
+        if command.answered_by.is_some() {
+            return answered::bound(outcome, self.settings.answer_bytes());
+        }
         let budget = self.settings.output_budget().up_to(max_output);
         let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);
         let keeper = Keeper::new(outputs, &command.scope.principal, call.id, max_bytes, tools.output_readers());

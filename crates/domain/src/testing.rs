@@ -13,6 +13,7 @@ pub mod in_memory_tool_repository;
 pub mod recording_caller;
 pub mod samples;
 pub mod scripted_approver;
+pub mod scripted_context;
 pub mod scripted_provider;
 #[cfg(feature = "json-schema")]
 pub mod scripted_schema_validator;

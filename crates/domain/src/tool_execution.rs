@@ -9,9 +9,12 @@ use serde_json::Value;
 pub struct ToolExecution {
     /// The call.
     pub id: CallId,
-    /// The tool's canonical name, or the name as it was called when nothing bears it.
+    /// What was asked for.
+    pub kind: RequestKind,
+    /// The tool's canonical name, or the name as it was called when nothing bears it; of requests for what is no tool the
+    /// name by which rules know them.
     pub tool: String,
-    /// The name the caller used.
+    /// The name the caller used: also a URI, or the name of a prompt.
     pub called_as: String,
     /// [`crate::tool::ToolSource::label`]; empty when the tool is unknown.
     pub source: String,
@@ -42,6 +45,40 @@ pub struct ToolExecution {
     /// The structured content of the result, redacted and capped as the configuration says; `Null` where there is none or
     /// it is not kept.
     pub metadata: Value,
+}
+
+/// What a row is about. Requests for what is no tool take the path of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RequestKind {
+    /// A call of a tool.
+    #[default]
+    Tool,
+    /// The reading of a resource.
+    Resource,
+    /// The getting of a prompt.
+    Prompt,
+    /// The completion of an argument.
+    Completion,
+}
+
+impl RequestKind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[Self::Tool, Self::Resource, Self::Prompt, Self::Completion];
+
+    /// The kind as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+            Self::Completion => "completion",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
+    }
 }
 
 /// A decision as it was at the time of the call.

@@ -52,6 +52,7 @@ impl Record {
         };
         let row = ToolExecution {
             id: CallId(Uuid::now_v7()),
+            kind: command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default(),
             tool: name.clone(),
             called_as: name,
             source: String::new(),

@@ -6,7 +6,7 @@ use crate::{
     principal::Principal,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
-    tool_execution::{Outcome, RecordedDecision, ToolExecution},
+    tool_execution::{Outcome, RecordedDecision, RequestKind, ToolExecution},
     tool_name::ToolName,
 };
 use serde_json::{Map, Value, json};
@@ -27,6 +27,7 @@ pub fn execution(number: u32) -> ToolExecution {
     let started = START.0 + i64::from(number) * 1000;
     ToolExecution {
         id: call_id(number),
+        kind: RequestKind::Tool,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),

@@ -18,7 +18,7 @@ use toolstead_domain::{
         tool_repository::StoreError,
     },
     tool_call::CallId,
-    tool_execution::{OutcomeKind, ToolExecution},
+    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
 };
 use uuid::Uuid;
 
@@ -78,6 +78,7 @@ impl SqliteExecutionLog {
             .bind(i64::from(filter.limit))
             .bind(filter.client.clone())
             .bind(filter.since.map(|since| since.0))
+            .bind(filter.kind.map(RequestKind::as_str))
             .fetch_all(&self.readers)
             .await?;
         // What is committed by now stands where it was committed.
@@ -197,7 +198,7 @@ impl ExecutionLog for SqliteExecutionLog {
 /// The statement that walks along the most telling index, from the row that was recorded last, and looks at each row for
 /// the other conditions.
 ///
-/// Parameters of all of them: before, tool, principal, outcome, limit, client, since.
+/// Parameters of all of them: before, tool, principal, outcome, limit, client, since, kind.
 fn statement(filter: &ExecutionFilter) -> &'static str {
     macro_rules! statement {
         ($index:literal, $first:literal, $($rest:literal),*) => {
@@ -205,6 +206,7 @@ fn statement(filter: &ExecutionFilter) -> &'static str {
                 $index, "WHERE ", $first, "seq < $1 ", $($rest,)*
                 "AND ($6 IS NULL OR client = $6 OR substr(client, 1, length($6) + 1) = $6 || ' ') ",
                 "AND ($7 IS NULL OR started >= $7) ",
+                "AND ($8 IS NULL OR kind = $8) ",
                 "ORDER BY seq DESC LIMIT $5",
             )
         };

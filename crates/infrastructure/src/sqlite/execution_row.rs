@@ -10,7 +10,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     ports::clock::Timestamp,
     tool_call::CallId,
-    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, ToolExecution},
+    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution},
 };
 use uuid::Uuid;
 
@@ -19,9 +19,11 @@ pub(super) const RECORD: &str = "
     INSERT INTO tool_executions (
         id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses,
         verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, instance,
-        trace, metadata
+        trace, metadata, kind
     )
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
+    VALUES (
+        ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24
+    )
     ON CONFLICT (id) DO UPDATE SET
         tool = excluded.tool, called_as = excluded.called_as, source = excluded.source,
         principal = excluded.principal, session = excluded.session, client = excluded.client,
@@ -30,7 +32,7 @@ pub(super) const RECORD: &str = "
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         error_kind = excluded.error_kind, detail = excluded.detail, result_bytes = excluded.result_bytes,
         result_digest = excluded.result_digest, instance = excluded.instance,
-        trace = excluded.trace, metadata = excluded.metadata
+        trace = excluded.trace, metadata = excluded.metadata, kind = excluded.kind
     WHERE tool_executions.outcome = 'running'";
 
 /// A row on its way to the disk, a field a column.
@@ -62,6 +64,9 @@ pub(super) struct RecordedRow {
     /// Absent in files of versions that did not keep it.
     #[serde(default)]
     metadata: Option<String>,
+    /// Likewise: then it is a call of a tool.
+    #[serde(default)]
+    kind: Option<Cow<'static, str>>,
 }
 
 impl RecordedRow {
@@ -98,6 +103,7 @@ impl RecordedRow {
             instance: (!execution.outcome.is_final()).then_some(instance),
             trace,
             metadata: (!execution.metadata.is_null()).then(|| json(&execution.metadata)),
+            kind: Some(execution.kind.as_str().into()),
             detail: detail(execution.outcome),
         }
     }
@@ -109,6 +115,7 @@ impl RecordedRow {
         let approved_by = self.approved_by;
         Ok(ToolExecution {
             id: CallId(self.id),
+            kind: kind(self.kind.as_deref())?,
             tool: self.tool,
             called_as: self.called_as,
             source: self.source,
@@ -163,7 +170,8 @@ impl RecordedRow {
         statement.raw_bind_parameter(20, &self.result_digest)?;
         statement.raw_bind_parameter(21, self.instance.as_ref().map(Uuid::as_bytes))?;
         statement.raw_bind_parameter(22, &self.trace)?;
-        statement.raw_bind_parameter(23, &self.metadata)
+        statement.raw_bind_parameter(23, &self.metadata)?;
+        statement.raw_bind_parameter(24, self.kind.as_deref())
     }
 }
 
@@ -186,7 +194,7 @@ macro_rules! select_executions {
         concat!(
             "SELECT id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses, ",
             "verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, ",
-            "trace, metadata, seq ",
+            "trace, metadata, kind, seq ",
             "FROM tool_executions ",
             $($rest),*
         )
@@ -222,13 +230,19 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
         instance: None,
         trace: optional(20)?,
         metadata: optional(21)?,
+        kind: optional(22)?.map(Cow::from),
     };
     row.into_execution()
 }
 
 /// Where a row of such a statement stands in the order of recording.
 pub(super) fn seq(row: &SqliteRow) -> Result<i64, Fault> {
-    Ok(row.try_get(22)?)
+    Ok(row.try_get(23)?)
+}
+
+fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
+    let Some(text) = text else { return Ok(RequestKind::Tool) };
+    RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is not known")))
 }
 
 fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) -> Result<Outcome, Fault> {

@@ -33,6 +33,7 @@ fn migrations() -> Vec<Migration> {
         migration!(7, "0007_workspaces.sql"),
         migration!(8, "0008_tell_providers_apart.sql"),
         migration!(9, "0009_order_by_recording.sql"),
+        migration!(12, "0012_kinds_of_requests.sql"),
     ]
 }
 

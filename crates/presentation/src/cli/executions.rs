@@ -19,7 +19,7 @@ use toolstead_application::list_executions::ListExecutionsHandler;
 use toolstead_domain::{
     ports::{clock::Timestamp, execution_log::ExecutionFilter},
     tool_call::CallId,
-    tool_execution::OutcomeKind,
+    tool_execution::{OutcomeKind, RequestKind},
 };
 
 /// So many calls are named where an id is not enough to tell one.
@@ -39,6 +39,9 @@ enum Command {
         /// Only calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
+        /// Only requests of this kind: tool, resource, prompt or completion
+        #[arg(long)]
+        kind: Option<String>,
         /// Only calls of this client: its name, or its name and version
         #[arg(long, value_name = "NAME")]
         client: Option<String>,
@@ -132,17 +135,21 @@ impl Executions {
 impl Command {
     async fn run(self, trail: &Trail, as_json: bool, output: &mut Output) -> Result<(), Failed> {
         match self {
-            Self::List { tool, client, since, outcome, limit, before } => {
+            Self::List { tool, kind, client, since, outcome, limit, before } => {
                 let outcome =
                     outcome.map(|text| OutcomeKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
                         let known: Vec<&str> = OutcomeKind::ALL.iter().map(|kind| kind.as_str()).collect();
                         Failed::Usage(format!("`{text}` is no outcome: use one of {}", known.join(", ")))
                     })?;
+                let kind = kind.map(|text| RequestKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
+                    let known: Vec<&str> = RequestKind::ALL.iter().map(|kind| kind.as_str()).collect();
+                    Failed::Usage(format!("`{text}` is no kind of request: use one of {}", known.join(", ")))
+                })?;
                 let before = match before {
                     Some(id) => Some(trail.call(&id).await?),
                     None => None,
                 };
-                let filter = ExecutionFilter { tool, client, since, outcome, limit, before, principal: None };
+                let filter = ExecutionFilter { tool, kind, client, since, outcome, limit, before, principal: None };
                 let executions = trail.executions.list(&filter).await?;
                 if as_json {
                     let all: Vec<Value> = executions.iter().map(record::to_json).collect();
