@@ -93,27 +93,27 @@ impl ListContextHandler {
     }
 
     fn shown<'a>(&self, snapshot: &'a ContextSnapshot, query: &ListContextQuery) -> Vec<&'a Map<String, Value>> {
-        let own = self.permissions.policy_of(&query.scope.principal, &query.scope.session);
-        let policies: Vec<&PermissionPolicy> =
-            std::iter::once(&*own).chain(query.scope.view.iter().map(|view| &*view.policy)).collect();
+        let policy = self.permissions.policy_of(&query.scope);
         match query.of {
             ContextList::Resources => {
-                let open = snapshot.resources().iter().filter(|one| {
-                    is_open(&policies, one, RequestKind::Resource, &request("uri", one.definition.uri()))
-                });
+                let open = snapshot
+                    .resources()
+                    .iter()
+                    .filter(|one| is_open(&policy, one, RequestKind::Resource, &request("uri", one.definition.uri())));
                 open.map(|one| one.definition.definition()).collect()
             }
             ContextList::Templates => {
                 let open = snapshot.templates().iter().filter(|one| {
                     let request = request("uri", one.definition.template().as_str());
-                    is_open(&policies, one, RequestKind::Resource, &request)
+                    is_open(&policy, one, RequestKind::Resource, &request)
                 });
                 open.map(|one| one.definition.definition()).collect()
             }
             ContextList::Prompts => {
-                let open = snapshot.prompts().iter().filter(|one| {
-                    is_open(&policies, one, RequestKind::Prompt, &request("name", one.definition.name()))
-                });
+                let open = snapshot
+                    .prompts()
+                    .iter()
+                    .filter(|one| is_open(&policy, one, RequestKind::Prompt, &request("name", one.definition.name())));
                 open.map(|one| one.definition.definition()).collect()
             }
         }
@@ -124,18 +124,15 @@ fn request(member: &str, value: &str) -> Map<String, Value> {
     Map::from_iter([(member.to_owned(), value.into())])
 }
 
-/// Whether no policy denies the request by what it names alone.
+/// Whether the policy does not deny the request by what it names alone.
 fn is_open<T>(
-    policies: &[&PermissionPolicy],
+    policy: &PermissionPolicy,
     offered: &Offered<T>,
     kind: RequestKind,
     request: &Map<String, Value>,
 ) -> bool {
     let tool = offered.judged_as(kind);
-    let is_denied = |policy: &&PermissionPolicy| {
-        policy.refusal_of_every_call(tool).is_some() || policy.decide(tool, request, &[]).verdict == Verdict::Deny
-    };
-    !policies.iter().any(|policy| is_denied(policy))
+    policy.refusal_of_every_call(tool).is_none() && policy.decide(tool, request, &[]).verdict != Verdict::Deny
 }
 
 /// `list:version:from`, in base64. It is no secret: it shows nothing that its bearer may not list anyway.

@@ -18,12 +18,14 @@ use toolstead_application::{
     tool_registry::ToolRegistry,
 };
 use toolstead_domain::{
+    alias::Dialect,
     permission::policy::PermissionPolicy,
     ports::{
         rule_store::RuleStore,
         tool_repository::{StoreError, ToolRepository},
     },
     principal::Principal,
+    scope::Scope,
     tool_execution::CancelReason,
 };
 
@@ -52,6 +54,8 @@ pub struct App {
     pub registry: Arc<ToolRegistry>,
     /// The calls that are open.
     pub open_calls: Arc<OpenCalls>,
+    /// The tool system whose spellings come first, as configured.
+    pub dialect: Option<Dialect>,
     /// What decides on every call, as configured.
     pub policy: Arc<PermissionPolicy>,
     /// The same, with what people approved since.
@@ -72,6 +76,8 @@ pub struct AppParts {
     pub settings: CallSettings,
     /// Calls that may be open at once.
     pub max_open_calls: usize,
+    /// The tool system whose spellings come first; `None`: our own.
+    pub dialect: Option<Dialect>,
 }
 
 impl std::fmt::Debug for AppParts {
@@ -86,7 +92,7 @@ impl App {
     /// # Errors
     /// [`StoreError`] when the repository cannot be read.
     pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
-        let AppParts { policy, rule_store, ports, settings, max_open_calls } = parts;
+        let AppParts { policy, rule_store, ports, settings, max_open_calls, dialect } = parts;
         let policy = Arc::new(policy);
         let permissions = Arc::new(PermissionBook::new(policy.clone(), rule_store));
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
@@ -97,8 +103,8 @@ impl App {
             ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
         let context = ContextRegistry::new();
         Ok(Self {
-            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), policy.clone())),
-            get_tool: Arc::new(GetToolHandler::new(registry.clone(), policy.clone())),
+            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone())),
+            get_tool: Arc::new(GetToolHandler::new(registry.clone(), permissions.clone())),
             set_tool_enabled: Arc::new(SetToolEnabledHandler::new(registry.clone())),
             refresh_tools: Arc::new(RefreshToolsHandler::new(registry.clone())),
             list_executions: Arc::new(ListExecutionsHandler::new(ports.log)),
@@ -108,10 +114,16 @@ impl App {
             context,
             registry,
             open_calls,
+            dialect,
             policy,
             permissions,
             events,
         })
+    }
+
+    /// The scope of the principal's session, in the configured dialect.
+    pub fn scope(&self, principal: Principal, session: impl Into<Arc<str>>) -> Scope {
+        Scope::of(principal, session).in_dialect(self.dialect)
     }
 
     /// Watches everything that happens from now on.

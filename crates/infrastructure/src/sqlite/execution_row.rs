@@ -64,8 +64,8 @@ pub(super) struct RecordedRow {
     /// Absent in files of versions that did not keep it.
     #[serde(default)]
     metadata: Option<String>,
-    /// Likewise: then it is a call of a tool.
-    #[serde(default)]
+    /// Absent of a call of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     kind: Option<Cow<'static, str>>,
 }
 
@@ -103,7 +103,7 @@ impl RecordedRow {
             instance: (!execution.outcome.is_final()).then_some(instance),
             trace,
             metadata: (!execution.metadata.is_null()).then(|| json(&execution.metadata)),
-            kind: Some(execution.kind.as_str().into()),
+            kind: (execution.kind != RequestKind::Tool).then(|| execution.kind.as_str().into()),
             detail: detail(execution.outcome),
         }
     }
@@ -171,7 +171,7 @@ impl RecordedRow {
         statement.raw_bind_parameter(21, self.instance.as_ref().map(Uuid::as_bytes))?;
         statement.raw_bind_parameter(22, &self.trace)?;
         statement.raw_bind_parameter(23, &self.metadata)?;
-        statement.raw_bind_parameter(24, self.kind.as_deref())
+        statement.raw_bind_parameter(24, self.kind.as_deref().unwrap_or(RequestKind::Tool.as_str()))
     }
 }
 

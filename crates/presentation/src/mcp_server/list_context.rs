@@ -25,7 +25,7 @@ impl McpServer {
             "resources/list" => (ContextList::Resources, "resources"),
             "resources/templates/list" => (ContextList::Templates, "resourceTemplates"),
             "prompts/list" => (ContextList::Prompts, "prompts"),
-            _ => return self.list_tools(id, params, generation).await,
+            _ => return self.list_tools(id, params, scope, generation).await,
         };
         let cursor = match cursor(params) {
             Ok(cursor) => cursor,

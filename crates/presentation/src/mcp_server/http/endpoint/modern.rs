@@ -46,8 +46,7 @@ impl Endpoint {
         let answer = match method.as_str() {
             "server/discover" => self.server.discover(&id),
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                // Lists look at what is denied, which no session changes.
-                let scope = Scope::of(holder.principal.clone(), "");
+                let scope = Scope::of(holder.principal.clone(), "stateless");
                 self.server.list(&id, &method, &params, Generation::Modern, scope).await
             }
             "subscriptions/listen" => match Subscription::parse(id.clone(), &params) {
