@@ -180,6 +180,12 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
     without_patterns(text)
 }
 
+/// The value without secrets: what bears the name of one, what follows the option of one, and every text as
+/// [`redacted`] tells it.
+pub fn redacted_value(value: &Value) -> Value {
+    Redaction::default().value(value, &|text| redacted(text).into_owned())
+}
+
 /// Whether what bears this name is kept from everybody.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     const WORDS: &[&str] = &[

@@ -9,6 +9,7 @@ mod answer;
 mod blocking;
 pub mod built_in_tool;
 pub mod commands;
+pub mod context;
 pub mod files;
 pub mod provider;
 pub mod run;

@@ -15,6 +15,7 @@
 mod command_settings;
 mod hooks;
 mod orchestration;
+mod reports;
 mod stores;
 mod upstream;
 
@@ -41,15 +42,18 @@ use command_settings::command_settings;
 use std::{sync::Arc, time::Duration};
 use stores::OpenStores;
 use toolstead_application::{
-    event_bus::EventBus, execute_tool::ExecuteToolPorts, ruled_approver::RuledApprover, tool_registry::RegistryError,
+    context_registry::ContextRegistryError, event_bus::EventBus, execute_tool::ExecuteToolPorts,
+    ruled_approver::RuledApprover, tool_registry::RegistryError,
 };
 use toolstead_domain::{
+    context,
     permission::remedy::{PlainWords, RemedyWords},
     ports::{
         approval_rule::ApprovalRule,
         approver::Approver,
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
+        context_provider::ContextProvider,
         execution_log::ExecutionLog,
         output_store::{NoOutputs, OutputStore},
         rule_store::RuleStore,
@@ -67,6 +71,7 @@ use toolstead_infrastructure::{
     builtin::{
         built_in_tool::AnyBuiltInTool,
         commands::{programs::Programs, tasks::Tasks},
+        context::{BuiltInContext, InvalidBuiltInContext},
         provider::{BuiltInTools, InvalidBuiltInTools},
         world::World,
     },
@@ -112,6 +117,7 @@ pub struct AppBuilder {
     environment: Environment,
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
+    context_providers: Vec<Arc<dyn ContextProvider>>,
     tools: Vec<Box<dyn AnyBuiltInTool>>,
     program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
@@ -160,6 +166,12 @@ pub enum StartupError {
     /// A provider cannot be registered.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// A provider of resources and prompts cannot be registered.
+    #[error(transparent)]
+    ContextRegistry(#[from] ContextRegistryError),
+    /// The built-in resources and prompts cannot be used.
+    #[error(transparent)]
+    Context(#[from] InvalidBuiltInContext),
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -180,9 +192,13 @@ impl StartupError {
     /// Whether a change of configuration or command line mends it.
     pub fn is_users(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Workspace(_) | Self::Tools(_) | Self::RequiredServer { .. } => true,
+            Self::Config(_)
+            | Self::Workspace(_)
+            | Self::Tools(_)
+            | Self::ContextRegistry(_)
+            | Self::RequiredServer { .. } => true,
             Self::Registry(error) => !matches!(error, RegistryError::Store(_)),
-            Self::Database(_) | Self::Store(_) | Self::Launcher(_) => false,
+            Self::Context(_) | Self::Database(_) | Self::Store(_) | Self::Launcher(_) => false,
         }
     }
 }
@@ -195,6 +211,7 @@ impl App {
             environment: Environment::of_process(),
             servers: Servers::All,
             providers: Vec::new(),
+            context_providers: Vec::new(),
             tools: Vec::new(),
             program: ServerName::program(),
             hooks: Vec::new(),
@@ -222,6 +239,14 @@ impl AppBuilder {
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn ToolProvider>) -> Self {
         self.providers.push(provider);
+        self
+    }
+
+    /// Adds a provider of resources and prompts. Its name, and all that it offers, must be free; rules know requests to it
+    /// as `mcp__NAME__read_resource` and `mcp__NAME__get_prompt`.
+    #[must_use]
+    pub fn context_provider(mut self, provider: Arc<dyn ContextProvider>) -> Self {
+        self.context_providers.push(provider);
         self
     }
 
@@ -345,7 +370,7 @@ impl AppBuilder {
             }
             None => Workspace::closed(),
         };
-        let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION")).to_owned();
+        let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION"));
         let events = EventBus::new(clock.clone());
         let helpers = Arc::new(
             Helpers::default()
@@ -359,7 +384,7 @@ impl AppBuilder {
             }
             None => Tasks::default(),
         });
-        let world = World::new(Arc::new(opened), clock.clone(), version)
+        let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
             .with_helpers(helpers.clone())
@@ -367,7 +392,7 @@ impl AppBuilder {
             .with_tasks(tasks.clone());
         let mut added = BuiltInTools::of_program(&self.program, self.tools, world.clone())?;
         let mut built_in =
-            BuiltInTools::new(builtin::all(), world)?.leaving_names_to(|server| config.names_server(server));
+            BuiltInTools::new(builtin::all(), world.clone())?.leaving_names_to(|server| config.names_server(server));
         let mut orchestration = orchestration();
         if config.server.output_schemas {
             (added, built_in) = (added.with_output_schemas(), built_in.with_output_schemas());
@@ -429,6 +454,11 @@ impl AppBuilder {
         let mut composition =
             Composition { app, servers: Vec::new(), config, hooks: command_hooks, tasks, event_file: None, stores };
         let registered = async {
+            let reports = reports::reports(&composition.config, &composition.app, version);
+            composition.app.context.register(Arc::new(BuiltInContext::new(world, reports)?)).await?;
+            for provider in self.context_providers {
+                composition.app.context.register(provider).await?;
+            }
             composition.app.registry.register(Arc::new(built_in)).await?;
             composition.app.registry.register(Arc::new(orchestration)).await?;
             if !added.definitions().is_empty() {
@@ -545,10 +575,11 @@ fn check_against(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     check_gates(config)
 }
 
-/// Names and aliases of the built-in tools.
+/// Names and aliases of the built-in tools, and what requests for resources and prompts are called beside them.
 fn known_names(tools: &[Tool]) -> Vec<&str> {
     tools
         .iter()
         .flat_map(|tool| std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name)))
+        .chain(context::RULE_NAMES)
         .collect()
 }

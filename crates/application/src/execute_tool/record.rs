@@ -54,6 +54,7 @@ impl Record {
         let row = ToolExecution {
             id: CallId(Uuid::now_v7()),
             parent: command.parent.as_ref().map(Nesting::parent),
+            kind: command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default(),
             tool: name.clone(),
             called_as: name,
             source: String::new(),

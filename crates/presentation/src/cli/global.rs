@@ -7,7 +7,7 @@ use crate::{
         ADMINISTRATOR_FOLDER, Config,
         environment::Environment,
         hooks::choosing,
-        policy::check_tool_names,
+        policy::{check_tool_names, nameable},
         problem::Problem,
         request::{Flags, Request},
         told_notes,
@@ -98,7 +98,7 @@ impl Global {
     fn load_with_notes(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), Failed> {
         let mut config = Config::load(&self.request(listen)?).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        let spellings = builtin::spellings();
+        let spellings = nameable();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
         choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;
         let mut notes = config.hooks.lint(&builtin::spellings_by_tool());
@@ -169,6 +169,11 @@ impl Global {
         self.watched(building.build().await?).await
     }
 
+    /// Builds the application for a request that rules know by that name, likewise; no server is needed for it.
+    pub(super) async fn compose_to_forward(&self, name: &str) -> Result<Composition, Failed> {
+        self.compose_for_call(name, GoingOn::EndsWithCall).await
+    }
+
     /// The application, with `--events` obeyed.
     pub(super) async fn watched(&self, mut composition: Composition) -> Result<Composition, Failed> {
         if let Some(target) = &self.events
@@ -199,7 +204,7 @@ pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
         Some(server) if config.mcp_servers.iter().any(|one| one.name.as_str() == server) => {
             Servers::Only(server.into())
         }
-        _ if builtin::spellings().contains(&tool) => Servers::None,
+        _ if nameable().contains(&tool) => Servers::None,
         _ => Servers::All,
     }
 }
