@@ -66,7 +66,7 @@ pub(super) struct RecordedRow {
     #[serde(default)]
     metadata: Option<String>,
     /// The same.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     labels: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<Uuid>,
