@@ -42,8 +42,10 @@ peers:          # the official conformance suite, SDK clients and reference serv
 conformance: peers  ## runs the official MCP conformance suite against the server, through it, and against the client
 	cargo test --workspace --locked --test it conformance -- --nocapture
 
-example:        # a program outside of the workspace that embeds Toolstead
+example:        # programs outside of the workspace that embed Toolstead
 	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/weather/Cargo.toml
+	CARGO_TARGET_DIR=target cargo build --locked --manifest-path examples/doors/Cargo.toml --bins
+	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/doors/Cargo.toml
 
 tool-docs:      ## writes docs/tools/ anew from the tools' definitions
 	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it tool_docs

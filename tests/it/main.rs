@@ -11,6 +11,8 @@ mod approvals;
 mod architecture;
 /// The configuration: files, environment and flags in, one value out.
 mod configuration;
+/// The doors for tools in Rust: the examples and their page.
+mod doors;
 /// Changes of files by several processes, and across kills.
 mod editing;
 /// The built-in tools in one folder, for tests of these.

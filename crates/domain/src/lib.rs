@@ -11,6 +11,7 @@ pub mod category;
 pub mod client_profile;
 pub mod coercion;
 pub mod content_digest;
+pub mod defaults;
 pub mod error_chain;
 pub mod error_kind;
 pub mod event;

@@ -4,6 +4,7 @@ pub mod call;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+pub mod embedded;
 pub mod executions;
 pub mod exit;
 pub mod global;

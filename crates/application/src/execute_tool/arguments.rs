@@ -10,8 +10,8 @@ use super::{
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    coercion::coerce, error_kind::ErrorKind, ports::output_store::OutputStore, tool_failure::ToolFailure,
-    tool_input_schema::InvalidArguments,
+    coercion::coerce, defaults::fill_defaults, error_kind::ErrorKind, ports::output_store::OutputStore,
+    tool_failure::ToolFailure, tool_input_schema::InvalidArguments,
 };
 
 /// The argument by which a caller wants less of a result than the budget allows: so many characters. The rest is kept
@@ -29,7 +29,7 @@ pub(super) struct Prepared {
 }
 
 /// Puts stored outputs in the place of references, renames the parameters of another spelling, repairs harmless slips,
-/// and validates.
+/// fills in defaults, and validates.
 ///
 /// References come first, so that every later step, the spellings' rules among them, sees values and nothing else. Reading
 /// what they name ends with the signal, and in the time of the validation.
@@ -110,7 +110,7 @@ fn take_max_output(
     }
 }
 
-/// The arguments, valid; repaired only where they are not valid as they are.
+/// The arguments, valid, with the defaults of schemas that are ours; repaired only where they are not valid as they are.
 pub(super) async fn validated(
     registered: &Registered,
     arguments: Map<String, Value>,
@@ -137,7 +137,7 @@ impl From<ExecuteToolError> for Box<Unfit> {
 /// With `keeps`, arguments that do not fit come back as they were: a copy of all of them.
 async fn checked(
     registered: &Registered,
-    arguments: Map<String, Value>,
+    mut arguments: Map<String, Value>,
     validation: Validation<'_>,
     keeps: bool,
 ) -> Result<Map<String, Value>, Box<Unfit>> {
@@ -146,15 +146,24 @@ async fn checked(
         let message = format!("the tool `{}` cannot be called: {error}", tool.name());
         ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message))
     })?;
+    // Before the validation: what a provider gets is valid, defaults included.
+    let fills = registered.provider.owns_schemas();
+    if fills {
+        fill_defaults(schema.as_value(), &mut arguments);
+    }
     let mut value = Value::Object(arguments);
     let mut invalid_as = match validation.of(tool, schema, &value).await {
         Ok(()) => return Ok(object(value)),
         Err(Unfitting::Invalid(invalid)) => invalid,
         Err(Unfitting::Unknown(error)) => return Err(error.into()),
     };
-    let mut arguments = object(value);
+    arguments = object(value);
     let as_given = if keeps { arguments.clone() } else { Map::new() };
     if coerce(schema.as_value(), &mut arguments) {
+        // A `null` that meant nothing is absent now.
+        if fills {
+            fill_defaults(schema.as_value(), &mut arguments);
+        }
         value = Value::Object(arguments);
         match validation.of(tool, schema, &value).await {
             Ok(()) => return Ok(object(value)),

@@ -4,6 +4,8 @@
 use super::*;
 use crate::{
     builtin::{
+        added_tool::AddedTool,
+        built_in_tool::AnyBuiltInTool,
         commands::programs::{CommandSettings, Programs},
         files::{change_set::recording::Recording, etag::digest_of},
         provider::BuiltInTools,
@@ -184,6 +186,13 @@ impl Bench {
         settings.environment.insert("PATH".into(), format!("{}:{usual}", self.path(folder).display()));
         self.world = self.world.with_programs(Arc::new(Programs::new(settings)));
         self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
+        self
+    }
+
+    /// The same with one tool more.
+    pub(super) fn adding(mut self, tool: AddedTool) -> Self {
+        let tools = all().into_iter().map(Arc::from).chain([Arc::new(tool) as Arc<dyn AnyBuiltInTool>]);
+        self.tools = BuiltInTools::new(tools, self.world.clone()).unwrap();
         self
     }
 
@@ -490,7 +499,7 @@ fn every_tool_is_defined_in_full_and_its_example_is_valid() {
 
 #[test]
 fn a_name_is_not_given_to_two_tools() {
-    let twice = all().into_iter().chain(all()).collect();
+    let twice: Vec<_> = all().into_iter().chain(all()).collect();
     assert!(BuiltInTools::new(twice, world(Workspace::closed())).is_err());
 }
 

@@ -24,6 +24,7 @@ use rustix::{
     process::Signal,
 };
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt,
     fs::File,
@@ -196,11 +197,12 @@ impl Launcher {
     /// [`LaunchError::NotFound`], and [`LaunchError::Confine`] where the disk does not answer.
     pub async fn find_outside(
         &self,
-        program: &'static str,
+        program: Cow<'static, str>,
         path: String,
         roots: Vec<PathBuf>,
     ) -> Result<(PathBuf, String), LaunchError> {
-        let find = move || Self::found_outside(program, &path, &WritableRoots::new(&roots));
+        let name = program.clone();
+        let find = move || Self::found_outside(&name, &path, &WritableRoots::new(&roots));
         let (found, path) = self.shared.look_ups.done(find).await?;
         match found {
             Some(found) => Ok((found, path)),

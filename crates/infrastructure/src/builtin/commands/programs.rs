@@ -14,6 +14,7 @@ use crate::{
     },
 };
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     os::fd::OwnedFd,
     path::PathBuf,
@@ -89,7 +90,7 @@ pub(crate) struct Started {
 /// A program to start.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) args: Vec<String>,
     /// A real path.
     pub(crate) working_dir: PathBuf,
@@ -183,8 +184,11 @@ impl Programs {
         environment.extend(program.environment);
         // A workspace supplies neither the programs that tools run nor what those run by themselves.
         let path = environment.get("PATH").cloned().unwrap_or_default();
-        let (found, path) =
-            self.launcher()?.find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
+        let (found, path) = self
+            .launcher()?
+            .find_outside(program.name.clone(), path, roots.write.clone())
+            .await
+            .map_err(not_started)?;
         if program.name != SHELL {
             environment.insert("PATH".into(), path);
         }
