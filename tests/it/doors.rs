@@ -8,7 +8,7 @@ use rmcp::{
     service::{ClientLifecycleMode, ClientServiceExt},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream},
     task::JoinHandle,
@@ -184,27 +184,31 @@ async fn a_name_that_is_taken_at_the_start_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_program_writes_so_that_undo_knows_and_runs_what_it_said() {
+async fn a_tool_of_a_program_writes_so_that_undo_knows_and_runs_only_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let work = folder.path().join("work");
-    fs::create_dir_all(&work).unwrap();
-    let script = "export HOME=$PWD GIT_CONFIG_GLOBAL=/dev/null && git init -q . && git config user.name Ada && \
-                  git config user.email a@b && git commit -q --allow-empty -m first";
-    assert!(Command::new("bash").args(["-c", script]).current_dir(&work).status().unwrap().success());
-    let add = |app: AppBuilder| app.tool(typed(ReleaseNotes)).tool(closures::word_count());
-    let path = json!({"path": "NOTES"});
+    let note = || {
+        let note = tool_fn("note", "Writes a note.", |_: Map<String, Value>, run| {
+            Box::pin(async move { run.write("NOTES", "one two").await })
+        });
+        note.touches(|_: Map<String, Value>, world| {
+            Box::pin(async move { Ok(Access::WritePath(world.access("NOTES").await?).into()) })
+        })
+    };
+    let add = |app: AppBuilder| app.tool(note()).tool(typed(ReleaseNotes)).tool(closures::word_count());
 
-    let composition = program(folder.path(), &["Edit(NOTES)"], add).await;
-    let refused = call(&composition, "release_notes", path.clone()).await.unwrap_err();
-    assert!(refused.contains("git log"), "{refused}");
+    let composition = program(folder.path(), &[], add).await;
+    assert!(call(&composition, "note", json!({})).await.is_err(), "nobody said yes to the change");
+    assert!(!work.join("NOTES").exists());
     composition.close().await;
 
-    let composition = program(folder.path(), &["Edit(NOTES)", "Bash(git log *)"], add).await;
-    assert_eq!(call(&composition, "release_notes", path.clone()).await.unwrap(), "1 commits, in `NOTES`");
-    assert_eq!(fs::read_to_string(work.join("NOTES")).unwrap().trim_end(), "- first");
-    assert_eq!(call(&composition, "word_count", path).await.unwrap(), "2 words");
+    let composition = program(folder.path(), &["Edit(NOTES)"], add).await;
+    call(&composition, "note", json!({})).await.unwrap();
+    assert_eq!(call(&composition, "word_count", json!({"path": "NOTES"})).await.unwrap(), "2 words");
     call(&composition, "undo", json!({})).await.unwrap();
     assert!(!work.join("NOTES").exists());
+    let refused = call(&composition, "release_notes", json!({"path": "NOTES"})).await.unwrap_err();
+    assert!(refused.contains("git log"), "{refused}");
     fs::write(work.join("README.md"), "one two three").unwrap();
     assert_eq!(call(&composition, "word_count", json!({})).await.unwrap(), "3 words", "the default of its schema");
     composition.close().await;

@@ -54,7 +54,6 @@ use toolstead_domain::{
         tool_provider::{CallOutcome, ToolProvider},
         tool_repository::StoreError,
     },
-    principal::Principal,
     scope::Scope,
     tool::Tool,
     tool_call::{CallId, ToolCall},
@@ -95,7 +94,7 @@ impl ExecuteToolCommand {
             tool: tool.into(),
             arguments,
             meta: Map::new(),
-            scope: Scope::of(Principal::local(), "program"),
+            scope: Scope::default(),
             client: Arc::new(ClientProfile::without_protocol("program")),
             caller: Arc::new(SilentCaller),
             answers: None,
@@ -383,7 +382,7 @@ impl ExecuteToolHandler {
         record.resolved(&registered.tool);
         *open = Some(resolution::admit(&self.open_calls, record.id(), command)?);
         // What no call may do costs nothing: neither its schema nor its arguments are looked at.
-        let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
+        let policy = self.permissions.policy_of(&command.scope);
         if let Some(decision) = policy.refusal_of_every_call(&registered.tool) {
             record.decided(&[], &decision);
             return Err(approval::refused(&registered.tool, &decision));
@@ -395,11 +394,12 @@ impl ExecuteToolHandler {
             arguments::prepare(&registered, command, arguments, outputs, record, validation).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
         hooked.before(&self.ports.hooks, &registered, &mut call, record, command, validation).await?;
+        arguments::complete(&registered, &mut call, validation).await?;
 
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
         hooked.touches(&accesses);
-        let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
-        let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.mode);
+        let policy = self.permissions.policy_of(&command.scope);
+        let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.asks_nobody());
         record.decided(&accesses, &decision);
         events::permission_requested(&self.ports.events, &call, &decision, record.row());
         let provider = registered.provider.as_ref();

@@ -10,8 +10,8 @@ use super::{
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    coercion::coerce, defaults::fill_defaults, error_kind::ErrorKind, ports::output_store::OutputStore,
-    tool_failure::ToolFailure, tool_input_schema::InvalidArguments,
+    alias::Alias, coercion::coerce, defaults::fill_defaults, error_kind::ErrorKind, ports::output_store::OutputStore,
+    tool_call::ToolCall, tool_failure::ToolFailure, tool_input_schema::InvalidArguments,
 };
 
 /// The argument by which a caller wants less of a result than the budget allows: so many characters. The rest is kept
@@ -29,7 +29,7 @@ pub(super) struct Prepared {
 }
 
 /// Puts stored outputs in the place of references, renames the parameters of another spelling, repairs harmless slips,
-/// fills in defaults, and validates.
+/// and validates.
 ///
 /// References come first, so that every later step, the spellings' rules among them, sees values and nothing else. Reading
 /// what they name ends with the signal, and in the time of the validation.
@@ -58,7 +58,7 @@ pub(super) async fn prepare(
     if !references.is_empty() {
         record.substituted(&arguments);
     }
-    rewrite(registered, &command.tool, &mut arguments)?;
+    rewrite(registered, command, &mut arguments)?;
     let keeps = !texts.is_empty();
     let arguments = match checked(registered, arguments, validation, keeps).await {
         Ok(arguments) => arguments,
@@ -66,7 +66,7 @@ pub(super) async fn prepare(
         Err(unfit) if !texts.is_empty() => {
             let Unfit { error, paths, arguments } = *unfit;
             let mut given = given.unwrap_or_default();
-            if rewrite(registered, &command.tool, &mut given).is_err() {
+            if rewrite(registered, command, &mut given).is_err() {
                 return Err(error);
             }
             let as_texts =
@@ -83,13 +83,17 @@ pub(super) async fn prepare(
 /// Turns the arguments into the tool's own spelling.
 fn rewrite(
     registered: &Registered,
-    called_as: &str,
+    command: &ExecuteToolCommand,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ExecuteToolError> {
-    // A spelling's own renames apply under its name; those of the canonical name apply always.
+    // A spelling's own renames apply under its name; those of the canonical name apply always. Where several dialects
+    // share a name, the caller's comes first: what it has renamed the others do not find.
+    let (called_as, dialect) = (&*command.tool, command.scope.dialect);
     let name = registered.tool.name().as_str();
-    let mut aliases = registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
-    aliases.try_for_each(|alias| alias.rewrite(arguments)).map_err(ExecuteToolError::Refused)
+    let aliases = registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
+    let (of_dialect, others): (Vec<&Alias>, Vec<&Alias>) = aliases.partition(|alias| Some(alias.dialect) == dialect);
+    let mut in_order = of_dialect.into_iter().chain(others);
+    in_order.try_for_each(|alias| alias.rewrite(arguments)).map_err(ExecuteToolError::Refused)
 }
 
 fn take_max_output(
@@ -110,7 +114,25 @@ fn take_max_output(
     }
 }
 
-/// The arguments, valid, with the defaults of schemas that are ours; repaired only where they are not valid as they are.
+/// Makes of the call what its provider sees: one with the defaults of a schema that is ours. Hooks hear what was given.
+/// Returns whether anything is another now.
+pub(super) fn with_defaults(registered: &Registered, call: &mut ToolCall) -> bool {
+    registered.provider.owns_schemas() && fill_defaults(registered.tool.input_schema(), &mut call.arguments)
+}
+
+/// The same, of arguments that are valid: they are so with the defaults as well.
+pub(super) async fn complete(
+    registered: &Registered,
+    call: &mut ToolCall,
+    validation: Validation<'_>,
+) -> Result<(), ExecuteToolError> {
+    if with_defaults(registered, call) {
+        call.arguments = validated(registered, std::mem::take(&mut call.arguments), validation).await?;
+    }
+    Ok(())
+}
+
+/// The arguments, valid; repaired only where they are not valid as they are.
 pub(super) async fn validated(
     registered: &Registered,
     arguments: Map<String, Value>,
@@ -137,7 +159,7 @@ impl From<ExecuteToolError> for Box<Unfit> {
 /// With `keeps`, arguments that do not fit come back as they were: a copy of all of them.
 async fn checked(
     registered: &Registered,
-    mut arguments: Map<String, Value>,
+    arguments: Map<String, Value>,
     validation: Validation<'_>,
     keeps: bool,
 ) -> Result<Map<String, Value>, Box<Unfit>> {
@@ -146,24 +168,15 @@ async fn checked(
         let message = format!("the tool `{}` cannot be called: {error}", tool.name());
         ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message))
     })?;
-    // Before the validation: what a provider gets is valid, defaults included.
-    let fills = registered.provider.owns_schemas();
-    if fills {
-        fill_defaults(schema.as_value(), &mut arguments);
-    }
     let mut value = Value::Object(arguments);
     let mut invalid_as = match validation.of(tool, schema, &value).await {
         Ok(()) => return Ok(object(value)),
         Err(Unfitting::Invalid(invalid)) => invalid,
         Err(Unfitting::Unknown(error)) => return Err(error.into()),
     };
-    arguments = object(value);
+    let mut arguments = object(value);
     let as_given = if keeps { arguments.clone() } else { Map::new() };
     if coerce(schema.as_value(), &mut arguments) {
-        // A `null` that meant nothing is absent now.
-        if fills {
-            fill_defaults(schema.as_value(), &mut arguments);
-        }
         value = Value::Object(arguments);
         match validation.of(tool, schema, &value).await {
             Ok(()) => return Ok(object(value)),

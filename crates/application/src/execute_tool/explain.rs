@@ -68,8 +68,8 @@ impl ExecuteToolHandler {
         let arguments = std::mem::take(&mut command.arguments);
         let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time: TIME };
         let prepared = arguments::prepare(&registered, &command, arguments, outputs, &mut record, validation).await?;
-        let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
-        let call = ToolCall {
+        let policy = self.permissions.policy_of(&command.scope);
+        let mut call = ToolCall {
             id: CallId(Uuid::now_v7()),
             principal: command.scope.principal,
             session: command.scope.session,
@@ -78,6 +78,7 @@ impl ExecuteToolHandler {
             arguments: prepared.arguments,
             meta: command.meta,
         };
+        arguments::complete(&registered, &mut call, validation).await?;
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, TIME).await?;
         let decision = policy.decide(&call.tool, &call.arguments, &accesses);
         Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })

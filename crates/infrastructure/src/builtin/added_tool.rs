@@ -127,7 +127,8 @@ pub struct AddedTool {
 /// ```
 /// use toolstead_infrastructure::builtin::prelude::*;
 ///
-/// #[derive(serde::Deserialize, JsonSchema)]
+/// #[derive(Deserialize, JsonSchema)]
+/// #[serde(crate = "toolstead_infrastructure::builtin::prelude::serde")]
 /// struct Pair { a: i64, b: i64 }
 ///
 /// let add = tool_fn("add", "Adds two numbers.", |pair: Pair, _| {
@@ -510,7 +511,7 @@ mod tests {
     fn a_server_of_added_tools_keeps_the_contract_of_providers() {
         let server = in_process_server("s", "1.2", [sum(), typed(Greet)]).unwrap();
         let provider = server.provider(world()).unwrap();
-        assert_eq!(provider.version(), Some("1.2"));
+        assert_eq!(provider.version().as_deref(), Some("1.2"));
         block_on(tool_provider_contract(&provider));
     }
 }

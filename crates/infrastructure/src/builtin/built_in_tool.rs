@@ -23,6 +23,9 @@ use toolstead_domain::{
 
 /// A tool: its definition and what it does, in one type.
 ///
+/// A program writes less with [`TypedTool`](crate::builtin::typed_tool::TypedTool) and
+/// [`tool_fn`](crate::builtin::added_tool::tool_fn), and is asked about what it forgets to say.
+///
 /// Arguments are validated against the schema of [`Input`](Self::Input) before a tool sees them. A tool touches nothing
 /// beyond what [`accesses`](Self::accesses) said and the grant permits; files are reached through
 /// [`Run::on_files`] alone.

@@ -195,8 +195,8 @@ impl ToolProvider for BuiltInTools {
         &self.name
     }
 
-    fn version(&self) -> Option<&str> {
-        self.version.as_deref()
+    fn version(&self) -> Option<String> {
+        self.version.clone()
     }
 
     async fn list(&self) -> Result<Vec<Tool>, ProviderError> {

@@ -13,6 +13,7 @@ use toolstead_domain::{
     ports::caller::{Caller, InputResponse, SilentCaller},
     principal::Principal,
     testing::samples,
+    tool::Tool,
     tool_call::ToolCall,
 };
 
@@ -76,6 +77,16 @@ pub(crate) fn write(path: &str) -> Access {
 
 fn question(asked: &Asked) -> ApprovalQuestion {
     ApprovalQuestion::of(&asked.request(None)).unwrap()
+}
+
+#[test]
+fn defaults_that_were_filled_in_are_no_news() {
+    let schema = json!({"properties": {"n": {"default": 1}, "o": {"default": {}}, "path": {}}});
+    let definition = json!({"description": "x", "inputSchema": schema}).as_object().unwrap().clone();
+    let mut asked = Asked::about(json!({"path": "a", "n": 1, "o": {"deep": true}}), vec![write("/w/a")]);
+    let tool = &asked.call.tool;
+    asked.call.tool = Arc::new(Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone()));
+    assert_eq!(question(&asked).facts, [r#"With `path`: `"a"`"#, r#"With `o`: `{"deep":true}`"#]);
 }
 
 #[test]

@@ -118,3 +118,40 @@ async fn a_result_that_breaks_the_promise_of_our_own_tool_is_a_failure() {
         assert_eq!(house.log.rows().len(), 1);
     }
 }
+
+/// Notes the arguments that it hears, and what they touch.
+#[derive(Default)]
+struct Listener(std::sync::Mutex<Vec<(Value, Vec<Access>)>>);
+
+#[async_trait]
+impl ToolHook for Listener {
+    fn name(&self) -> &str {
+        "listener"
+    }
+
+    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
+        let heard = (call.arguments.clone().into(), accesses.unwrap_or_default().to_vec());
+        self.0.lock().unwrap().push(heard);
+        BeforeCall::go_on()
+    }
+
+    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
+        AfterCall::default()
+    }
+}
+
+#[tokio::test]
+async fn hooks_hear_what_was_given_and_all_that_the_call_touches_with_its_defaults() {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string", "default": "/w/usual"}}});
+    let tool = ScriptedTool::of(tool_with_schema("t", schema)).touches_by(|call| {
+        let path = call.arguments.get("path").and_then(Value::as_str).unwrap_or("/w/none");
+        Ok(vec![Access::ReadPath(PathAccess::plain(path))])
+    });
+    let listener = Arc::new(Listener::default());
+    let house =
+        Plan { hooks: vec![listener.clone()], ..Plan::default() }.house(ScriptedProvider::new("p").with(tool)).await;
+    house.call("t", json!({})).await;
+    let touched = vec![Access::ReadPath(PathAccess::plain("/w/usual"))];
+    assert_eq!(*listener.0.lock().unwrap(), [(json!({}), touched)]);
+    assert_eq!(house.only_row().accesses, ["read /w/usual"]);
+}
