@@ -22,7 +22,7 @@ use toolstead_application::event_bus::EventBus;
 use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
     access::{Access, PathAccess},
-    permission::policy::PermissionPolicy,
+    permission::{policy::PermissionPolicy, remedy::PlainWords},
     ports::{
         approver::ApprovalScope, caller::InputRequest, clock::Timestamp, output_store::NoOutputs,
         schema_validator::NoSchemaValidator, tool_provider::ToolProvider,
@@ -76,6 +76,7 @@ impl House {
             schemas: Arc::new(NoSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(Arc::new(FixedClock::at(Timestamp(0)))),
+            words: Arc::new(PlainWords),
         };
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..WorkspaceRoots::default() };
         let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };

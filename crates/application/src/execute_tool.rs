@@ -7,6 +7,7 @@ mod arguments;
 mod events;
 pub mod explain;
 mod hooks;
+mod nesting;
 mod open_questions;
 mod outliving;
 mod output;
@@ -29,6 +30,7 @@ use approval::{Asking, Obtained};
 use arguments::Prepared;
 use futures::FutureExt;
 use hooks::Hooked;
+pub use nesting::Nesting;
 use open_questions::OpenQuestions;
 use outliving::Outliving;
 use output::{Budget, keeper::Keeper};
@@ -42,7 +44,8 @@ use toolstead_domain::{
     access::{Access, AccessKind},
     client_profile::ClientProfile,
     error_kind::ErrorKind,
-    permission::{grant::Grant, policy::PermissionPolicy},
+    labels::Labels,
+    permission::{grant::Grant, policy::PermissionPolicy, remedy::RemedyWords},
     ports::{
         approver::Approver,
         caller::{Caller, InputResponses, SilentCaller},
@@ -72,6 +75,8 @@ pub struct ExecuteToolCommand {
     pub meta: Map<String, Value>,
     /// On whose behalf it is made.
     pub scope: Scope,
+    /// What its row is to be found by.
+    pub labels: Labels,
     /// What the client can do.
     pub client: Arc<ClientProfile>,
     /// The way back to the client.
@@ -84,6 +89,8 @@ pub struct ExecuteToolCommand {
     pub timeout: Option<Duration>,
     /// Ends it from outside.
     pub cancel: CancelSignal,
+    /// Its place below the call that makes it; `None`: it comes from outside.
+    pub parent: Option<Nesting>,
 }
 
 impl ExecuteToolCommand {
@@ -95,12 +102,14 @@ impl ExecuteToolCommand {
             arguments,
             meta: Map::new(),
             scope: Scope::default(),
+            labels: Labels::default(),
             client: Arc::new(ClientProfile::without_protocol("program")),
             caller: Arc::new(SilentCaller),
             answers: None,
             request_state: None,
             timeout: None,
             cancel: CancelSignal::new(),
+            parent: None,
         }
     }
 
@@ -108,6 +117,12 @@ impl ExecuteToolCommand {
     #[must_use]
     pub fn within(self, scope: Scope) -> Self {
         Self { scope, ..self }
+    }
+
+    /// The same with these labels.
+    #[must_use]
+    pub fn labelled(self, labels: Labels) -> Self {
+        Self { labels, ..self }
     }
 }
 
@@ -165,9 +180,14 @@ impl CallSettings {
         Budget { characters: self.output_characters, media_bytes: self.media_bytes }
     }
 
-    /// The time of a call of the tool that asks for `wanted`.
-    fn time_for(&self, tool: &Tool, wanted: Option<Duration>) -> Duration {
-        wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout)
+    /// The time of a call of the tool that asks for `wanted`: within that of the call that makes it.
+    fn time_for(&self, tool: &Tool, wanted: Option<Duration>, parent: Option<&Nesting>) -> Duration {
+        let time = wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout);
+        parent.map_or(time, |nesting| nesting.time(time))
+    }
+
+    fn grace_for(&self, parent: Option<&Nesting>) -> Duration {
+        parent.map_or(self.grace, |nesting| nesting.grace(self.grace))
     }
 }
 
@@ -285,6 +305,8 @@ pub struct ExecuteToolPorts {
     pub hooks: Vec<Arc<dyn ToolHook>>,
     /// Tells what happens to those who watch.
     pub events: Arc<EventBus>,
+    /// How a refusal tells what would allow the call.
+    pub words: Arc<dyn RemedyWords>,
 }
 
 impl std::fmt::Debug for ExecuteToolPorts {
@@ -329,7 +351,8 @@ impl ExecuteToolHandler {
     /// [`ExecuteToolError`].
     pub async fn handle(self: &Arc<Self>, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
         let (handler, cancel) = (self.clone(), command.cancel.clone());
-        let path = async move { AssertUnwindSafe(handler.run_and_record(command)).catch_unwind().await };
+        // Thousands of bytes: made where they stay.
+        let path = Box::pin(async move { AssertUnwindSafe(handler.run_and_record(command)).catch_unwind().await });
         let outcome = Outliving::new(path, cancel).await;
         outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
     }
@@ -342,7 +365,10 @@ impl ExecuteToolHandler {
         self.ports.log.check().await
     }
 
-    async fn run_and_record(&self, mut command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
+    async fn run_and_record(
+        self: &Arc<Self>,
+        mut command: ExecuteToolCommand,
+    ) -> Result<CallOutcome, ExecuteToolError> {
         let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
         // Handed on and never copied: they may be large.
         let arguments = std::mem::take(&mut command.arguments);
@@ -351,8 +377,8 @@ impl ExecuteToolHandler {
         let mut hooked = Hooked::default();
         let work =
             AssertUnwindSafe(self.run(&command, arguments, &mut record, &mut hooked, &mut open)).catch_unwind().await;
-        let outcome = work
-            .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
+        let outcome = work.unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())));
+        let outcome = nesting::without_retry(&command, outcome)
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
         let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
         let budget = self.settings.output_budget();
@@ -371,7 +397,7 @@ impl ExecuteToolHandler {
 
     /// The order of every call.
     async fn run(
-        &self,
+        self: &Arc<Self>,
         command: &ExecuteToolCommand,
         arguments: Value,
         record: &mut Record,
@@ -380,14 +406,18 @@ impl ExecuteToolHandler {
     ) -> Result<CallOutcome, ExecuteToolError> {
         let registered = resolution::find(&self.registry, command).await?;
         record.resolved(&registered.tool);
-        *open = Some(resolution::admit(&self.open_calls, record.id(), command)?);
+        match &command.parent {
+            // It has the place of the call that makes it.
+            Some(nesting) => nesting.admit()?,
+            None => *open = Some(resolution::admit(&self.open_calls, record.id(), command)?),
+        }
         // What no call may do costs nothing: neither its schema nor its arguments are looked at.
         let policy = self.permissions.policy_of(&command.scope);
         if let Some(decision) = policy.refusal_of_every_call(&registered.tool) {
             record.decided(&[], &decision);
-            return Err(approval::refused(&registered.tool, &decision));
+            return Err(approval::refused(&registered.tool, &decision, self.ports.words.as_ref()));
         }
-        let time = self.settings.time_for(&registered.tool, command.timeout);
+        let time = self.settings.time_for(&registered.tool, command.timeout, command.parent.as_ref());
         let outputs = self.ports.outputs.as_ref();
         let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time };
         let Prepared { arguments, references, max_output } =
@@ -418,16 +448,18 @@ impl ExecuteToolHandler {
         if let Some(reason) = command.cancel.reason() {
             return Err(ExecuteToolError::Cancelled(reason));
         }
-        if can_change(&approved.accesses) {
+        let is_on_record = can_change(&approved.accesses);
+        if is_on_record {
             let recorded = self.ports.log.record(record.started()).await;
             recorded.map_err(|source| ExecuteToolError::NotRecorded { what: Unrecorded::Start, source })?;
         }
         events::started(&self.ports.events, &call, record.row());
         let answers = approved.answers.clone();
         let grant = Grant::new(policy, call.tool.clone(), approved.by_person);
-        let running = Running { command, answers: answers.as_ref(), grant: &grant, redaction: record.redaction() };
-        let outcome = running::run(provider, &call, &running, &self.ports, &self.settings).await;
-        let budget = self.settings.output_budget().up_to(max_output);
+        let running = Running { command, answers: answers.as_ref(), grant: &grant, record, is_on_record };
+        let outcome = running::run(self, provider, &call, &running).await;
+        let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
+        let budget = self.settings.output_budget().up_to(max_output).up_to(wanted);
         let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);
         let keeper = Keeper::new(outputs, &command.scope.principal, call.id, max_bytes, tools.output_readers());
         output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await
@@ -441,6 +473,7 @@ impl ExecuteToolHandler {
             questions: &self.questions,
             patience: self.settings.approval_timeout,
             policy,
+            words: self.ports.words.as_ref(),
         }
     }
 

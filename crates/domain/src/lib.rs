@@ -16,6 +16,7 @@ pub mod error_chain;
 pub mod error_kind;
 pub mod event;
 pub mod json_memory;
+pub mod labels;
 pub mod permission;
 pub mod ports;
 pub mod principal;

@@ -1,6 +1,6 @@
 //! One row of the audit trail.
 
-use crate::{error_kind::ErrorKind, ports::clock::Timestamp, tool_call::CallId};
+use crate::{error_kind::ErrorKind, labels::Labels, ports::clock::Timestamp, tool_call::CallId};
 use serde_json::Value;
 
 /// What is recorded of one call. Texts are what an operator needs to understand it later without today's
@@ -9,6 +9,8 @@ use serde_json::Value;
 pub struct ToolExecution {
     /// The call.
     pub id: CallId,
+    /// The call that made it while it ran; `None`: it came from outside.
+    pub parent: Option<CallId>,
     /// The tool's canonical name, or the name as it was called when nothing bears it.
     pub tool: String,
     /// The name the caller used.
@@ -42,6 +44,8 @@ pub struct ToolExecution {
     /// The structured content of the result, redacted and capped as the configuration says; `Null` where there is none or
     /// it is not kept.
     pub metadata: Value,
+    /// What programs and hooks want it to be found by, redacted as texts are.
+    pub labels: Labels,
 }
 
 /// A decision as it was at the time of the call.

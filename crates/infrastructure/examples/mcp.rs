@@ -33,7 +33,7 @@ async fn list() -> Result<(), Box<dyn Error>> {
     let stdio = StdioServer { command, args: words.collect(), env: BTreeMap::new(), working_dir: None };
     let deps = McpServerDeps {
         launcher: Launcher::start()?,
-        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
+        http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
         environment: child_environment::base(|name| env::var(name).ok()),
         working_dir: env::current_dir()?,
         roots: WorkspaceRoots::default(),

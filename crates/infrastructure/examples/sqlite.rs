@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 use std::{error::Error, sync::Arc};
 use toolstead_domain::{
+    labels::Labels,
     ports::{
         clock::Clock,
         execution_log::{ExecutionFilter, ExecutionLog},
@@ -28,6 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let trail: Arc<dyn ExecutionLog> = database.execution_log();
     let call = ToolExecution {
         id: CallId(Uuid::now_v7()),
+        parent: None,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),
@@ -44,6 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         result_bytes: 5,
         result_digest: None,
         metadata: Value::Null,
+        labels: Labels::default(),
     };
     trail.record(call.clone()).await?;
 

@@ -1,6 +1,7 @@
 //! The command line. Each subcommand stands in a file of its own; they convert and print, and decide nothing.
 
 pub mod call;
+mod command_line_words;
 pub mod completions;
 pub mod config;
 pub mod doctor;

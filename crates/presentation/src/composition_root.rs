@@ -14,10 +14,12 @@
 
 mod command_settings;
 mod hooks;
+mod orchestration;
 pub mod program_tools;
 mod stores;
 mod upstream;
 
+pub use orchestration::orchestration;
 pub use stores::trail_to_read;
 
 use crate::{
@@ -40,9 +42,13 @@ use command_settings::command_settings;
 use program_tools::{ProgramTools, Shop};
 use std::{sync::Arc, time::Duration};
 use stores::OpenStores;
-use toolstead_application::{event_bus::EventBus, execute_tool::ExecuteToolPorts, tool_registry::RegistryError};
+use toolstead_application::{
+    event_bus::EventBus, execute_tool::ExecuteToolPorts, ruled_approver::RuledApprover, tool_registry::RegistryError,
+};
 use toolstead_domain::{
+    permission::remedy::{PlainWords, RemedyWords},
     ports::{
+        approval_rule::ApprovalRule,
         approver::Approver,
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
@@ -114,6 +120,8 @@ pub struct AppBuilder {
     program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
     approver: Option<Arc<dyn Approver>>,
+    approval_rules: Vec<Arc<dyn ApprovalRule>>,
+    remedy_words: Arc<dyn RemedyWords>,
     rule_store: Option<Arc<dyn RuleStore>>,
     tool_repository: Option<Arc<dyn ToolRepository>>,
     execution_log: Option<Arc<dyn ExecutionLog>>,
@@ -198,6 +206,8 @@ impl App {
             program: ServerName::program(),
             hooks: Vec::new(),
             approver: None,
+            approval_rules: Vec::new(),
+            remedy_words: Arc::new(PlainWords),
             rule_store: None,
             tool_repository: None,
             execution_log: None,
@@ -258,6 +268,22 @@ impl AppBuilder {
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
+        self
+    }
+
+    /// Adds a rule by which the program itself answers a question before a person is asked; rules are asked in the order in
+    /// which they were added. The audit trail names the rule.
+    #[must_use]
+    pub fn approval_rule(mut self, rule: Arc<dyn ApprovalRule>) -> Self {
+        self.approval_rules.push(rule);
+        self
+    }
+
+    /// Says how a refusal tells what would allow the call. Without it the words are [`PlainWords`], which hold in every
+    /// program.
+    #[must_use]
+    pub fn remedy_words(mut self, words: Arc<dyn RemedyWords>) -> Self {
+        self.remedy_words = words;
         self
     }
 
@@ -361,11 +387,13 @@ impl AppBuilder {
         let added = added.collect::<Result<Vec<_>, InvalidBuiltInTools>>()?.concat();
         let mut built_in =
             BuiltInTools::new(builtin::all(), world)?.leaving_names_to(|server| config.names_server(server));
+        let mut orchestration = orchestration();
         if config.server.output_schemas {
             built_in = built_in.with_output_schemas();
+            orchestration = orchestration.with_output_schemas();
         }
-        let built_in = built_in.explaining(&added);
-        let in_process: Vec<Tool> = [built_in.definitions(), &added].concat();
+        let built_in = built_in.explaining(orchestration.definitions()).explaining(&added);
+        let in_process = [built_in.definitions(), orchestration.definitions(), &added].concat();
         let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
         // Providers that a program added may offer anything.
@@ -398,11 +426,16 @@ impl AppBuilder {
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
         let approver = self.approver.unwrap_or_else(asks_client);
+        let approver = match self.approval_rules {
+            rules if rules.is_empty() => approver,
+            rules => Arc::new(RuledApprover::new(rules, approver)),
+        };
         let approver = hooks::before(approver, command_hooks.as_ref(), &config);
         let mut hooks = self.hooks;
         hooks.extend(command_hooks.clone().map(|hooks| hooks as Arc<dyn ToolHook>));
         let schemas = Arc::new(HelperSchemaValidator::new(helpers));
-        let ports = ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events };
+        let ports =
+            ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events, words: self.remedy_words };
         let parts = AppParts {
             policy: config.policy(),
             rule_store: self.rule_store.unwrap_or_else(|| config.rule_store()),
@@ -419,6 +452,7 @@ impl AppBuilder {
             Composition { app, servers, tools, config, hooks: command_hooks, tasks, event_file, stores };
         let registered = async {
             composition.app.registry.register(Arc::new(built_in)).await?;
+            composition.app.registry.register(Arc::new(orchestration)).await?;
             composition.tools.open().await?;
             for provider in self.providers {
                 composition.app.registry.register(provider).await?;
@@ -522,7 +556,7 @@ impl Composition {
 pub fn check_rules(config: &Config) -> Result<(), StartupError> {
     let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
     let built_in = BuiltInTools::new(builtin::all(), world)?;
-    Ok(check_against(config, built_in.definitions())?)
+    Ok(check_against(config, &[built_in.definitions(), orchestration().definitions()].concat())?)
 }
 
 fn check_against(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {

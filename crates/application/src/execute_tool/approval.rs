@@ -1,7 +1,7 @@
 //! From a decision to a yes, or a refusal that teaches.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError,
+    ExecuteToolCommand, ExecuteToolError, Nesting,
     open_questions::{Brought, OpenQuestions},
     preview::Previews,
     record::{Record, digest},
@@ -15,6 +15,7 @@ use toolstead_domain::{
     permission::{
         decision::{Cause, Decision, Finding, Verdict},
         policy::PermissionPolicy,
+        remedy::RemedyWords,
     },
     ports::{
         approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
@@ -37,6 +38,7 @@ pub(super) struct Asking<'a> {
     pub(super) patience: Duration,
     pub(super) policy: &'a PermissionPolicy,
     pub(super) previews: Previews<'a>,
+    pub(super) words: &'a dyn RemedyWords,
 }
 
 /// What came of it.
@@ -72,7 +74,7 @@ impl Asking<'_> {
         record: &mut Record,
     ) -> Result<Obtained, ExecuteToolError> {
         if decision.verdict == Verdict::Deny {
-            return Err(refused(&call.tool, decision));
+            return Err(refused(&call.tool, decision, self.words));
         }
         let Brought { answer, answers } = self.questions.take(command, || identity(call))?;
         let is_allowed = decision.verdict == Verdict::Allow;
@@ -111,6 +113,7 @@ impl Asking<'_> {
         let request = ApprovalRequest {
             call,
             references,
+            within: command.parent.as_ref().map(Nesting::tool),
             principal,
             preview: preview.as_deref(),
             accesses: &accesses,
@@ -148,16 +151,20 @@ impl Asking<'_> {
                 Ok(Obtained::Approved(Approved { accesses, answers, by_person }))
             }
             Approval::Unattended => {
-                Err(refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
+                Err(self.refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
             }
             Approval::TimedOut => {
-                Err(refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
+                Err(self.refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
             }
             Approval::Pending(question) => {
                 let required = self.questions.open(principal, identity, parts, question, answers, self.patience)?;
                 Ok(Obtained::AskedClient(required))
             }
         }
+    }
+
+    fn refusal(self, kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str) -> ExecuteToolError {
+        refusal(kind, tool, decision, more, self.words)
     }
 
     /// What must be said yes to: each finding that asks, those on the call as a whole first.
@@ -193,15 +200,15 @@ fn identity(call: &ToolCall) -> CallIdentity {
 }
 
 /// The refusal by a decision that denies, as it is told.
-pub(super) fn refused(tool: &Tool, decision: &Decision) -> ExecuteToolError {
-    refusal(ErrorKind::PermissionDenied, tool, decision, "")
+pub(super) fn refused(tool: &Tool, decision: &Decision, words: &dyn RemedyWords) -> ExecuteToolError {
+    refusal(ErrorKind::PermissionDenied, tool, decision, "", words)
 }
 
-fn refusal(kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str) -> ExecuteToolError {
+fn refusal(kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str, words: &dyn RemedyWords) -> ExecuteToolError {
     let name = tool.name();
     let message = format!("The call of `{name}` is not permitted: {}.{}{more}", decision.reason(), decision.more());
     let failure = ToolFailure::new(kind, message).with_data(json!({"decision": decision.trace_json()}));
-    ExecuteToolError::Refused(match decision.remedy(tool.rule_name().as_str()) {
+    ExecuteToolError::Refused(match decision.remedy(tool.rule_name().as_str()).and_then(|remedy| words.say(&remedy)) {
         Some(remedy) => failure.next(remedy),
         None => failure,
     })

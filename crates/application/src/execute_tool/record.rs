@@ -1,6 +1,6 @@
 //! The audit row of one call, filled in on its way.
 
-use super::{ExecuteToolCommand, ExecuteToolError, RecordedArguments};
+use super::{ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments};
 use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_secret_name, redacted};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -8,6 +8,7 @@ use std::{io, sync::Arc};
 use toolstead_domain::{
     access::{Access, AccessKind},
     error_kind::ErrorKind,
+    labels::{LONGEST_VALUE, Labels},
     permission::{
         decision::{Cause, Decision, Finding},
         rule::RuleOrigin,
@@ -31,6 +32,9 @@ const LOOKED_AT_A_VALUE: usize = 128;
 /// A longer member of structured content that is no text is not kept, in bytes of JSON.
 const KEPT_MEMBER: u64 = 4 << 10;
 
+/// So many bytes of JSON go into a digest at once.
+const GATHERED_BYTES: usize = 512;
+
 /// What stands in place of a text that may tell of arguments, where those are not kept.
 const NOT_KEPT: &str = "[not kept]";
 
@@ -52,6 +56,7 @@ impl Record {
         };
         let row = ToolExecution {
             id: CallId(Uuid::now_v7()),
+            parent: command.parent.as_ref().map(Nesting::parent),
             tool: name.clone(),
             called_as: name,
             source: String::new(),
@@ -68,9 +73,11 @@ impl Record {
             result_bytes: 0,
             result_digest: None,
             metadata: Value::Null,
+            labels: Labels::default(),
         };
         let mut record = Self { row, keep, redaction: redaction.into() };
         record.row.arguments = record.kept(&command.arguments, "arguments");
+        record.labelled(&command.labels);
         record
     }
 
@@ -132,6 +139,21 @@ impl Record {
         }
     }
 
+    /// More labels. Those that are there stay as they are, and what has no room is left out. Returns how many were.
+    pub(super) fn labelled(&mut self, labels: &Labels) -> usize {
+        let left_out = self.row.labels.add(labels);
+        self.row.labels = self.clean(&self.row.labels);
+        left_out
+    }
+
+    /// Labels as texts of the row are.
+    fn clean(&self, labels: &Labels) -> Labels {
+        labels.map(|name, value| match self.keep == RecordedArguments::Redacted && is_secret_name(name) {
+            true => REDACTED.into(),
+            false => self.text(value, LONGEST_VALUE),
+        })
+    }
+
     /// The row that says that the call is about to run.
     pub(super) fn started(&self) -> ToolExecution {
         self.row.clone()
@@ -177,6 +199,7 @@ impl Record {
     fn learn(&mut self, arguments: &Value) {
         if self.keep == RecordedArguments::Redacted {
             Arc::make_mut(&mut self.redaction).learn(arguments);
+            self.row.labels = self.clean(&self.row.labels);
         }
     }
 
@@ -338,7 +361,16 @@ fn without_arguments(decision: &Decision) -> Decision {
 /// SHA-256 and length of the value as compact JSON, without writing it anywhere.
 pub(super) fn digest(value: &impl serde::Serialize) -> (String, u64) {
     let mut hasher = Sha256::new();
-    let bytes = each_piece(value, |piece| hasher.update(piece));
+    // JSON is written in very short pieces, each of which costs as much as a block of the digest.
+    let mut gathered = Vec::with_capacity(GATHERED_BYTES);
+    let bytes = each_piece(value, |piece| {
+        if gathered.len() + piece.len() > GATHERED_BYTES {
+            hasher.update(&gathered);
+            gathered.clear();
+        }
+        if piece.len() > GATHERED_BYTES { hasher.update(piece) } else { gathered.extend_from_slice(piece) }
+    });
+    hasher.update(&gathered);
     let mut text = String::with_capacity(64);
     for byte in hasher.finalize() {
         text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));
@@ -442,5 +474,10 @@ mod tests {
     fn a_digest_is_that_of_the_compact_json() {
         let (hex, bytes) = digest(&json!({}));
         assert_eq!((hex.as_str(), bytes), ("44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a", 2));
+        for lengths in [[1, 2], [GATHERED_BYTES - 3, 9], [GATHERED_BYTES * 2, 1], [GATHERED_BYTES, GATHERED_BYTES]] {
+            let value = json!(lengths.map(|length| "x".repeat(length)));
+            let whole: String = Sha256::digest(value.to_string()).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(digest(&value), (whole, value.to_string().len() as u64), "{lengths:?}");
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! The one place where providers are called: bounded in time, cancellable, and safe from panics.
 
-use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts, events::Watched};
+use super::{
+    CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, events::Watched,
+    nesting::Nested, record::Record,
+};
 use crate::{cancel_signal::CancelSignal, redaction::Redaction};
 use futures::FutureExt;
 use std::{
@@ -17,6 +20,7 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputResponses, SilentCaller},
+        calls::NoCalls,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
     tool::Tool,
@@ -41,25 +45,40 @@ pub(super) struct Running<'a> {
     pub(super) command: &'a ExecuteToolCommand,
     pub(super) answers: Option<&'a InputResponses>,
     pub(super) grant: &'a Grant,
-    /// Takes its secrets out of texts; `None` where no text of it may be told.
-    pub(super) redaction: Option<Arc<Redaction>>,
+    /// Its row as it is by now.
+    pub(super) record: &'a Record,
+    /// Whether that row is on record already.
+    pub(super) is_on_record: bool,
 }
 
 /// Runs the call until it ends, is taken back, or is a grace past its deadline. Whichever comes first, the provider's
-/// future is gone when this returns.
+/// future is gone when this returns, and every call that it made is on record.
 pub(super) async fn run(
+    handler: &Arc<ExecuteToolHandler>,
     provider: &dyn ToolProvider,
     call: &ToolCall,
     running: &Running<'_>,
-    ports: &ExecuteToolPorts,
-    settings: &CallSettings,
 ) -> Result<CallOutcome, ExecuteToolError> {
-    let Running { command, answers, grant, redaction } = running;
-    let time = settings.time_for(&call.tool, command.timeout.or_else(|| provider.time_wanted(call)));
+    let (ports, settings) = (&handler.ports, &handler.settings);
+    let Running { command, answers, grant, record, is_on_record } = *running;
+    let (parent, wanted) = (command.parent.as_ref(), command.timeout.or_else(|| provider.time_wanted(call)));
+    let time = settings.time_for(&call.tool, wanted, parent);
+    // Takes its secrets out of texts; `None` where no text of it may be told.
+    let redaction = record.redaction();
     let caller = Watched { caller: command.caller.as_ref(), bus: &ports.events, call, redaction: redaction.as_deref() };
-    let context = CallContext { answers: *answers, ..context(command, call, grant, &caller, ports, settings, time) };
+    let context = context(command, call, grant, &caller, ports, settings, time);
+    let nested = Nested::new(handler, command, call, context.deadline, record, is_on_record);
+    let output_characters = parent.and_then(|nesting| nesting.output_characters).unwrap_or(usize::MAX);
+    let context = CallContext {
+        answers,
+        calls: &nested,
+        output_characters: context.output_characters.min(output_characters),
+        ..context
+    };
     let work = provider.call(call, &context);
-    match bounded(&call.tool, work, &command.cancel, time + settings.grace).await? {
+    let ended = bounded(&call.tool, work, &command.cancel, time + settings.grace_for(parent)).await;
+    nested.end().await;
+    match ended? {
         Ok(outcome) => Ok(outcome),
         Err(failure) => {
             if let Some(cause) = &failure.source {
@@ -103,6 +122,7 @@ fn context<'a>(
         client: &command.client,
         answers: None,
         caller,
+        calls: &NoCalls,
         outputs: ports.outputs.as_ref(),
         output_characters: settings.output_characters,
     }

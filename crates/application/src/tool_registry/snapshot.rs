@@ -127,6 +127,7 @@ impl Snapshot {
                 && (&old.tool.category, &old.tool.tags, old.tool.source()) == (category, tags, tool.source())
                 && (&old.tool.aliases, &old.tool.availability) == (aliases, availability)
                 && (&old.tool.takes_command_lines, &old.tool.reads_outputs) == (takes_command_lines, reads_outputs)
+                && old.tool.passes_references_on == tool.passes_references_on
         };
         same.then(|| old.clone())
     }

@@ -6,6 +6,7 @@ use crate::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponses},
+        calls::Calls,
         output_store::OutputStore,
     },
     principal::Principal,
@@ -132,6 +133,8 @@ pub struct CallContext<'a> {
     pub answers: Option<&'a InputResponses>,
     /// The way back to the client.
     pub caller: &'a dyn Caller,
+    /// Calls other tools, within the scope of this call.
+    pub calls: &'a dyn Calls,
     /// Where large outputs are.
     pub outputs: &'a dyn OutputStore,
     /// As many characters of the result's text reach the model. A tool that gives pages makes them fit, so that nothing

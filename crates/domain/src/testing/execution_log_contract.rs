@@ -3,6 +3,7 @@
 use super::{join_all::join_all, samples};
 use crate::{
     error_kind::ErrorKind,
+    labels::Labels,
     ports::{
         clock::Timestamp,
         execution_log::{ExecutionFilter, ExecutionLog},
@@ -22,7 +23,9 @@ pub async fn execution_log_contract(log: &dyn ExecutionLog) {
     every_value_comes_back_as_it_was(log).await;
     rows_recorded_side_by_side_are_all_there(log).await;
     a_list_is_in_the_order_of_recording_and_fits_every_condition(log).await;
+    a_list_of_a_label_holds_the_rows_that_bear_it_alone(log).await;
     calls_are_found_by_the_beginning_of_their_ids(log).await;
+    nested_calls_are_found_by_the_call_that_made_them(log).await;
     log.check().await.expect("a log that takes rows says so");
 }
 
@@ -61,6 +64,8 @@ async fn every_outcome_comes_back_as_it_was(log: &dyn ExecutionLog) {
 async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
     let sample = samples::execution;
     comes_back(log, ToolExecution { arguments: Value::Null, accesses: vec![], ..sample(200) }).await;
+    let labels = labels("acme.example/team:1_a-b", "ü = \"x\", \\ and '%'").with("empty", "").unwrap();
+    comes_back(log, ToolExecution { labels, ..sample(208) }).await;
     comes_back(log, ToolExecution { decision: None, result_digest: None, ended: None, ..sample(201) }).await;
     let approved = RecordedDecision {
         verdict: "ask".into(),
@@ -71,6 +76,7 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
     comes_back(log, ToolExecution { decision: Some(approved), ..sample(202) }).await;
     let numbers = json!({"i64": i64::MIN, "u64": u64::MAX, "double": 1.0e-7, "whole": 1.0, "b": 1, "a": [null, true]});
     comes_back(log, ToolExecution { arguments: numbers, ..sample(203) }).await;
+    comes_back(log, ToolExecution { parent: Some(samples::call_id(200)), ..sample(208) }).await;
     let hostile = "'; DROP TABLE x; -- \" \\ \u{0} \u{1f} \u{7f} \u{2028} \u{feff} \u{202e} é 🦀 $1 ?1 %s\r\n\t";
     let everywhere = ToolExecution {
         tool: hostile.into(),
@@ -203,6 +209,41 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
     pages_join_without_gap(log, &rows).await;
 }
 
+fn labels(name: &str, value: &str) -> Labels {
+    Labels::default().with(name, value).expect("it fits")
+}
+
+async fn a_list_of_a_label_holds_the_rows_that_bear_it_alone(log: &dyn ExecutionLog) {
+    let rows = [
+        (6000, labels("team", "search").with("ticket", "T-1").expect("it fits")),
+        (6001, labels("team", "search").with("note", "a \"ticket\":\"T-1\" in a text").expect("it fits")),
+        (6002, labels("subteam", "search")),
+        (6003, labels("team", "Search")),
+        (6004, Labels::default()),
+        (6005, labels("search", "team").with("team", "").expect("it fits")),
+    ];
+    for (number, labels) in rows {
+        log.record(ToolExecution { labels, tool: "labelled".into(), ..samples::execution(number) }).await.unwrap();
+    }
+    for (name, value, found) in [
+        ("team", "search", &[6001, 6000][..]),
+        ("ticket", "T-1", &[6000]),
+        ("note", "a \"ticket\":\"T-1\" in a text", &[6001]),
+        ("team", "", &[6005]),
+        ("team", "searc", &[]),
+        ("te\"am", "search", &[]),
+        ("", "", &[]),
+    ] {
+        let label = Some((name.to_owned(), value.to_owned()));
+        let filter = ExecutionFilter { label, tool: Some("labelled".into()), ..ExecutionFilter::default() };
+        let listed: Vec<_> = log.list(&filter).await.unwrap().into_iter().map(|row| row.id).collect();
+        let expected: Vec<_> = found.iter().map(|number| samples::call_id(*number)).collect();
+        assert_eq!(listed, expected, "{name}={value}");
+        let anywhere = log.list(&ExecutionFilter { tool: None, ..filter }).await.unwrap();
+        assert!(anywhere.iter().map(|row| row.id).eq(expected), "{name}={value}");
+    }
+}
+
 async fn calls_are_found_by_the_beginning_of_their_ids(log: &dyn ExecutionLog) {
     let [one, other] = [5000, 5001].map(|number| samples::call_id(number).0.simple().to_string());
     let found = async |digits: &str, at_most| log.beginning_with(digits, at_most).await.unwrap();
@@ -213,6 +254,22 @@ async fn calls_are_found_by_the_beginning_of_their_ids(log: &dyn ExecutionLog) {
     assert_eq!(found(&one[..same], 2).await.len(), 2, "no more than were asked for");
     assert_eq!(found("ffff", 9).await, [], "none");
     assert_eq!(found("", 1).await.len(), 1, "every id begins with nothing");
+}
+
+async fn nested_calls_are_found_by_the_call_that_made_them(log: &dyn ExecutionLog) {
+    let parent = samples::call_id(7000);
+    let nested = |number| ToolExecution { parent: Some(parent), ..samples::execution(number) };
+    let other = ToolExecution { parent: Some(samples::call_id(7001)), ..samples::execution(7004) };
+    for row in [samples::running_execution(7000), nested(7002), other, nested(7003)] {
+        log.record(row).await.unwrap();
+    }
+    let filter = ExecutionFilter { parent: Some(parent), ..ExecutionFilter::default() };
+    let expected = [nested(7003), nested(7002)];
+    assert_eq!(log.list(&filter).await.unwrap(), expected, "the calls that a call made, and no other");
+    let filter = ExecutionFilter { tool: Some("echo".into()), limit: 1, ..filter };
+    assert_eq!(log.list(&filter).await.unwrap(), expected[..1], "beside other conditions");
+    let filter = ExecutionFilter { tool: Some("other".into()), ..filter };
+    assert_eq!(log.list(&filter).await.unwrap(), [], "beside other conditions");
 }
 
 async fn pages_join_without_gap(log: &dyn ExecutionLog, rows: &[ToolExecution]) {

@@ -44,6 +44,7 @@ use toolstead_domain::{
     },
     ports::{
         caller::SilentCaller,
+        calls::NoCalls,
         change_journal::NoJournal,
         clock::{Clock, Timestamp},
         output_store::OutputStore,
@@ -232,6 +233,7 @@ impl Bench {
             client: &ClientProfile::without_protocol("test"),
             answers: None,
             caller: &SilentCaller,
+            calls: &NoCalls,
             outputs: &self.outputs,
             output_characters: 30_000,
         };
@@ -437,6 +439,7 @@ impl Bench {
             client: &ClientProfile::without_protocol("test"),
             answers: None,
             caller: &SilentCaller,
+            calls: &NoCalls,
             outputs: &self.outputs,
             output_characters: 30_000,
         };

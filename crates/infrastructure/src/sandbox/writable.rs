@@ -84,13 +84,19 @@ impl WritableRoots {
         way.real.is_absolute().then_some(way)
     }
 
-    /// The real path, where no run has a say in where it leads.
-    pub(crate) fn outside(&self, path: &Path) -> Option<PathBuf> {
-        self.way(path).filter(|way| !way.is_theirs).map(|way| way.real)
+    /// The real path, where no run has a say in where it leads; over what was found before.
+    pub(crate) fn outside_over(&self, found: &mut Links, path: &Path) -> Option<PathBuf> {
+        self.way_over(found, path).filter(|way| !way.is_theirs).map(|way| way.real)
     }
 }
 
 impl Links {
+    /// The real path, whoever chooses where it leads. `None`: it leads nowhere.
+    pub(crate) fn real(&mut self, path: &Path) -> Option<PathBuf> {
+        let way = path.is_absolute().then(|| WritableRoots::default().way_over(self, path))?;
+        way.map(|way| way.real)
+    }
+
     fn at(&mut self, path: &Path) -> &PathKind {
         let text = path.as_os_str();
         if !self.0.contains_key(text) {
@@ -154,8 +160,8 @@ mod tests {
             let expected = expected.map(|(real, is_theirs)| Way { real: top.join(real), is_theirs });
             assert_eq!(roots.way(&top.join(path)), expected, "{path}");
         }
-        assert_eq!(roots.outside(&top.join("home/link")), Some(top.join("elsewhere/bin")));
-        assert_eq!(roots.outside(&top.join("root/out")), None);
+        assert_eq!(roots.outside_over(&mut Links::default(), &top.join("home/link")), Some(top.join("elsewhere/bin")));
+        assert_eq!(roots.outside_over(&mut Links::default(), &top.join("root/out")), None);
     }
 
     #[test]

@@ -78,6 +78,8 @@ impl SqliteExecutionLog {
             .bind(i64::from(filter.limit))
             .bind(filter.client.clone())
             .bind(filter.since.map(|since| since.0))
+            .bind(filter.label.as_ref().map(|(name, value)| execution_row::written_label(name, value)))
+            .bind(filter.parent.map(|parent| parent.0))
             .fetch_all(&self.readers)
             .await?;
         // What is committed by now stands where it was committed.
@@ -197,7 +199,7 @@ impl ExecutionLog for SqliteExecutionLog {
 /// The statement that walks along the most telling index, from the row that was recorded last, and looks at each row for
 /// the other conditions.
 ///
-/// Parameters of all of them: before, tool, principal, outcome, limit, client, since.
+/// Parameters of all of them: before, tool, principal, outcome, limit, client, since, label, parent.
 fn statement(filter: &ExecutionFilter) -> &'static str {
     macro_rules! statement {
         ($index:literal, $first:literal, $($rest:literal),*) => {
@@ -205,9 +207,17 @@ fn statement(filter: &ExecutionFilter) -> &'static str {
                 $index, "WHERE ", $first, "seq < $1 ", $($rest,)*
                 "AND ($6 IS NULL OR client = $6 OR substr(client, 1, length($6) + 1) = $6 || ' ') ",
                 "AND ($7 IS NULL OR started >= $7) ",
+                "AND ($8 IS NULL OR instr(labels, $8) > 0) AND ($9 IS NULL OR parent = $9) ",
                 "ORDER BY seq DESC LIMIT $5",
             )
         };
+    }
+    if filter.parent.is_some() {
+        return statement!(
+            "INDEXED BY tool_executions_by_parent ",
+            "parent = $8 AND parent IS NOT NULL AND ",
+            "AND ($2 IS NULL OR tool = $2) AND ($3 IS NULL OR principal = $3) AND ($4 IS NULL OR outcome = $4) "
+        );
     }
     match (filter.outcome, &filter.tool, &filter.principal) {
         (Some(outcome), _, _) if outcome != OutcomeKind::Succeeded => statement!(
@@ -239,9 +249,18 @@ mod tests {
         let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
         let [tool, principal] = [Some("t".to_owned()), Some("p".to_owned())];
         let outcomes = [None, Some(OutcomeKind::Succeeded), Some(OutcomeKind::Failed)];
-        for (tool, principal) in [(None, None), (tool.clone(), None), (None, principal.clone()), (tool, principal)] {
+        let parent = Some(CallId(Uuid::nil()));
+        for (tool, principal, parent) in [
+            (None, None, None),
+            (tool.clone(), None, None),
+            (None, principal.clone(), None),
+            (tool.clone(), principal, None),
+            (None, None, parent),
+            (tool, None, parent),
+        ] {
             for outcome in outcomes {
                 let filter = ExecutionFilter {
+                    parent,
                     tool: tool.clone(),
                     principal: principal.clone(),
                     outcome,

@@ -5,9 +5,10 @@ use rusqlite::Statement;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{Row, sqlite::SqliteRow};
-use std::{borrow::Cow, error::Error};
+use std::{borrow::Cow, collections::BTreeMap, error::Error};
 use toolstead_domain::{
     error_kind::ErrorKind,
+    labels::Labels,
     ports::clock::Timestamp,
     tool_call::CallId,
     tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, ToolExecution},
@@ -19,9 +20,10 @@ pub(super) const RECORD: &str = "
     INSERT INTO tool_executions (
         id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses,
         verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, instance,
-        trace, metadata
+        trace, metadata, labels, parent
     )
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
+        ?24, ?25)
     ON CONFLICT (id) DO UPDATE SET
         tool = excluded.tool, called_as = excluded.called_as, source = excluded.source,
         principal = excluded.principal, session = excluded.session, client = excluded.client,
@@ -30,7 +32,7 @@ pub(super) const RECORD: &str = "
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         error_kind = excluded.error_kind, detail = excluded.detail, result_bytes = excluded.result_bytes,
         result_digest = excluded.result_digest, instance = excluded.instance,
-        trace = excluded.trace, metadata = excluded.metadata
+        trace = excluded.trace, metadata = excluded.metadata, labels = excluded.labels, parent = excluded.parent
     WHERE tool_executions.outcome = 'running'";
 
 /// A row on its way to the disk, a field a column.
@@ -62,6 +64,11 @@ pub(super) struct RecordedRow {
     /// Absent in files of versions that did not keep it.
     #[serde(default)]
     metadata: Option<String>,
+    /// The same.
+    #[serde(default)]
+    labels: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<Uuid>,
 }
 
 impl RecordedRow {
@@ -98,6 +105,8 @@ impl RecordedRow {
             instance: (!execution.outcome.is_final()).then_some(instance),
             trace,
             metadata: (!execution.metadata.is_null()).then(|| json(&execution.metadata)),
+            labels: written_labels(&execution.labels),
+            parent: execution.parent.map(|parent| parent.0),
             detail: detail(execution.outcome),
         }
     }
@@ -109,6 +118,7 @@ impl RecordedRow {
         let approved_by = self.approved_by;
         Ok(ToolExecution {
             id: CallId(self.id),
+            parent: self.parent.map(CallId),
             tool: self.tool,
             called_as: self.called_as,
             source: self.source,
@@ -125,6 +135,7 @@ impl RecordedRow {
             result_bytes: u64::try_from(self.result_bytes).unwrap_or(0),
             result_digest: self.result_digest,
             metadata: self.metadata.map_or(Ok(Value::Null), |text| parse(&text))?,
+            labels: self.labels.map_or_else(|| Ok(Labels::default()), |text| labels(&text))?,
         })
     }
 
@@ -135,7 +146,7 @@ impl RecordedRow {
 
     /// About how long its texts are, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let texts = [&self.arguments, &self.trace, &self.detail, &self.metadata].into_iter().flatten();
+        let texts = [&self.arguments, &self.trace, &self.detail, &self.metadata, &self.labels].into_iter().flatten();
         self.accesses.len() + texts.map(String::len).sum::<usize>()
     }
 
@@ -163,13 +174,32 @@ impl RecordedRow {
         statement.raw_bind_parameter(20, &self.result_digest)?;
         statement.raw_bind_parameter(21, self.instance.as_ref().map(Uuid::as_bytes))?;
         statement.raw_bind_parameter(22, &self.trace)?;
-        statement.raw_bind_parameter(23, &self.metadata)
+        statement.raw_bind_parameter(23, &self.metadata)?;
+        statement.raw_bind_parameter(24, &self.labels)?;
+        statement.raw_bind_parameter(25, self.parent.as_ref().map(Uuid::as_bytes))
     }
 }
 
 /// As compact JSON, which values of JSON and texts always have. `Display` would write it a few characters at a time.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
+}
+
+/// A JSON object in which a label stands as [`written_label`] writes it; `None` where there are no labels.
+fn written_labels(labels: &Labels) -> Option<String> {
+    let all: BTreeMap<&str, &str> = labels.iter().collect();
+    (!all.is_empty()).then(|| json(&all))
+}
+
+/// The text that is in the labels of a row if and only if it bears this one: a quote within a value is written with a
+/// backslash before it.
+pub(super) fn written_label(name: &str, value: &str) -> String {
+    format!("{}:{}", json(&name), json(&value))
+}
+
+fn labels(text: &str) -> Result<Labels, Fault> {
+    let all: BTreeMap<String, String> = serde_json::from_str(text).map_err(unreadable)?;
+    all.into_iter().try_fold(Labels::default(), |labels, (name, value)| labels.with(&name, value)).map_err(unreadable)
 }
 
 fn detail(outcome: Outcome) -> Option<String> {
@@ -186,7 +216,7 @@ macro_rules! select_executions {
         concat!(
             "SELECT id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses, ",
             "verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, ",
-            "trace, metadata, seq ",
+            "trace, metadata, labels, parent, seq ",
             "FROM tool_executions ",
             $($rest),*
         )
@@ -222,13 +252,15 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
         instance: None,
         trace: optional(20)?,
         metadata: optional(21)?,
+        labels: optional(22)?,
+        parent: row.try_get(23)?,
     };
     row.into_execution()
 }
 
 /// Where a row of such a statement stands in the order of recording.
 pub(super) fn seq(row: &SqliteRow) -> Result<i64, Fault> {
-    Ok(row.try_get(22)?)
+    Ok(row.try_get(23)?)
 }
 
 fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) -> Result<Outcome, Fault> {

@@ -33,6 +33,8 @@ fn migrations() -> Vec<Migration> {
         migration!(7, "0007_workspaces.sql"),
         migration!(8, "0008_tell_providers_apart.sql"),
         migration!(9, "0009_order_by_recording.sql"),
+        migration!(10, "0010_nested_calls.sql"),
+        migration!(11, "0011_labels.sql"),
     ]
 }
 

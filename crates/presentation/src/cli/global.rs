@@ -1,8 +1,7 @@
 //! The flags that every subcommand understands, and what they lead to.
 
-use super::{exit::Failed, output::note, terminal_approver::TerminalApprover};
+use super::{command_line_words::builder, exit::Failed, output::note, terminal_approver::TerminalApprover};
 use crate::{
-    app::App,
     composition_root::{Composition, GoingOn, Servers, StartupError},
     config::{
         Config,
@@ -131,17 +130,17 @@ impl Global {
         request.flags.roots.extend(roots);
         let mut config = Config::load(&request).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        self.watched(App::builder(config).build().await?).await
+        self.watched(builder(config).build().await?).await
     }
 
     /// Builds the application with these servers.
     pub(super) async fn compose(&self, servers: Servers) -> Result<Composition, Failed> {
-        self.watched(App::builder(self.load()?).servers(servers).build().await?).await
+        self.watched(builder(self.load()?).servers(servers).build().await?).await
     }
 
     /// As [`compose`](Self::compose), for who looks at the configuration: all notes are told.
     pub(super) async fn compose_and_tell_all(&self, servers: Servers) -> Result<Composition, Failed> {
-        self.watched(App::builder(self.load_and_tell_all()?).servers(servers).build().await?).await
+        self.watched(builder(self.load_and_tell_all()?).servers(servers).build().await?).await
     }
 
     /// Builds the application for questions about calls of these tools, with the servers that they need.
@@ -151,7 +150,7 @@ impl Global {
     ) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for_all(tools, &config);
-        Ok(App::builder(config).servers(servers).build().await?)
+        Ok(builder(config).servers(servers).build().await?)
     }
 
     /// Builds the application for one call: a person may be asked, and only the server that is needed is started.
@@ -160,8 +159,8 @@ impl Global {
         let servers = needed_for(tool, &config);
         let approval_timeout = config.approval_timeout;
         let approver = TerminalApprover::of_process(approval_timeout);
-        let builder = App::builder(config).servers(servers).approver(approver).session_goes_on(going_on);
-        self.watched(builder.build().await?).await
+        let building = builder(config).servers(servers).approver(approver).session_goes_on(going_on);
+        self.watched(building.build().await?).await
     }
 
     /// The application, with `--events` obeyed.

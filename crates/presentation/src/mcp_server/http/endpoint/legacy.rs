@@ -6,9 +6,9 @@ use crate::mcp_server::{
     call_tool::ToolCallRequest,
     client_caller::ClientCaller,
     http::{
+        authenticator::Authenticated,
         call_response::{Abandoned, Work, answered, respond},
         changes_stream::ChangesStream,
-        gate::TokenHolder,
         negotiation::Accept,
         response::{Body, accepted, json, live_events, no_content, text},
         sessions::{NotOpened, SessionInUse},
@@ -34,7 +34,7 @@ impl Endpoint {
     /// Answers a request by the rules up to 2025-11-25.
     pub(super) async fn legacy_request(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         headers: &HeaderMap,
         accept: Accept,
         request: RpcRequest,
@@ -105,7 +105,7 @@ impl Endpoint {
 
     fn open_session(
         &self,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         accept: Accept,
         id: &Id,
         mut params: Map<String, Value>,
@@ -135,7 +135,7 @@ impl Endpoint {
     /// A notification.
     pub(super) fn notification(
         &self,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         headers: &HeaderMap,
         method: &str,
         params: &Map<String, Value>,
@@ -156,7 +156,7 @@ impl Endpoint {
     /// An answer to a question of one of the session's calls.
     pub(super) fn client_response(
         &self,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         headers: &HeaderMap,
         id: &Id,
         outcome: Result<Value, RpcError>,
@@ -171,7 +171,7 @@ impl Endpoint {
     }
 
     /// GET: the stream of what is told outside of any request.
-    pub(super) fn open_stream(&self, holder: &TokenHolder, headers: &HeaderMap) -> Response<Body> {
+    pub(super) fn open_stream(&self, holder: &Authenticated, headers: &HeaderMap) -> Response<Body> {
         if !Accept::of(headers).events {
             return text(StatusCode::NOT_ACCEPTABLE, "the stream is `text/event-stream`");
         }
@@ -187,7 +187,7 @@ impl Endpoint {
     }
 
     /// DELETE: the session ends.
-    pub(super) fn end_session(&self, holder: &TokenHolder, headers: &HeaderMap) -> Response<Body> {
+    pub(super) fn end_session(&self, holder: &Authenticated, headers: &HeaderMap) -> Response<Body> {
         match named_session(headers) {
             Some(id) if self.sessions.close(id, &holder.principal) => no_content(),
             Some(_) => NoSession::Unknown.response(),
@@ -195,7 +195,7 @@ impl Endpoint {
         }
     }
 
-    fn session(&self, holder: &TokenHolder, headers: &HeaderMap) -> Result<SessionInUse, NoSession> {
+    fn session(&self, holder: &Authenticated, headers: &HeaderMap) -> Result<SessionInUse, NoSession> {
         let id = named_session(headers).ok_or(NoSession::NotNamed)?;
         self.sessions.find(id, &holder.principal).ok_or(NoSession::Unknown)
     }

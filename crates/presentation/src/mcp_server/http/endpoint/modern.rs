@@ -6,9 +6,9 @@ use crate::mcp_server::{
     call_tool::{Client, ToolCallRequest},
     client_caller::ClientCaller,
     http::{
+        authenticator::Authenticated,
         call_response::{Abandoned, Work, answered, respond},
         changes_stream::ChangesStream,
-        gate::TokenHolder,
         negotiation::Accept,
         response::{Body, live_events, text},
     },
@@ -32,7 +32,7 @@ impl Endpoint {
     /// Answers a request by the rules of 2026-07-28.
     pub(super) async fn modern_request(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         headers: &HeaderMap,
         accept: Accept,
         request: RpcRequest,
@@ -77,7 +77,7 @@ impl Endpoint {
     #[expect(clippy::too_many_arguments, reason = "a request, taken apart")]
     async fn call(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         accept: Accept,
         id: Id,
         mut params: Map<String, Value>,
@@ -93,7 +93,7 @@ impl Endpoint {
         let cancel = CancelSignal::new();
         let threshold = LogThreshold::Request(profile.log_level);
         let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept)));
-        let session = self.stateless.enter(&holder.principal, &client_name, Instant::now());
+        let session = self.stateless.enter(holder, &client_name, Instant::now());
         let scope = Scope::of(holder.principal.clone(), session.id.clone());
         let client = Client { scope, profile: Arc::new(profile) };
         let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
