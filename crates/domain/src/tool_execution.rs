@@ -6,6 +6,7 @@ use serde_json::Value;
 /// What is recorded of one call. Texts are what an operator needs to understand it later without today's
 /// configuration.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ToolExecution {
     /// The call.
     pub id: CallId,
@@ -50,6 +51,7 @@ pub struct ToolExecution {
 
 /// A decision as it was at the time of the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RecordedDecision {
     /// `allow`, `ask` or `deny`.
     pub verdict: String,
@@ -64,6 +66,7 @@ pub struct RecordedDecision {
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Outcome {
     /// It has not.
     Running,

@@ -82,8 +82,10 @@ impl SqliteExecutionLog {
             .bind(filter.parent.map(|parent| parent.0))
             .fetch_all(&self.readers)
             .await?;
-        // What is committed by now stands where it was committed.
-        let waiting: Vec<Place> = listed.keys().filter(|place| matches!(place, Place::Waiting(_))).copied().collect();
+        // What is committed by now stands where it was committed. The last one is looked for first: where it is committed
+        // so are those before it, and the order stays as it was.
+        let waiting: Vec<Place> =
+            listed.keys().rev().filter(|place| matches!(place, Place::Waiting(_))).copied().collect();
         for place in waiting {
             if let Some(id) = listed.get(&place).map(|row| row.id)
                 && let Some((seq, stored)) = self.stored(id).await?
@@ -215,7 +217,7 @@ fn statement(filter: &ExecutionFilter) -> &'static str {
     if filter.parent.is_some() {
         return statement!(
             "INDEXED BY tool_executions_by_parent ",
-            "parent = $8 AND parent IS NOT NULL AND ",
+            "parent = $9 AND parent IS NOT NULL AND ",
             "AND ($2 IS NULL OR tool = $2) AND ($3 IS NULL OR principal = $3) AND ($4 IS NULL OR outcome = $4) "
         );
     }

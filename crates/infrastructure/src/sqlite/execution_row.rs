@@ -260,7 +260,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
 
 /// Where a row of such a statement stands in the order of recording.
 pub(super) fn seq(row: &SqliteRow) -> Result<i64, Fault> {
-    Ok(row.try_get(23)?)
+    Ok(row.try_get(24)?)
 }
 
 fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) -> Result<Outcome, Fault> {

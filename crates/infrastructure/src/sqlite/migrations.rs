@@ -15,7 +15,7 @@ macro_rules! migration {
             $version,
             $file.into(),
             MigrationType::Simple,
-            include_str!(concat!("../../../../migrations/", $file)).into_sql_str(),
+            include_str!(concat!("../../migrations/", $file)).into_sql_str(),
             false,
         )
     };
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_list_is_the_folder() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -228,6 +228,7 @@ mod tests {
         environment::Environment,
         request::{Flags, Request},
     };
+    use toolstead_domain::testing::rule_store_contract::rule_store_contract;
 
     fn load(home: &Path, project: &Path) -> Config {
         let at = |path: &Path| path.to_str().unwrap().to_owned();
@@ -313,6 +314,15 @@ mod tests {
         }
         let kept = load(&home, &project).rule_store().keep("Write(//w/b)", ApprovalScope::Project).await;
         assert_eq!(kept, Ok(RuleOrigin::File(local, 2)));
+    }
+
+    #[tokio::test]
+    async fn the_files_keep_the_contract_of_their_port() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let project = home.join("project");
+        fs::create_dir_all(project.join(".git")).unwrap();
+        rule_store_contract(&*load(&home, &project).rule_store()).await;
     }
 
     #[test]
