@@ -60,8 +60,7 @@ impl World {
             return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         }
         let text = CommandAccess::program(words.iter().copied()).text.to_string();
-        let folder = self.access(".").await?.real;
-        line_accesses::accesses_of(self.workspace().clone(), text, folder).await
+        line_accesses::accesses_in(self.workspace().clone(), text, ".".into()).await
     }
 }
 
