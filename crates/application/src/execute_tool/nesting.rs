@@ -96,11 +96,7 @@ impl Nesting {
     pub(super) fn admit(&self) -> Result<(), ExecuteToolError> {
         if self.branch.depth > MAX_DEPTH {
             let message = format!(
-<<<<<<< HEAD
-                "Calls out of calls are at most {MAX_DEPTH} deep, and this call of `{}` stands as deep as that.",
-=======
                 "Calls stand at most {MAX_DEPTH} deep within each other, and this call of `{}` stands as deep as that.",
->>>>>>> main
                 self.branch.tool.name()
             );
             let failure = ToolFailure::new(ErrorKind::TooLarge, message);
