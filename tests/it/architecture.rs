@@ -22,7 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// What the inner crates may use of others' work. The outer two may use any library.
 const LIBRARIES: &[(&str, &[&str])] = &[
-    ("toolstead-domain", &["async-trait", "globset", "jsonschema", "serde_json", "thiserror", "uuid"]),
+    ("toolstead-domain", &["async-trait", "globset", "jsonschema", "serde", "serde_json", "thiserror", "uuid"]),
     (
         "toolstead-application",
         &[
@@ -210,6 +210,16 @@ fn all_that_leaves_the_machine_goes_through_one_connector() {
         let others: Vec<&String> = uses.iter().filter(|library| clients.contains(&library.as_str())).collect();
         assert!(others.is_empty(), "{name} brings another HTTP client: {others:?}");
     }
+}
+
+#[test]
+fn no_layer_calls_past_the_path_of_a_call() {
+    let files = production_files(&["crates/application/src", "crates/presentation/src"]);
+    let past = files
+        .iter()
+        .filter(|(_, code)| ["mcp_client::", "McpClient", "TestRun"].iter().any(|door| code.contains(door)));
+    let past: Vec<_> = past.map(|(file, _)| file.display().to_string()).collect();
+    assert!(past.is_empty(), "these doors are for programs that use a room alone: {past:?}");
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub enum OutputReading {
 
 /// Who provides a tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum ToolSource {
     /// One of Toolstead's own. Where a rule or a default trusts what a tool says of itself, it trusts these alone, so a
     /// tool of any other provider than [`BUILT_IN`] and [`ORCHESTRATION`] never has this source, whatever its author wrote.
@@ -81,6 +82,7 @@ pub enum ToolSource {
 
 /// Whether a tool can work here.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Availability {
     /// It can.
     Available,
@@ -311,6 +313,10 @@ impl std::fmt::Display for DefinitionPart {
 }
 
 impl ToolAnnotations {
+    /// No hints.
+    pub const UNSAID: Self =
+        Self { read_only_hint: None, destructive_hint: None, idempotent_hint: None, open_world_hint: None };
+
     /// The hints of a tool that only reads.
     pub const READ_ONLY: Self = Self {
         read_only_hint: Some(true),

@@ -20,6 +20,7 @@ const TOLD_FINDINGS: usize = 4;
 
 /// The verdict, ordered from lenient to strict: the strictest of several wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Verdict {
     /// It runs.
     Allow,

@@ -74,6 +74,7 @@ pub struct ApprovalPart {
 
 /// For how long a yes holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum ApprovalScope {
     /// For this call.
     Once,

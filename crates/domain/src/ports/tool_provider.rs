@@ -5,9 +5,9 @@ use crate::{
     client_profile::ClientProfile,
     permission::grant::Grant,
     ports::{
-        caller::{Caller, InputRequest, InputResponses},
-        calls::Calls,
-        output_store::OutputStore,
+        caller::{Caller, InputRequest, InputResponses, SilentCaller},
+        calls::{Calls, NoCalls},
+        output_store::{NoOutputs, OutputStore},
     },
     principal::Principal,
     provider_identity::ProviderIdentity,
@@ -49,6 +49,11 @@ pub trait ToolProvider: Send + Sync {
     /// Returns when [`list`](Self::list) may answer differently from its last answer; never, if it cannot.
     async fn changed(&self) {
         std::future::pending().await
+    }
+
+    /// Its version, if it has one of its own.
+    fn version(&self) -> Option<String> {
+        None
     }
 
     /// How the provider is. Never blocks.
@@ -135,6 +140,26 @@ pub struct CallContext<'a> {
     /// As many characters of the result's text reach the model. A tool that gives pages makes them fit, so that nothing
     /// is cut out of their middle.
     pub output_characters: usize,
+}
+
+impl<'a> CallContext<'a> {
+    /// What accompanies a call whose caller is silent, with nowhere to keep outputs and the usual budget of text. What is
+    /// otherwise is set afterwards.
+    pub fn new(call: &'a ToolCall, grant: &'a Grant, client: &'a ClientProfile, deadline: Instant) -> Self {
+        Self {
+            id: call.id,
+            principal: &call.principal,
+            session: &call.session,
+            deadline,
+            grant,
+            client,
+            answers: None,
+            caller: &SilentCaller,
+            calls: &NoCalls,
+            outputs: &NoOutputs,
+            output_characters: 30_000,
+        }
+    }
 }
 
 impl std::fmt::Debug for CallContext<'_> {
