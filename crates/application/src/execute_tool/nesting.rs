@@ -198,6 +198,7 @@ impl<'a> Nested<'a> {
     fn command(&self, call: NestedCall, cancel: CancelSignal, parent: Option<Nesting>) -> ExecuteToolCommand {
         ExecuteToolCommand {
             meta: self.call.meta.clone(),
+            labels: self.command.labels.clone(),
             client: self.command.client.clone(),
             caller: Arc::new(Below(self.command.caller.clone())),
             cancel,

@@ -8,6 +8,7 @@ use std::{pin::pin, task::Poll};
 use tokio::task::yield_now;
 use toolstead_domain::{
     client_profile::LogLevel,
+    labels::Labels,
     ports::{
         caller::LogMessage,
         calls::NestedCall,
@@ -117,6 +118,17 @@ async fn a_nested_call_has_a_row_of_its_own_below_that_of_the_call_that_made_it(
         ]
     );
     assert_eq!((&rows[1].session, &rows[1].client), (&rows[0].session, &rows[0].client));
+}
+
+#[tokio::test]
+async fn nested_calls_bear_the_labels_of_the_call_that_made_them() {
+    let house = Plan::default().house_that_nests().await;
+    let labels = Labels::default().with("ticket", "T-1").unwrap();
+    let labelled = command("make", calls(json!([nest(2)]))).labelled(labels.clone());
+    house.handler.handle(labelled).await.unwrap();
+    let rows = house.log.rows();
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|row| row.labels == labels), "{rows:#?}");
 }
 
 #[tokio::test]
