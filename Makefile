@@ -1,7 +1,7 @@
 # One target a job; CI runs the same ones. `make` shows what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance example tool-docs bench
+.PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance example tool-docs bench count
 
 ROOMS := builtin documents hooks http mcp sandbox schema-validation shell-analysis sqlite
 RS := git ls-files --cached --others --exclude-standard --deduplicate '*.rs'
@@ -47,6 +47,8 @@ conformance: peers  ## runs the official MCP conformance suite against the serve
 
 example:        # programs outside of the workspace that embed Toolstead
 	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/weather/Cargo.toml
+	CARGO_TARGET_DIR=target cargo build --locked --manifest-path examples/doors/Cargo.toml --bins
+	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/doors/Cargo.toml
 	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/mounted/Cargo.toml
 
 tool-docs:      ## writes docs/tools/ anew from the tools' definitions
@@ -54,3 +56,6 @@ tool-docs:      ## writes docs/tools/ anew from the tools' definitions
 
 bench: peers    ## measures against references in the same run and prints the ratios
 	cargo bench --locked --workspace --bench budgets
+
+count:          ## counts what a call costs: system calls (with strace), switches of threads, allocations
+	cargo bench --locked --workspace --bench counts

@@ -72,9 +72,7 @@ fn each_tool_has_a_page_that_says_what_its_definition_says() {
         "# Built-in tools\n\nOne page a tool, made from its definition by `make tool-docs`.\n\n| tool | what it does |\n| --- | --- |\n",
     );
     let orchestration = orchestration();
-    let mut tools = [provider.definitions(), orchestration.definitions()].concat();
-    tools.sort_by(|one, other| one.name().cmp(other.name()));
-    for tool in &tools {
+    for tool in provider.definitions().iter().chain(orchestration.definitions()) {
         let name = tool.name();
         let example = provider.example(name.as_str()).or_else(|| orchestration.example(name.as_str()));
         let summary = tool.description().split_once(". ").map_or(tool.description(), |(first, _)| first);

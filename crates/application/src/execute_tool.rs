@@ -2,6 +2,7 @@
 //!
 //! `ExecuteToolHandler::run` is the order and nothing else; each step stands in a file of its own.
 
+mod answered;
 mod approval;
 mod arguments;
 mod events;
@@ -21,6 +22,7 @@ mod validation;
 
 use crate::{
     cancel_signal::CancelSignal,
+    context_registry::answerer::Answerer,
     event_bus::EventBus,
     open_calls::{OpenCallGuard, OpenCalls},
     permission_book::PermissionBook,
@@ -91,6 +93,9 @@ pub struct ExecuteToolCommand {
     pub cancel: CancelSignal,
     /// Its place below the call that makes it; `None`: it comes from outside.
     pub parent: Option<Nesting>,
+    /// Who answers where this is no call of a tool but a request for something else
+    /// ([`forward_request`](crate::forward_request)); `None`: the tool of that name.
+    pub answered_by: Option<Answerer>,
 }
 
 impl ExecuteToolCommand {
@@ -110,6 +115,7 @@ impl ExecuteToolCommand {
             timeout: None,
             cancel: CancelSignal::new(),
             parent: None,
+            answered_by: None,
         }
     }
 
@@ -188,6 +194,11 @@ impl CallSettings {
 
     fn grace_for(&self, parent: Option<&Nesting>) -> Duration {
         parent.map_or(self.grace, |nesting| nesting.grace(self.grace))
+    }
+
+    /// The most that an answer of no tool may have: as much as text or media of one result.
+    fn answer_bytes(&self) -> usize {
+        self.media_bytes.max(self.output_characters.saturating_mul(4))
     }
 }
 
@@ -424,6 +435,7 @@ impl ExecuteToolHandler {
             arguments::prepare(&registered, command, arguments, outputs, record, validation).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
         hooked.before(&self.ports.hooks, &registered, &mut call, record, command, validation).await?;
+        arguments::complete(&registered, &mut call, validation).await?;
 
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
         hooked.touches(&accesses);
@@ -457,6 +469,9 @@ impl ExecuteToolHandler {
         let grant = Grant::new(policy, call.tool.clone(), approved.by_person);
         let running = Running { command, answers: answers.as_ref(), grant: &grant, record, is_on_record };
         let outcome = running::run(self, provider, &call, &running).await;
+        if command.answered_by.is_some() {
+            return answered::bound(outcome, self.settings.answer_bytes());
+        }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
         let budget = self.settings.output_budget().up_to(max_output).up_to(wanted);
         let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);

@@ -180,6 +180,12 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
     without_patterns(text)
 }
 
+/// The value without secrets: what bears the name of one, what follows the option of one, and every text as
+/// [`redacted`] tells it.
+pub fn redacted_value(value: &Value) -> Value {
+    Redaction::default().value(value, &|text| redacted(text).into_owned())
+}
+
 /// Whether what bears this name is kept from everybody.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     const WORDS: &[&str] = &[
@@ -206,8 +212,11 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         "encryption_key",
     ];
     // Each of them has one of these parts, and most names have none.
-    let parts = [*b"pas", *b"sec", *b"tok", *b"key", *b"aut", *b"coo", *b"cre", *b"jwt"];
-    if !name.as_bytes().windows(3).any(|part| parts.iter().any(|known| part.eq_ignore_ascii_case(known))) {
+    let is_part = |part: &[u8]| {
+        let part = [part[0], part[1], part[2]].map(|byte| byte.to_ascii_lowercase());
+        matches!(&part, b"pas" | b"sec" | b"tok" | b"key" | b"aut" | b"coo" | b"cre" | b"jwt")
+    };
+    if !name.as_bytes().windows(3).any(is_part) {
         return false;
     }
     let name = name.to_ascii_lowercase();
@@ -237,20 +246,23 @@ fn beginning(text: &str) -> &str {
 }
 
 /// Whether a text is made of so little that none of [`PATTERNS`] can fit: names, words and sentences are. It is told by one
-/// look at the bytes, where the patterns together take many times as long.
+/// look at the bytes, where the patterns take many.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
-    // Every pattern but those for schemes and shapes of services has one of the first three in it, and everything that is
-    // no shape of a service is in ASCII where the text is: beyond it there are further letters that mean an `s` or a `k`.
-    let is_simple = bytes.iter().all(|byte| byte.is_ascii() && !matches!(byte, b'-' | b'=' | b':'));
-    let may_be_scheme = || has(b"bearer") || has(b"basic");
-    let may_be_shape = || {
-        bytes.len() >= SHORTEST_SHAPE
-            && (bytes.iter().any(|byte| matches!(byte, b'_' | b'.'))
-                || [&b"akia"[..], b"asia", b"aiza"].into_iter().any(has))
+    let may_be_shape = bytes.len() >= SHORTEST_SHAPE;
+    let begins =
+        |at: usize, word: &[u8]| bytes.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word));
+    let is_of_none = |(at, byte): (usize, &u8)| match byte {
+        // Every pattern has one of these in it, but those for schemes and for shapes of services.
+        b'-' | b'=' | b':' => false,
+        // Beyond ASCII there are further letters that mean an `s` or a `k`.
+        128.. => false,
+        b'_' | b'.' => !may_be_shape,
+        b'a' | b'A' if may_be_shape => !(begins(at, b"akia") || begins(at, b"asia") || begins(at, b"aiza")),
+        b'b' | b'B' => !(begins(at, b"bearer") || begins(at, b"basic")),
+        _ => true,
     };
-    is_simple && !may_be_shape() && !may_be_scheme()
+    bytes.iter().enumerate().all(is_of_none)
 }
 
 fn without_patterns(text: &str) -> Cow<'_, str> {

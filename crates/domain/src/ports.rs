@@ -9,6 +9,7 @@ pub mod caller;
 pub mod calls;
 pub mod change_journal;
 pub mod clock;
+pub mod context_provider;
 pub mod event_sink;
 pub mod execution_log;
 pub mod output_store;

@@ -15,6 +15,7 @@ pub mod recording_caller;
 pub mod recording_events;
 pub mod samples;
 pub mod scripted_approver;
+pub mod scripted_context;
 pub mod scripted_hook;
 pub mod scripted_provider;
 #[cfg(feature = "json-schema")]

@@ -12,9 +12,12 @@ pub struct ToolExecution {
     pub id: CallId,
     /// The call that made it while it ran; `None`: it came from outside.
     pub parent: Option<CallId>,
-    /// The tool's canonical name, or the name as it was called when nothing bears it.
+    /// What was asked for.
+    pub kind: RequestKind,
+    /// The tool's canonical name, or the name as it was called when nothing bears it; of requests for what is no tool the
+    /// name by which rules know them.
     pub tool: String,
-    /// The name the caller used.
+    /// The name the caller used: also a URI, or the name of a prompt.
     pub called_as: String,
     /// [`crate::tool::ToolSource::label`]; empty when the tool is unknown.
     pub source: String,
@@ -47,6 +50,41 @@ pub struct ToolExecution {
     pub metadata: Value,
     /// What programs and hooks want it to be found by, redacted as texts are.
     pub labels: Labels,
+}
+
+/// What a row is about. Requests for what is no tool take the path of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+pub enum RequestKind {
+    /// A call of a tool.
+    #[default]
+    Tool,
+    /// The reading of a resource.
+    Resource,
+    /// The getting of a prompt.
+    Prompt,
+    /// The completion of an argument.
+    Completion,
+}
+
+impl RequestKind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[Self::Tool, Self::Resource, Self::Prompt, Self::Completion];
+
+    /// The kind as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+            Self::Completion => "completion",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
+    }
 }
 
 /// A decision as it was at the time of the call.

@@ -11,7 +11,7 @@ use toolstead_domain::{
         execution_log::{ExecutionFilter, ExecutionLog},
     },
     tool_call::CallId,
-    tool_execution::{Outcome, ToolExecution},
+    tool_execution::{Outcome, RequestKind, ToolExecution},
 };
 use toolstead_infrastructure::{
     sqlite::{Database, DatabaseOptions},
@@ -30,6 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let call = ToolExecution {
         id: CallId(Uuid::now_v7()),
         parent: None,
+        kind: RequestKind::Tool,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),

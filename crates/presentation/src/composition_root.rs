@@ -15,6 +15,8 @@
 mod command_settings;
 mod hooks;
 mod orchestration;
+pub mod program_tools;
+mod reports;
 mod stores;
 mod upstream;
 
@@ -38,18 +40,22 @@ use crate::{
     mcp_server::elicitation_approver::ElicitationApprover,
 };
 use command_settings::command_settings;
+use program_tools::{ProgramTools, Shop};
 use std::{sync::Arc, time::Duration};
 use stores::OpenStores;
 use toolstead_application::{
-    event_bus::EventBus, execute_tool::ExecuteToolPorts, ruled_approver::RuledApprover, tool_registry::RegistryError,
+    context_registry::ContextRegistryError, event_bus::EventBus, execute_tool::ExecuteToolPorts,
+    ruled_approver::RuledApprover, tool_registry::RegistryError,
 };
 use toolstead_domain::{
+    context,
     permission::remedy::{PlainWords, RemedyWords},
     ports::{
         approval_rule::ApprovalRule,
         approver::Approver,
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
+        context_provider::ContextProvider,
         execution_log::ExecutionLog,
         output_store::{NoOutputs, OutputStore},
         rule_store::RuleStore,
@@ -67,6 +73,8 @@ use toolstead_infrastructure::{
     builtin::{
         built_in_tool::AnyBuiltInTool,
         commands::{programs::Programs, tasks::Tasks},
+        context::{BuiltInContext, InvalidBuiltInContext},
+        in_process_server::InProcessServer,
         provider::{BuiltInTools, InvalidBuiltInTools},
         world::World,
     },
@@ -112,7 +120,9 @@ pub struct AppBuilder {
     environment: Environment,
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
-    tools: Vec<Box<dyn AnyBuiltInTool>>,
+    context_providers: Vec<Arc<dyn ContextProvider>>,
+    tools: Vec<Arc<dyn AnyBuiltInTool>>,
+    in_process: Vec<InProcessServer>,
     program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
     approver: Option<Arc<dyn Approver>>,
@@ -135,6 +145,8 @@ pub struct Composition {
     pub servers: Vec<Arc<McpServer>>,
     /// What it was built of.
     pub config: Config,
+    /// The tools that the program added; more come and go here while it runs.
+    pub tools: Arc<ProgramTools>,
     /// The configured hooks; those that a program added are not among them.
     pub hooks: Option<Arc<CommandHooks>>,
     tasks: Arc<Tasks>,
@@ -160,6 +172,12 @@ pub enum StartupError {
     /// A provider cannot be registered.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// A provider of resources and prompts cannot be registered.
+    #[error(transparent)]
+    ContextRegistry(#[from] ContextRegistryError),
+    /// The built-in resources and prompts cannot be used.
+    #[error(transparent)]
+    Context(#[from] InvalidBuiltInContext),
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -180,9 +198,13 @@ impl StartupError {
     /// Whether a change of configuration or command line mends it.
     pub fn is_users(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Workspace(_) | Self::Tools(_) | Self::RequiredServer { .. } => true,
+            Self::Config(_)
+            | Self::Workspace(_)
+            | Self::Tools(_)
+            | Self::ContextRegistry(_)
+            | Self::RequiredServer { .. } => true,
             Self::Registry(error) => !matches!(error, RegistryError::Store(_)),
-            Self::Database(_) | Self::Store(_) | Self::Launcher(_) => false,
+            Self::Context(_) | Self::Database(_) | Self::Store(_) | Self::Launcher(_) => false,
         }
     }
 }
@@ -195,7 +217,9 @@ impl App {
             environment: Environment::of_process(),
             servers: Servers::All,
             providers: Vec::new(),
+            context_providers: Vec::new(),
             tools: Vec::new(),
+            in_process: Vec::new(),
             program: ServerName::program(),
             hooks: Vec::new(),
             approver: None,
@@ -225,6 +249,14 @@ impl AppBuilder {
         self
     }
 
+    /// Adds a provider of resources and prompts. Its name, and all that it offers, must be free; rules know requests to it
+    /// as `mcp__NAME__read_resource` and `mcp__NAME__get_prompt`.
+    #[must_use]
+    pub fn context_provider(mut self, provider: Arc<dyn ContextProvider>) -> Self {
+        self.context_providers.push(provider);
+        self
+    }
+
     /// Names the program, as rules, lists and the audit trail know the tools that it adds: `embedded:NAME`. Without it
     /// the name is `program`. No provider and no configured server may bear the same.
     #[must_use]
@@ -237,7 +269,15 @@ impl AppBuilder {
     /// itself in hints grants nothing.
     #[must_use]
     pub fn tool(mut self, tool: impl AnyBuiltInTool + 'static) -> Self {
-        self.tools.push(Box::new(tool));
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds a server within this program: its tools are called `mcp__{server}__{tool}`. No other server and no provider may
+    /// bear its name.
+    #[must_use]
+    pub fn in_process_server(mut self, server: InProcessServer) -> Self {
+        self.in_process.push(server);
         self
     }
 
@@ -345,7 +385,7 @@ impl AppBuilder {
             }
             None => Workspace::closed(),
         };
-        let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION")).to_owned();
+        let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION"));
         let events = EventBus::new(clock.clone());
         let helpers = Arc::new(
             Helpers::default()
@@ -359,22 +399,26 @@ impl AppBuilder {
             }
             None => Tasks::default(),
         });
-        let world = World::new(Arc::new(opened), clock.clone(), version)
+        let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
             .with_helpers(helpers.clone())
             .with_programs(Arc::new(Programs::new(command_settings(&config, &self.environment))))
             .with_tasks(tasks.clone());
-        let mut added = BuiltInTools::of_program(&self.program, self.tools, world.clone())?;
+        let own = InProcessServer::of_program(self.program, self.tools);
+        let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
+        let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };
+        let added = of_program.iter().map(|server| Ok(shop.provider(server)?.definitions().to_vec()));
+        let added = added.collect::<Result<Vec<_>, InvalidBuiltInTools>>()?.concat();
         let mut built_in =
-            BuiltInTools::new(builtin::all(), world)?.leaving_names_to(|server| config.names_server(server));
+            BuiltInTools::new(builtin::all(), world.clone())?.leaving_names_to(|server| config.names_server(server));
         let mut orchestration = orchestration();
         if config.server.output_schemas {
-            (added, built_in) = (added.with_output_schemas(), built_in.with_output_schemas());
+            built_in = built_in.with_output_schemas();
             orchestration = orchestration.with_output_schemas();
         }
-        let built_in = built_in.explaining(orchestration.definitions()).explaining(added.definitions());
-        let in_process = [built_in.definitions(), orchestration.definitions(), added.definitions()].concat();
+        let built_in = built_in.explaining(orchestration.definitions()).explaining(&added);
+        let in_process = [built_in.definitions(), orchestration.definitions(), &added].concat();
         let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
         // Providers that a program added may offer anything.
@@ -398,10 +442,11 @@ impl AppBuilder {
         let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
         let journal = self.change_journal.or_else(|| stored.map(|stores| stores.change_journal.clone()));
         let journal = journal.unwrap_or_else(|| Arc::new(NoJournal));
-        let (mut built_in, mut added) = (built_in.with_journal(journal.clone()), added.with_journal(journal));
+        let mut built_in = built_in.with_journal(journal.clone());
+        shop.world = shop.world.with_journal(journal);
         if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.going_on.is_some()) {
-            (built_in, added) =
-                (built_in.with_seen_files(seen_files.clone()), added.with_seen_files(seen_files.clone()));
+            built_in = built_in.with_seen_files(seen_files.clone());
+            shop.world = shop.world.with_seen_files(seen_files.clone());
         }
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
@@ -426,14 +471,19 @@ impl AppBuilder {
         };
         let app = App::assemble(parts, repository).await?;
 
+        let tools = Arc::new(ProgramTools::new(app.registry.clone(), shop, of_program));
+        let (servers, event_file) = (Vec::new(), None);
         let mut composition =
-            Composition { app, servers: Vec::new(), config, hooks: command_hooks, tasks, event_file: None, stores };
+            Composition { app, servers, tools, config, hooks: command_hooks, tasks, event_file, stores };
         let registered = async {
+            let reports = reports::reports(&composition.config, &composition.app, version);
+            composition.app.context.register(Arc::new(BuiltInContext::new(world, reports)?)).await?;
+            for provider in self.context_providers {
+                composition.app.context.register(provider).await?;
+            }
             composition.app.registry.register(Arc::new(built_in)).await?;
             composition.app.registry.register(Arc::new(orchestration)).await?;
-            if !added.definitions().is_empty() {
-                composition.app.registry.register(Arc::new(added)).await?;
-            }
+            composition.tools.open().await?;
             for provider in self.providers {
                 composition.app.registry.register(provider).await?;
             }
@@ -545,10 +595,11 @@ fn check_against(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     check_gates(config)
 }
 
-/// Names and aliases of the built-in tools.
+/// Names and aliases of the built-in tools, and what requests for resources and prompts are called beside them.
 fn known_names(tools: &[Tool]) -> Vec<&str> {
     tools
         .iter()
         .flat_map(|tool| std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name)))
+        .chain(context::RULE_NAMES)
         .collect()
 }

@@ -96,7 +96,7 @@ impl Nesting {
     pub(super) fn admit(&self) -> Result<(), ExecuteToolError> {
         if self.branch.depth > MAX_DEPTH {
             let message = format!(
-                "Calls go out of calls at most {MAX_DEPTH} deep, and this call of `{}` stands as deep as that.",
+                "Calls out of calls are at most {MAX_DEPTH} deep, and this call of `{}` stands as deep as that.",
                 self.branch.tool.name()
             );
             let failure = ToolFailure::new(ErrorKind::TooLarge, message);

@@ -67,7 +67,7 @@ impl Invocation {
 impl OrchestratingTool for Batch {
     fn definition(&self) -> Tool {
         let description = format!(
-            "Calls several tools in one go and gives their results in the order of the calls. Use it for calls that do not \
+            "Calls several tools at once and gives their results in the order of the calls. Use it for calls that do not \
              need each other's results: it saves a turn for each. Calls that only read, or change different files, run side \
              by side, {AT_ONCE} at once; others run one after another, in their order. Each call is judged, asked about and \
              recorded as if it were made alone. All are checked before the first one runs: where a tool is unknown or \
@@ -154,7 +154,7 @@ impl OrchestratingTool for Batch {
             definition
         };
         let brief = definition(
-            "Calls several tools in one go, side by side where they only read or change different files; results in the \
+            "Calls several tools at once, side by side where they only read or change different files; results in the \
              order of the calls.",
             brief,
             hints.beside_defaults(),

@@ -3,7 +3,7 @@
 use crate::{
     ports::{clock::Timestamp, tool_repository::StoreError},
     tool_call::CallId,
-    tool_execution::{OutcomeKind, ToolExecution},
+    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
 };
 use async_trait::async_trait;
 
@@ -13,6 +13,8 @@ use async_trait::async_trait;
 pub struct ExecutionFilter {
     /// Only this tool, by canonical name.
     pub tool: Option<String>,
+    /// Only requests of this kind.
+    pub kind: Option<RequestKind>,
     /// Only this outcome.
     pub outcome: Option<OutcomeKind>,
     /// Only this principal.
@@ -38,6 +40,7 @@ impl ExecutionFilter {
             row.client.strip_prefix(client.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         };
         self.tool.as_ref().is_none_or(|tool| row.tool == *tool)
+            && self.kind.is_none_or(|kind| row.kind == kind)
             && self.outcome.is_none_or(|outcome| row.outcome.kind() == outcome)
             && self.principal.as_ref().is_none_or(|principal| row.principal == *principal)
             && self.client.as_ref().is_none_or(is_client)
@@ -51,6 +54,7 @@ impl Default for ExecutionFilter {
     fn default() -> Self {
         Self {
             tool: None,
+            kind: None,
             outcome: None,
             principal: None,
             client: None,

@@ -8,7 +8,7 @@ use crate::{
         clock::Timestamp,
         execution_log::{ExecutionFilter, ExecutionLog},
     },
-    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, ToolExecution},
+    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution},
 };
 use serde_json::{Value, json};
 
@@ -76,9 +76,10 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
     comes_back(log, ToolExecution { decision: Some(approved), ..sample(202) }).await;
     let numbers = json!({"i64": i64::MIN, "u64": u64::MAX, "double": 1.0e-7, "whole": 1.0, "b": 1, "a": [null, true]});
     comes_back(log, ToolExecution { arguments: numbers, ..sample(203) }).await;
-    comes_back(log, ToolExecution { parent: Some(samples::call_id(200)), ..sample(208) }).await;
+    comes_back(log, ToolExecution { parent: Some(samples::call_id(200)), ..sample(209) }).await;
     let hostile = "'; DROP TABLE x; -- \" \\ \u{0} \u{1f} \u{7f} \u{2028} \u{feff} \u{202e} é 🦀 $1 ?1 %s\r\n\t";
     let everywhere = ToolExecution {
+        kind: RequestKind::Resource,
         tool: hostile.into(),
         called_as: hostile.into(),
         source: hostile.into(),
@@ -150,6 +151,7 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
             principal: format!("lister_{}", turn / 2 % 2),
             client: ["one 1.0", "one-more 2", "one"][turn / 4 % 3].to_owned(),
             outcome: outcomes[turn % 4].clone(),
+            kind: RequestKind::ALL[turn / 3 % 4],
             ..samples::execution(number)
         });
     }
@@ -188,6 +190,13 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
             listed.retain(|row| row.id >= samples::call_id(5000));
             assert_eq!(listed, expected, "{filter:?}");
         }
+    }
+    for kind in RequestKind::ALL {
+        let filter = ExecutionFilter { kind: Some(*kind), limit: 12, ..ExecutionFilter::default() };
+        let mut listed = log.list(&filter).await.unwrap();
+        listed.retain(|row| row.id >= samples::call_id(5000));
+        let expected: Vec<ToolExecution> = rows.iter().filter(|row| row.kind == *kind).take(12).cloned().collect();
+        assert_eq!(listed, expected, "{filter:?}");
     }
     let since = Some(samples::execution(5020).started);
     for (client, since, clients) in [

@@ -7,7 +7,7 @@ use crate::{
     principal::Principal,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
-    tool_execution::{Outcome, RecordedDecision, ToolExecution},
+    tool_execution::{Outcome, RecordedDecision, RequestKind, ToolExecution},
     tool_name::ToolName,
 };
 use serde_json::{Map, Value, json};
@@ -29,6 +29,7 @@ pub fn execution(number: u32) -> ToolExecution {
     ToolExecution {
         id: call_id(number),
         parent: None,
+        kind: RequestKind::Tool,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),

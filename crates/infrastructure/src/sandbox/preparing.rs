@@ -177,8 +177,7 @@ fn refused(path: &Path, reason: &str) -> LaunchError {
 fn seen(paths: &[PathBuf], folders: &[Folder], links: &mut Links) -> Result<Vec<PathBuf>, LaunchError> {
     let mut seen = BTreeSet::new();
     for path in paths {
-        // Of what is not there it is the system that says why.
-        let real = match links.real(path).map_or_else(|| fs::canonicalize(path), Ok) {
+        let real = match links.real(path) {
             Ok(real) => real,
             // It is gone, or leads nowhere.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,

@@ -18,7 +18,7 @@ use toolstead_domain::{
         tool_repository::StoreError,
     },
     tool_call::CallId,
-    tool_execution::{OutcomeKind, ToolExecution},
+    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
 };
 use uuid::Uuid;
 
@@ -80,10 +80,13 @@ impl SqliteExecutionLog {
             .bind(filter.since.map(|since| since.0))
             .bind(filter.label.as_ref().map(|(name, value)| execution_row::written_label(name, value)))
             .bind(filter.parent.map(|parent| parent.0))
+            .bind(filter.kind.map(RequestKind::as_str))
             .fetch_all(&self.readers)
             .await?;
-        // What is committed by now stands where it was committed.
-        let waiting: Vec<Place> = listed.keys().filter(|place| matches!(place, Place::Waiting(_))).copied().collect();
+        // What is committed by now stands where it was committed. The last one is looked for first: where it is committed
+        // so are those before it, and the order stays as it was.
+        let waiting: Vec<Place> =
+            listed.keys().rev().filter(|place| matches!(place, Place::Waiting(_))).copied().collect();
         for place in waiting {
             if let Some(id) = listed.get(&place).map(|row| row.id)
                 && let Some((seq, stored)) = self.stored(id).await?
@@ -199,7 +202,7 @@ impl ExecutionLog for SqliteExecutionLog {
 /// The statement that walks along the most telling index, from the row that was recorded last, and looks at each row for
 /// the other conditions.
 ///
-/// Parameters of all of them: before, tool, principal, outcome, limit, client, since, label, parent.
+/// Parameters of all of them: before, tool, principal, outcome, limit, client, since, label, parent, kind.
 fn statement(filter: &ExecutionFilter) -> &'static str {
     macro_rules! statement {
         ($index:literal, $first:literal, $($rest:literal),*) => {
@@ -208,6 +211,7 @@ fn statement(filter: &ExecutionFilter) -> &'static str {
                 "AND ($6 IS NULL OR client = $6 OR substr(client, 1, length($6) + 1) = $6 || ' ') ",
                 "AND ($7 IS NULL OR started >= $7) ",
                 "AND ($8 IS NULL OR instr(labels, $8) > 0) AND ($9 IS NULL OR parent = $9) ",
+                "AND ($10 IS NULL OR kind = $10) ",
                 "ORDER BY seq DESC LIMIT $5",
             )
         };
@@ -215,7 +219,7 @@ fn statement(filter: &ExecutionFilter) -> &'static str {
     if filter.parent.is_some() {
         return statement!(
             "INDEXED BY tool_executions_by_parent ",
-            "parent = $8 AND parent IS NOT NULL AND ",
+            "parent = $9 AND parent IS NOT NULL AND ",
             "AND ($2 IS NULL OR tool = $2) AND ($3 IS NULL OR principal = $3) AND ($4 IS NULL OR outcome = $4) "
         );
     }

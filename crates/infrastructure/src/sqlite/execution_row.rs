@@ -11,7 +11,7 @@ use toolstead_domain::{
     labels::Labels,
     ports::clock::Timestamp,
     tool_call::CallId,
-    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, ToolExecution},
+    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution},
 };
 use uuid::Uuid;
 
@@ -20,10 +20,10 @@ pub(super) const RECORD: &str = "
     INSERT INTO tool_executions (
         id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses,
         verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, instance,
-        trace, metadata, labels, parent
+        trace, metadata, labels, parent, kind
     )
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-        ?24, ?25)
+        ?24, ?25, ?26)
     ON CONFLICT (id) DO UPDATE SET
         tool = excluded.tool, called_as = excluded.called_as, source = excluded.source,
         principal = excluded.principal, session = excluded.session, client = excluded.client,
@@ -32,7 +32,8 @@ pub(super) const RECORD: &str = "
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         error_kind = excluded.error_kind, detail = excluded.detail, result_bytes = excluded.result_bytes,
         result_digest = excluded.result_digest, instance = excluded.instance,
-        trace = excluded.trace, metadata = excluded.metadata, labels = excluded.labels, parent = excluded.parent
+        trace = excluded.trace, metadata = excluded.metadata, labels = excluded.labels, parent = excluded.parent,
+        kind = excluded.kind
     WHERE tool_executions.outcome = 'running'";
 
 /// A row on its way to the disk, a field a column.
@@ -65,10 +66,13 @@ pub(super) struct RecordedRow {
     #[serde(default)]
     metadata: Option<String>,
     /// The same.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     labels: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent: Option<Uuid>,
+    /// Absent of a call of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<Cow<'static, str>>,
 }
 
 impl RecordedRow {
@@ -107,6 +111,7 @@ impl RecordedRow {
             metadata: (!execution.metadata.is_null()).then(|| json(&execution.metadata)),
             labels: written_labels(&execution.labels),
             parent: execution.parent.map(|parent| parent.0),
+            kind: (execution.kind != RequestKind::Tool).then(|| execution.kind.as_str().into()),
             detail: detail(execution.outcome),
         }
     }
@@ -119,6 +124,7 @@ impl RecordedRow {
         Ok(ToolExecution {
             id: CallId(self.id),
             parent: self.parent.map(CallId),
+            kind: kind(self.kind.as_deref())?,
             tool: self.tool,
             called_as: self.called_as,
             source: self.source,
@@ -176,7 +182,8 @@ impl RecordedRow {
         statement.raw_bind_parameter(22, &self.trace)?;
         statement.raw_bind_parameter(23, &self.metadata)?;
         statement.raw_bind_parameter(24, &self.labels)?;
-        statement.raw_bind_parameter(25, self.parent.as_ref().map(Uuid::as_bytes))
+        statement.raw_bind_parameter(25, self.parent.as_ref().map(Uuid::as_bytes))?;
+        statement.raw_bind_parameter(26, self.kind.as_deref().unwrap_or(RequestKind::Tool.as_str()))
     }
 }
 
@@ -216,7 +223,7 @@ macro_rules! select_executions {
         concat!(
             "SELECT id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses, ",
             "verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, ",
-            "trace, metadata, labels, parent, seq ",
+            "trace, metadata, labels, parent, kind, seq ",
             "FROM tool_executions ",
             $($rest),*
         )
@@ -254,13 +261,19 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
         metadata: optional(21)?,
         labels: optional(22)?,
         parent: row.try_get(23)?,
+        kind: optional(24)?.map(Cow::from),
     };
     row.into_execution()
 }
 
 /// Where a row of such a statement stands in the order of recording.
 pub(super) fn seq(row: &SqliteRow) -> Result<i64, Fault> {
-    Ok(row.try_get(23)?)
+    Ok(row.try_get(25)?)
+}
+
+fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
+    let Some(text) = text else { return Ok(RequestKind::Tool) };
+    RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is not known")))
 }
 
 fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) -> Result<Outcome, Fault> {

@@ -35,6 +35,7 @@ fn migrations() -> Vec<Migration> {
         migration!(9, "0009_order_by_recording.sql"),
         migration!(10, "0010_nested_calls.sql"),
         migration!(11, "0011_labels.sql"),
+        migration!(12, "0012_kinds_of_requests.sql"),
     ]
 }
 

@@ -21,7 +21,7 @@ use toolstead_domain::{
     labels::check_name,
     ports::{clock::Timestamp, execution_log::ExecutionFilter},
     tool_call::CallId,
-    tool_execution::OutcomeKind,
+    tool_execution::{OutcomeKind, RequestKind},
 };
 use tree::Tree;
 
@@ -42,6 +42,9 @@ enum Command {
         /// Only calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
+        /// Only requests of this kind: tool, resource, prompt or completion
+        #[arg(long)]
+        kind: Option<String>,
         /// Only calls of this client: its name, or its name and version
         #[arg(long, value_name = "NAME")]
         client: Option<String>,
@@ -138,18 +141,23 @@ impl Executions {
 impl Command {
     async fn run(self, trail: &Trail, as_json: bool, output: &mut Output) -> Result<(), Failed> {
         match self {
-            Self::List { tool, client, label, since, outcome, limit, before } => {
+            Self::List { tool, kind, client, label, since, outcome, limit, before } => {
                 let outcome =
                     outcome.map(|text| OutcomeKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
                         let known: Vec<&str> = OutcomeKind::ALL.iter().map(|kind| kind.as_str()).collect();
                         Failed::Usage(format!("`{text}` is no outcome: use one of {}", known.join(", ")))
                     })?;
+                let kind = kind.map(|text| RequestKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
+                    let known: Vec<&str> = RequestKind::ALL.iter().map(|kind| kind.as_str()).collect();
+                    Failed::Usage(format!("`{text}` is no kind of request: use one of {}", known.join(", ")))
+                })?;
                 let before = match before {
                     Some(id) => Some(trail.call(&id).await?),
                     None => None,
                 };
                 let filter = ExecutionFilter {
                     tool,
+                    kind,
                     client,
                     label,
                     since,

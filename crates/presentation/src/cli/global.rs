@@ -4,10 +4,9 @@ use super::{command_line_words::builder, exit::Failed, output::note, terminal_ap
 use crate::{
     composition_root::{Composition, GoingOn, Servers, StartupError},
     config::{
-        ADMINISTRATOR_FOLDER, Config,
-        environment::Environment,
+        Config,
         hooks::choosing,
-        policy::check_tool_names,
+        policy::{check_tool_names, nameable},
         problem::Problem,
         request::{Flags, Request},
         told_notes,
@@ -98,7 +97,7 @@ impl Global {
     fn load_with_notes(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), Failed> {
         let mut config = Config::load(&self.request(listen)?).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        let spellings = builtin::spellings();
+        let spellings = nameable();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
         choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;
         let mut notes = config.hooks.lint(&builtin::spellings_by_tool());
@@ -114,19 +113,14 @@ impl Global {
     }
 
     fn request(&self, listen: Option<String>) -> Result<Request, Failed> {
-        Ok(Request {
-            environment: Environment::of_process(),
-            start: std::env::current_dir()?,
-            administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
-            file: self.config.clone(),
-            flags: Flags {
-                roots: self.root.clone(),
-                allow: self.allow.clone(),
-                tools: self.tools.clone(),
-                dialect: self.dialect.clone(),
-                listen,
-            },
-        })
+        let flags = Flags {
+            roots: self.root.clone(),
+            allow: self.allow.clone(),
+            tools: self.tools.clone(),
+            dialect: self.dialect.clone(),
+            listen,
+        };
+        Ok(Request { file: self.config.clone(), flags, ..Request::of_process()? })
     }
 
     /// Builds the application with these roots beside those that were typed. The notes of the configuration are told
@@ -169,6 +163,11 @@ impl Global {
         self.watched(building.build().await?).await
     }
 
+    /// Builds the application for a request that rules know by that name, likewise; no server is needed for it.
+    pub(super) async fn compose_to_forward(&self, name: &str) -> Result<Composition, Failed> {
+        self.compose_for_call(name, GoingOn::EndsWithCall).await
+    }
+
     /// The application, with `--events` obeyed.
     pub(super) async fn watched(&self, mut composition: Composition) -> Result<Composition, Failed> {
         if let Some(target) = &self.events
@@ -199,7 +198,7 @@ pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
         Some(server) if config.mcp_servers.iter().any(|one| one.name.as_str() == server) => {
             Servers::Only(server.into())
         }
-        _ if builtin::spellings().contains(&tool) => Servers::None,
+        _ if nameable().contains(&tool) => Servers::None,
         _ => Servers::All,
     }
 }

@@ -21,7 +21,7 @@ use toolstead_domain::{
     },
     principal::Principal,
     tool_call::{CallId, ToolCall},
-    tool_execution::{Outcome as Ended, RecordedDecision, ToolExecution},
+    tool_execution::{Outcome as Ended, RecordedDecision, RequestKind, ToolExecution},
     tool_result::ToolResult,
 };
 use toolstead_infrastructure::hooks::{
@@ -205,6 +205,7 @@ fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
     ToolExecution {
         id: call.id,
         parent: None,
+        kind: RequestKind::Tool,
         tool: call.tool.name().to_string(),
         called_as: call.called_as.clone(),
         source: call.tool.source().label(),

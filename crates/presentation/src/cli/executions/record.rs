@@ -4,13 +4,14 @@ use super::{called::called, listing::took, time};
 use crate::cli::output::visible;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolstead_domain::tool_execution::{Outcome, ToolExecution};
+use toolstead_domain::tool_execution::{Outcome, RequestKind, ToolExecution};
 
 /// One row as JSON, with the names of the audit trail.
 pub(super) fn to_json(execution: &ToolExecution) -> Value {
     json!({
         "id": execution.id.to_string(),
         "parent": execution.parent.map(|parent| parent.to_string()),
+        "kind": execution.kind.as_str(),
         "tool": execution.tool,
         "called_as": execution.called_as,
         "source": execution.source,
@@ -62,6 +63,9 @@ pub(super) fn to_text(execution: &ToolExecution) -> String {
     let outcome = execution.outcome.kind().as_str();
     let outcome = execution.outcome.error_kind().map_or(outcome.to_owned(), |kind| format!("{outcome} ({kind})"));
     line("id", &execution.id.to_string());
+    if execution.kind != RequestKind::Tool {
+        line("kind", execution.kind.as_str());
+    }
     match execution.called_as == execution.tool {
         true => line("tool", &execution.tool),
         false => line("tool", &format!("{} (called as {})", execution.tool, execution.called_as)),

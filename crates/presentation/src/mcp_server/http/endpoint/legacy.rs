@@ -3,7 +3,7 @@
 use super::{Endpoint, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
-    call_tool::ToolCallRequest,
+    call_request::CallRequest,
     client_caller::ClientCaller,
     http::{
         authenticator::Authenticated,
@@ -13,8 +13,8 @@ use crate::mcp_server::{
         response::{Body, accepted, json, live_events, no_content, text},
         sessions::{NotOpened, SessionInUse},
     },
-    protocol_error::{invalid_request, method_not_found, of_session, overloaded},
-    request_meta::{RequestMeta, log_level},
+    protocol_error::{invalid_request, of_session, overloaded},
+    request_meta::log_level,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
@@ -64,9 +64,11 @@ impl Endpoint {
                 }
                 Err(error) => Answer::error(&id, &error),
             },
-            "tools/list" => self.server.list_tools(&id, &params, session.client().scope, Generation::Legacy).await,
-            "tools/call" => return self.call_in_session(session, accept, id, params, meta, room).await,
-            other => Answer::error(&id, &method_not_found(other)),
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
+                let scope = session.client().scope;
+                self.server.list(&id, &method, &params, Generation::Legacy, scope).await
+            }
+            _ => return self.call_in_session(session, accept, RpcRequest { id, method, params, meta }, room).await,
         };
         answered(Some(answer), Vec::new(), accept, status)
     }
@@ -75,12 +77,11 @@ impl Endpoint {
         self: Arc<Self>,
         session: SessionInUse,
         accept: Accept,
-        id: Id,
-        mut params: Map<String, Value>,
-        meta: RequestMeta,
+        request: RpcRequest,
         room: OwnedSemaphorePermit,
     ) -> Response<Body> {
-        let call = match ToolCallRequest::parse(&mut params, meta.rest) {
+        let RpcRequest { id, method, mut params, meta } = request;
+        let call = match CallRequest::parse(&method, &mut params, meta.rest) {
             Ok(call) => call,
             Err(error) => return answered(Some(Answer::error(&id, &error)), Vec::new(), accept, status),
         };
@@ -98,7 +99,7 @@ impl Endpoint {
                 turn = session.turns.acquire() => turn.ok(),
                 _ = cancel.cancelled() => None,
             };
-            self.server.call_tool(&running.id, call, session.client(), said, cancel.clone()).await
+            self.server.call(&running.id, call, session.client(), said, cancel.clone()).await
         };
         respond(Work::new(work, Abandoned::RunsOn), caller, accept, status, keep_alive).await
     }
