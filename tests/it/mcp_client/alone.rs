@@ -1,5 +1,6 @@
 //! The client as a program takes it that uses nothing else, against a server of the official SDK.
 
+use super::calling::{config, deps};
 use crate::binaries::{node_path, node_program};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -17,8 +18,8 @@ async fn a_program_starts_lists_calls_and_closes_a_real_server() {
         env: BTreeMap::from([("PATH".to_owned(), node_path())]),
         working_dir: None,
     };
-    let client = McpClient::connect(McpTransport::Stdio(server)).await.unwrap();
-    assert!(client.tools().await.unwrap().iter().any(|tool| tool.name().as_str() == "echo"));
+    let client = McpClient::connect_with(config("everything", McpTransport::Stdio(server)), deps()).await.unwrap();
+    assert!(client.tools().await.unwrap().iter().any(|tool| tool.name().as_str() == "mcp__everything__echo"));
     let result = client.call("echo", json!({"message": "hi"})).await.unwrap();
     assert_eq!(result.joined_text(), "Echo: hi");
     let wrong = client.call("echo", json!({})).await;
