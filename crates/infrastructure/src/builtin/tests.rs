@@ -160,7 +160,7 @@ impl Bench {
     /// The same with one tool more.
     pub(super) fn adding(mut self, tool: AddedTool) -> Self {
         let tools = all().into_iter().map(Arc::from).chain([Arc::new(tool) as Arc<dyn AnyBuiltInTool>]);
-        self.tools = BuiltInTools::new(tools, self.run.world.clone()).unwrap();
+        self.run.tools = BuiltInTools::new(tools, self.run.world.clone()).unwrap();
         self
     }
 
