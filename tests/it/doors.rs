@@ -22,7 +22,7 @@ use toolstead_presentation::{
 
 /// The tools of the examples, as they stand in the page.
 #[path = "../../examples/doors/src/lib.rs"]
-#[expect(unreachable_pub, missing_debug_implementations, reason = "they are another program's")]
+#[expect(unreachable_pub, reason = "they are another program's")]
 mod examples;
 
 use examples::{closures, forecast::Forecast, release_notes::ReleaseNotes};
