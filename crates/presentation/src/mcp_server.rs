@@ -5,7 +5,6 @@
 
 mod answer;
 mod call_tool;
-mod capability;
 mod client_caller;
 pub mod elicitation_approver;
 mod handshake;

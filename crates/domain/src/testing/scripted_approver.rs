@@ -33,8 +33,6 @@ pub struct ApprovalQuestion {
     pub reason: String,
     /// What must be said yes to.
     pub parts: Vec<ApprovalPart>,
-    /// Whether the client's answer to an earlier question came along.
-    pub answered: bool,
 }
 
 #[derive(Debug)]
@@ -88,7 +86,6 @@ impl Approver for ScriptedApprover {
             accesses: request.accesses.to_vec(),
             reason: request.decision.reason(),
             parts: request.parts.to_vec(),
-            answered: request.answer.is_some(),
         });
         self.asked.raise();
         let answer = lock(&self.script).pop_front();
@@ -150,7 +147,6 @@ mod tests {
                 parts: &[],
                 client: &client,
                 caller: &SilentCaller,
-                answer: None,
             };
             block_on(approver.ask(request))
         };
@@ -175,7 +171,6 @@ mod tests {
                 parts: &[],
                 client: &client,
                 caller: &SilentCaller,
-                answer: None,
             };
             let mut asking = pin!(approver.ask(request));
             assert_eq!(asking.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);

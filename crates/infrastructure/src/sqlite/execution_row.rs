@@ -31,7 +31,7 @@ pub(super) const RECORD: &str = "
         error_kind = excluded.error_kind, detail = excluded.detail, result_bytes = excluded.result_bytes,
         result_digest = excluded.result_digest, instance = excluded.instance,
         trace = excluded.trace, metadata = excluded.metadata
-    WHERE tool_executions.outcome = 'running'";
+    WHERE tool_executions.instance IS NOT NULL";
 
 /// A row on its way to the disk, a field a column.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub(super) struct RecordedRow {
     detail: Option<String>,
     result_bytes: i64,
     result_digest: Option<String>,
-    /// The process that writes it; kept while the call runs.
+    /// The process that writes it; kept while the call runs or waits, and by nothing that is final.
     instance: Option<Uuid>,
     trace: Option<String>,
     /// Absent in files of versions that did not keep it.

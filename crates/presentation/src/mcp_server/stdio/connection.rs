@@ -8,7 +8,6 @@ use super::{
 use crate::mcp_server::{
     answer::Answer,
     call_tool::{Client, ToolCallRequest},
-    capability::Capability,
     client_caller::{ClientCaller, Outlet},
     in_flight::{InFlight, Running},
     log_threshold::LogThreshold,
@@ -26,6 +25,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolstead_domain::{
+    client_capability::Capability,
     client_profile::{ClientProfile, Generation, ProtocolVersion},
     error_kind::ErrorKind,
     scope::Scope,
@@ -345,7 +345,7 @@ impl Connection {
         );
         let caller = Arc::new(match self.generation {
             Some(Generation::Legacy) => caller.asking(self.questions.clone(), profile.clone()),
-            Some(Generation::Modern) | None => caller,
+            Some(Generation::Modern) | None => caller.asked_by_retry(),
         });
         let client = Client { scope: Scope::of(self.session.principal.clone(), self.session.id.clone()), profile };
         let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
