@@ -96,7 +96,8 @@ impl House {
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..WorkspaceRoots::default() };
         let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };
         let settings = CallSettings { approval_timeout: patience, ..CallSettings::default() };
-        let parts = AppParts { policy, rule_store: store.clone(), ports, settings, max_open_calls: 10_000 };
+        let rule_store = store.clone();
+        let parts = AppParts { policy, rule_store, ports, settings, max_open_calls: 10_000, dialect: None };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
         Self { app: TestApp { app, provider, log }, store }

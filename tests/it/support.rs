@@ -91,7 +91,8 @@ impl TestApp {
             events: EventBus::new(clock),
         };
         let policy = PermissionPolicy::default();
-        let parts = AppParts { policy, rule_store: Arc::new(NoRuleStore), ports, settings, max_open_calls: 10_000 };
+        let rule_store = Arc::new(NoRuleStore);
+        let parts = AppParts { policy, rule_store, ports, settings, max_open_calls: 10_000, dialect: None };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
         Self { app, provider, log }

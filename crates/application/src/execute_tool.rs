@@ -100,7 +100,7 @@ impl ExecuteToolCommand {
             tool: tool.into(),
             arguments,
             meta: Map::new(),
-            scope: Scope::of(Principal::local(), "program"),
+            scope: Scope::default(),
             client: Arc::new(ClientProfile::without_protocol("program")),
             caller: Arc::new(SilentCaller),
             answers: None,
@@ -419,7 +419,7 @@ impl ExecuteToolHandler {
         }
         *open = Some(resolution::admit(&self.open_calls, record.id(), command)?);
         // What no call may do costs nothing: neither its schema nor its arguments are looked at.
-        let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
+        let policy = self.permissions.policy_of(&command.scope);
         if let Some(decision) = policy.refusal_of_every_call(&registered.tool) {
             record.decided(&[], &decision);
             return Err(approval::refused(&registered.tool, &decision));
@@ -436,8 +436,8 @@ impl ExecuteToolHandler {
         let provider = registered.provider.as_ref();
         let (policy, by_person) = loop {
             hooked.touches(&accesses);
-            let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
-            let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.mode);
+            let policy = self.permissions.policy_of(&command.scope);
+            let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.asks_nobody());
             record.decided(&accesses, &decision);
             events::permission_requested(&self.ports.events, &call, &decision, record.row());
             let approvals = self.approvals(&policy, provider);
@@ -449,8 +449,8 @@ impl ExecuteToolHandler {
             }
             // Somebody took their time: the call may lead elsewhere by now, and the rules may be others.
             let now = running::accesses(provider, &call, &command.cancel, time).await?;
-            let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
-            let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &now), policy.mode);
+            let policy = self.permissions.policy_of(&command.scope);
+            let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &now), policy.asks_nobody());
             if approved.covers(&accesses, &now, &decision) {
                 break (policy, approved.by_person);
             }

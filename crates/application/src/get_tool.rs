@@ -1,12 +1,17 @@
 //! One tool by its name, with what the policy says of it.
 
-use crate::tool_registry::{Registered, ToolRegistry, snapshot::Unresolved};
+use crate::{
+    permission_book::PermissionBook,
+    tool_registry::{Registered, ToolRegistry, snapshot::Unresolved},
+};
 use std::sync::Arc;
-use toolstead_domain::{permission::policy::PermissionPolicy, tool::Availability};
+use toolstead_domain::{permission::decision::Cause, scope::Scope, tool::Availability};
 
 /// Asks for one tool, by canonical name or alias.
 #[derive(Debug, Clone)]
 pub struct GetToolQuery {
+    /// On whose behalf, and through which view.
+    pub scope: Scope,
     /// The name.
     pub name: String,
 }
@@ -26,13 +31,13 @@ pub struct ToolView {
 #[derive(Debug)]
 pub struct GetToolHandler {
     registry: Arc<ToolRegistry>,
-    policy: Arc<PermissionPolicy>,
+    permissions: Arc<PermissionBook>,
 }
 
 impl GetToolHandler {
-    /// Looks in the registry, under the policy.
-    pub fn new(registry: Arc<ToolRegistry>, policy: Arc<PermissionPolicy>) -> Self {
-        Self { registry, policy }
+    /// Looks in the registry, under the policies of the book.
+    pub fn new(registry: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Self {
+        Self { registry, permissions }
     }
 
     /// The tool.
@@ -40,20 +45,21 @@ impl GetToolHandler {
     /// # Errors
     /// [`Unresolved`] with the nearest names.
     pub fn handle(&self, query: &GetToolQuery) -> Result<ToolView, Unresolved> {
-        Ok(self.view(&self.registry.resolve(&query.name)?))
+        Ok(self.view(&self.registry.resolve_in(query.scope.dialect, &query.name)?, &query.scope))
     }
 
-    /// What is to be said of a tool.
-    pub fn view(&self, registered: &Registered) -> ToolView {
-        let tool = &registered.tool;
+    /// What is to be said of a tool in the scope.
+    pub fn view(&self, registered: &Registered, scope: &Scope) -> ToolView {
+        let (tool, policy) = (&registered.tool, self.permissions.advertising(scope));
         let hidden_because = match &tool.availability {
             _ if !tool.enabled => Some("it is switched off".to_owned()),
             Availability::Unavailable(reason) => Some(format!("it is unavailable: {reason}")),
-            Availability::Available if !self.policy.selection.includes(tool) => {
-                Some("it is not among the selected tools".into())
+            Availability::Available => {
+                policy.refusal_of_every_call(tool).map(|decision| match decision.decisive.cause {
+                    Cause::NotSelected => "it is not among the selected tools".into(),
+                    _ => "a rule denies every call of it".into(),
+                })
             }
-            Availability::Available if !self.policy.advertises(tool) => Some("a rule denies every call of it".into()),
-            Availability::Available => None,
         };
         ToolView { registered: registered.clone(), advertised: hidden_because.is_none(), hidden_because }
     }

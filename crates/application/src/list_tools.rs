@@ -1,14 +1,19 @@
 //! What a caller may see of the tools, page by page.
 
-use crate::tool_registry::{Registered, ToolRegistry};
-use arc_swap::ArcSwapOption;
+use crate::{
+    permission_book::PermissionBook,
+    tool_registry::{Registered, ToolRegistry},
+};
+use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{hash::BuildHasher, sync::Arc};
-use toolstead_domain::{category::Category, permission::policy::PermissionPolicy};
+use toolstead_domain::{category::Category, permission::policy::PermissionPolicy, scope::Scope};
 
 /// Asks for one page of tools.
 #[derive(Debug, Clone, Default)]
 pub struct ListToolsQuery {
+    /// On whose behalf, and through which view.
+    pub scope: Scope,
     /// Which tools.
     pub filter: ToolFilter,
     /// Where the page before ended.
@@ -68,12 +73,23 @@ pub enum InvalidCursor {
 /// Lists tools. Advertising uses the same policy as calling.
 pub struct ListToolsHandler {
     registry: Arc<ToolRegistry>,
-    policy: Arc<PermissionPolicy>,
-    /// What is advertised without any filter, by version: what clients ask for again and again.
-    advertised: ArcSwapOption<(u64, Arc<[Registered]>)>,
+    permissions: Arc<PermissionBook>,
+    /// What is advertised without any filter: what clients ask for again and again.
+    advertised: ArcSwap<Vec<Advertised>>,
     /// Tells this process's cursors from others'.
     cursor_key: u64,
 }
+
+/// One list, with what it was made of.
+#[derive(Clone)]
+struct Advertised {
+    version: u64,
+    policy: Arc<PermissionPolicy>,
+    tools: Arc<[Registered]>,
+}
+
+/// Lists that are kept: as many views as are asked for at a time.
+const KEPT_LISTS: usize = 32;
 
 impl std::fmt::Debug for ListToolsHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -82,10 +98,10 @@ impl std::fmt::Debug for ListToolsHandler {
 }
 
 impl ListToolsHandler {
-    /// Lists the registry's tools under the policy.
-    pub fn new(registry: Arc<ToolRegistry>, policy: Arc<PermissionPolicy>) -> Self {
+    /// Lists the registry's tools under the policies of the book.
+    pub fn new(registry: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Self {
         let cursor_key = uuid::Uuid::new_v4().as_u64_pair().0;
-        Self { registry, policy, advertised: ArcSwapOption::empty(), cursor_key }
+        Self { registry, permissions, advertised: ArcSwap::default(), cursor_key }
     }
 
     /// One page.
@@ -96,14 +112,15 @@ impl ListToolsHandler {
         let (snapshot, from) = match &query.cursor {
             None => (self.registry.snapshot(), 0),
             Some(cursor) => {
-                let (version, from) = self.open(cursor, &query.filter).ok_or(InvalidCursor::Foreign)?;
+                let (version, from) = self.open(cursor, query).ok_or(InvalidCursor::Foreign)?;
                 (self.registry.snapshot_at(version).ok_or(InvalidCursor::Stale)?, from)
             }
         };
+        let policy = self.permissions.advertising(&query.scope);
         let fitting: Arc<[Registered]> = if query.filter == ToolFilter::default() {
-            self.advertised(snapshot.version(), snapshot.tools())
+            self.advertised(snapshot.version(), policy, snapshot.tools())
         } else {
-            snapshot.tools().iter().filter(|one| self.fits(&query.filter, one)).cloned().collect()
+            snapshot.tools().iter().filter(|one| fits(&query.filter, &policy, one)).cloned().collect()
         };
         let rest = fitting.get(from..).ok_or(InvalidCursor::Foreign)?;
         let count = match query.page {
@@ -118,57 +135,62 @@ impl ListToolsHandler {
             }
         };
         let more = from + count < fitting.len();
-        let next_cursor = more.then(|| self.seal(snapshot.version(), from + count, &query.filter));
+        let next_cursor = more.then(|| self.seal(snapshot.version(), from + count, query));
         Ok(ToolPage { tools: rest[..count].to_vec(), next_cursor })
     }
 
-    fn advertised(&self, version: u64, tools: &[Registered]) -> Arc<[Registered]> {
-        if let Some(known) = &*self.advertised.load()
-            && known.0 == version
-        {
-            return known.1.clone();
+    fn advertised(&self, version: u64, policy: Arc<PermissionPolicy>, tools: &[Registered]) -> Arc<[Registered]> {
+        let is_same = |one: &&Advertised| one.version == version && Arc::ptr_eq(&one.policy, &policy);
+        if let Some(known) = self.advertised.load().iter().find(is_same) {
+            return known.tools.clone();
         }
         let filter = ToolFilter::default();
-        let list: Arc<[Registered]> = tools.iter().filter(|one| self.fits(&filter, one)).cloned().collect();
-        self.advertised.store(Some(Arc::new((version, list.clone()))));
+        let list: Arc<[Registered]> = tools.iter().filter(|one| fits(&filter, &policy, one)).cloned().collect();
+        let new = Advertised { version, policy, tools: list.clone() };
+        self.advertised.rcu(|known| {
+            // Those of earlier versions are asked for no more.
+            let current = known.iter().filter(|one| one.version >= version).take(KEPT_LISTS - 1);
+            std::iter::once(&new).chain(current).cloned().collect::<Vec<_>>()
+        });
         list
     }
 
-    fn fits(&self, filter: &ToolFilter, one: &Registered) -> bool {
-        let tool = &one.tool;
-        let holds = |text: &String| {
-            let text = text.to_lowercase();
-            [tool.name().as_str(), tool.title().unwrap_or(""), tool.description()]
-                .iter()
-                .any(|part| part.to_lowercase().contains(&text))
-        };
-        filter.category.is_none_or(|category| tool.category == category)
-            && filter.tags.iter().all(|tag| tool.tags.contains(tag))
-            && filter.text.as_ref().is_none_or(holds)
-            && (filter.with_uncallable || (tool.is_callable() && self.policy.advertises(tool)))
+    /// `version:from:check`, in base64. The check binds it to this process, this view and this filter.
+    fn seal(&self, version: u64, from: usize, query: &ListToolsQuery) -> String {
+        URL_SAFE_NO_PAD.encode(format!("{version}:{from}:{:x}", self.check(version, from, query)))
     }
 
-    /// `version:from:check`, in base64. The check binds it to this process and this filter.
-    fn seal(&self, version: u64, from: usize, filter: &ToolFilter) -> String {
-        URL_SAFE_NO_PAD.encode(format!("{version}:{from}:{:x}", self.check(version, from, filter)))
-    }
-
-    fn open(&self, cursor: &str, filter: &ToolFilter) -> Option<(u64, usize)> {
+    fn open(&self, cursor: &str, query: &ListToolsQuery) -> Option<(u64, usize)> {
         let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
         let mut parts = text.split(':');
         let (version, from) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let genuine =
-            u64::from_str_radix(parts.next()?, 16).ok()? == self.check(version, from, filter) && parts.next().is_none();
+            u64::from_str_radix(parts.next()?, 16).ok()? == self.check(version, from, query) && parts.next().is_none();
         genuine.then_some((version, from))
     }
 
-    fn check(&self, version: u64, from: usize, filter: &ToolFilter) -> u64 {
+    fn check(&self, version: u64, from: usize, query: &ListToolsQuery) -> u64 {
         // Not a secret: a cursor shows nothing that its bearer may not list anyway. It only tells foreign ones apart.
         std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default().hash_one((
             self.cursor_key,
             version,
             from,
-            filter,
+            &query.filter,
+            query.scope.view.as_ref().map(|view| &view.name),
         ))
     }
+}
+
+fn fits(filter: &ToolFilter, policy: &PermissionPolicy, one: &Registered) -> bool {
+    let tool = &one.tool;
+    let holds = |text: &String| {
+        let text = text.to_lowercase();
+        [tool.name().as_str(), tool.title().unwrap_or(""), tool.description()]
+            .iter()
+            .any(|part| part.to_lowercase().contains(&text))
+    };
+    filter.category.is_none_or(|category| tool.category == category)
+        && filter.tags.iter().all(|tag| tool.tags.contains(tag))
+        && filter.text.as_ref().is_none_or(holds)
+        && (filter.with_uncallable || (tool.is_callable() && policy.advertises(tool)))
 }

@@ -18,6 +18,7 @@ use toolstead_domain::{
         rule_store::RuleStore,
     },
     principal::Principal,
+    scope::Scope,
     tool::Tool,
     tool_name::ToolName,
     workspace_roots::WorkspaceRoots,
@@ -27,6 +28,8 @@ use toolstead_domain::{
 const MAX_SESSIONS: usize = 1024;
 /// Approvals that are kept of one session, of either kind. The oldest is forgotten.
 const MAX_APPROVALS: usize = 256;
+/// Policies of views that are kept. Another one is made anew.
+const MAX_NARROWED: usize = 64;
 
 /// The policy of each session: the configured one, with the allow rules that people approved. They never get past a deny
 /// or ask rule, or a mode: nothing but allow rules is ever added.
@@ -47,16 +50,40 @@ pub struct CallIdentity {
 
 #[derive(Debug, Default)]
 struct Sessions {
-    by_key: HashMap<(Principal, Arc<str>), SessionApprovals>,
+    by_key: HashMap<SessionKey, SessionApprovals>,
     uses: u64,
+    /// Policies of views, the last one last, with what each was made of.
+    narrowed: VecDeque<Narrowed>,
+}
+
+/// Whose approvals they are. Those that were given through a view hold in that view of the session alone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct SessionKey {
+    principal: Principal,
+    session: Arc<str>,
+    view: Option<Arc<str>>,
+}
+
+impl SessionKey {
+    fn of(scope: &Scope) -> Self {
+        let view = scope.view.as_ref().map(|view| view.name.clone());
+        Self { principal: scope.principal.clone(), session: scope.session.clone(), view }
+    }
+}
+
+#[derive(Debug)]
+struct Narrowed {
+    policy: Arc<PermissionPolicy>,
+    by: Arc<PermissionPolicy>,
+    both: Arc<PermissionPolicy>,
 }
 
 #[derive(Debug, Default)]
 struct SessionApprovals {
     rules: VecDeque<Arc<PermissionRule>>,
     exact: VecDeque<(CallIdentity, Access)>,
-    /// The policy with the rules, and what it was joined from.
-    joined: Option<(Arc<PermissionPolicy>, Arc<PermissionPolicy>)>,
+    /// The policies with the rules, and what each was joined from; by [`Part`].
+    joined: [Option<(Arc<PermissionPolicy>, Arc<PermissionPolicy>)>; 2],
     used: u64,
 }
 
@@ -72,43 +99,49 @@ impl PermissionBook {
         Self { policy: ArcSwap::new(policy), store, sessions: Mutex::default() }
     }
 
-    /// The policy for calls of a session.
-    pub(crate) fn policy_of(&self, principal: &Principal, session: &Arc<str>) -> Arc<PermissionPolicy> {
+    /// The policy for calls in a scope. A view narrows it; a yes that was given through the view is one to both.
+    pub fn policy_of(&self, scope: &Scope) -> Arc<PermissionPolicy> {
         let policy = self.policy.load_full();
         let mut sessions = self.lock();
-        if sessions.by_key.is_empty() {
+        if sessions.by_key.is_empty() && scope.view.is_none() {
             return policy;
         }
-        match sessions.find(principal, session) {
-            Some(approvals) if !approvals.rules.is_empty() => approvals.join(policy),
-            _ => policy,
+        let of_session = SessionKey { view: None, ..SessionKey::of(scope) };
+        let policy = sessions.joined(&of_session, policy, Part::Own);
+        let Some(view) = &scope.view else { return policy };
+        let of_view = SessionKey::of(scope);
+        let policy = sessions.joined(&of_view, policy, Part::Own);
+        let by = sessions.joined(&of_view, view.policy.clone(), Part::View);
+        sessions.narrow(policy, by)
+    }
+
+    /// The policy that lists are made with: what people approved shows no tool more.
+    pub fn advertising(&self, scope: &Scope) -> Arc<PermissionPolicy> {
+        let policy = self.policy.load_full();
+        match &scope.view {
+            None => policy,
+            Some(view) => self.lock().narrow(policy, view.policy.clone()),
         }
     }
 
     /// Whether this access of this very call was approved in the session, where no rule could say so.
-    pub fn is_approved(
-        &self,
-        principal: &Principal,
-        session: &Arc<str>,
-        call: &CallIdentity,
-        access: Option<&Access>,
-    ) -> bool {
+    pub fn is_approved(&self, scope: &Scope, call: &CallIdentity, access: Option<&Access>) -> bool {
         let Some(access) = access else { return false };
         let mut sessions = self.lock();
         sessions
-            .find(principal, session)
+            .find(&SessionKey::of(scope))
             .is_some_and(|approvals| approvals.exact.iter().any(|(known, part)| known == call && part == access))
     }
 
     /// For how long a part may be approved: by a rule, or without one for the same call in the same session.
     ///
-    /// What is kept beyond a session counts for everybody, so only the person at this machine can have it kept.
-    pub fn scopes(&self, principal: &Principal, has_rule: bool) -> Vec<ApprovalScope> {
+    /// What is kept beyond a session counts for everybody, so only the person at this machine can have it kept; and it
+    /// would not get past a view.
+    pub fn scopes(&self, scope: &Scope, has_rule: bool) -> Vec<ApprovalScope> {
+        let may_keep = has_rule && scope.principal == Principal::local() && scope.view.is_none();
         let is_offered = |scope: &ApprovalScope| match scope {
             ApprovalScope::Once | ApprovalScope::Session => true,
-            ApprovalScope::Project | ApprovalScope::Always => {
-                has_rule && *principal == Principal::local() && self.store.keeps(*scope)
-            }
+            ApprovalScope::Project | ApprovalScope::Always => may_keep && self.store.keeps(*scope),
         };
         ApprovalScope::ALL.iter().copied().filter(is_offered).collect()
     }
@@ -117,33 +150,32 @@ impl PermissionBook {
     /// not offered is once; a rule that cannot be kept holds for the session.
     pub async fn remember(
         &self,
-        principal: &Principal,
-        session: &Arc<str>,
+        scope: &Scope,
         call: &CallIdentity,
         part: &ApprovalPart,
-        scope: ApprovalScope,
+        holds: ApprovalScope,
     ) -> ApprovalScope {
-        if !part.scopes.contains(&scope) {
+        if !part.scopes.contains(&holds) {
             return ApprovalScope::Once;
         }
-        match (scope, &part.rule, &part.access) {
+        match (holds, &part.rule, &part.access) {
             (ApprovalScope::Once, ..) | (_, None, None) => ApprovalScope::Once,
             (_, None, Some(access)) => {
                 let approved = (call.clone(), access.clone());
-                bounded_push(&mut self.lock().of(principal, session).exact, approved);
+                bounded_push(&mut self.lock().of(SessionKey::of(scope)).exact, approved);
                 ApprovalScope::Session
             }
-            (ApprovalScope::Session, Some(rule), _) => self.remember_in_session(principal, session, rule),
-            (ApprovalScope::Project | ApprovalScope::Always, Some(rule), _) => match self.store.keep(rule, scope).await
+            (ApprovalScope::Session, Some(rule), _) => self.remember_in_session(scope, rule),
+            (ApprovalScope::Project | ApprovalScope::Always, Some(rule), _) => match self.store.keep(rule, holds).await
             {
                 Ok(origin) => {
                     self.add(rule, origin);
-                    scope
+                    holds
                 }
                 Err(error) => {
                     tracing::warn!(%rule, %error, "an approval could not be kept");
                     match part.scopes.contains(&ApprovalScope::Session) {
-                        true => self.remember_in_session(principal, session, rule),
+                        true => self.remember_in_session(scope, rule),
                         false => ApprovalScope::Once,
                     }
                 }
@@ -153,15 +185,15 @@ impl PermissionBook {
 
     /// Forgets what was approved in a session that is over.
     pub fn forget(&self, principal: &Principal, session: &Arc<str>) {
-        self.lock().by_key.remove(&(principal.clone(), session.clone()));
+        self.lock().by_key.retain(|key, _| (&key.principal, &key.session) != (principal, session));
     }
 
-    fn remember_in_session(&self, principal: &Principal, session: &Arc<str>, rule: &str) -> ApprovalScope {
+    fn remember_in_session(&self, scope: &Scope, rule: &str) -> ApprovalScope {
         let Some(rule) = allowing(rule, RuleOrigin::Session) else { return ApprovalScope::Once };
         let mut sessions = self.lock();
-        let approvals = sessions.of(principal, session);
+        let approvals = sessions.of(SessionKey::of(scope));
         bounded_push(&mut approvals.rules, rule);
-        approvals.joined = None;
+        approvals.joined = Default::default();
         ApprovalScope::Session
     }
 
@@ -183,17 +215,46 @@ impl PermissionBook {
     }
 }
 
+/// The part of a view's policy to which approved rules are joined.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// The policy in force.
+    Own,
+    /// The view's.
+    View,
+}
+
 impl Sessions {
-    fn find(&mut self, principal: &Principal, session: &Arc<str>) -> Option<&mut SessionApprovals> {
+    /// The policy with the rules that were approved under the key.
+    fn joined(&mut self, key: &SessionKey, policy: Arc<PermissionPolicy>, part: Part) -> Arc<PermissionPolicy> {
+        match self.find(key) {
+            Some(approvals) if !approvals.rules.is_empty() => approvals.join(policy, part),
+            _ => policy,
+        }
+    }
+
+    fn narrow(&mut self, policy: Arc<PermissionPolicy>, by: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
+        let is_known = |one: &&Narrowed| Arc::ptr_eq(&one.policy, &policy) && Arc::ptr_eq(&one.by, &by);
+        if let Some(known) = self.narrowed.iter().find(is_known) {
+            return known.both.clone();
+        }
+        if self.narrowed.len() >= MAX_NARROWED {
+            self.narrowed.pop_front();
+        }
+        let both = Arc::new(policy.narrowed(&by));
+        self.narrowed.push_back(Narrowed { policy, by, both: both.clone() });
+        both
+    }
+
+    fn find(&mut self, key: &SessionKey) -> Option<&mut SessionApprovals> {
         self.uses += 1;
-        let approvals = self.by_key.get_mut(&(principal.clone(), session.clone()))?;
+        let approvals = self.by_key.get_mut(key)?;
         approvals.used = self.uses;
         Some(approvals)
     }
 
     /// Those of the session, which get a place if they have none.
-    fn of(&mut self, principal: &Principal, session: &Arc<str>) -> &mut SessionApprovals {
-        let key = (principal.clone(), session.clone());
+    fn of(&mut self, key: SessionKey) -> &mut SessionApprovals {
         if self.by_key.len() >= MAX_SESSIONS && !self.by_key.contains_key(&key) {
             let oldest = self.by_key.iter().min_by_key(|(_, approvals)| approvals.used).map(|(key, _)| key.clone());
             oldest.map(|oldest| self.by_key.remove(&oldest));
@@ -207,8 +268,9 @@ impl Sessions {
 
 impl SessionApprovals {
     /// The policy with the rules of the session.
-    fn join(&mut self, policy: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
-        if let Some((of, joined)) = &self.joined
+    fn join(&mut self, policy: Arc<PermissionPolicy>, part: Part) -> Arc<PermissionPolicy> {
+        let known = &mut self.joined[part as usize];
+        if let Some((of, joined)) = known
             && Arc::ptr_eq(of, &policy)
         {
             return joined.clone();
@@ -216,7 +278,7 @@ impl SessionApprovals {
         let mut whole = PermissionPolicy::clone(&policy);
         whole.rules.extend(self.rules.iter().cloned());
         let joined = Arc::new(whole);
-        self.joined = Some((policy, joined.clone()));
+        *known = Some((policy, joined.clone()));
         joined
     }
 }

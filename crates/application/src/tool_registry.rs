@@ -12,6 +12,7 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinHandle};
 use toolstead_domain::{
+    alias::Dialect,
     ports::{
         clock::Clock,
         tool_provider::{ProviderState, ToolProvider},
@@ -200,14 +201,22 @@ impl ToolRegistry {
         self.lock().absent.insert(server.to_owned(), why.to_owned());
     }
 
-    /// The tool that a caller means, as [`Snapshot::resolve`] finds it. A name that may be meant for a server that is not
-    /// there leads to nobody else's tool, unless it is that tool's own name.
+    /// The tool that a caller means who speaks no dialect: see [`resolve_in`](Self::resolve_in).
     ///
     /// # Errors
     /// [`Unresolved`].
     pub fn resolve(&self, name: &str) -> Result<Registered, Unresolved> {
+        self.resolve_in(None, name)
+    }
+
+    /// The tool that a caller means, as [`Snapshot::resolve_in`] finds it. A name that may be meant for a server that is not
+    /// there leads to nobody else's tool, unless it is that tool's own name.
+    ///
+    /// # Errors
+    /// [`Unresolved`].
+    pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<Registered, Unresolved> {
         let snapshot = self.snapshot();
-        let resolved = snapshot.resolve(name);
+        let resolved = snapshot.resolve_in(dialect, name);
         if let Ok(found) = resolved
             && found.tool.name().as_str() == name
         {

@@ -54,6 +54,11 @@ pub enum Rewrite {
 }
 
 impl Alias {
+    /// Whether this is how that dialect spells it.
+    pub fn is(&self, name: &str, dialect: Option<Dialect>) -> bool {
+        self.name == name && Some(self.dialect) == dialect
+    }
+
     /// Turns arguments of this spelling into canonical ones.
     ///
     /// # Errors

@@ -29,7 +29,25 @@ pub struct SandboxPolicy {
     pub limits: SandboxLimits,
 }
 
+/// The folders in which every system keeps its programs, as a `PATH`.
+pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 impl SandboxPolicy {
+    /// What most programs need that somebody else wrote: it reads the system, writes below `root` (absolute, without
+    /// links) alone, and reaches no network. Its environment is the least that programs start with; add to it, to the
+    /// roots and to the limits what this one needs.
+    pub fn sealed(root: impl Into<PathBuf>) -> Self {
+        let environment =
+            [("PATH", SYSTEM_PATH), ("HOME", "/"), ("USER", "nobody"), ("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self { write_roots: vec![root.into()], ..Self::closed(environment.into()) }
+    }
+
+    /// What reaches nothing but the system's own programs and libraries, with this environment and the usual limits.
+    pub fn closed(environment: BTreeMap<String, String>) -> Self {
+        Self { confinement: Confinement::Sealed, network: NetworkPolicy::None, ..Self::open(environment) }
+    }
+
     /// What a program may reach that is not confined: everything, with this environment and the usual limits.
     pub fn open(environment: BTreeMap<String, String>) -> Self {
         Self {
@@ -73,8 +91,9 @@ pub enum NetworkPolicy {
 /// The bounds of a run (`[limits]` of the configuration).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxLimits {
-    /// Wall-clock time.
-    pub timeout: Duration,
+    /// Wall-clock time from the beginning of the program: when it is over, the program is killed with all that it has
+    /// started, whether or not somebody waits for it. `None`: as long as whoever started it wants, as for a server.
+    pub timeout: Option<Duration>,
     /// Private writable memory of each process, in bytes. What the whole tree may have follows from it.
     pub memory_bytes: u64,
     /// Processes of the tree.
@@ -85,6 +104,6 @@ pub struct SandboxLimits {
 
 impl Default for SandboxLimits {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(120), memory_bytes: 4 << 30, processes: 512, file_bytes: 1 << 30 }
+        Self { timeout: None, memory_bytes: 4 << 30, processes: 512, file_bytes: 1 << 30 }
     }
 }

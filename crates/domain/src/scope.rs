@@ -52,6 +52,13 @@ impl Scope {
     }
 }
 
+impl Default for Scope {
+    /// The person at this machine, in the session `program`.
+    fn default() -> Self {
+        Self::of(Principal::local(), "program")
+    }
+}
+
 impl View {
     /// A view of that name under the policy.
     pub fn new(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>) -> Arc<Self> {

@@ -41,6 +41,27 @@ impl WorkspaceRoots {
         holding.max_by_key(|(root, _)| root.components().count()).map(|(root, kind)| (root.as_path(), kind))
     }
 
+    /// What lies in the roots of both, and may be written where both allow it. Nothing lies in it that either forbids.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let mut both = Self::default();
+        for root in self.all().chain(other.all()) {
+            let (Some((_, ours)), Some((_, theirs))) = (self.containing(root), other.containing(root)) else {
+                continue;
+            };
+            let kept = match (ours, theirs) {
+                (RootKind::Write, RootKind::Write) => &mut both.write,
+                _ => &mut both.read_only,
+            };
+            if !kept.iter().any(|known| known == root) {
+                kept.push(root.to_path_buf());
+            }
+        }
+        both.forbidden = self.forbidden.clone();
+        both.forbidden.extend(other.forbidden.iter().filter(|path| !self.forbidden.contains(path)).cloned());
+        both
+    }
+
     /// Whether the path is one that no tool may touch, or lies in one.
     pub fn is_forbidden(&self, path: &Path) -> bool {
         self.forbidden.iter().any(|forbidden| path.starts_with(forbidden))
@@ -65,6 +86,7 @@ pub fn lexical(start: &Path, path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_innermost_root_decides() {
@@ -79,6 +101,35 @@ mod tests {
         assert_eq!(kind("/w/ro/rw/a"), Some(RootKind::Write));
         assert_eq!(kind("/wx"), None);
         assert!(roots.is_forbidden(Path::new("/w/data/x")) && !roots.is_forbidden(Path::new("/w/database")));
+    }
+
+    fn any_roots() -> impl Strategy<Value = WorkspaceRoots> {
+        let paths = || prop::collection::vec(any_path(), 0..3);
+        (paths(), paths(), paths()).prop_map(|(write, read_only, forbidden)| WorkspaceRoots {
+            write,
+            read_only,
+            forbidden,
+        })
+    }
+
+    fn any_path() -> impl Strategy<Value = PathBuf> {
+        prop::collection::vec("[ab]", 1..4).prop_map(|names| Path::new("/").join(names.join("/")))
+    }
+
+    proptest! {
+        #[test]
+        fn in_an_intersection_lies_what_lies_in_both(ours in any_roots(), theirs in any_roots(), path in any_path()) {
+            let allows = |roots: &WorkspaceRoots| {
+                roots.containing(&path).map(|(_, kind)| kind == RootKind::Write)
+            };
+            // A folder that is both is as its own roots say it is, whichever that is.
+            let is_both = |roots: &WorkspaceRoots| roots.write.iter().any(|root| roots.read_only.contains(root));
+            prop_assume!(!is_both(&ours) && !is_both(&theirs));
+            let both = ours.intersection(&theirs);
+            let expected = allows(&ours).zip(allows(&theirs)).map(|(ours, theirs)| ours && theirs);
+            prop_assert_eq!(allows(&both), expected);
+            prop_assert_eq!(both.is_forbidden(&path), ours.is_forbidden(&path) || theirs.is_forbidden(&path));
+        }
     }
 
     #[test]

@@ -4,15 +4,12 @@
 #![expect(clippy::print_stdout, reason = "it shows what the program said")]
 #![expect(clippy::disallowed_methods, reason = "the folders are the example's own")]
 
-use std::{error::Error, fs, path::Path};
+use std::{error::Error, fs, path::Path, time::Duration};
 use tokio::io::AsyncReadExt;
-use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+use toolstead_domain::sandbox_policy::SandboxPolicy;
 use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
-    sandbox::{
-        child_environment,
-        launcher::{Exit, Input, LaunchSpec, Launcher},
-    },
+    sandbox::launcher::{Exit, Input, LaunchSpec, Launcher},
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -44,24 +41,15 @@ async fn run() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// A shell that may write into one folder, and has no network.
+/// A shell that reads the system, writes into one folder, has no network, and ten seconds.
 fn shell(script: &str, folder: &Path) -> LaunchSpec {
+    let mut policy = SandboxPolicy::sealed(folder);
+    policy.limits.timeout = Some(Duration::from_secs(10));
     LaunchSpec {
         program: "sh".into(),
         args: vec!["-c".into(), script.into()],
         working_dir: folder.into(),
         input: Input::Nothing,
-        policy: SandboxPolicy {
-            confinement: Confinement::Sealed,
-            session: None,
-            hidden: Vec::new(),
-            sealed: Vec::new(),
-            write_roots: vec![folder.into()],
-            read_roots: Vec::new(),
-            lasting_home: None,
-            network: NetworkPolicy::None,
-            environment: child_environment::base(|_| None),
-            limits: SandboxLimits::default(),
-        },
+        policy,
     }
 }

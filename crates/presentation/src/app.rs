@@ -15,12 +15,14 @@ use toolstead_application::{
     tool_registry::ToolRegistry,
 };
 use toolstead_domain::{
+    alias::Dialect,
     permission::policy::PermissionPolicy,
     ports::{
         rule_store::RuleStore,
         tool_repository::{StoreError, ToolRepository},
     },
     principal::Principal,
+    scope::Scope,
     tool_execution::CancelReason,
 };
 
@@ -43,6 +45,8 @@ pub struct App {
     pub registry: Arc<ToolRegistry>,
     /// The calls that are open.
     pub open_calls: Arc<OpenCalls>,
+    /// The tool system whose spellings come first, as configured.
+    pub dialect: Option<Dialect>,
     /// What decides on every call, as configured.
     pub policy: Arc<PermissionPolicy>,
     /// The same, with what people approved since.
@@ -63,6 +67,8 @@ pub struct AppParts {
     pub settings: CallSettings,
     /// Calls that may be open at once.
     pub max_open_calls: usize,
+    /// The tool system whose spellings come first; `None`: our own.
+    pub dialect: Option<Dialect>,
 }
 
 impl std::fmt::Debug for AppParts {
@@ -77,7 +83,7 @@ impl App {
     /// # Errors
     /// [`StoreError`] when the repository cannot be read.
     pub async fn assemble(parts: AppParts, repository: Arc<dyn ToolRepository>) -> Result<Self, StoreError> {
-        let AppParts { policy, rule_store, ports, settings, max_open_calls } = parts;
+        let AppParts { policy, rule_store, ports, settings, max_open_calls, dialect } = parts;
         let policy = Arc::new(policy);
         let permissions = Arc::new(PermissionBook::new(policy.clone(), rule_store));
         let registry = ToolRegistry::new(repository, ports.clock.clone()).await?;
@@ -85,8 +91,8 @@ impl App {
         let events = ports.events.clone();
         tokio::spawn(registry_events::tell(&registry, events.clone()));
         Ok(Self {
-            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), policy.clone())),
-            get_tool: Arc::new(GetToolHandler::new(registry.clone(), policy.clone())),
+            list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone())),
+            get_tool: Arc::new(GetToolHandler::new(registry.clone(), permissions.clone())),
             set_tool_enabled: Arc::new(SetToolEnabledHandler::new(registry.clone())),
             refresh_tools: Arc::new(RefreshToolsHandler::new(registry.clone())),
             list_executions: Arc::new(ListExecutionsHandler::new(ports.log.clone())),
@@ -99,10 +105,16 @@ impl App {
             ),
             registry,
             open_calls,
+            dialect,
             policy,
             permissions,
             events,
         })
+    }
+
+    /// The scope of the principal's session, in the configured dialect.
+    pub fn scope(&self, principal: Principal, session: impl Into<Arc<str>>) -> Scope {
+        Scope::of(principal, session).in_dialect(self.dialect)
     }
 
     /// Watches everything that happens from now on.

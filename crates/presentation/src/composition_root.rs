@@ -389,6 +389,7 @@ impl AppBuilder {
             ports,
             settings: config.call_settings(),
             max_open_calls: config.limits.calls_in_flight,
+            dialect: config.dialect,
         };
         let app = App::assemble(parts, repository).await?;
 

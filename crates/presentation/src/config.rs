@@ -66,6 +66,7 @@ use std::{
 };
 use toolstead_application::execute_tool::{CallSettings, tool_timeouts::ToolTimeouts};
 use toolstead_domain::{
+    alias::Dialect,
     permission::{
         decision::in_shell,
         policy::{Mode, PermissionPolicy},
@@ -76,7 +77,7 @@ use toolstead_domain::{
     tool_selection::ToolSelection,
     workspace_roots::{WorkspaceRoots, lexical},
 };
-use toolstead_infrastructure::builtin::files::file_limits::FileLimits;
+use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, dialects};
 use trust::TrustedFiles;
 use value::{Item, Value};
 
@@ -96,6 +97,8 @@ pub struct Config {
     pub rules: Vec<Arc<PermissionRule>>,
     /// The tools that are offered.
     pub selection: ToolSelection,
+    /// The tool system whose spellings come first; `None`: our own.
+    pub dialect: Option<Dialect>,
     /// The MCP servers, sorted by name; those that are disabled or cannot be reached included.
     pub mcp_servers: Vec<ConfiguredServer>,
     /// The servers of files that nobody trusts yet.
@@ -262,6 +265,8 @@ impl Config {
         let mode = resolved.setting("permissions.mode").and_then(|setting| setting.value);
         let mode = mode.and_then(|mode| Mode::parse(mode.as_text()?)).unwrap_or_default();
         problems.extend(policy::forbidden_mode(mode, &resolved));
+        let dialect = resolved.setting("dialect.name").and_then(|setting| setting.value);
+        let dialect = dialect.and_then(|name| dialects::named(name.as_text()?));
         let (Some(database), true) = (database, problems.is_empty()) else { return Err(ConfigError { problems }) };
         if limits.timeout_seconds > limits.max_timeout_seconds {
             let setting = resolved.setting("limits.timeout_seconds");
@@ -287,6 +292,7 @@ impl Config {
         };
         let mut config = Self {
             mode,
+            dialect,
             approval_timeout: Duration::from_secs(patience),
             sandbox: SandboxSettings::of(&resolved),
             tool_timeouts: tool_block::timeouts(&resolved),
@@ -335,6 +341,7 @@ impl Config {
             mode: self.mode,
             roots: self.roots.clone(),
             selection: self.selection.clone(),
+            within: None,
         }
     }
 
@@ -391,10 +398,10 @@ impl Config {
         }
     }
 
-    /// The bounds of a command.
+    /// The bounds of a command. Its time is its call's, and ends with it: what goes on in the background has none.
     pub fn sandbox_limits(&self) -> SandboxLimits {
         SandboxLimits {
-            timeout: Duration::from_secs(self.limits.timeout_seconds),
+            timeout: None,
             memory_bytes: self.limits.memory_bytes,
             processes: self.limits.processes,
             file_bytes: self.limits.file_bytes,

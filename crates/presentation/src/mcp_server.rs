@@ -25,6 +25,7 @@ use crate::app::App;
 use server_identity::ServerIdentity;
 use std::time::Duration;
 use tokio::sync::OnceCell;
+use toolstead_domain::scope::Scope;
 
 /// The core: answers single requests of either protocol generation out of the use cases.
 #[derive(Debug)]
@@ -39,6 +40,11 @@ struct McpServer {
 impl McpServer {
     fn new(app: App, identity: ServerIdentity, first_list_waits: Duration) -> Self {
         Self { app, identity, first_list_waits, settled: OnceCell::new() }
+    }
+
+    /// The scope in the configured dialect.
+    fn in_dialect(&self, scope: Scope) -> Scope {
+        scope.in_dialect(self.app.dialect)
     }
 
     /// Waits, the first time, until the providers have listed their tools once or the time for that is over.

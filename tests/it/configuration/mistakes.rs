@@ -29,7 +29,7 @@ fn an_unknown_key_names_the_nearest_one_with_file_and_line() {
     wrong("\n[limit]\nx = 5", "config.toml:2: unknown key `limit`; did you mean `limits`?");
     wrong(
         "colour = 1",
-        "config.toml:1: unknown key `colour`; known here: workspace, permissions, tools, sandbox, limits, files, mcp_servers, hooks, database, audit, outputs, server",
+        "config.toml:1: unknown key `colour`; known here: workspace, dialect, permissions, tools, sandbox, limits, files, mcp_servers, hooks, database, audit, outputs, server",
     );
     wrong(
         "[mcp_servers.git]\ncommand = \"git\"\nargv = []",
@@ -44,6 +44,10 @@ fn an_unknown_key_names_the_nearest_one_with_file_and_line() {
 
 #[test]
 fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
+    wrong(
+        "[dialect]\nname = \"claude\"",
+        "config.toml:2: `dialect.name` must be one of `\"native\"`, `\"micro_x\"`, `\"clai\"`, `\"claude_code\"`, `\"tfo\"`, `\"kodelet\"`, got the text \"claude\"",
+    );
     wrong("limits = 5", "config.toml:1: `limits` must be a table, got the number 5");
     wrong(
         "[limits]\nprocesses = \"many\"",

@@ -16,6 +16,7 @@ use toolstead_domain::{
         policy::PermissionPolicy,
     },
     ports::approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
+    scope::Scope,
     tool::Tool,
     tool_call::ToolCall,
     tool_failure::ToolFailure,
@@ -68,12 +69,11 @@ impl Approvals<'_> {
         }
         let by_person: Vec<Access> = decision.asked().cloned().collect();
         let identity = identity(call);
-        let (principal, session) = (&command.scope.principal, &command.scope.session);
-        let mut parts = self.parts(call, decision);
+        let mut parts = self.parts(&command.scope, call, decision);
         // It answers what is asked by default, and never what a rule or a hook asks.
         parts.retain(|part| {
             !matches!(part.cause, Cause::Default(_))
-                || !self.book.is_approved(principal, session, &identity, part.access.as_ref())
+                || !self.book.is_approved(&command.scope, &identity, part.access.as_ref())
         });
         if parts.is_empty() {
             record.approved_by("what was approved in this session, for exactly this call".into());
@@ -85,7 +85,7 @@ impl Approvals<'_> {
             let request = ApprovalRequest {
                 call,
                 references,
-                principal,
+                principal: &command.scope.principal,
                 preview: preview.as_deref(),
                 accesses,
                 decision,
@@ -112,7 +112,7 @@ impl Approvals<'_> {
                 let mut holds = ApprovalScope::Once;
                 for (index, part) in parts.iter().enumerate() {
                     let scope = scopes.get(index).copied().unwrap_or(ApprovalScope::Once);
-                    holds = holds.max(self.book.remember(principal, session, &identity, part, scope).await);
+                    holds = holds.max(self.book.remember(&command.scope, &identity, part, scope).await);
                 }
                 record.approved_by(match holds {
                     ApprovalScope::Once => by,
@@ -130,27 +130,27 @@ impl Approvals<'_> {
     }
 
     /// What must be said yes to: each finding that asks, those on the call as a whole first.
-    fn parts(self, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
+    fn parts(self, scope: &Scope, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
         let asks = |finding: &&Finding| finding.verdict == Verdict::Ask;
         let (on_whole, on_accesses): (Vec<&Finding>, Vec<&Finding>) =
             decision.trace.iter().filter(asks).partition(|finding| finding.part.is_none());
         let mut parts: Vec<ApprovalPart> = Vec::new();
         for Finding { part: access, cause, .. } in on_whole.into_iter().chain(on_accesses) {
             if access.is_none() || parts.iter().all(|part| part.access != *access) {
-                parts.push(self.part(call, access.as_ref(), cause.clone()));
+                parts.push(self.part(scope, call, access.as_ref(), cause.clone()));
             }
         }
         parts
     }
 
-    fn part(self, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
+    fn part(self, scope: &Scope, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
         // What a rule asks about is asked about every time: no allow rule gets past it.
         let access_by_default = access.filter(|_| matches!(cause, Cause::Default(_)));
         let Some(asked) = access_by_default else {
             return ApprovalPart { access: access.cloned(), cause, rule: None, scopes: vec![ApprovalScope::Once] };
         };
-        let rule = rule_to_remember(&call.tool, asked, &self.policy.roots);
-        let scopes = self.book.scopes(&call.principal, rule.is_some());
+        let rule = rule_to_remember(&call.tool, asked, self.policy.workspace());
+        let scopes = self.book.scopes(scope, rule.is_some());
         ApprovalPart { access: Some(asked.clone()), cause, rule, scopes }
     }
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    coercion::coerce, error_kind::ErrorKind, ports::output_store::OutputStore, tool_failure::ToolFailure,
+    alias::Alias, coercion::coerce, error_kind::ErrorKind, ports::output_store::OutputStore, tool_failure::ToolFailure,
     tool_input_schema::InvalidArguments,
 };
 
@@ -58,7 +58,7 @@ pub(super) async fn prepare(
     if !references.is_empty() {
         record.substituted(&arguments);
     }
-    rewrite(registered, &command.tool, &mut arguments)?;
+    rewrite(registered, command, &mut arguments)?;
     let keeps = !texts.is_empty();
     let arguments = match checked(registered, arguments, validation, keeps).await {
         Ok(arguments) => arguments,
@@ -66,7 +66,7 @@ pub(super) async fn prepare(
         Err(unfit) if !texts.is_empty() => {
             let Unfit { error, paths, arguments } = *unfit;
             let mut given = given.unwrap_or_default();
-            if rewrite(registered, &command.tool, &mut given).is_err() {
+            if rewrite(registered, command, &mut given).is_err() {
                 return Err(error);
             }
             let as_texts =
@@ -83,13 +83,17 @@ pub(super) async fn prepare(
 /// Turns the arguments into the tool's own spelling.
 fn rewrite(
     registered: &Registered,
-    called_as: &str,
+    command: &ExecuteToolCommand,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ExecuteToolError> {
-    // A spelling's own renames apply under its name; those of the canonical name apply always.
+    // A spelling's own renames apply under its name; those of the canonical name apply always. Where several dialects
+    // share a name, the caller's comes first: what it has renamed the others do not find.
+    let (called_as, dialect) = (&*command.tool, command.scope.dialect);
     let name = registered.tool.name().as_str();
-    let mut aliases = registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
-    aliases.try_for_each(|alias| alias.rewrite(arguments)).map_err(ExecuteToolError::Refused)
+    let aliases = registered.tool.aliases.iter().filter(|alias| alias.name == called_as || alias.name == name);
+    let (of_dialect, others): (Vec<&Alias>, Vec<&Alias>) = aliases.partition(|alias| Some(alias.dialect) == dialect);
+    let mut in_order = of_dialect.into_iter().chain(others);
+    in_order.try_for_each(|alias| alias.rewrite(arguments)).map_err(ExecuteToolError::Refused)
 }
 
 fn take_max_output(

@@ -69,7 +69,7 @@ impl ExecuteToolHandler {
         let arguments = std::mem::take(&mut command.arguments);
         let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time: TIME };
         let prepared = arguments::prepare(&registered, &command, arguments, outputs, &mut record, validation).await?;
-        let policy = self.permissions.policy_of(&command.scope.principal, &command.scope.session);
+        let policy = self.permissions.policy_of(&command.scope);
         let call = ToolCall {
             id: CallId(Uuid::now_v7()),
             principal: command.scope.principal,

@@ -16,10 +16,7 @@ use toolstead_domain::{
     access::Access,
     client_profile::LogLevel,
     error_kind::ErrorKind,
-    permission::{
-        decision::{Cause, Decision, Finding, Verdict},
-        policy::Mode,
-    },
+    permission::decision::{Cause, Decision, Finding, Verdict},
     ports::{
         caller::LogMessage,
         tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookVerdict, ToolHook},
@@ -107,9 +104,9 @@ impl Hooked {
 
     /// The decision, once hooks that want somebody to be asked are heard. They never soften it. Where the rules ask as
     /// well, it is one question more.
-    pub(super) fn judged(&self, decision: Decision, mode: Mode) -> Decision {
+    pub(super) fn judged(&self, decision: Decision, asks_nobody: bool) -> Decision {
         let Some(cause) = self.ask.clone().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
-        let verdict = if mode == Mode::DontAsk { Verdict::Deny } else { Verdict::Ask };
+        let verdict = if asks_nobody { Verdict::Deny } else { Verdict::Ask };
         let finding = Finding::new(verdict, None, cause);
         let decisive = match decision.verdict {
             Verdict::Ask => decision.decisive,

@@ -20,11 +20,11 @@ pub(super) async fn find(
     registry: &ToolRegistry,
     command: &ExecuteToolCommand,
 ) -> Result<Registered, ExecuteToolError> {
-    if let Ok(registered) = registry.resolve(&command.tool) {
+    if let Ok(registered) = registry.resolve_in(command.scope.dialect, &command.tool) {
         return callable(registered);
     }
     tokio::select! {
-        () = registry.settled_for(&command.tool, FIRST_LIST_WAITS) => match registry.resolve(&command.tool) {
+        () = registry.settled_for(&command.tool, FIRST_LIST_WAITS) => match registry.resolve_in(command.scope.dialect, &command.tool) {
             Ok(registered) => callable(registered),
             Err(unresolved) => Err(ExecuteToolError::NotCallable(unknown(&command.tool, unresolved))),
         },

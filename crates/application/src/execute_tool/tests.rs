@@ -4,11 +4,13 @@ mod calls;
 mod decisions;
 mod hooks;
 mod interplay;
+mod mocked;
 mod outputs;
 mod records;
 mod registry;
 mod retries;
 mod schemas;
+mod scopes;
 
 use super::{explain::ExplainCallQuery, *};
 use crate::event_bus::EventSubscription;
@@ -39,6 +41,7 @@ use toolstead_domain::{
         tool_provider::{ProviderState, ToolProvider},
         tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
     },
+    principal::Principal,
     provider_identity::ProviderIdentity,
     scope::Scope,
     server_name::ServerName,
@@ -68,7 +71,7 @@ struct House {
     provider: Arc<ScriptedProvider>,
     log: Arc<InMemoryExecutionLog>,
     registry: Arc<ToolRegistry>,
-    policy: Arc<PermissionPolicy>,
+    permissions: Arc<PermissionBook>,
     open_calls: Arc<OpenCalls>,
     events: Arc<EventBus>,
 }
@@ -101,8 +104,9 @@ impl Default for Plan {
 impl Plan {
     async fn house(self, provider: ScriptedProvider) -> House {
         let (provider, log) = (Arc::new(provider), Arc::new(InMemoryExecutionLog::new()));
-        let Built { handler, registry, policy, open_calls, events } = self.built(provider.clone(), log.clone()).await;
-        House { handler, provider, log, registry, policy, open_calls, events }
+        let Built { handler, registry, permissions, open_calls, events } =
+            self.built(provider.clone(), log.clone()).await;
+        House { handler, provider, log, registry, permissions, open_calls, events }
     }
 
     async fn built(self, provider: Arc<dyn ToolProvider>, log: Arc<dyn ExecutionLog>) -> Built {
@@ -128,9 +132,10 @@ impl Plan {
             hooks: self.hooks,
             events: events.clone(),
         };
-        let permissions = Arc::new(PermissionBook::new(policy.clone(), self.store));
-        let handler = ExecuteToolHandler::new(registry.clone(), permissions, ports, open_calls.clone(), self.settings);
-        Built { handler, registry, policy, open_calls, events }
+        let permissions = Arc::new(PermissionBook::new(policy, self.store));
+        let handler =
+            ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports, open_calls.clone(), self.settings);
+        Built { handler, registry, permissions, open_calls, events }
     }
 }
 
@@ -138,7 +143,7 @@ impl Plan {
 struct Built {
     handler: Arc<ExecuteToolHandler>,
     registry: Arc<ToolRegistry>,
-    policy: Arc<PermissionPolicy>,
+    permissions: Arc<PermissionBook>,
     open_calls: Arc<OpenCalls>,
     events: Arc<EventBus>,
 }

@@ -35,6 +35,10 @@ struct Shelf {
     tool: Tool,
 }
 
+fn of(principal: &Principal, session: &str) -> Scope {
+    Scope::of(principal.clone(), session)
+}
+
 impl Shelf {
     fn with(rules: &[(Effect, &str)], store: InMemoryRuleStore) -> Self {
         let store = Arc::new(store);
@@ -44,16 +48,16 @@ impl Shelf {
 
     fn part(&self, access: Access) -> ApprovalPart {
         let rule = rule_to_remember(&self.tool, &access, &policy(&[]).roots);
-        let scopes = self.book.scopes(&Principal::local(), rule.is_some());
+        let scopes = self.book.scopes(&of(&Principal::local(), "s"), rule.is_some());
         ApprovalPart { access: Some(access), cause: Cause::Default("asked"), rule, scopes }
     }
 
     async fn remember(&self, session: &str, access: Access, scope: ApprovalScope) -> ApprovalScope {
-        self.book.remember(&Principal::local(), &session.into(), &identity("1"), &self.part(access), scope).await
+        self.book.remember(&of(&Principal::local(), &session), &identity("1"), &self.part(access), scope).await
     }
 
     fn verdict(&self, principal: &Principal, session: &str, access: &Access) -> Verdict {
-        let policy = self.book.policy_of(principal, &session.into());
+        let policy = self.book.policy_of(&of(principal, session));
         policy.decide(&self.tool, &Map::new(), std::slice::from_ref(access)).verdict
     }
 }
@@ -67,10 +71,10 @@ async fn a_session_remembers_for_itself_and_until_it_ends() {
     assert_eq!(shelf.verdict(&local, "s", &write("/w/b")), Verdict::Ask);
     assert_eq!(shelf.verdict(&local, "t", &write("/w/a")), Verdict::Ask);
     assert_eq!(shelf.verdict(&other, "s", &write("/w/a")), Verdict::Ask);
-    let policy = shelf.book.policy_of(&local, &"s".into());
+    let policy = shelf.book.policy_of(&of(&local, "s"));
     let reason = policy.decide(&shelf.tool, &Map::new(), &[write("/w/a")]).reason();
     assert_eq!(reason, "the allow rule `Write(//w/a)` in what was approved in this session: to write /w/a");
-    assert!(Arc::ptr_eq(&policy, &shelf.book.policy_of(&local, &"s".into())), "it is joined once");
+    assert!(Arc::ptr_eq(&policy, &shelf.book.policy_of(&of(&local, "s"))), "it is joined once");
     shelf.book.forget(&local, &"s".into());
     assert_eq!(shelf.verdict(&local, "s", &write("/w/a")), Verdict::Ask);
 }
@@ -84,7 +88,7 @@ async fn what_is_kept_holds_at_once_for_every_session() {
     }
     let kept = [(ApprovalScope::Project, "Write(//w/p)".to_owned()), (ApprovalScope::Always, "Write(//w/a)".into())];
     assert_eq!(shelf.store.kept(), kept);
-    let policy = shelf.book.policy_of(&Principal::local(), &"t".into());
+    let policy = shelf.book.policy_of(&of(&Principal::local(), "t"));
     let reason = policy.decide(&shelf.tool, &Map::new(), &[write("/w/a")]).reason();
     assert!(reason.contains("/memory/always.toml:2"), "{reason}");
 }
@@ -103,7 +107,7 @@ async fn a_scope_that_was_not_offered_is_once() {
     let mut part = shelf.part(write("/w/a"));
     part.scopes = vec![ApprovalScope::Once];
     for scope in [ApprovalScope::Session, ApprovalScope::Project, ApprovalScope::Always] {
-        let held = shelf.book.remember(&Principal::local(), &"s".into(), &identity("1"), &part, scope).await;
+        let held = shelf.book.remember(&of(&Principal::local(), "s"), &identity("1"), &part, scope).await;
         assert_eq!(held, ApprovalScope::Once);
     }
     assert_eq!(shelf.verdict(&Principal::local(), "s", &write("/w/a")), Verdict::Ask);
@@ -113,7 +117,7 @@ async fn a_scope_that_was_not_offered_is_once() {
 #[test]
 fn only_the_person_at_this_machine_may_have_rules_kept() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
-    let scopes = |principal: &Principal, has_rule| shelf.book.scopes(principal, has_rule);
+    let scopes = |principal: &Principal, has_rule| shelf.book.scopes(&of(principal, "s"), has_rule);
     assert_eq!(scopes(&Principal::local(), true), ApprovalScope::ALL);
     for (principal, has_rule) in [(Principal::local(), false), (Principal::token("t"), true)] {
         assert_eq!(scopes(&principal, has_rule), [ApprovalScope::Once, ApprovalScope::Session]);
@@ -132,8 +136,8 @@ async fn deny_and_ask_rules_win_over_what_was_approved() {
     }
     let planning = PermissionPolicy { mode: Mode::Plan, ..policy(&[]) };
     let book = PermissionBook::new(Arc::new(planning), Arc::new(InMemoryRuleStore::new()));
-    book.remember_in_session(&Principal::local(), &"s".into(), "Write(//w/a)");
-    let decided = book.policy_of(&Principal::local(), &"s".into()).decide(&shelf.tool, &Map::new(), &[write("/w/a")]);
+    book.remember_in_session(&of(&Principal::local(), "s"), "Write(//w/a)");
+    let decided = book.policy_of(&of(&Principal::local(), "s")).decide(&shelf.tool, &Map::new(), &[write("/w/a")]);
     assert_eq!(decided.verdict, Verdict::Deny);
 }
 
@@ -144,14 +148,14 @@ async fn what_no_rule_can_say_is_approved_for_the_very_same_call() {
     let part = shelf.part(send.clone());
     assert_eq!((&part.rule, part.scopes.as_slice()), (&None, &[ApprovalScope::Once, ApprovalScope::Session][..]));
     let (local, session) = (Principal::local(), Arc::from("s"));
-    let held = shelf.book.remember(&local, &session, &identity("1"), &part, ApprovalScope::Session).await;
+    let held = shelf.book.remember(&of(&local, &session), &identity("1"), &part, ApprovalScope::Session).await;
     assert_eq!(held, ApprovalScope::Session);
     let approved =
-        |digest: &str, access: &Access| shelf.book.is_approved(&local, &session, &identity(digest), Some(access));
+        |digest: &str, access: &Access| shelf.book.is_approved(&of(&local, &session), &identity(digest), Some(access));
     assert!(approved("1", &send));
     assert!(!approved("2", &send) && !approved("1", &Access::Send("b@example.com".into())));
-    assert!(!shelf.book.is_approved(&local, &"t".into(), &identity("1"), Some(&send)));
-    assert!(!shelf.book.is_approved(&local, &session, &identity("1"), None));
+    assert!(!shelf.book.is_approved(&of(&local, "t"), &identity("1"), Some(&send)));
+    assert!(!shelf.book.is_approved(&of(&local, &session), &identity("1"), None));
 }
 
 #[tokio::test]
@@ -160,7 +164,7 @@ async fn memory_is_bounded_and_the_oldest_is_asked_about_again() {
     let local = Principal::local();
     let send = |number: usize| Access::Send(number.to_string().into());
     let is_approved = |session: &str, number: usize| {
-        shelf.book.is_approved(&local, &session.into(), &identity("1"), Some(&send(number)))
+        shelf.book.is_approved(&of(&local, &session), &identity("1"), Some(&send(number)))
     };
     for number in 0..=MAX_APPROVALS {
         shelf.remember("s", send(number), ApprovalScope::Session).await;

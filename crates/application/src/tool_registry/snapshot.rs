@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use toolstead_domain::{
+    alias::Dialect,
     ports::tool_provider::ToolProvider,
     tool::{Tool, ToolSource},
     tool_input_schema::{Formats, InvalidSchema, ToolInputSchema, nearest_name},
@@ -150,17 +151,31 @@ impl Snapshot {
         &self.output_readers
     }
 
-    /// The tool that a caller means: by its name, else by another spelling that leads to one tool only. Case counts.
+    /// The tool that a caller means who speaks no dialect: see [`resolve_in`](Self::resolve_in).
     ///
     /// # Errors
     /// [`Unresolved`] with names that may be meant.
     pub fn resolve(&self, name: &str) -> Result<&Arc<RegisteredTool>, Unresolved> {
+        self.resolve_in(None, name)
+    }
+
+    /// The tool that a caller means: by its name, else by a spelling of the caller's dialect, else by another spelling
+    /// that leads to one tool only. Case counts.
+    ///
+    /// # Errors
+    /// [`Unresolved`] with names that may be meant.
+    pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<&Arc<RegisteredTool>, Unresolved> {
         if let Some(at) = self.by_name.get(name) {
             return Ok(&self.tools[*at]);
         }
+        let speaks = |one: &RegisteredTool| one.tool.aliases.iter().any(|alias| alias.is(name, dialect));
         match self.by_alias.get(name).map(Vec::as_slice) {
             Some([at]) => Ok(&self.tools[*at]),
             Some(several) => {
+                let mut of_dialect = several.iter().map(|at| &self.tools[*at]).filter(|one| speaks(one));
+                if let (Some(one), None) = (of_dialect.next(), of_dialect.next()) {
+                    return Ok(one);
+                }
                 Err(Unresolved::Ambiguous(several.iter().map(|at| self.tools[*at].tool.name().to_string()).collect()))
             }
             None => Err(Unresolved::Unknown(self.nearest(name))),

@@ -87,8 +87,7 @@ impl Grant {
     /// whole were answered, or it would not run.
     #[must_use]
     pub fn of_running_command(&self) -> Self {
-        let mut policy = PermissionPolicy::clone(&self.policy);
-        policy.rules.retain(|rule| rule.effect != Effect::Ask || rule.is_about_parts());
+        let policy = self.policy.keeping(&|rule| rule.effect != Effect::Ask || rule.is_about_parts());
         let mut approved = self.approved.clone();
         for access in &self.approved {
             let Some(path) = access.path() else { continue };
@@ -105,15 +104,17 @@ impl Grant {
 
     /// Whether a deny or ask rule names paths, so that some below the roots may be closed.
     pub fn has_rules_against_paths(&self) -> bool {
-        let mut against = self.policy.rules.iter().filter(|rule| rule.effect != Effect::Allow);
-        against.any(|rule| rule.subject() == RuleSubject::Path)
+        let mut against = self.policy.layers().flat_map(|layer| &layer.rules);
+        against.any(|rule| rule.effect != Effect::Allow && rule.subject() == RuleSubject::Path)
     }
 
     /// A deny or ask rule that may catch the reading, or the changing, of something below this folder, as far as that can
     /// be told without the names there.
     pub fn rule_below(&self, folder: &PathAccess, kind: AccessKind) -> Option<Arc<PermissionRule>> {
-        let mut against = self.policy.rules.iter().filter(|rule| rule.effect != Effect::Allow);
-        against.find(|rule| rule.may_catch_below(&self.tool, kind, folder, self.roots())).cloned()
+        self.policy.layers().find_map(|layer| {
+            let mut against = layer.rules.iter().filter(|rule| rule.effect != Effect::Allow);
+            against.find(|rule| rule.may_catch_below(&self.tool, kind, folder, &layer.roots)).cloned()
+        })
     }
 
     /// What reading below a folder is judged by, worked out once for a walk that meets many files.
@@ -128,26 +129,26 @@ impl Grant {
 
     /// The folders of the workspace.
     pub fn roots(&self) -> &WorkspaceRoots {
-        &self.policy.roots
+        self.policy.workspace()
     }
 }
 
 /// The part of a [`Grant`] that matters below one folder.
 #[derive(Debug)]
 pub struct ReadingBelow<'a> {
-    rules: ReadRules<'a>,
+    rules: Vec<ReadRules<'a>>,
     approved: &'a [Access],
 }
 
 impl ReadingBelow<'_> {
     /// Whether some path below the folder may not be read, as far as that can be told without the names there.
     pub fn is_limited(&self) -> bool {
-        self.rules.are_against_something()
+        self.rules.iter().any(ReadRules::are_against_something)
     }
 
     /// Whether a path below the folder may be read: what [`Grant::permits`] says of it.
     pub fn permits(&self, path: &PathAccess) -> bool {
-        match self.rules.verdict(path) {
+        match self.rules.iter().map(|rules| rules.verdict(path)).max().unwrap_or(Verdict::Deny) {
             Verdict::Allow => true,
             Verdict::Ask => self.approved.iter().any(|approved| approved.covers_reading(path)),
             Verdict::Deny => false,

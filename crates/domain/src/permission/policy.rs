@@ -64,20 +64,86 @@ pub struct PermissionPolicy {
     pub roots: WorkspaceRoots,
     /// The tools that are offered.
     pub selection: ToolSelection,
+    /// What holds beside it; [`narrowed`](Self::narrowed) puts it here.
+    pub within: Option<Arc<Within>>,
+}
+
+/// The policies that a policy was narrowed by.
+#[derive(Debug)]
+pub struct Within {
+    policies: Vec<Arc<PermissionPolicy>>,
+    /// What lies in the roots of all of them.
+    roots: WorkspaceRoots,
 }
 
 impl PermissionPolicy {
+    /// The policy that denies what either denies, asks what either asks, and allows what both allow. Each goes on
+    /// reading its rules by its own roots.
+    #[must_use]
+    pub fn narrowed(&self, by: &Arc<Self>) -> Self {
+        let mut policies = self.within.as_ref().map_or_else(Vec::new, |within| within.policies.clone());
+        policies.push(Arc::new(Self { within: None, ..(**by).clone() }));
+        policies.extend(by.within.iter().flat_map(|within| within.policies.iter().cloned()));
+        let roots = self.workspace().intersection(by.workspace());
+        Self { within: Some(Arc::new(Within { policies, roots })), ..self.clone() }
+    }
+
+    /// The same without the rules that are not kept, in whatever it was narrowed by as well.
+    #[must_use]
+    pub(super) fn keeping(&self, keep: &impl Fn(&PermissionRule) -> bool) -> Self {
+        let mut policy = self.clone();
+        policy.rules.retain(|rule| keep(rule));
+        policy.within = self.within.as_ref().map(|within| {
+            let policies = within.policies.iter().map(|one| Arc::new(one.keeping(keep))).collect();
+            Arc::new(Within { policies, roots: within.roots.clone() })
+        });
+        policy
+    }
+
+    /// This policy, and those that it was narrowed by.
+    pub(super) fn layers(&self) -> impl Iterator<Item = &Self> {
+        let within = self.within.iter().flat_map(|within| within.policies.iter().map(Arc::as_ref));
+        std::iter::once(self).chain(within)
+    }
+
+    /// The folders that tools may work in: what lies in the roots of each policy.
+    pub fn workspace(&self) -> &WorkspaceRoots {
+        self.within.as_ref().map_or(&self.roots, |within| &within.roots)
+    }
+
+    /// Whether what would be asked is denied.
+    pub fn asks_nobody(&self) -> bool {
+        self.layers().any(|layer| layer.mode == Mode::DontAsk)
+    }
+
     /// Decides on one call: the strictest finding of any part wins, deny over ask over allow.
     pub fn decide(&self, tool: &Tool, arguments: &Map<String, Value>, accesses: &[Access]) -> Decision {
-        if !self.selection.includes(tool) {
+        if !self.layers().all(|layer| layer.selection.includes(tool)) {
             return whole(Verdict::Deny, Cause::NotSelected);
         }
-        let mut trace: Vec<Finding> = self.of_whole_call(tool, arguments).into_iter().collect();
+        let strictest = |of: &dyn Fn(&Self) -> Option<Finding>| self.layers().filter_map(of).reduce(stricter);
+        let mut trace: Vec<Finding> = strictest(&|layer| layer.of_whole_call(tool, arguments)).into_iter().collect();
         trace.extend(accesses.iter().map(|access| self.judge(tool, access)));
         if trace.is_empty() {
             trace.push(self.without_accesses(tool));
         }
-        self.concluded(trace)
+        let mut decision = concluded(trace);
+        let denies = |layer: &Self| {
+            let is_asked = || layer.judged_alone(tool, arguments, accesses) == Verdict::Ask;
+            layer.mode == Mode::DontAsk && (self.within.is_none() || is_asked())
+        };
+        if decision.verdict == Verdict::Ask && self.layers().any(denies) {
+            decision.verdict = Verdict::Deny;
+            decision.decisive.verdict = Verdict::Deny;
+        }
+        decision
+    }
+
+    /// What this policy says for itself, before its mode has a word on being asked.
+    fn judged_alone(&self, tool: &Tool, arguments: &Map<String, Value>, accesses: &[Access]) -> Verdict {
+        let whole = self.of_whole_call(tool, arguments).map(|finding| finding.verdict);
+        let parts = accesses.iter().map(|access| self.finding(tool, access).verdict);
+        parts.chain(whole).max().unwrap_or(Verdict::Allow)
     }
 
     /// What a rule says of the tool as a whole, or of parameters.
@@ -88,6 +154,15 @@ impl PermissionPolicy {
 
     /// Judges one access, also of a call that runs already.
     pub fn judge(&self, tool: &Tool, access: &Access) -> Finding {
+        let mut finding = self.finding(tool, access);
+        for layer in self.layers().skip(1) {
+            finding = stricter(finding, layer.finding(tool, access));
+        }
+        finding
+    }
+
+    /// What this policy finds, without those that it was narrowed by.
+    fn finding(&self, tool: &Tool, access: &Access) -> Finding {
         let one = std::slice::from_ref(access);
         // Rules on parameters were judged before the call began.
         let caught = |effect| {
@@ -137,12 +212,18 @@ impl PermissionPolicy {
     }
 
     fn asks(&self, tool: &Tool, access: &Access, which: impl Fn(&PermissionRule) -> bool) -> bool {
-        let mut asking = self.rules.iter().filter(|rule| rule.effect == Effect::Ask && which(rule));
-        asking.any(|rule| rule.catches(tool, &Map::new(), std::slice::from_ref(access), &self.roots).is_some())
+        self.layers().any(|layer| {
+            let mut asking = layer.rules.iter().filter(|rule| rule.effect == Effect::Ask && which(rule));
+            asking.any(|rule| rule.catches(tool, &Map::new(), std::slice::from_ref(access), &layer.roots).is_some())
+        })
     }
 
     /// What decides on reading below a folder: the rules that may catch something there.
-    pub(super) fn read_rules<'a>(&'a self, tool: &'a Tool, folder: &PathAccess) -> ReadRules<'a> {
+    pub(super) fn read_rules<'a>(&'a self, tool: &'a Tool, folder: &PathAccess) -> Vec<ReadRules<'a>> {
+        self.layers().map(|layer| layer.own_read_rules(tool, folder)).collect()
+    }
+
+    fn own_read_rules<'a>(&'a self, tool: &'a Tool, folder: &PathAccess) -> ReadRules<'a> {
         let matters = |effect: Effect| {
             let rules = self.rules.iter().filter(move |rule| rule.effect == effect);
             rules
@@ -172,11 +253,14 @@ impl PermissionPolicy {
     /// The decision on each call of the tool, where whatever it says and touches is denied: it is not selected, or a
     /// deny rule names it. Such a call is refused before anything of it is looked at.
     pub fn refusal_of_every_call(&self, tool: &Tool) -> Option<Decision> {
-        if !self.selection.includes(tool) {
+        if !self.layers().all(|layer| layer.selection.includes(tool)) {
             return Some(whole(Verdict::Deny, Cause::NotSelected));
         }
         let denies = |rule: &&Arc<PermissionRule>| rule.effect == Effect::Deny && denies_always(rule, tool);
-        self.rules.iter().find(denies).map(|rule| whole(Verdict::Deny, Cause::Rule(rule.clone())))
+        self.layers()
+            .flat_map(|layer| &layer.rules)
+            .find(denies)
+            .map(|rule| whole(Verdict::Deny, Cause::Rule(rule.clone())))
     }
 
     /// What no rule can change: the roots, and Toolstead's own data.
@@ -276,18 +360,18 @@ impl PermissionPolicy {
     fn allow_rules(&self) -> impl Iterator<Item = &Arc<PermissionRule>> {
         self.rules.iter().filter(|rule| rule.effect == Effect::Allow)
     }
+}
 
-    fn concluded(&self, trace: Vec<Finding>) -> Decision {
-        // The strictest; of those what is hardest to change, and of those the first.
-        let weight = |finding: &Finding| (finding.verdict, finding.cause.weight());
-        let strictest = trace.iter().reduce(|a, b| if weight(b) > weight(a) { b } else { a });
-        let nothing = || Finding::new(Verdict::Deny, None, Cause::Default("nothing allows it"));
-        let mut decisive = strictest.cloned().unwrap_or_else(nothing);
-        if decisive.verdict == Verdict::Ask && self.mode == Mode::DontAsk {
-            decisive.verdict = Verdict::Deny;
-        }
-        Decision { verdict: decisive.verdict, decisive, trace }
-    }
+fn concluded(trace: Vec<Finding>) -> Decision {
+    let nothing = || Finding::new(Verdict::Deny, None, Cause::Default("nothing allows it"));
+    let decisive = trace.iter().cloned().reduce(stricter).unwrap_or_else(nothing);
+    Decision { verdict: decisive.verdict, decisive, trace }
+}
+
+/// The stricter finding; of equals what is hardest to change, and of those the first.
+fn stricter(a: Finding, b: Finding) -> Finding {
+    let weight = |finding: &Finding| (finding.verdict, finding.cause.weight());
+    if weight(&b) > weight(&a) { b } else { a }
 }
 
 /// What decides on reading below one folder. It says of every path there what [`PermissionPolicy::judge`] says, by

@@ -128,7 +128,7 @@ impl Approval {
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Asks, and waits for the answer.
-    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval;
+    async fn ask<'s, 'r>(&'s self, request: ApprovalRequest<'r>) -> Approval;
 }
 
 /// The approver where nobody is.

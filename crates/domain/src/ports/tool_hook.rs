@@ -133,8 +133,8 @@ pub trait ToolHook: Send + Sync {
 
     /// Before a call is judged. `accesses` is what it would touch with the arguments that it has by now; `None` where
     /// that cannot be told. They are worked out again before they are judged.
-    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall;
+    async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, accesses: Option<&'a [Access]>) -> BeforeCall;
 
     /// After a call, whether or not it ran, and before its row is recorded.
-    async fn after(&self, ended: EndedCall<'_>) -> AfterCall;
+    async fn after<'s, 'e>(&'s self, ended: EndedCall<'e>) -> AfterCall;
 }

@@ -79,7 +79,11 @@ pub trait ToolProvider: Send + Sync {
     ///
     /// # Errors
     /// The failure that the call would end in, so that nobody is asked about what cannot work.
-    async fn preview(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<Option<String>, ToolFailure> {
+    async fn preview<'s, 'c, 'r, 'x>(
+        &'s self,
+        call: &'c ToolCall,
+        context: &'r CallContext<'x>,
+    ) -> Result<Option<String>, ToolFailure> {
         let _ = (call, context);
         Ok(None)
     }
@@ -89,7 +93,11 @@ pub trait ToolProvider: Send + Sync {
     /// # Errors
     /// [`ToolFailure`] when it did not do what was asked. A failure that a tool reports in its own result is `Ok` with
     /// `isError`.
-    async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure>;
+    async fn call<'s, 'c, 'r, 'x>(
+        &'s self,
+        call: &'c ToolCall,
+        context: &'r CallContext<'x>,
+    ) -> Result<CallOutcome, ToolFailure>;
 
     /// A session is over: what belongs to it alone is ended. Returns without waiting for that.
     async fn session_ended(&self, principal: &Principal, session: &str) {

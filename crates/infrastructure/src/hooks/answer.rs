@@ -100,7 +100,9 @@ impl Answer {
         let code = match &ran.end {
             End::NotStarted(reason) => return Self::fault(reason.clone()),
             End::Late => return Self::fault("it did not answer in time".into()),
-            End::Exited(exit @ (Exit::Signal(_) | Exit::OutOfMemory(_))) => return Self::fault(exit.to_string()),
+            End::Exited(exit @ (Exit::Signal(_) | Exit::OutOfMemory(_) | Exit::TimedOut(_))) => {
+                return Self::fault(exit.to_string());
+            }
             End::Exited(Exit::Code(code)) => *code,
         };
         let stdout = ran.stdout.text();

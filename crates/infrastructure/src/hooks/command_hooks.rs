@@ -24,7 +24,7 @@ use toolstead_domain::{
     access::Access,
     permission::policy::Mode,
     ports::tool_hook::{AfterCall, BeforeCall, EndedCall, HookContext, HookPatience, HookVerdict, ToolHook},
-    sandbox_policy::{SandboxLimits, SandboxPolicy},
+    sandbox_policy::SandboxPolicy,
     tool_call::ToolCall,
     tool_result::ToolResult,
     workspace_roots::WorkspaceRoots,
@@ -289,16 +289,7 @@ fn spec(hook: &HookDefinition, surroundings: &HookSurroundings, session: &str) -
         HookProgram::Shell(line) => (surroundings.shell.clone(), vec!["-c".to_owned(), line.clone()]),
         HookProgram::Direct(program, arguments) => (program.clone(), arguments.clone()),
     };
-    LaunchSpec {
-        program,
-        args,
-        working_dir,
-        input: Input::Pipe,
-        policy: SandboxPolicy {
-            limits: SandboxLimits { timeout: hook.timeout, ..SandboxLimits::default() },
-            ..SandboxPolicy::open(environment)
-        },
-    }
+    LaunchSpec { program, args, working_dir, input: Input::Pipe, policy: SandboxPolicy::open(environment) }
 }
 
 fn reported(ran: Ran, answer: Answer) -> HookOutcome {

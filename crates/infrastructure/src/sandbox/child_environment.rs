@@ -1,9 +1,7 @@
 //! The environment of a child process: built from a short list, never inherited.
 
 use std::{collections::BTreeMap, path::Path};
-
-/// The folders that every child finds programs in.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+use toolstead_domain::sandbox_policy::SYSTEM_PATH;
 
 /// The environment that every child starts from: `PATH`, `HOME`, `USER`, `LANG`, `TMPDIR`, and `TZ` and `TERM` where the
 /// runtime has them. Keys, tokens and sockets of agents do not get there. What the configuration declares for one child is
@@ -15,7 +13,7 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 pub fn base(runtime: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let given = |name: &str| runtime(name).filter(|value| !value.is_empty() && !value.contains('\0'));
     let mut folders: Vec<String> = Vec::new();
-    for folder in given("PATH").as_deref().unwrap_or("").split(':').chain(DEFAULT_PATH.split(':')) {
+    for folder in given("PATH").as_deref().unwrap_or("").split(':').chain(SYSTEM_PATH.split(':')) {
         if Path::new(folder).is_absolute() && !folders.iter().any(|known| known == folder) {
             folders.push(folder.into());
         }
@@ -56,7 +54,7 @@ mod tests {
         let expected = [
             ("HOME", "/home/a"),
             ("LANG", "C.UTF-8"),
-            ("PATH", DEFAULT_PATH),
+            ("PATH", SYSTEM_PATH),
             ("TMPDIR", "/tmp"),
             ("TZ", "UTC"),
             ("USER", "nobody"),

@@ -35,7 +35,7 @@ use tokio::{
     task::spawn_blocking,
     time::{timeout, timeout_at},
 };
-use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+use toolstead_domain::sandbox_policy::SandboxPolicy;
 
 /// The variable that makes a program a helper: its value is the helper's name.
 const MARKER: &str = "TOOLSTEAD_HELPER";
@@ -297,18 +297,7 @@ fn spec(name: &str) -> LaunchSpec {
         args: Vec::new(),
         working_dir: "/".into(),
         input: Input::Pipe,
-        policy: SandboxPolicy {
-            confinement: Confinement::Sealed,
-            session: None,
-            hidden: Vec::new(),
-            sealed: Vec::new(),
-            write_roots: Vec::new(),
-            read_roots: Vec::new(),
-            lasting_home: None,
-            network: NetworkPolicy::None,
-            environment,
-            limits: SandboxLimits::default(),
-        },
+        policy: SandboxPolicy::closed(environment),
     }
 }
 
@@ -345,6 +334,7 @@ fn fault(exit: Exit, stderr: String) -> HelperError {
         // So Rust's allocator ends a program; nothing but its text tells this abort from others.
         Exit::Signal(_) if stderr.contains("memory allocation of") => HelperError::OutOfMemory,
         Exit::OutOfMemory(_) => HelperError::OutOfMemory,
+        Exit::TimedOut(_) => HelperError::OutOfTime,
         exit => HelperError::Died { exit, stderr },
     }
 }

@@ -1,7 +1,7 @@
 //! A launch: what is asked for, how it can fail, and how it ends.
 
 use crate::sandbox::control_group::OutOfMemory;
-use std::{fmt, io, path::PathBuf};
+use std::{fmt, io, path::PathBuf, time::Duration};
 use toolstead_domain::sandbox_policy::SandboxPolicy;
 
 /// What to start.
@@ -47,6 +47,8 @@ pub enum Exit {
     Signal(i32),
     /// By the kernel, with all that it had started.
     OutOfMemory(OutOfMemory),
+    /// By the time that its limits give it, with all that it had started.
+    TimedOut(Duration),
 }
 
 /// A signal that may be sent to a child and its group.
@@ -117,6 +119,7 @@ impl fmt::Display for Exit {
             Self::Code(code) => write!(f, "it ended with code {code}"),
             Self::Signal(signal) => write!(f, "it was ended by signal {signal}"),
             Self::OutOfMemory(whose) => write!(f, "it was ended because {whose}"),
+            Self::TimedOut(time) => write!(f, "it was ended because its time was over, {} seconds", time.as_secs_f64()),
         }
     }
 }

@@ -5,6 +5,7 @@ mod confined;
 mod gate;
 mod look_ups;
 mod open;
+mod time_limit;
 
 pub use crate::sandbox::launch::{ChildSignal, Exit, Input, LaunchError, LaunchSpec};
 use crate::sandbox::{
@@ -35,6 +36,7 @@ use std::{
     thread,
     time::Duration,
 };
+use time_limit::TimeLimit;
 use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
 use toolstead_domain::{error_chain::with_causes, sandbox_policy::Confinement};
 
@@ -100,6 +102,7 @@ pub struct Child {
     /// leads to. Whoever accepts there is its only way out; taken by the proxy.
     pub proxy: Option<TcpListener>,
     process: Process,
+    time: Option<TimeLimit>,
 }
 
 enum Order {
@@ -139,7 +142,7 @@ enum Begun {
 
 #[derive(Debug)]
 enum Process {
-    Open(Group),
+    Open(Arc<Group>),
     Confined(ConfinedRun),
 }
 
@@ -224,7 +227,7 @@ impl Launcher {
 
     /// As [`launch`](Self::launch), whatever is known of the confinement: for those who try it.
     pub(super) async fn launch_untried(&self, spec: LaunchSpec, layers: Layers) -> Result<Child, LaunchError> {
-        let launcher = self.clone();
+        let (launcher, time) = (self.clone(), spec.policy.limits.timeout);
         let prepared = self.shared.look_ups.done(move || launcher.prepared(spec, layers)).await??;
         let (reply, started) = oneshot::channel();
         let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
@@ -232,12 +235,13 @@ impl Launcher {
         let Started { process, stdin, stdout, stderr } = started.await.map_err(|_| LaunchError::Stopped)??;
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
         let (process, proxy) = match process {
-            Begun::Open(group) => (Process::Open(group), None),
+            Begun::Open(group) => (Process::Open(Arc::new(group)), None),
             Begun::Confined(reports, launcher, layers) => {
                 let (run, proxy) = ConfinedRun::begin(reports, launcher, layers).await?;
                 (Process::Confined(run), proxy)
             }
         };
+        let time = time.map(|time| TimeLimit::of(time, process.killer()));
         Ok(Child {
             // A terminal is no pipe, and is read and written as one.
             stdin: stdin
@@ -248,6 +252,7 @@ impl Launcher {
             stderr: Some(waiting_never(stderr).and_then(pipe::Receiver::from_file_unchecked).map_err(failed)?),
             proxy,
             process,
+            time,
         })
     }
 
@@ -287,9 +292,13 @@ impl Child {
     /// Returns when the child has ended. The group of a child that is not confined may live on until this value is
     /// dropped; of a confined one nothing is left.
     pub async fn exited(&mut self) -> Exit {
-        match &mut self.process {
+        let exit = match &mut self.process {
             Process::Open(group) => group.exited().await,
             Process::Confined(run) => run.exited().await,
+        };
+        match &self.time {
+            Some(limit) if exit == Exit::Signal(Signal::KILL.as_raw()) => limit.told_of(exit),
+            Some(_) | None => exit,
         }
     }
 
@@ -373,6 +382,17 @@ impl Child {
 }
 
 impl Process {
+    /// Kills everything of it, and does not keep it: where it is gone there is nothing to kill.
+    fn killer(&self) -> Box<dyn FnOnce() + Send> {
+        match self {
+            Self::Open(group) => {
+                let group = Arc::downgrade(group);
+                Box::new(move || group.upgrade().iter().for_each(|group| group.signal(Signal::KILL)))
+            }
+            Self::Confined(run) => Box::new(run.killer()),
+        }
+    }
+
     fn signal(&self, signal: Signal) {
         match self {
             Self::Open(group) => group.signal(signal),

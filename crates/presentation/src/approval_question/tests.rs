@@ -10,7 +10,7 @@ use toolstead_domain::{
         policy::PermissionPolicy,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
-    ports::caller::{Caller, InputResponse, SilentCaller},
+    ports::caller::{Caller, SilentCaller},
     principal::Principal,
     testing::samples,
     tool_call::ToolCall,

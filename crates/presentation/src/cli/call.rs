@@ -35,7 +35,6 @@ use toolstead_domain::{
         tool_provider::CallOutcome,
     },
     principal::Principal,
-    scope::Scope,
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
     tool_result::ToolResult,
@@ -136,7 +135,7 @@ impl Call {
             caller: Arc::new(Terminal { hurry: hurry.clone() }),
             timeout: self.timeout.map(Duration::from_secs),
             cancel: cancel.clone(),
-            ..ExecuteToolCommand::new(&*self.name, arguments).within(Scope::of(Principal::local(), session))
+            ..ExecuteToolCommand::new(&*self.name, arguments).within(composition.app.scope(Principal::local(), session))
         };
         let call = composition.app.execute_tool.handle(command);
         tokio::pin!(call);

@@ -26,6 +26,9 @@ pub struct Global {
     /// The tools to offer: `a,b` alone, `+a,-b` more and less than configured, nothing for none
     #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true, value_parser = chosen_tools)]
     tools: Option<String>,
+    /// The tool system whose spellings come first: `native`, `micro_x`, `clai`, `claude_code`, `tfo` or `kodelet`
+    #[arg(long, global = true, value_name = "NAME")]
+    dialect: Option<String>,
     /// This configuration file alone, instead of those that would be found
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -117,7 +120,13 @@ impl Global {
             start: std::env::current_dir()?,
             administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
             file: self.config.clone(),
-            flags: Flags { roots: self.root.clone(), allow: self.allow.clone(), tools: self.tools.clone(), listen },
+            flags: Flags {
+                roots: self.root.clone(),
+                allow: self.allow.clone(),
+                tools: self.tools.clone(),
+                dialect: self.dialect.clone(),
+                listen,
+            },
         })
     }
 

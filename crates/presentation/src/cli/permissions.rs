@@ -21,9 +21,12 @@ use toolstead_application::execute_tool::{
     ExecuteToolError,
     explain::{ExplainCallQuery, ExplainedCall},
 };
-use toolstead_domain::permission::{
-    decision::{Cause, Verdict},
-    rule::Effect,
+use toolstead_domain::{
+    permission::{
+        decision::{Cause, Verdict},
+        rule::Effect,
+    },
+    principal::Principal,
 };
 
 /// Shows, explains, tests and writes permission rules.
@@ -90,7 +93,15 @@ async fn explain(composition: &Composition, name: &str, arguments: Value) -> Res
     if composition.app.registry.snapshot().resolve(name).is_err() {
         composition.settled().await;
     }
-    composition.app.execute_tool.explain(ExplainCallQuery::local(name, arguments)).await
+    composition
+        .app
+        .execute_tool
+        .explain(ExplainCallQuery {
+            tool: name.into(),
+            arguments,
+            scope: composition.app.scope(Principal::local(), "cli"),
+        })
+        .await
 }
 
 fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &mut Output) -> Outcome {

@@ -15,7 +15,7 @@ use toolstead_application::{
     set_tool_enabled::SetToolEnabledCommand,
     tool_registry::{AbsentServer, snapshot::Unresolved},
 };
-use toolstead_domain::category::Category;
+use toolstead_domain::{category::Category, principal::Principal};
 
 /// Lists the tools, or shows one.
 #[derive(Debug, Args)]
@@ -75,11 +75,12 @@ impl Tools {
         let category = self.category.as_deref().map(Category::parse).transpose();
         let category = category.map_err(|error| Failed::Usage(error.to_string()))?;
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
-        let mut query = ListToolsQuery { filter, cursor: None, page: PageSize::Tools(usize::MAX) };
+        let scope = composition.app.scope(Principal::local(), "cli");
+        let mut query = ListToolsQuery { scope, filter, cursor: None, page: PageSize::Tools(usize::MAX) };
         let mut views = Vec::new();
         loop {
             let page = composition.app.list_tools.handle(&query).map_err(|error| Failed::Usage(error.to_string()))?;
-            views.extend(page.tools.iter().map(|one| composition.app.get_tool.view(one)));
+            views.extend(page.tools.iter().map(|one| composition.app.get_tool.view(one, &query.scope)));
             query.cursor = page.next_cursor;
             if query.cursor.is_none() {
                 break;
@@ -124,7 +125,10 @@ pub(super) fn tell_absent(composition: &Composition) {
 }
 
 fn show(name: &str, composition: &Composition, as_json: bool, output: &mut Output) -> Outcome {
-    let view = composition.app.get_tool.handle(&GetToolQuery { name: name.to_owned() });
+    let view = composition
+        .app
+        .get_tool
+        .handle(&GetToolQuery { scope: composition.app.scope(Principal::local(), "cli"), name: name.to_owned() });
     let view = view.map_err(|unresolved| unknown(name, unresolved))?;
     if as_json {
         output.json(view.registered.tool.definition())?;

@@ -31,6 +31,8 @@ pub struct Flags {
     pub allow: Vec<String>,
     /// `--tools`.
     pub tools: Option<String>,
+    /// `--dialect`.
+    pub dialect: Option<String>,
     /// `--listen`.
     pub listen: Option<String>,
 }
@@ -59,6 +61,9 @@ impl Flags {
         }
         if let Some(tools) = &self.tools {
             put("tools", "select", "--tools", Content::Text(tools.clone()));
+        }
+        if let Some(dialect) = &self.dialect {
+            put("dialect", "name", "--dialect", Content::Text(dialect.clone()));
         }
         if let Some(listen) = &self.listen {
             put("server", "listen", "--listen", Content::Text(listen.clone()));

@@ -2,6 +2,7 @@
 //! is for. Checking, merging and `docs/configuration.md` all read this one table.
 
 use toolstead_domain::permission::rule::Effect;
+use toolstead_infrastructure::dialects::{CLAI, CLAUDE_CODE, KODELET, MICRO_X, TFO};
 
 /// One key.
 #[derive(Debug, PartialEq)]
@@ -137,6 +138,7 @@ const SMALLER: Untrusted = Tightens(Strictness::Lowest);
 pub(super) const KEYS: &[Key] = &[
     key(&["workspace", "roots"], Kind::Paths, Sum, Narrows, None, "Folders that tools may read and write. Without any: the start folder, unless that is `/` or the home folder."),
     key(&["workspace", "read_only_roots"], Kind::Paths, Sum, Narrows, Some("[]"), "Folders that tools may read."),
+    key(&["dialect", "name"], Kind::Word(&["native", MICRO_X.0, CLAI.0, CLAUDE_CODE.0, TFO.0, KODELET.0]), Highest, Waits, Some("\"native\""), "The tool system whose spellings come first, where a name of a tool or of a parameter means different things in several. Those of all the others are understood as well."),
     key(&["permissions", "mode"], Kind::Word(&["default", "plan", "accept_edits", "dont_ask", "bypass"]), Strictest(Strictness::Mode), Tightens(Strictness::Mode), Some("\"default\""), "What happens to calls that no rule decides. From strict to lenient: `plan`, `dont_ask`, `default`, `accept_edits`, `bypass`."),
     key(&["permissions", "disable_bypass"], Kind::Boolean, Strictest(Strictness::True), Counts, Some("false"), "The mode `bypass` is refused, whatever asks for it."),
     key(&["permissions", "allow"], Kind::Rules(Effect::Allow), Sum, Waits, Some("[]"), "Rules of calls that run without asking."),

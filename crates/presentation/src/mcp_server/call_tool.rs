@@ -94,7 +94,7 @@ impl McpServer {
             answers: request.answers,
             request_state: request.state,
             cancel,
-            ..ExecuteToolCommand::new(request.tool, request.arguments).within(client.scope)
+            ..ExecuteToolCommand::new(request.tool, request.arguments).within(self.in_dialect(client.scope))
         };
         Some(match self.app.execute_tool.handle(command).await {
             Ok(CallOutcome::Done(result)) => done(id, result, generation),

@@ -8,7 +8,7 @@ use super::{
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use toolstead_application::list_tools::{ListToolsQuery, PageSize, ToolFilter};
-use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind};
+use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, scope::Scope};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 /// A page holds definitions up to this size.
@@ -41,7 +41,13 @@ struct ModernMembers {
 
 impl McpServer {
     /// One page of tools, each definition as it came from its provider.
-    pub(super) async fn list_tools(&self, id: &Id, params: &Map<String, Value>, generation: Generation) -> Answer {
+    pub(super) async fn list_tools(
+        &self,
+        id: &Id,
+        params: &Map<String, Value>,
+        scope: Scope,
+        generation: Generation,
+    ) -> Answer {
         let cursor = match cursor(params) {
             Ok(cursor) => cursor,
             Err(error) => return Answer::error(id, &error),
@@ -49,7 +55,8 @@ impl McpServer {
         if cursor.is_none() {
             self.settle().await;
         }
-        let query = ListToolsQuery { filter: ToolFilter::default(), cursor, page: PageSize::Bytes(PAGE_BYTES) };
+        let (scope, filter) = (self.in_dialect(scope), ToolFilter::default());
+        let query = ListToolsQuery { scope, filter, cursor, page: PageSize::Bytes(PAGE_BYTES) };
         let page = match self.app.list_tools.handle(&query) {
             Ok(page) => page,
             Err(error) => {

@@ -47,7 +47,7 @@ async fn a_call_is_explained_as_it_would_be_decided_and_nothing_happens() {
 #[tokio::test]
 async fn a_denying_rule_hides_a_tool_and_refuses_its_call() {
     let house = Plan { rules: vec![(Effect::Deny, "echo")], ..Default::default() }.house(provider()).await;
-    let list = ListToolsHandler::new(house.registry.clone(), house.policy.clone());
+    let list = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
     let page = list.handle(&ListToolsQuery::default()).unwrap();
     assert!(page.tools.iter().all(|one| !matches!(one.tool.name().as_str(), "echo" | "away")));
     let told = house.call("echo", json!({})).await;

@@ -483,7 +483,87 @@ fn any_access() -> impl Strategy<Value = Access> {
     ]
 }
 
+fn any_policy() -> impl Strategy<Value = PermissionPolicy> {
+    let text = prop::sample::select(vec![
+        "bash",
+        "Bash(git *)",
+        "Bash(rm *)",
+        "Read(secret/**)",
+        "Read(a/**)",
+        "Edit(b)",
+        "Edit",
+        "WebFetch(domain:a.org)",
+        "mcp__git",
+        "Write(//w/a)",
+        "*",
+    ]);
+    let effect = prop::sample::select(vec![D, Q, A]);
+    // An allow rule names something.
+    let rule = (effect, text).prop_filter("too wide", |rule| *rule != (A, "*"));
+    let rules = prop::collection::vec(rule, 0..5);
+    let roots = prop::collection::vec(prop::sample::select(vec!["/w", "/w/a", "/w/a/b", "/ro", "/else"]), 0..3);
+    let chosen = prop::sample::select(vec!["", "bash", "-bash", "read_file,bash"]);
+    (rules, prop::sample::select(Mode::ALL), roots.clone(), roots, chosen).prop_map(
+        |(rules, mode, write, read, chosen)| {
+            let paths = |all: Vec<&str>| all.into_iter().map(Into::into).collect();
+            let roots =
+                WorkspaceRoots { write: paths(write), read_only: paths(read), forbidden: vec!["/w/data".into()] };
+            let selection = match chosen {
+                "" => ToolSelection::default(),
+                chosen => ToolSelection::all().adjusted(chosen).unwrap(),
+            };
+            PermissionPolicy { roots, selection, ..policy(mode, &rules) }
+        },
+    )
+}
+
+fn any_touch() -> impl Strategy<Value = Access> {
+    let touches = vec![
+        "read /w/a/x",
+        "read /w/secret/k",
+        "write /w/a",
+        "write /w/a/b/c",
+        "write /w/b",
+        "read /ro/a",
+        "write /ro/a",
+        "read /w/data/x",
+        "run git log",
+        "run rm x naming /w/b",
+        "opaque $x",
+        "host a.org",
+        "send ann@a.org",
+        "up",
+    ];
+    prop::sample::select(touches).prop_map(|text| accesses(text).remove(0))
+}
+
 proptest! {
+    #[test]
+    fn a_narrowed_policy_is_as_strict_as_the_stricter_of_both_and_never_wider(
+        ours in any_policy(), theirs in any_policy(), third in any_policy(),
+        touched in prop::collection::vec(any_touch(), 0..3), name in prop::sample::select(vec!["bash", "read_file"]),
+    ) {
+        let (tool, theirs) = (tool(name), Arc::new(theirs));
+        let third = Arc::new(third.narrowed(&theirs));
+        let verdict = |policy: &PermissionPolicy| policy.decide(&tool, &Map::new(), &touched).verdict;
+        let narrowed = ours.narrowed(&theirs);
+        prop_assert_eq!(verdict(&narrowed), verdict(&ours).max(verdict(&theirs)));
+        let twice = ours.narrowed(&third);
+        prop_assert_eq!(verdict(&twice), verdict(&ours).max(verdict(&third)));
+        prop_assert_eq!(narrowed.advertises(&tool), ours.advertises(&tool) && theirs.advertises(&tool));
+        let grant = |policy: &PermissionPolicy| {
+            crate::permission::grant::Grant::new(Arc::new(policy.clone()), Arc::new(tool.clone()), Vec::new())
+        };
+        for access in &touched {
+            let permitted = [&ours, &*theirs].map(|policy| grant(policy).permits(access));
+            prop_assert_eq!(grant(&narrowed).permits(access), permitted == [true, true], "{}", access);
+            if let Access::ReadPath(path) = access {
+                let below = grant(&narrowed);
+                prop_assert_eq!(below.reading_below(path).permits(path), below.permits(access), "{}", access);
+            }
+        }
+    }
+
     #[test]
     fn what_a_refusal_suggests_allows_that_call_and_no_other(
         wanted in prop::collection::vec(any_access(), 1..3), other in any_access(),

@@ -472,7 +472,7 @@ impl Supervisor {
         let (code, signal) = match exit {
             Some(Exit::Code(code)) => (Some(code), None),
             Some(Exit::Signal(signal)) => (None, Some(signal)),
-            Some(Exit::OutOfMemory(_)) | None => (None, Some(libc::SIGKILL)),
+            Some(Exit::OutOfMemory(_) | Exit::TimedOut(_)) | None => (None, Some(libc::SIGKILL)),
         };
         End { cause, code, signal, after, had_survivors, out_of_memory, told, is_tainted }
     }

@@ -14,6 +14,7 @@ use std::{
     io,
     net::TcpListener,
     os::fd::{AsFd, OwnedFd},
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 use tokio::{
@@ -45,7 +46,8 @@ pub(super) struct ConfinedRun {
     pub(super) aftermath: Aftermath,
     /// Whether something that the program had started outlived it, and was ended.
     pub(super) had_survivors: bool,
-    reports: Option<AsyncFd<OwnedFd>>,
+    /// Shared with nobody who keeps it: closing it ends the run.
+    reports: Option<Arc<AsyncFd<OwnedFd>>>,
     process: Option<OwnedFd>,
     exit: Option<Exit>,
     launcher: Launcher,
@@ -68,7 +70,7 @@ impl ConfinedRun {
             id: 0,
             aftermath: Aftermath::default(),
             had_survivors: false,
-            reports: Some(reports),
+            reports: Some(Arc::new(reports)),
             process: None,
             exit: None,
             launcher,
@@ -176,9 +178,18 @@ impl ConfinedRun {
 
     /// Has everything killed. That it is gone is heard as its exit.
     pub(super) fn end(&self) {
-        let Some(reports) = &self.reports else { return };
-        // The init is at the end of what it can be told; what it tells is still heard.
-        let _ = rustix::net::shutdown(reports.get_ref(), rustix::net::Shutdown::Write);
+        self.killer()();
+    }
+
+    /// The same for somebody else, who does not keep the run.
+    pub(super) fn killer(&self) -> impl FnOnce() + Send + 'static {
+        let reports = self.reports.as_ref().map_or_else(Weak::new, Arc::downgrade);
+        move || {
+            if let Some(reports) = reports.upgrade() {
+                // The init is at the end of what it can be told; what it tells is still heard.
+                let _ = rustix::net::shutdown(reports.get_ref(), rustix::net::Shutdown::Write);
+            }
+        }
     }
 
     async fn heard(&self) -> io::Result<Option<(Report, Vec<OwnedFd>)>> {

@@ -299,6 +299,10 @@ impl Connection {
         }
     }
 
+    fn scope(&self) -> Scope {
+        Scope::of(self.session.principal.clone(), self.session.id.clone())
+    }
+
     fn list_tools(
         &self,
         id: &Id,
@@ -308,11 +312,12 @@ impl Connection {
     ) -> Result<Option<Answer>, RpcError> {
         let pending = self.begin(id, bytes)?;
         let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
+        let scope = self.scope();
         self.tasks.spawn(async move {
             let Pending { running, _room } = pending;
             let answer = async {
                 let _turn = turns.acquire().await;
-                Some(served.server().await?.list_tools(&running.id, &params, generation).await)
+                Some(served.server().await?.list_tools(&running.id, &params, scope, generation).await)
             };
             tokio::select! {
                 answer = answer => {
@@ -347,7 +352,7 @@ impl Connection {
             Some(Generation::Legacy) => caller.asking(self.questions.clone(), profile.clone()),
             Some(Generation::Modern) | None => caller.asked_by_retry(),
         });
-        let client = Client { scope: Scope::of(self.session.principal.clone(), self.session.id.clone()), profile };
+        let client = Client { scope: self.scope(), profile };
         let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
         let cancel = pending.running.cancel.clone();
         self.tasks.spawn(async move {

@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
-use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
+use toolstead_domain::sandbox_policy::{Confinement, NetworkPolicy, SandboxPolicy};
 
 /// A workspace, and beside it what a run must not reach.
 struct World {
@@ -53,18 +53,7 @@ impl World {
             args: vec!["-c".into(), script.into()],
             working_dir: self.work(),
             input: Input::Nothing,
-            policy: SandboxPolicy {
-                confinement: Confinement::Sealed,
-                session: None,
-                hidden: Vec::new(),
-                sealed: Vec::new(),
-                write_roots: vec![self.work()],
-                read_roots: Vec::new(),
-                lasting_home: None,
-                network: NetworkPolicy::None,
-                environment: child_environment::base(|_| None),
-                limits: SandboxLimits::default(),
-            },
+            policy: SandboxPolicy::sealed(self.work()),
         }
     }
 
@@ -103,6 +92,52 @@ async fn a_run_edits_its_root_and_its_files_are_the_owners() {
         let made = fs::metadata(world.work().join(name)).unwrap();
         assert_eq!((made.uid(), made.gid()), (own.uid(), own.gid()), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_run_whose_time_is_over_is_killed_with_all_that_it_started_whoever_waits() {
+    let world = World::new();
+    // What it started ignores every signal that can be, in a session of its own; the output ends with the last of them.
+    let script = "trap '' TERM HUP INT; setsid sh -c 'trap \"\" TERM HUP; echo here; sleep 600; echo later' & wait";
+    for confinement in [Confinement::Sealed, Confinement::Open] {
+        let mut spec = world.spec(script);
+        spec.policy.confinement = confinement;
+        if confinement == Confinement::Open {
+            // A group is what a program that is not confined is ended with.
+            spec.args = vec!["-c".into(), script.replace("setsid ", "")];
+            spec.policy.network = NetworkPolicy::Host;
+        }
+        let time = Duration::from_millis(200);
+        spec.policy.limits.timeout = Some(time);
+        let done = world.run(spec).await;
+        assert_eq!((done.exit, done.stdout.as_str()), (Exit::TimedOut(time), "here\n"), "{confinement:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_ends_within_its_time_tells_its_own_end() {
+    let world = World::new();
+    for (script, exit) in [("exit 3", Exit::Code(3)), ("kill -KILL $$", Exit::Signal(libc::SIGKILL))] {
+        let mut spec = world.spec(script);
+        spec.policy.limits.timeout = Some(Duration::from_secs(3600));
+        assert_eq!(world.run(spec).await.exit, exit, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_sealed_policy_reads_the_system_and_writes_below_its_root_alone() {
+    let world = World::new();
+    let outside = world.folder.path().join("outside");
+    let done = world
+        .bash(&format!(
+            "ls /usr/bin > listed && test -s listed; echo root $?; ls {0}; cat {0}/secret; echo x > {0}/new; echo x > /usr/new; \
+             ls /sys/class/net 2> /dev/null; cut -d: -f1 /proc/net/dev | tail -n +3",
+            outside.display()
+        ))
+        .await;
+    let said: Vec<&str> = done.stdout.split_whitespace().collect();
+    assert_eq!(said, ["root", "0", "lo"], "{}", done.stderr);
+    assert!(!outside.join("new").exists());
 }
 
 #[tokio::test]

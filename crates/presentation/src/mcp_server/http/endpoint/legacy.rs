@@ -64,7 +64,7 @@ impl Endpoint {
                 }
                 Err(error) => Answer::error(&id, &error),
             },
-            "tools/list" => self.server.list_tools(&id, &params, Generation::Legacy).await,
+            "tools/list" => self.server.list_tools(&id, &params, session.client().scope, Generation::Legacy).await,
             "tools/call" => return self.call_in_session(session, accept, id, params, meta, room).await,
             other => Answer::error(&id, &method_not_found(other)),
         };

@@ -45,7 +45,10 @@ impl Endpoint {
         };
         let answer = match method.as_str() {
             "server/discover" => self.server.discover(&id),
-            "tools/list" => self.server.list_tools(&id, &params, Generation::Modern).await,
+            "tools/list" => {
+                let scope = Scope::of(holder.principal.clone(), "stateless");
+                self.server.list_tools(&id, &params, scope, Generation::Modern).await
+            }
             "tools/call" => return self.call(holder, accept, id, params, meta, profile, room).await,
             "subscriptions/listen" => match Subscription::parse(id.clone(), &params) {
                 Ok(subscription) => return self.listen(&subscription, accept),

@@ -1,0 +1,86 @@
+//! The ports of a team's own parts, mocked with `mockall`: their signatures are copied from the traits as they stand.
+
+use super::*;
+use mockall::mock;
+use toolstead_domain::{
+    ports::tool_provider::{CallContext, ProviderError},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+};
+
+mock! {
+    Asker {}
+    #[async_trait]
+    impl Approver for Asker {
+        async fn ask<'s, 'r>(&'s self, request: ApprovalRequest<'r>) -> Approval;
+    }
+}
+
+mock! {
+    Guard {}
+    #[async_trait]
+    impl ToolHook for Guard {
+        fn name(&self) -> &str;
+        async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, accesses: Option<&'a [Access]>) -> BeforeCall;
+        async fn after<'s, 'e>(&'s self, ended: EndedCall<'e>) -> AfterCall;
+    }
+}
+
+mock! {
+    Tools {}
+    #[async_trait]
+    impl ToolProvider for Tools {
+        fn name(&self) -> &str;
+        async fn list(&self) -> Result<Vec<Tool>, ProviderError>;
+        async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure>;
+        async fn preview<'s, 'c, 'r, 'x>(
+            &'s self,
+            call: &'c ToolCall,
+            context: &'r CallContext<'x>,
+        ) -> Result<Option<String>, ToolFailure>;
+        async fn call<'s, 'c, 'r, 'x>(
+            &'s self,
+            call: &'c ToolCall,
+            context: &'r CallContext<'x>,
+        ) -> Result<CallOutcome, ToolFailure>;
+    }
+}
+
+#[tokio::test]
+async fn a_call_passes_a_mocked_hook_a_mocked_approver_and_a_mocked_provider() {
+    let mut hook = MockGuard::new();
+    hook.expect_name().return_const("guard".to_owned());
+    hook.expect_before()
+        .once()
+        .withf(|call, accesses| call.tool.name().as_str() == "publish" && *accesses == Some(&write("/w/site")[..]))
+        .returning(|_, _| BeforeCall::go_on());
+    hook.expect_after()
+        .once()
+        .withf(|ended| ended.execution.outcome == Outcome::Succeeded)
+        .returning(|_| AfterCall::default());
+
+    let mut approver = MockAsker::new();
+    approver
+        .expect_ask()
+        .once()
+        .withf(|request| request.preview == Some("+new") && request.parts.len() == 1)
+        .returning(|_| Approval::once("Ada"));
+
+    let mut tools = MockTools::new();
+    tools.expect_name().return_const("pages".to_owned());
+    tools.expect_list().returning(|| Ok(vec![samples::tool("publish")]));
+    tools.expect_accesses().returning(|_| Ok(write("/w/site")));
+    tools.expect_preview().once().returning(|_, _| Ok(Some("+new".to_owned())));
+    tools
+        .expect_call()
+        .once()
+        .withf(|call, context| call.id == context.id)
+        .returning(|_, context| Ok(CallOutcome::Done(ToolResult::text(context.session))));
+
+    let plan = Plan { approver: Arc::new(approver), hooks: vec![Arc::new(hook)], ..Default::default() };
+    let built = plan.built(Arc::new(tools), Arc::new(InMemoryExecutionLog::new())).await;
+    let CallOutcome::Done(result) = built.handler.handle(command("publish", json!({}))).await.unwrap() else {
+        panic!("the call is done")
+    };
+    assert_eq!(result.joined_text(), "s");
+}

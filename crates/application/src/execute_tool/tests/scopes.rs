@@ -1,0 +1,110 @@
+//! What a view hides and narrows, and what a dialect puts first.
+
+use super::*;
+use crate::get_tool::{GetToolHandler, GetToolQuery};
+use toolstead_domain::{permission::policy::Mode, scope::View};
+
+fn here() -> Scope {
+    Scope::of(Principal::local(), "s")
+}
+
+/// A view in which these rules hold as well.
+fn view(name: &str, rules: &[(Effect, &str)]) -> Arc<View> {
+    let parse = |(effect, text): &(Effect, &str)| {
+        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::Program, &PatternBase::default()).unwrap())
+    };
+    let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
+    let rules = rules.iter().map(parse).collect();
+    View::new(name, Arc::new(PermissionPolicy { rules, roots, ..Default::default() }))
+}
+
+#[tokio::test]
+async fn what_a_view_denies_is_neither_listed_nor_called_and_other_scopes_keep_it() {
+    let allowed = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() };
+    let house = allowed.house(provider()).await;
+    let list = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
+    let get = GetToolHandler::new(house.registry.clone(), house.permissions.clone());
+    let reading = here().through(view("reading", &[(Effect::Deny, "write"), (Effect::Allow, "Write")]));
+    let names = |scope: &Scope, cursor: Option<String>| {
+        let query = ListToolsQuery { scope: scope.clone(), cursor, page: PageSize::Tools(2), ..Default::default() };
+        let page = list.handle(&query)?;
+        let names: Vec<String> = page.tools.iter().map(|one| one.tool.name().to_string()).collect();
+        Ok::<_, InvalidCursor>((names, page.next_cursor))
+    };
+    let is_listed = |scope: &Scope| {
+        let query = ListToolsQuery { scope: scope.clone(), ..Default::default() };
+        list.handle(&query).unwrap().tools.iter().any(|one| one.tool.name().as_str() == "write")
+    };
+    let hidden = |scope: &Scope| {
+        get.handle(&GetToolQuery { scope: scope.clone(), name: "write".into() }).unwrap().hidden_because
+    };
+    assert!(is_listed(&here()) && !is_listed(&reading) && is_listed(&here()));
+    assert_eq!((hidden(&here()), hidden(&reading)), (None, Some("a rule denies every call of it".into())));
+    assert!(house.told(command("write", json!({})).within(reading.clone())).await.starts_with("permission_denied"));
+    assert_eq!(
+        house.told(command("outside", json!({})).within(reading.clone())).await.split(':').next(),
+        Some("permission_denied")
+    );
+    assert_eq!(house.call("write", json!({})).await, "written");
+    let (_, cursor) = names(&here(), None).unwrap();
+    assert_eq!(names(&reading, cursor.clone()).unwrap_err(), InvalidCursor::Foreign);
+    assert!(names(&here(), cursor).is_ok());
+}
+
+#[tokio::test]
+async fn a_yes_through_a_view_holds_in_that_view_of_the_session_alone() {
+    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
+    let approver = Arc::new(ScriptedApprover::answering([yes()]));
+    let house = Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await;
+    let (one, other) = (here().through(view("one", &[])), here().through(view("other", &[])));
+    for _ in 0..2 {
+        assert_eq!(house.told(command("write", json!({})).within(one.clone())).await, "written");
+    }
+    for elsewhere in [here(), other] {
+        assert!(house.told(command("write", json!({})).within(elsewhere)).await.starts_with("permission_denied"));
+    }
+    let offered = &approver.questions()[0].parts[0].scopes;
+    assert_eq!(*offered, [ApprovalScope::Once, ApprovalScope::Session], "nothing beyond a session gets past a view");
+    house.permissions.forget(&Principal::local(), &"s".into());
+    assert!(house.told(command("write", json!({})).within(one)).await.starts_with("permission_denied"));
+}
+
+#[tokio::test]
+async fn a_view_that_asks_nobody_refuses_what_would_be_asked() {
+    let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
+    let policy = PermissionPolicy { mode: Mode::DontAsk, roots, ..Default::default() };
+    let approver = Arc::new(ScriptedApprover::answering([Approval::once("ann")]));
+    let house = Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await;
+    let scope = here().through(View::new("quiet", Arc::new(policy)));
+    assert!(house.told(command("write", json!({})).within(scope)).await.starts_with("permission_denied"));
+    assert!(approver.questions().is_empty());
+}
+
+#[tokio::test]
+async fn a_name_that_two_dialects_share_leads_to_the_tool_of_the_callers() {
+    let spelled = |tool: &str, dialect: &'static str, parameter: &'static str| {
+        let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
+            "additionalProperties": false});
+        let mut tool = tool_with_schema(tool, schema);
+        let rewrites: &'static [Rewrite] = match parameter {
+            "message" => &[Rewrite::Rename("message", "text")],
+            _ => &[Rewrite::Rename("said", "text")],
+        };
+        tool.aliases = vec![Alias { name: "Say", dialect: Dialect(dialect), rewrites }];
+        let name = tool.name().to_string();
+        ScriptedTool::of(tool).answers(ToolResult::text(name))
+    };
+    let provider =
+        ScriptedProvider::new("built-in").with(spelled("say_a", "a", "message")).with(spelled("say_b", "b", "said"));
+    let house = Plan::default().house(provider).await;
+    for (dialect, arguments, expected) in [
+        (Some("a"), json!({"message": "hi"}), "say_a"),
+        (Some("b"), json!({"said": "hi"}), "say_b"),
+        (None, json!({"said": "hi"}), "not_found"),
+        (Some("c"), json!({"said": "hi"}), "not_found"),
+    ] {
+        let scope = here().in_dialect(dialect.map(Dialect));
+        let told = house.told(command("Say", arguments).within(scope)).await;
+        assert!(told.starts_with(expected), "{dialect:?}: {told}");
+    }
+}
