@@ -1,7 +1,7 @@
 # One target a job; CI runs the same ones. `make` shows what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt fmt-check lint doc rooms peers conformance example tool-docs bench
+.PHONY: help run test check fmt fmt-check lint doc rooms package peers conformance example tool-docs bench count
 
 ROOMS := builtin documents hooks http mcp sandbox schema-validation shell-analysis sqlite
 RS := git ls-files --cached --others --exclude-standard --deduplicate '*.rs'
@@ -33,6 +33,9 @@ rooms:          ## checks each room of infrastructure alone, with its example; p
 	cargo clippy --locked -p toolstead-domain --no-default-features --lib -- -D warnings
 	cargo test --workspace --locked --test it rooms:: -- --nocapture --test-threads 1
 
+package:        ## packs each crate, and checks all of them from what was packed
+	.ci/package
+
 doc:            # broken links in documentation are errors
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
@@ -42,11 +45,15 @@ peers:          # the official conformance suite, SDK clients and reference serv
 conformance: peers  ## runs the official MCP conformance suite against the server, through it, and against the client
 	cargo test --workspace --locked --test it conformance -- --nocapture
 
-example:        # a program outside of the workspace that embeds Toolstead
+example:        # programs outside of the workspace that embed Toolstead
 	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/weather/Cargo.toml
+	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/mounted/Cargo.toml
 
 tool-docs:      ## writes docs/tools/ anew from the tools' definitions
 	TOOLSTEAD_WRITE_DOCS=1 cargo test --workspace --locked --test it tool_docs
 
 bench: peers    ## measures against references in the same run and prints the ratios
 	cargo bench --locked --workspace --bench budgets
+
+count:          ## counts what a call costs: system calls (with strace), switches of threads, allocations
+	cargo bench --locked --workspace --bench counts

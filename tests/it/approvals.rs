@@ -23,7 +23,7 @@ use toolstead_application::event_bus::EventBus;
 use toolstead_application::execute_tool::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
     access::{Access, PathAccess},
-    permission::policy::PermissionPolicy,
+    permission::{policy::PermissionPolicy, remedy::PlainWords},
     ports::{
         approver::ApprovalScope,
         caller::{InputRequest, Progress},
@@ -92,6 +92,7 @@ impl House {
             schemas: Arc::new(NoSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(Arc::new(FixedClock::at(Timestamp(0)))),
+            words: Arc::new(PlainWords),
         };
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..WorkspaceRoots::default() };
         let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };

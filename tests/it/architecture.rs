@@ -22,7 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// What the inner crates may use of others' work. The outer two may use any library.
 const LIBRARIES: &[(&str, &[&str])] = &[
-    ("toolstead-domain", &["async-trait", "globset", "jsonschema", "serde_json", "thiserror", "uuid"]),
+    ("toolstead-domain", &["async-trait", "globset", "jsonschema", "serde", "serde_json", "thiserror", "uuid"]),
     (
         "toolstead-application",
         &[
@@ -179,6 +179,49 @@ fn the_inner_crates_name_no_tool_alias_program_or_other_tool_system() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+/// What leads to other machines, and the files that may use it: one connector dials, and each that is made has a policy.
+const WAYS_OUT: &[(&str, &[&str])] = &[
+    // The self-test of the sandbox shows that what is confined cannot.
+    ("TcpStream::connect", &["egress/connector.rs", "self_test/tries.rs"]),
+    ("TcpSocket", &[]),
+    ("to_socket_addrs", &["egress/connector.rs"]),
+    ("lookup_host", &[]),
+    // The client itself, and the proxy for plain HTTP of sandboxed commands, both over a connector.
+    ("client::conn", &["http/connection.rs", "proxy/http.rs"]),
+    ("Connector::new(", &["commands/programs.rs"]),
+    ("Connector::to_configured_hosts(", &["composition_root/upstream.rs"]),
+    ("HttpClient::new(", &["composition_root/upstream.rs"]),
+];
+
+#[test]
+fn all_that_leaves_the_machine_goes_through_one_connector() {
+    let crates = ["domain", "application", "infrastructure", "presentation"].map(|name| format!("crates/{name}/src"));
+    let files = production_files(&crates.each_ref().map(String::as_str));
+    let code: Vec<(String, String)> =
+        files.into_iter().map(|(path, code)| (path.display().to_string(), parts(&code).rest)).collect();
+    for (way, allowed) in WAYS_OUT {
+        let using: Vec<&String> = code.iter().filter(|(_, code)| code.contains(way)).map(|(path, _)| path).collect();
+        let is_allowed = |path: &&&String| allowed.iter().any(|end| path.ends_with(end));
+        assert_eq!(using.iter().filter(is_allowed).count(), allowed.len(), "{way}: {using:?}");
+        assert_eq!(using.len(), allowed.len(), "{way}: {using:?}");
+    }
+    let clients = ["reqwest", "ureq", "isahc", "curl", "attohttpc", "rmcp"];
+    for (name, uses) in dependencies() {
+        let others: Vec<&String> = uses.iter().filter(|library| clients.contains(&library.as_str())).collect();
+        assert!(others.is_empty(), "{name} brings another HTTP client: {others:?}");
+    }
+}
+
+#[test]
+fn no_layer_calls_past_the_path_of_a_call() {
+    let files = production_files(&["crates/application/src", "crates/presentation/src"]);
+    let past = files
+        .iter()
+        .filter(|(_, code)| ["mcp_client::", "McpClient", "TestRun"].iter().any(|door| code.contains(door)));
+    let past: Vec<_> = past.map(|(file, _)| file.display().to_string()).collect();
+    assert!(past.is_empty(), "these doors are for programs that use a room alone: {past:?}");
+}
+
 #[test]
 fn texts_are_found_in_code_and_nowhere_else() {
     let code = r##"let a = "b\"c"; // "d"
@@ -211,7 +254,8 @@ fn production_files(folders: &[&str]) -> Vec<(PathBuf, String)> {
             open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         } else if name.ends_with(".rs") {
             let code = std::fs::read_to_string(&path).unwrap();
-            let production = code.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned();
+            let tests = ["\nmod tests {", "\npub(super) mod tests {"].map(|begin| code.find(begin));
+            let production = code[..tests.into_iter().flatten().min().unwrap_or(code.len())].to_owned();
             files.push((path, production));
         }
     }

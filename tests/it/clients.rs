@@ -31,6 +31,7 @@ impl Place {
     fn client(&self, program: PathBuf, script: Option<PathBuf>, mode: &str, way: Way) -> Value {
         let mut command = self.home.command(program, &[]);
         command.args(script).env("PATH", node_path()).env("MODE", mode).stdin(Stdio::null());
+        command.env("READ", "status://health").env("PROMPT", "code_review");
         match way {
             Way::Http => command.arg(self.server.url()).env("TOKEN", TOKEN),
             Way::Stdio => command.arg(env!("CARGO_BIN_EXE_toolstead")).arg("mcp"),
@@ -57,6 +58,13 @@ fn check(answer: &Value, protocol: &str) {
         assert!(tools.contains(&tool), "{tool} is not in {tools:?}");
     }
     assert_eq!(answer["result"]["content"][0], json!({"type": "text", "text": "Echo: hi"}), "{answer}");
+    assert_eq!(answer["resources"], json!(["config://server", "status://health"]), "{answer}");
+    assert_eq!(answer["prompts"], json!(["code_review", "debug_help", "explain_code"]), "{answer}");
+    let health: Value = serde_json::from_str(answer["read"]["contents"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(health["callsCanBeRecorded"], true, "{health}");
+    assert_eq!(health["openCalls"], 1, "this very request: {health}");
+    let prompt = answer["prompt"]["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(prompt.contains("let x = 1;"), "{prompt}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The official MCP conformance suite against us, in four set-ups, with the token on: a relay adds it, because the
 //! suite cannot send one. What we do not have yet is named in `tests/peers/baseline`, which may only shrink.
 
+mod context_fixture;
 mod fixture;
 
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
 use std::{
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
+    sync::Arc,
 };
 
 const REVISIONS: &[&str] = &["2025-11-25", "2026-07-28"];
@@ -76,6 +78,7 @@ fn against(address: &str, setup: &str, revision: &str) {
 async fn our_server_is_what_clients_expect() {
     for revision in REVISIONS {
         let app = TestApp::of(fixture::provider()).await;
+        app.app.context.register(Arc::new(context_fixture::ContextFixture)).await.unwrap();
         let server = HttpFront::with(&app, |settings| settings.tokens[0].secret = TOKEN.into()).await;
         let address = server.address.to_string();
         tokio::task::spawn_blocking(move || against(&address, "A", revision)).await.unwrap();

@@ -16,6 +16,7 @@ use toolstead_domain::{
     },
     ports::{
         caller::SilentCaller,
+        calls::NoCalls,
         clock::Timestamp,
         output_store::NoOutputs,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
@@ -74,6 +75,7 @@ impl Editor {
             client: &ClientProfile::without_protocol("test"),
             answers: None,
             caller: &SilentCaller,
+            calls: &NoCalls,
             outputs: &NoOutputs,
             output_characters: 30_000,
         };

@@ -2,10 +2,17 @@
 
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
-use toolstead_application::execute_tool::ExecuteToolCommand;
+use toolstead_application::execute_tool::{ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
     access::{Access, CommandAccess},
     category::Category,
+    labels::Labels,
+    permission::remedy::{PlainWords, Remedy, RemedyWords},
+    ports::{
+        approval_rule::{ApprovalRule, RuleAnswer},
+        approver::ApprovalRequest,
+        execution_log::ExecutionFilter,
+    },
     server_name::ServerName,
     testing::scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
     tool::{ToolAnnotations, ToolSource},
@@ -15,7 +22,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, run::Run, world::World};
 use toolstead_presentation::{
     app::App,
-    composition_root::Composition,
+    composition_root::{AppBuilder, Composition},
     config::{
         Config,
         environment::Environment,
@@ -47,6 +54,10 @@ impl BuiltInTool for Destroy {
 
 /// A program with that tool, and with a provider whose tools say that they are built in.
 async fn program(folder: &Path, allow: &[&str], mode: &str) -> Composition {
+    builder(folder, allow, mode).build().await.unwrap()
+}
+
+fn builder(folder: &Path, allow: &[&str], mode: &str) -> AppBuilder {
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     std::fs::create_dir_all(path("work")).unwrap();
     std::fs::create_dir_all(path("home")).unwrap();
@@ -62,7 +73,7 @@ async fn program(folder: &Path, allow: &[&str], mode: &str) -> Composition {
         ScriptedTool::named("roll_out").touches(vec![Access::RunCommand(CommandAccess::program(["kubectl", "apply"]))]),
     );
     let builder = App::builder(Config::load(&request).unwrap()).program(ServerName::parse("acme").unwrap());
-    builder.tool(Destroy).provider(Arc::new(provider)).build().await.unwrap()
+    builder.tool(Destroy).provider(Arc::new(provider))
 }
 
 async fn call(app: &App, tool: &str) -> Result<(), String> {
@@ -96,4 +107,68 @@ async fn what_a_tool_touches_decides_and_no_hint_and_no_claim_of_being_built_in(
     assert_eq!(of("destroy"), ["embedded:acme"; 4]);
     assert_eq!(of("roll_out"), ["embedded:deploys"; 4]);
     composition.close().await;
+}
+
+/// Lets what was planned destroy.
+struct Planned;
+
+#[async_trait::async_trait]
+impl ApprovalRule for Planned {
+    fn name(&self) -> &str {
+        "planned"
+    }
+
+    async fn judge(&self, request: &ApprovalRequest<'_>) -> RuleAnswer {
+        if request.call.tool.name().as_str() == "destroy" { RuleAnswer::Once } else { RuleAnswer::Pass }
+    }
+}
+
+/// Points at a page of the program.
+#[derive(Debug)]
+struct Wiki;
+
+impl RemedyWords for Wiki {
+    fn say(&self, remedy: &Remedy) -> Option<String> {
+        match remedy {
+            Remedy::Allow(rules) => Some(format!("Ask for {} at wiki/permissions.", rules.join(", "))),
+            _ => None,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rule_of_the_program_answers_and_a_label_finds_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let composition = builder(folder.path(), &[], "default").approval_rule(Arc::new(Planned)).build().await.unwrap();
+    for ticket in ["T-1", "T-2"] {
+        let labels = Labels::default().with("ticket", ticket).unwrap();
+        let command = ExecuteToolCommand::new("destroy", json!({})).labelled(labels);
+        composition.app.execute_tool.handle(command).await.unwrap();
+    }
+    call(&composition.app, "roll_out").await.unwrap_err();
+    let label = Some(("ticket".to_owned(), "T-2".to_owned()));
+    let filter = ExecutionFilter { label, ..ExecutionFilter::default() };
+    let rows = composition.app.list_executions.list(&filter).await.unwrap();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0].labels.get("ticket"), Some("T-2"));
+    let approved_by = rows[0].decision.as_ref().and_then(|decision| decision.approved_by.as_deref());
+    assert_eq!(approved_by, Some("the program's rule `planned`"));
+    composition.close().await;
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_helps_in_this_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let words: [(Arc<dyn RemedyWords>, &str); 2] = [
+        (Arc::new(PlainWords), "To allow it, allow `Bash(kubectl apply)`."),
+        (Arc::new(Wiki), "Ask for Bash(kubectl apply) at wiki/permissions."),
+    ];
+    for (words, expected) in words {
+        let composition = builder(folder.path(), &[], "default").remedy_words(words).build().await.unwrap();
+        let refused = composition.app.execute_tool.handle(ExecuteToolCommand::new("roll_out", json!({}))).await;
+        let Err(ExecuteToolError::Refused(failure)) = refused else { panic!("{refused:?}") };
+        assert!(failure.text().ends_with(expected), "{}", failure.text());
+        assert!(!failure.text().contains("--allow") && !failure.text().contains("toolstead"), "{}", failure.text());
+        composition.close().await;
+    }
 }

@@ -11,6 +11,8 @@ mod approvals;
 mod architecture;
 /// The configuration: files, environment and flags in, one value out.
 mod configuration;
+/// Resources and prompts: both transports, both generations, the command line.
+mod context;
 /// Changes of files by several processes, and across kills.
 mod editing;
 /// The built-in tools in one folder, for tests of these.
@@ -23,6 +25,8 @@ mod mcp_client;
 mod mcp_http;
 /// The MCP server over pipes.
 mod mcp_stdio;
+/// MCP mounted in a server of a team's own.
+mod mounted;
 /// Large results: cut within their budget, kept under handles, passed on by reference.
 mod output_handles;
 mod outputs;
@@ -65,6 +69,8 @@ mod events;
 /// Hooks of the user.
 mod hooks;
 mod hostile_schemas;
+/// Calls out of calls.
+mod nested_calls;
 /// Ordinary work goes on in the sandbox.
 mod ordinary_life;
 /// Real servers stand behind us, and one may die.

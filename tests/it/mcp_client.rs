@@ -1,5 +1,6 @@
 //! One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
 
+mod alone;
 mod calling;
 mod children;
 mod hostile;

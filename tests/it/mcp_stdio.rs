@@ -61,7 +61,9 @@ async fn an_old_client_shakes_hands_lists_and_calls() {
         answer,
         json!({"jsonrpc": "2.0", "id": "init", "result": {
             "protocolVersion": "2025-06-18",
-            "capabilities": {"tools": {"listChanged": true}, "logging": {}},
+            "capabilities": {
+                "tools": {"listChanged": true}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}
+            },
             "serverInfo": {"name": "toolstead", "version": version},
             "instructions": "Echo things."}})
     );

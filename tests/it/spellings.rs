@@ -134,6 +134,27 @@ fn rows() -> Vec<Row> {
             Leaves("poem.txt", Some("one\nTwo\n\n\nthree\nfour\n")),
         ),
         row("apply_patch", json!({"patch": patch}), Leaves("poem.txt", Some(edited))),
+        row(
+            "batch",
+            json!({"description": "look around", "invocations": [
+                {"tool_name": "file_read", "parameters": {"file_path": "poem.txt", "offset": 0, "line_limit": 1}},
+                {"tool_name": "glob_tool", "parameters": {"pattern": "*.txt"}}]}),
+            Tells(&["[0] file_read\n", "one", "[1] glob_tool\n", "poem.txt"], &["two"]),
+        ),
+        row(
+            "batch",
+            json!({"description": "change", "invocations": [
+                {"tool_name": "file_read", "parameters": {"file_path": "poem.txt"}},
+                {"tool_name": "file_edit", "parameters": {"file_path": "poem.txt", "old_text": "two", "new_text": "zwei"}}]}),
+            Leaves("poem.txt", Some(edited)),
+        ),
+        row(
+            "batch",
+            json!({"description": "nest", "invocations": [
+                {"tool_name": "file_write", "parameters": {"file_path": "poem.txt", "text": "x"}},
+                {"tool_name": "batch", "parameters": {"description": "d", "invocations": []}}]}),
+            Refuses("invocations[1] (`batch`)"),
+        ),
         row("apply_patch", json!({"input": patch}), Leaves("poem.txt", Some(edited))),
         row("delete_file", json!({"path": "poem.txt"}), Leaves("poem.txt", None)),
         row(

@@ -24,7 +24,10 @@ use toolstead_domain::{
         output_store::{OutputHandle, OutputStore, StoredOutput},
     },
     principal::Principal,
-    testing::{change_journal_contract, fixed_clock::FixedClock, samples, stores_contract::stores_contract},
+    testing::{
+        change_journal_contract, fixed_clock::FixedClock, reopened_contract::reopened_stores_contract, samples,
+        stores_contract::stores_contract,
+    },
     tool_call::CallId,
     tool_execution::{Outcome, OutcomeKind, ToolExecution},
 };
@@ -85,6 +88,21 @@ async fn a_power_safe_database_keeps_the_contract() {
     let database = Database::open(options, clock()).await.unwrap();
     stores_contract(&database.stores(workspace())).await;
     database.close().await;
+}
+
+#[tokio::test]
+async fn every_store_knows_what_it_knew_when_it_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut opened: Option<Database> = None;
+    reopened_stores_contract(async || {
+        if let Some(database) = opened.take() {
+            database.close().await;
+        }
+        let database = Database::open(options(folder.path()), clock()).await.unwrap();
+        opened.insert(database).stores(workspace())
+    })
+    .await;
+    opened.unwrap().close().await;
 }
 
 /// An edit waits on a thread that may block. All of those may do so at once, and then there is no further one.

@@ -13,7 +13,7 @@ use toolstead_application::{
     execute_tool::{CallSettings, ExecuteToolPorts},
 };
 use toolstead_domain::{
-    permission::policy::PermissionPolicy,
+    permission::{policy::PermissionPolicy, remedy::PlainWords},
     ports::{
         approver::Unattended, clock::Timestamp, output_store::NoOutputs, rule_store::NoRuleStore,
         schema_validator::NoSchemaValidator, tool_provider::ToolProvider,
@@ -89,6 +89,7 @@ impl TestApp {
             schemas: Arc::new(NoSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(clock),
+            words: Arc::new(PlainWords),
         };
         let policy = PermissionPolicy::default();
         let rule_store = Arc::new(NoRuleStore);

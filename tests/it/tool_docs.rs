@@ -8,6 +8,7 @@ use toolstead_infrastructure::{
     sandbox::workspace::Workspace,
     system_clock::SystemClock,
 };
+use toolstead_presentation::composition_root::orchestration;
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools")
@@ -70,11 +71,13 @@ fn each_tool_has_a_page_that_says_what_its_definition_says() {
     let mut index = String::from(
         "# Built-in tools\n\nOne page a tool, made from its definition by `make tool-docs`.\n\n| tool | what it does |\n| --- | --- |\n",
     );
-    for tool in provider.definitions() {
+    let orchestration = orchestration();
+    for tool in provider.definitions().iter().chain(orchestration.definitions()) {
         let name = tool.name();
+        let example = provider.example(name.as_str()).or_else(|| orchestration.example(name.as_str()));
         let summary = tool.description().split_once(". ").map_or(tool.description(), |(first, _)| first);
         writeln!(index, "| [{name}]({name}.md) | {}. |", summary.trim_end_matches('.')).unwrap();
-        check(&format!("{name}.md"), &page(tool, provider.example(name.as_str()).unwrap()), writes);
+        check(&format!("{name}.md"), &page(tool, example.unwrap()), writes);
         expected.push(format!("{name}.md"));
     }
     check("README.md", &index, writes);

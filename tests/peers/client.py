@@ -2,7 +2,8 @@
 """A client of ours that we did not write: the official Python SDK. Lists every page of tools, calls one, prints one line of JSON.
 
     client.py URL | COMMAND ARG…        environment: TOKEN (bearer), MODE (auto, legacy or a version such as 2026-07-28),
-                                        TOOL (echo), ARGS (a JSON object), ANSWER (a JSON object: what every form is
+                                        TOOL (echo), ARGS (a JSON object), READ and PROMPT (a URI and a prompt: lists and
+                                        reads these as well), ANSWER (a JSON object: what every form is
                                         filled in with; without it the client fills in no forms)
 """
 
@@ -39,6 +40,17 @@ async def talk(server) -> None:
             "tools": sorted(names),
             "result": result.model_dump(by_alias=True, mode="json", exclude_none=True),
         }
+        if "READ" in os.environ:
+            resources = await client.list_resources()
+            prompts = await client.list_prompts()
+            read = await client.read_resource(os.environ["READ"])
+            prompt = await client.get_prompt(os.environ["PROMPT"], {"code": "let x = 1;"})
+            said |= {
+                "resources": [str(resource.uri) for resource in resources.resources],
+                "prompts": [prompt.name for prompt in prompts.prompts],
+                "read": read.model_dump(by_alias=True, mode="json", exclude_none=True),
+                "prompt": prompt.model_dump(by_alias=True, mode="json", exclude_none=True),
+            }
         print(json.dumps(said))
 
 

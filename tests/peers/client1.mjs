@@ -4,6 +4,7 @@
 //   client1.mjs URL | COMMAND ARG…      environment: TOKEN (bearer), TOOL (echo), ARGS (a JSON object), ANSWER (a JSON object:
 //                                       what every form is filled in with; without it the client fills in no forms);
 //                                       MODE is of no effect here
+// READ and PROMPT, a URI and a prompt: lists and reads these as well.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -11,7 +12,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 
 const [target, ...args] = process.argv.slice(2);
 if (!target) throw new Error('usage: client1.mjs URL | COMMAND ARG…');
-const { TOKEN, TOOL = 'echo', ARGS = '{"message":"hi"}', ANSWER } = process.env;
+const { TOKEN, TOOL = 'echo', ARGS = '{"message":"hi"}', ANSWER, READ, PROMPT } = process.env;
 const headers = TOKEN ? { Authorization: `Bearer ${TOKEN}` } : {};
 const transport = /^https?:\/\//.test(target)
   ? new StreamableHTTPClientTransport(new URL(target), { requestInit: { headers } })
@@ -37,5 +38,12 @@ do {
   cursor = page.nextCursor;
 } while (cursor !== undefined);
 const result = await client.callTool({ name: TOOL, arguments: JSON.parse(ARGS) });
-console.log(JSON.stringify({ protocol, tools: names.sort(), result }));
+const beside = {};
+if (READ) {
+  beside.resources = (await client.listResources()).resources.map((resource) => resource.uri);
+  beside.prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name);
+  beside.read = await client.readResource({ uri: READ });
+  beside.prompt = await client.getPrompt({ name: PROMPT, arguments: { code: 'let x = 1;' } });
+}
+console.log(JSON.stringify({ protocol, tools: names.sort(), result, ...beside }));
 await client.close();

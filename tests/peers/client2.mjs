@@ -4,12 +4,13 @@
 //   client2.mjs URL | COMMAND ARG…      environment: TOKEN (bearer), MODE (auto, legacy or a version such as 2026-07-28),
 //                                       TOOL (echo), ARGS (a JSON object), ANSWER (a JSON object: what every form is
 //                                       filled in with; without it the client fills in no forms)
+// READ and PROMPT, a URI and a prompt: lists and reads these as well.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 const [target, ...args] = process.argv.slice(2);
 if (!target) throw new Error('usage: client2.mjs URL | COMMAND ARG…');
-const { TOKEN, MODE = 'auto', TOOL = 'echo', ARGS = '{"message":"hi"}', ANSWER } = process.env;
+const { TOKEN, MODE = 'auto', TOOL = 'echo', ARGS = '{"message":"hi"}', ANSWER, READ, PROMPT } = process.env;
 const headers = TOKEN ? { Authorization: `Bearer ${TOKEN}` } : {};
 const transport = /^https?:\/\//.test(target)
   ? new StreamableHTTPClientTransport(new URL(target), { requestInit: { headers } })
@@ -29,5 +30,12 @@ do {
   cursor = page.nextCursor;
 } while (cursor !== undefined);
 const result = await client.callTool({ name: TOOL, arguments: JSON.parse(ARGS) });
-console.log(JSON.stringify({ protocol: client.getNegotiatedProtocolVersion(), tools: names.sort(), result }));
+const beside = {};
+if (READ) {
+  beside.resources = (await client.listResources()).resources.map((resource) => resource.uri);
+  beside.prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name);
+  beside.read = await client.readResource({ uri: READ });
+  beside.prompt = await client.getPrompt({ name: PROMPT, arguments: { code: 'let x = 1;' } });
+}
+console.log(JSON.stringify({ protocol: client.getNegotiatedProtocolVersion(), tools: names.sort(), result, ...beside }));
 await client.close();

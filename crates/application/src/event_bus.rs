@@ -61,7 +61,7 @@ impl EventSink for EventBus {
     fn send(&self, origin: EventOrigin, kind: EventKind) {
         if self.is_watched() {
             let kind = kind.with_texts(|text| redacted(&text).into_owned());
-            let event = Event { id: Uuid::now_v7(), at: self.clock.now(), origin, kind };
+            let event = Event::new(Uuid::now_v7(), self.clock.now(), origin, kind);
             // Fails only where the last watcher went away meanwhile.
             let _ = self.sender.send(Arc::new(event));
         }

@@ -2,6 +2,7 @@
 //!
 //! `ExecuteToolHandler::run` is the order and nothing else; each step stands in a file of its own.
 
+mod answered;
 mod approval;
 mod arguments;
 mod asking;
@@ -9,6 +10,7 @@ mod events;
 pub mod explain;
 mod held;
 mod hooks;
+mod nesting;
 mod outliving;
 mod output;
 mod preview;
@@ -21,6 +23,7 @@ mod validation;
 
 use crate::{
     cancel_signal::CancelSignal,
+    context_registry::answerer::Answerer,
     event_bus::EventBus,
     open_calls::{OpenCallGuard, OpenCalls},
     permission_book::PermissionBook,
@@ -34,6 +37,7 @@ use held::{
     rounds::{FirstRound, later_round},
 };
 use hooks::Hooked;
+pub use nesting::Nesting;
 use outliving::Outliving;
 use output::{Budget, keeper::Keeper};
 use preview::Previews;
@@ -46,7 +50,8 @@ use toolstead_domain::{
     access::{Access, AccessKind},
     client_profile::ClientProfile,
     error_kind::ErrorKind,
-    permission::{grant::Grant, policy::PermissionPolicy},
+    labels::Labels,
+    permission::{grant::Grant, policy::PermissionPolicy, remedy::RemedyWords},
     ports::{
         approver::Approver,
         caller::{Caller, InputResponses, SilentCaller},
@@ -78,6 +83,8 @@ pub struct ExecuteToolCommand {
     pub meta: Map<String, Value>,
     /// On whose behalf it is made.
     pub scope: Scope,
+    /// What its row is to be found by.
+    pub labels: Labels,
     /// What the client can do.
     pub client: Arc<ClientProfile>,
     /// The way back to the client.
@@ -90,6 +97,11 @@ pub struct ExecuteToolCommand {
     pub timeout: Option<Duration>,
     /// Ends it from outside.
     pub cancel: CancelSignal,
+    /// Its place below the call that makes it; `None`: it comes from outside.
+    pub parent: Option<Nesting>,
+    /// Who answers where this is no call of a tool but a request for something else
+    /// ([`forward_request`](crate::forward_request)); `None`: the tool of that name.
+    pub answered_by: Option<Answerer>,
 }
 
 impl ExecuteToolCommand {
@@ -101,12 +113,15 @@ impl ExecuteToolCommand {
             arguments,
             meta: Map::new(),
             scope: Scope::default(),
+            labels: Labels::default(),
             client: Arc::new(ClientProfile::without_protocol("program")),
             caller: Arc::new(SilentCaller),
             answers: None,
             request_state: None,
             timeout: None,
             cancel: CancelSignal::new(),
+            parent: None,
+            answered_by: None,
         }
     }
 
@@ -114,6 +129,12 @@ impl ExecuteToolCommand {
     #[must_use]
     pub fn within(self, scope: Scope) -> Self {
         Self { scope, ..self }
+    }
+
+    /// The same with these labels.
+    #[must_use]
+    pub fn labelled(self, labels: Labels) -> Self {
+        Self { labels, ..self }
     }
 }
 
@@ -171,9 +192,19 @@ impl CallSettings {
         Budget { characters: self.output_characters, media_bytes: self.media_bytes }
     }
 
-    /// The time of a call of the tool that asks for `wanted`.
-    fn time_for(&self, tool: &Tool, wanted: Option<Duration>) -> Duration {
-        wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout)
+    /// The time of a call of the tool that asks for `wanted`: within that of the call that makes it.
+    fn time_for(&self, tool: &Tool, wanted: Option<Duration>, parent: Option<&Nesting>) -> Duration {
+        let time = wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout);
+        parent.map_or(time, |nesting| nesting.time(time))
+    }
+
+    fn grace_for(&self, parent: Option<&Nesting>) -> Duration {
+        parent.map_or(self.grace, |nesting| nesting.grace(self.grace))
+    }
+
+    /// The most that an answer of no tool may have: as much as text or media of one result.
+    fn answer_bytes(&self) -> usize {
+        self.media_bytes.max(self.output_characters.saturating_mul(4))
     }
 }
 
@@ -288,6 +319,8 @@ pub struct ExecuteToolPorts {
     pub hooks: Vec<Arc<dyn ToolHook>>,
     /// Tells what happens to those who watch.
     pub events: Arc<EventBus>,
+    /// How a refusal tells what would allow the call.
+    pub words: Arc<dyn RemedyWords>,
 }
 
 impl std::fmt::Debug for ExecuteToolPorts {
@@ -346,10 +379,11 @@ impl ExecuteToolHandler {
         if let Some(call) = &held {
             command.caller = call.clone();
         }
-        let path = async move {
+        // Thousands of bytes: made where they stay.
+        let path = Box::pin(async move {
             let outcome = AssertUnwindSafe(handler.run_and_record(id, command, barred)).catch_unwind().await;
             outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
-        };
+        });
         match held {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
             None => Outliving::new(path, cancel).await,
@@ -371,7 +405,7 @@ impl ExecuteToolHandler {
 
     /// Takes the path of the call, or refuses it where it is barred.
     async fn run_and_record(
-        &self,
+        self: &Arc<Self>,
         id: CallId,
         mut command: ExecuteToolCommand,
         barred: Option<ExecuteToolError>,
@@ -404,7 +438,7 @@ impl ExecuteToolHandler {
 
     /// The order of every call.
     async fn run(
-        &self,
+        self: &Arc<Self>,
         command: &ExecuteToolCommand,
         arguments: Value,
         barred: Option<ExecuteToolError>,
@@ -417,14 +451,18 @@ impl ExecuteToolHandler {
         if let Some(error) = barred {
             return Err(error);
         }
-        *open = Some(resolution::admit(&self.open_calls, record.id(), command)?);
+        match &command.parent {
+            // It has the place of the call that makes it.
+            Some(nesting) => nesting.admit()?,
+            None => *open = Some(resolution::admit(&self.open_calls, record.id(), command)?),
+        }
         // What no call may do costs nothing: neither its schema nor its arguments are looked at.
         let policy = self.permissions.policy_of(&command.scope);
         if let Some(decision) = policy.refusal_of_every_call(&registered.tool) {
             record.decided(&[], &decision);
-            return Err(approval::refused(&registered.tool, &decision));
+            return Err(approval::refused(&registered.tool, &decision, self.ports.words.as_ref()));
         }
-        let time = self.settings.time_for(&registered.tool, command.timeout);
+        let time = self.settings.time_for(&registered.tool, command.timeout, command.parent.as_ref());
         let outputs = self.ports.outputs.as_ref();
         let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time };
         let Prepared { arguments, references, max_output } =
@@ -461,15 +499,20 @@ impl ExecuteToolHandler {
         if let Some(reason) = command.cancel.reason() {
             return Err(ExecuteToolError::Cancelled(reason));
         }
-        if can_change(&accesses) {
+        let is_on_record = can_change(&accesses);
+        if is_on_record {
             let recorded = self.ports.log.record(record.started()).await;
             recorded.map_err(|source| ExecuteToolError::NotRecorded { what: Unrecorded::Start, source })?;
         }
         events::started(&self.ports.events, &call, record.row());
         let grant = Grant::new(policy, call.tool.clone(), by_person);
-        let running = Running { command, row: record.row(), grant: &grant, redaction: record.redaction() };
-        let outcome = running::run(provider, &call, &running, &self.ports, &self.settings).await;
-        let budget = self.settings.output_budget().up_to(max_output);
+        let running = Running { command, grant: &grant, record, is_on_record };
+        let outcome = running::run(self, provider, &call, &running).await;
+        if command.answered_by.is_some() {
+            return answered::bound(outcome, self.settings.answer_bytes());
+        }
+        let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
+        let budget = self.settings.output_budget().up_to(max_output).up_to(wanted);
         let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);
         let keeper = Keeper::new(outputs, &command.scope.principal, call.id, max_bytes, tools.output_readers());
         output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await
@@ -481,6 +524,7 @@ impl ExecuteToolHandler {
             approver: self.ports.approver.as_ref(),
             book: &self.permissions,
             policy,
+            words: self.ports.words.as_ref(),
         }
     }
 

@@ -4,15 +4,20 @@
 //! that every use case reads. The crate knows the domain alone; ports reach the world.
 
 pub mod cancel_signal;
+pub mod context_registry;
 pub mod event_bus;
 pub mod execute_tool;
+pub mod forward_request;
 pub mod get_tool;
+pub mod list_context;
 pub mod list_executions;
 pub mod list_tools;
 pub mod open_calls;
+pub mod orchestration;
 pub mod permission_book;
 pub mod redaction;
 pub mod refresh_tools;
 pub mod registry_events;
+pub mod ruled_approver;
 pub mod set_tool_enabled;
 pub mod tool_registry;

@@ -7,7 +7,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{hash::BuildHasher, sync::Arc};
-use toolstead_domain::{category::Category, permission::policy::PermissionPolicy, scope::Scope};
+use toolstead_domain::{category::Category, permission::policy::PermissionPolicy, scope::Scope, tool::Tool};
 
 /// Asks for one page of tools.
 #[derive(Debug, Clone, Default)]
@@ -97,6 +97,12 @@ impl std::fmt::Debug for ListToolsHandler {
     }
 }
 
+/// Whether name, title or description of the tool hold the text, which is in lower case.
+pub(crate) fn mentions(tool: &Tool, text: &str) -> bool {
+    let parts = [tool.name().as_str(), tool.title().unwrap_or(""), tool.description()];
+    parts.iter().any(|part| part.to_lowercase().contains(text))
+}
+
 impl ListToolsHandler {
     /// Lists the registry's tools under the policies of the book.
     pub fn new(registry: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Self {
@@ -183,12 +189,7 @@ impl ListToolsHandler {
 
 fn fits(filter: &ToolFilter, policy: &PermissionPolicy, one: &Registered) -> bool {
     let tool = &one.tool;
-    let holds = |text: &String| {
-        let text = text.to_lowercase();
-        [tool.name().as_str(), tool.title().unwrap_or(""), tool.description()]
-            .iter()
-            .any(|part| part.to_lowercase().contains(&text))
-    };
+    let holds = |text: &String| mentions(tool, &text.to_lowercase());
     filter.category.is_none_or(|category| tool.category == category)
         && filter.tags.iter().all(|tag| tool.tags.contains(tag))
         && filter.text.as_ref().is_none_or(holds)

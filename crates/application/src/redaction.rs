@@ -23,6 +23,9 @@ const SEARCHED: usize = 1 << 20;
 /// So many values of one call are looked for.
 const MOST_VALUES: usize = 256;
 
+/// No token of a well-known service without a hyphen is shorter, in bytes.
+const SHORTEST_SHAPE: usize = 18;
+
 /// A word of a shell: quoted pieces, escapes and plain characters in a row.
 const WORD: &str = r#"(?:'[^']*'?|"(?:\\.|[^"\\])*"?|\\.|[^\s&;|<>'"\\])+"#;
 /// A word that begins with neither `=` nor `-`.
@@ -177,6 +180,12 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
     without_patterns(text)
 }
 
+/// The value without secrets: what bears the name of one, what follows the option of one, and every text as
+/// [`redacted`] tells it.
+pub fn redacted_value(value: &Value) -> Value {
+    Redaction::default().value(value, &|text| redacted(text).into_owned())
+}
+
 /// Whether what bears this name is kept from everybody.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     const WORDS: &[&str] = &[
@@ -202,6 +211,14 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         "signing_key",
         "encryption_key",
     ];
+    // Each of them has one of these parts, and most names have none.
+    let is_part = |part: &[u8]| {
+        let part = [part[0], part[1], part[2]].map(|byte| byte.to_ascii_lowercase());
+        matches!(&part, b"pas" | b"sec" | b"tok" | b"key" | b"aut" | b"coo" | b"cre" | b"jwt")
+    };
+    if !name.as_bytes().windows(3).any(is_part) {
+        return false;
+    }
     let name = name.to_ascii_lowercase();
     // Counters and cursors of tokens are no secrets.
     if matches!(name.as_str(), "max_tokens" | "page_token" | "tokens") {
@@ -228,7 +245,30 @@ fn beginning(text: &str) -> &str {
     &text[..text.floor_char_boundary(LOOKED_AT)]
 }
 
+/// Whether a text is made of so little that none of [`PATTERNS`] can fit: names, words and sentences are. It is told by one
+/// look at the bytes, where the patterns take many.
+fn is_plain(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let may_be_shape = bytes.len() >= SHORTEST_SHAPE;
+    let begins =
+        |at: usize, word: &[u8]| bytes.get(at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word));
+    let is_of_none = |(at, byte): (usize, &u8)| match byte {
+        // Every pattern has one of these in it, but those for schemes and for shapes of services.
+        b'-' | b'=' | b':' => false,
+        // Beyond ASCII there are further letters that mean an `s` or a `k`.
+        128.. => false,
+        b'_' | b'.' => !may_be_shape,
+        b'a' | b'A' if may_be_shape => !(begins(at, b"akia") || begins(at, b"asia") || begins(at, b"aiza")),
+        b'b' | b'B' => !(begins(at, b"bearer") || begins(at, b"basic")),
+        _ => true,
+    };
+    bytes.iter().enumerate().all(is_of_none)
+}
+
 fn without_patterns(text: &str) -> Cow<'_, str> {
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
     let Some(any) = &*ANY else { return Cow::Borrowed(REDACTED) };
     let mut text = Cow::Borrowed(text);
     // What one pattern leaves is another text to the next.
@@ -279,6 +319,9 @@ impl Found {
                 let text = beginning(text);
                 let Some(left) = self.left.checked_sub(text.len()) else { return };
                 self.left = left;
+                if is_plain(text) {
+                    return;
+                }
                 let matching = ANY.iter().flat_map(|any| any.matches(text));
                 for pattern in matching.filter_map(|at| PATTERNS[at].regex()) {
                     let found = pattern.captures_iter(text).filter_map(|one| Some(secret_of(&one)?.as_str()));
@@ -336,6 +379,62 @@ mod tests {
     fn every_pattern_is_a_pattern() {
         assert!(PATTERNS.iter().all(|pattern| pattern.regex().is_some()));
         assert_eq!(ANY.as_ref().map(RegexSet::len), Some(PATTERNS.len()));
+    }
+
+    /// Pieces of secrets and of what only looks like them.
+    const PIECES: [&str; 34] = [
+        "bearer",
+        "Basic",
+        " ",
+        "\t",
+        "aGVsbG8gd29ybGQ=",
+        "sk_live_",
+        "rk_test_",
+        "0123456789",
+        "ghp_",
+        "github_pat_",
+        "AKIA",
+        "asia",
+        "ABCDEFGHIJKLMNOP",
+        "AIza",
+        "abcdefghijklmnopqrstuvwxyzabcd",
+        "ya29.",
+        "npm_",
+        "hf_",
+        "SG.",
+        "eyJ",
+        "token",
+        "password",
+        "'",
+        "\"",
+        "/",
+        "@",
+        ",",
+        "[",
+        "{",
+        "ba\u{17f}ic",
+        "\u{212a}ey",
+        ".",
+        "x",
+        "the rule ",
+    ];
+
+    proptest! {
+        #[test]
+        fn what_is_taken_for_plain_fits_no_pattern(
+            pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..7),
+            more in "[ -~]{0,8}",
+        ) {
+            let text = pieces.concat() + &more;
+            prop_assert!(!is_plain(&text) || !ANY.as_ref().unwrap().is_match(&text), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_and_sentences_are_plain() {
+        for text in ["", "echo", "hello", "read_file", "calls that touch nothing are allowed by default"] {
+            assert!(is_plain(text), "{text}");
+        }
     }
 
     #[test]

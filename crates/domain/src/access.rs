@@ -10,6 +10,7 @@ use std::{
 
 /// One thing that a call would touch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Access {
     /// Reads a file or a folder's entries.
     ReadPath(PathAccess),
@@ -33,6 +34,7 @@ pub enum Access {
 /// One simple command that a call would run. A command line is as many accesses as it holds simple commands, so each
 /// part needs a rule of its own; files that it redirects to are accesses of their own as well.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CommandAccess {
     /// The whole command line as the caller wrote it. A rule without wildcards that equals it covers all of its parts.
     pub whole: Arc<str>,
@@ -58,6 +60,7 @@ pub struct CommandAccess {
 
 /// How well a command is understood, and so how far an allow rule may go.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Clarity {
     /// Plain words of a plain program: a pattern may cover it.
     Plain,
@@ -81,6 +84,7 @@ impl Clarity {
 
 /// A path that a call would touch. Rules judge both forms: a link must not lead past a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PathAccess {
     /// The path as asked for: absolute, without `.` and `..`.
     pub lexical: PathBuf,

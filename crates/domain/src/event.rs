@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 /// One thing that happened. Arguments in it are redacted as in the audit trail, and outputs are not in it.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Event {
     /// Names this event; a version 7 UUID.
     pub id: Uuid,
@@ -31,6 +32,7 @@ pub struct EventOrigin {
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum EventKind {
     /// A call is about to run: it is permitted.
     ToolCallStarted {
@@ -174,6 +176,11 @@ impl EventOrigin {
 }
 
 impl Event {
+    /// Something that happened.
+    pub fn new(id: Uuid, at: Timestamp, origin: EventOrigin, kind: EventKind) -> Self {
+        Self { id, at, origin, kind }
+    }
+
     /// The event as one flat object: `type`, `id`, `time` (microseconds since 1970), `call`, `session`, `principal`, and
     /// the members of its kind.
     pub fn to_json(&self) -> Value {

@@ -3,7 +3,8 @@
 //! Values first (a [`tool_name::ToolName`], a [`tool::Tool`], a [`tool_call::ToolCall`] and its
 //! [`tool_result::ToolResult`]), then who may do what ([`permission`]), then the ports through which the outer
 //! layers reach the world ([`ports`]). The crate reads no clock, opens no file and knows no other layer.
-//! The feature `testing` adds an honest fake and a contract suite for each port.
+//! The feature `testing` adds honest fakes and contract suites of the ports. The feature `serde` makes values that are
+//! stored or sent serializable, each as JSON that says what it is.
 
 pub mod access;
 pub mod alias;
@@ -12,16 +13,20 @@ pub mod client_capability;
 pub mod client_profile;
 pub mod coercion;
 pub mod content_digest;
+pub mod context;
 pub mod error_chain;
 pub mod error_kind;
 pub mod event;
 pub mod json_memory;
+pub mod labels;
 pub mod permission;
 pub mod ports;
 pub mod principal;
 pub mod provider_identity;
 pub mod sandbox_policy;
 pub mod scope;
+#[cfg(feature = "serde")]
+mod serde_forms;
 pub mod server_name;
 pub mod session;
 #[cfg(any(test, feature = "testing"))]

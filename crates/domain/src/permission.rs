@@ -6,4 +6,5 @@ pub mod grant;
 pub mod host_pattern;
 pub mod path_pattern;
 pub mod policy;
+pub mod remedy;
 pub mod rule;

@@ -3,10 +3,13 @@
 //! Signatures name all their lifetimes where they name one, because `mockall::mock!` takes no `'_`: each can be copied
 //! from here into a mock as it stands. Implementers leave them out: `request: ApprovalRequest<'_>` is the same signature.
 
+pub mod approval_rule;
 pub mod approver;
 pub mod caller;
+pub mod calls;
 pub mod change_journal;
 pub mod clock;
+pub mod context_provider;
 pub mod event_sink;
 pub mod execution_log;
 pub mod output_store;

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 /// The one on whose behalf a call is made. Sessions, handles and approvals belong to a principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Principal {
     id: Arc<str>,
 }

@@ -9,10 +9,14 @@ pub mod in_memory_change_journal;
 pub mod in_memory_execution_log;
 pub mod in_memory_output_store;
 pub mod in_memory_rule_store;
+pub mod in_memory_seen_files;
 pub mod in_memory_tool_repository;
 pub mod recording_caller;
+pub mod recording_events;
 pub mod samples;
 pub mod scripted_approver;
+pub mod scripted_context;
+pub mod scripted_hook;
 pub mod scripted_provider;
 #[cfg(feature = "json-schema")]
 pub mod scripted_schema_validator;
@@ -23,6 +27,10 @@ pub mod change_journal_contract;
 pub mod execution_log_contract;
 #[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod output_store_contract;
+#[expect(clippy::unwrap_used, clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod reopened_contract;
+#[expect(clippy::expect_used, reason = "a contract suite is a test: it fails by panicking")]
+pub mod rule_store_contract;
 pub mod schema_validator_contract;
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
 pub mod seen_files_contract;

@@ -9,6 +9,9 @@ use std::sync::Arc;
 /// The provider whose tools may say that they are built in ([`ToolSource::BuiltIn`]), and the label of that source.
 pub const BUILT_IN: &str = "built-in";
 
+/// The provider of Toolstead's own tools that call other tools. No server can bear this name.
+pub const ORCHESTRATION: &str = "built-in (orchestration)";
+
 /// A tool as it is known here: MCP's definition as a JSON object, and what Toolstead adds to it.
 ///
 /// The object is the one that goes on the wire (MCP 2025-11-25, server/tools, "Tool"), with every member that its
@@ -35,6 +38,9 @@ pub struct Tool {
     pub takes_command_lines: bool,
     /// How it reads stored outputs, if it does: who gets a handle is told of it.
     pub reads_outputs: Option<OutputReading>,
+    /// Whether its arguments are those of other calls, so that references to stored outputs among them are followed by
+    /// these and not by its own.
+    pub passes_references_on: bool,
 }
 
 /// How a tool reads a stored output, by the names of its parameters.
@@ -58,9 +64,10 @@ pub enum OutputReading {
 
 /// Who provides a tool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum ToolSource {
     /// One of Toolstead's own. Where a rule or a default trusts what a tool says of itself, it trusts these alone, so a
-    /// tool of any other provider than [`BUILT_IN`] never has this source, whatever its author wrote.
+    /// tool of any other provider than [`BUILT_IN`] and [`ORCHESTRATION`] never has this source, whatever its author wrote.
     BuiltIn,
     /// Served by an MCP server.
     McpServer {
@@ -75,6 +82,7 @@ pub enum ToolSource {
 
 /// Whether a tool can work here.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Availability {
     /// It can.
     Available,
@@ -143,6 +151,7 @@ impl Tool {
             availability,
             takes_command_lines: false,
             reads_outputs: None,
+            passes_references_on: false,
         }
     }
 
@@ -211,7 +220,7 @@ impl Tool {
     /// The same tool as one of the provider of that name, unless it says already that it is not built in.
     #[must_use]
     pub fn owned_by(self, provider: &str) -> Self {
-        if self.source != ToolSource::BuiltIn || provider == BUILT_IN {
+        if self.source != ToolSource::BuiltIn || provider == BUILT_IN || provider == ORCHESTRATION {
             return self;
         }
         let source = ToolSource::Embedded(ServerName::parse(provider).unwrap_or_else(|_| ServerName::program()));
@@ -224,6 +233,7 @@ impl Tool {
             advertised: self.advertised,
             takes_command_lines: self.takes_command_lines,
             reads_outputs: self.reads_outputs,
+            passes_references_on: self.passes_references_on,
             ..renamed
         }
     }
@@ -424,6 +434,7 @@ mod tests {
     fn only_the_built_in_provider_has_built_in_tools() {
         for (provider, label, rule_name) in [
             ("built-in", "built-in", "t"),
+            (ORCHESTRATION, "built-in", "t"),
             ("deploys", "embedded:deploys", "mcp__deploys__t"),
             ("no name of a server!", "embedded:program", "mcp__program__t"),
         ] {

@@ -1,17 +1,23 @@
 //! One row of the audit trail.
 
-use crate::{error_kind::ErrorKind, ports::clock::Timestamp, tool_call::CallId};
+use crate::{error_kind::ErrorKind, labels::Labels, ports::clock::Timestamp, tool_call::CallId};
 use serde_json::Value;
 
 /// What is recorded of one call. Texts are what an operator needs to understand it later without today's
 /// configuration.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ToolExecution {
     /// The call.
     pub id: CallId,
-    /// The tool's canonical name, or the name as it was called when nothing bears it.
+    /// The call that made it while it ran; `None`: it came from outside.
+    pub parent: Option<CallId>,
+    /// What was asked for.
+    pub kind: RequestKind,
+    /// The tool's canonical name, or the name as it was called when nothing bears it; of requests for what is no tool the
+    /// name by which rules know them.
     pub tool: String,
-    /// The name the caller used.
+    /// The name the caller used: also a URI, or the name of a prompt.
     pub called_as: String,
     /// [`crate::tool::ToolSource::label`]; empty when the tool is unknown.
     pub source: String,
@@ -42,10 +48,48 @@ pub struct ToolExecution {
     /// The structured content of the result, redacted and capped as the configuration says; `Null` where there is none or
     /// it is not kept.
     pub metadata: Value,
+    /// What programs and hooks want it to be found by, redacted as texts are.
+    pub labels: Labels,
+}
+
+/// What a row is about. Requests for what is no tool take the path of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+pub enum RequestKind {
+    /// A call of a tool.
+    #[default]
+    Tool,
+    /// The reading of a resource.
+    Resource,
+    /// The getting of a prompt.
+    Prompt,
+    /// The completion of an argument.
+    Completion,
+}
+
+impl RequestKind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[Self::Tool, Self::Resource, Self::Prompt, Self::Completion];
+
+    /// The kind as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+            Self::Completion => "completion",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
+    }
 }
 
 /// A decision as it was at the time of the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RecordedDecision {
     /// `allow`, `ask` or `deny`.
     pub verdict: String,
@@ -60,6 +104,7 @@ pub struct RecordedDecision {
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Outcome {
     /// It has not.
     Running,

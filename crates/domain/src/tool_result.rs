@@ -100,6 +100,11 @@ impl ToolResult {
         Ok(Self { object, error_kind })
     }
 
+    /// The result of a request that is no call of a tool: these members, as they are.
+    pub fn of_members(object: Map<String, Value>) -> Self {
+        Self { object, error_kind: None }
+    }
+
     /// Adds structured content. MCP allows objects only (up to 2025-11-25), so another value is left out.
     #[must_use]
     pub fn with_structured_content(mut self, value: Value) -> Self {
@@ -129,7 +134,7 @@ impl ToolResult {
         self
     }
 
-    /// The content blocks, never empty.
+    /// The content blocks, never empty but where the result is none of a tool.
     pub fn content(&self) -> &[Value] {
         self.object.get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }

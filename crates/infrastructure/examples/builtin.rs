@@ -23,6 +23,7 @@ use toolstead_domain::{
     },
     ports::{
         caller::SilentCaller,
+        calls::NoCalls,
         output_store::NoOutputs,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
@@ -86,6 +87,7 @@ async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<
         client: &ClientProfile::without_protocol("example"),
         answers: None,
         caller: &SilentCaller,
+        calls: &NoCalls,
         outputs: &NoOutputs,
         output_characters: 30_000,
     };

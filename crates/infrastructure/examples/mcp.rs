@@ -3,22 +3,8 @@
 //! `cargo run -p toolstead-infrastructure --example mcp -- npx -y SERVER`
 #![expect(clippy::print_stdout, reason = "an example shows what it got")]
 
-use std::{collections::BTreeMap, env, error::Error, sync::Arc};
-use toolstead_domain::{ports::tool_provider::ToolProvider, server_name::ServerName, workspace_roots::WorkspaceRoots};
-use toolstead_infrastructure::{
-    helper,
-    http::client::HttpClient,
-    mcp::client::{
-        McpServer,
-        config::{McpServerConfig, McpTransport, StdioServer},
-        connection::McpServerDeps,
-    },
-    sandbox::{
-        child_environment,
-        egress::connector::{Connector, SystemNetwork},
-        launcher::Launcher,
-    },
-};
+use std::{env, error::Error};
+use toolstead_infrastructure::{helper, mcp::mcp_client::McpClient};
 
 fn main() -> Result<(), Box<dyn Error>> {
     helper::enter_if_helper();
@@ -30,24 +16,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn list() -> Result<(), Box<dyn Error>> {
     let mut words = env::args().skip(1);
     let command = words.next().ok_or("usage: mcp COMMAND [ARGUMENTS]")?;
-    let stdio = StdioServer { command, args: words.collect(), env: BTreeMap::new(), working_dir: None };
-    let deps = McpServerDeps {
-        launcher: Launcher::start()?,
-        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
-        environment: child_environment::base(|name| env::var(name).ok()),
-        working_dir: env::current_dir()?,
-        roots: WorkspaceRoots::default(),
-        sealed: Vec::new(),
-        homes: None,
-    };
-    let config = McpServerConfig::new(ServerName::parse("example")?, McpTransport::Stdio(stdio));
-    let server = McpServer::start(config, deps);
-    server.refresh().await;
-    let status = server.status();
-    println!("{}: {:?}", status.server.unwrap_or_default(), status.state);
-    for tool in server.list().await? {
+    let client = McpClient::start(command, words).await?;
+    println!("{}", client.status().server.unwrap_or_default());
+    for tool in client.tools().await.map_err(|failure| failure.text())? {
         println!("{}: {}", tool.name(), tool.description());
     }
-    server.close().await;
+    client.close().await;
     Ok(())
 }

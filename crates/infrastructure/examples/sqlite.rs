@@ -5,12 +5,13 @@
 use serde_json::{Value, json};
 use std::{error::Error, sync::Arc};
 use toolstead_domain::{
+    labels::Labels,
     ports::{
         clock::Clock,
         execution_log::{ExecutionFilter, ExecutionLog},
     },
     tool_call::CallId,
-    tool_execution::{Outcome, ToolExecution},
+    tool_execution::{Outcome, RequestKind, ToolExecution},
 };
 use toolstead_infrastructure::{
     sqlite::{Database, DatabaseOptions},
@@ -28,6 +29,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let trail: Arc<dyn ExecutionLog> = database.execution_log();
     let call = ToolExecution {
         id: CallId(Uuid::now_v7()),
+        parent: None,
+        kind: RequestKind::Tool,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),
@@ -44,6 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         result_bytes: 5,
         result_digest: None,
         metadata: Value::Null,
+        labels: Labels::default(),
     };
     trail.record(call.clone()).await?;
 

@@ -9,10 +9,15 @@ mod answer;
 mod blocking;
 pub mod built_in_tool;
 pub mod commands;
+pub mod context;
 pub mod files;
 pub mod provider;
 pub mod run;
 pub mod schema;
+#[cfg(any(test, feature = "testing"))]
+#[expect(clippy::expect_used, reason = "a test kit is a test: it fails by panicking")]
+#[expect(clippy::disallowed_methods, reason = "the folder is the test's own")]
+pub mod testing;
 mod text;
 mod tools;
 pub mod world;

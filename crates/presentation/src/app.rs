@@ -2,9 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 use toolstead_application::{
+    context_registry::ContextRegistry,
     event_bus::{EventBus, EventSubscription},
     execute_tool::{CallSettings, ExecuteToolHandler, ExecuteToolPorts},
+    forward_request::ForwardRequestHandler,
     get_tool::GetToolHandler,
+    list_context::ListContextHandler,
     list_executions::ListExecutionsHandler,
     list_tools::ListToolsHandler,
     open_calls::OpenCalls,
@@ -41,6 +44,12 @@ pub struct App {
     pub refresh_tools: Arc<RefreshToolsHandler>,
     /// Reads the audit trail.
     pub list_executions: Arc<ListExecutionsHandler>,
+    /// Answers what is asked for beside tools: resources, prompts, completions.
+    pub forward_request: Arc<ForwardRequestHandler>,
+    /// Lists resources and prompts.
+    pub list_context: Arc<ListContextHandler>,
+    /// The live set of resources and prompts; providers are registered here while it runs.
+    pub context: Arc<ContextRegistry>,
     /// The live set of tools; providers are registered, replaced and unregistered here while it runs.
     pub registry: Arc<ToolRegistry>,
     /// The calls that are open.
@@ -90,19 +99,19 @@ impl App {
         let open_calls = OpenCalls::new(max_open_calls);
         let events = ports.events.clone();
         tokio::spawn(registry_events::tell(&registry, events.clone()));
+        let execute_tool =
+            ExecuteToolHandler::new(registry.clone(), permissions.clone(), ports.clone(), open_calls.clone(), settings);
+        let context = ContextRegistry::new();
         Ok(Self {
             list_tools: Arc::new(ListToolsHandler::new(registry.clone(), permissions.clone())),
             get_tool: Arc::new(GetToolHandler::new(registry.clone(), permissions.clone())),
             set_tool_enabled: Arc::new(SetToolEnabledHandler::new(registry.clone())),
             refresh_tools: Arc::new(RefreshToolsHandler::new(registry.clone())),
-            list_executions: Arc::new(ListExecutionsHandler::new(ports.log.clone())),
-            execute_tool: ExecuteToolHandler::new(
-                registry.clone(),
-                permissions.clone(),
-                ports,
-                open_calls.clone(),
-                settings,
-            ),
+            list_executions: Arc::new(ListExecutionsHandler::new(ports.log)),
+            forward_request: Arc::new(ForwardRequestHandler::new(context.clone(), execute_tool.clone())),
+            list_context: Arc::new(ListContextHandler::new(context.clone(), permissions.clone())),
+            execute_tool,
+            context,
             registry,
             open_calls,
             dialect,
@@ -138,6 +147,7 @@ impl App {
             // A cancelled call has only its row left to write.
             let _ = tokio::time::timeout(Duration::from_secs(5), self.open_calls.drained()).await;
         }
+        self.context.close();
         self.registry.close().await;
     }
 }

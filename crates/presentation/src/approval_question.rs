@@ -58,8 +58,12 @@ impl ApprovalQuestion {
         }
         let characters = (ROW_CHARACTERS / parts.len()).clamp(FACT_CHARACTERS, 2_000);
         let tool = quoted(request.call.tool.name().as_str(), FACT_CHARACTERS).text;
+        let within = request.within.map(|tool| quoted(tool.name().as_str(), FACT_CHARACTERS).text);
         Some(Self {
-            heading: format!("May the tool {tool} run?"),
+            heading: match within {
+                Some(within) => format!("May the tool {tool} run, called by the tool {within}?"),
+                None => format!("May the tool {tool} run?"),
+            },
             rows: parts.iter().map(|part| row(part, characters)).collect(),
             facts: facts(request),
             change: request.preview.map(change).unwrap_or_default(),

@@ -1,16 +1,20 @@
 //! The command line. Each subcommand stands in a file of its own; they convert and print, and decide nothing.
 
 pub mod call;
+mod command_line_words;
 pub mod completions;
 pub mod config;
 pub mod doctor;
 pub mod executions;
 pub mod exit;
+mod forwarded;
 pub mod global;
 pub mod hooks;
 pub mod mcp;
 pub mod output;
 pub mod permissions;
+pub mod prompts;
+pub mod resources;
 pub mod serve;
 pub mod servers;
 pub mod terminal_approver;
@@ -40,6 +44,10 @@ enum Command {
     Call(call::Call),
     /// Serves the tools over MCP on standard input and output
     Mcp(mcp::Mcp),
+    /// Lists the resources, or reads one
+    Resources(resources::Resources),
+    /// Lists the prompts, or fills one in
+    Prompts(prompts::Prompts),
     /// Looks into the audit trail
     Executions(executions::Executions),
     /// Shows the MCP servers behind Toolstead and how they are
@@ -65,6 +73,8 @@ impl Cli {
             Command::Tools(command) => command.run(global, &mut output).await,
             Command::Call(command) => command.run(global, &mut output).await,
             Command::Mcp(command) => Box::pin(command.run(global)).await,
+            Command::Resources(command) => command.run(global, &mut output).await,
+            Command::Prompts(command) => command.run(global, &mut output).await,
             Command::Executions(command) => command.run(global, &mut output).await,
             Command::Servers(command) => command.run(global, &mut output).await,
             Command::Permissions(command) => command.run(global, &mut output).await,

@@ -14,9 +14,12 @@
 
 mod command_settings;
 mod hooks;
+mod orchestration;
+mod reports;
 mod stores;
 mod upstream;
 
+pub use orchestration::orchestration;
 pub use stores::trail_to_read;
 
 use crate::{
@@ -38,12 +41,19 @@ use crate::{
 use command_settings::command_settings;
 use std::{sync::Arc, time::Duration};
 use stores::OpenStores;
-use toolstead_application::{event_bus::EventBus, execute_tool::ExecuteToolPorts, tool_registry::RegistryError};
+use toolstead_application::{
+    context_registry::ContextRegistryError, event_bus::EventBus, execute_tool::ExecuteToolPorts,
+    ruled_approver::RuledApprover, tool_registry::RegistryError,
+};
 use toolstead_domain::{
+    context,
+    permission::remedy::{PlainWords, RemedyWords},
     ports::{
+        approval_rule::ApprovalRule,
         approver::Approver,
         change_journal::{ChangeJournal, NoJournal},
         clock::Clock,
+        context_provider::ContextProvider,
         execution_log::ExecutionLog,
         output_store::{NoOutputs, OutputStore},
         rule_store::RuleStore,
@@ -61,6 +71,7 @@ use toolstead_infrastructure::{
     builtin::{
         built_in_tool::AnyBuiltInTool,
         commands::{programs::Programs, tasks::Tasks},
+        context::{BuiltInContext, InvalidBuiltInContext},
         provider::{BuiltInTools, InvalidBuiltInTools},
         world::World,
     },
@@ -106,10 +117,13 @@ pub struct AppBuilder {
     environment: Environment,
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
+    context_providers: Vec<Arc<dyn ContextProvider>>,
     tools: Vec<Box<dyn AnyBuiltInTool>>,
     program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
     approver: Option<Arc<dyn Approver>>,
+    approval_rules: Vec<Arc<dyn ApprovalRule>>,
+    remedy_words: Arc<dyn RemedyWords>,
     rule_store: Option<Arc<dyn RuleStore>>,
     tool_repository: Option<Arc<dyn ToolRepository>>,
     execution_log: Option<Arc<dyn ExecutionLog>>,
@@ -152,6 +166,12 @@ pub enum StartupError {
     /// A provider cannot be registered.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// A provider of resources and prompts cannot be registered.
+    #[error(transparent)]
+    ContextRegistry(#[from] ContextRegistryError),
+    /// The built-in resources and prompts cannot be used.
+    #[error(transparent)]
+    Context(#[from] InvalidBuiltInContext),
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -172,9 +192,13 @@ impl StartupError {
     /// Whether a change of configuration or command line mends it.
     pub fn is_users(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Workspace(_) | Self::Tools(_) | Self::RequiredServer { .. } => true,
+            Self::Config(_)
+            | Self::Workspace(_)
+            | Self::Tools(_)
+            | Self::ContextRegistry(_)
+            | Self::RequiredServer { .. } => true,
             Self::Registry(error) => !matches!(error, RegistryError::Store(_)),
-            Self::Database(_) | Self::Store(_) | Self::Launcher(_) => false,
+            Self::Context(_) | Self::Database(_) | Self::Store(_) | Self::Launcher(_) => false,
         }
     }
 }
@@ -187,10 +211,13 @@ impl App {
             environment: Environment::of_process(),
             servers: Servers::All,
             providers: Vec::new(),
+            context_providers: Vec::new(),
             tools: Vec::new(),
             program: ServerName::program(),
             hooks: Vec::new(),
             approver: None,
+            approval_rules: Vec::new(),
+            remedy_words: Arc::new(PlainWords),
             rule_store: None,
             tool_repository: None,
             execution_log: None,
@@ -212,6 +239,14 @@ impl AppBuilder {
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn ToolProvider>) -> Self {
         self.providers.push(provider);
+        self
+    }
+
+    /// Adds a provider of resources and prompts. Its name, and all that it offers, must be free; rules know requests to it
+    /// as `mcp__NAME__read_resource` and `mcp__NAME__get_prompt`.
+    #[must_use]
+    pub fn context_provider(mut self, provider: Arc<dyn ContextProvider>) -> Self {
+        self.context_providers.push(provider);
         self
     }
 
@@ -243,6 +278,22 @@ impl AppBuilder {
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
+        self
+    }
+
+    /// Adds a rule by which the program itself answers a question before a person is asked; rules are asked in the order in
+    /// which they were added. The audit trail names the rule.
+    #[must_use]
+    pub fn approval_rule(mut self, rule: Arc<dyn ApprovalRule>) -> Self {
+        self.approval_rules.push(rule);
+        self
+    }
+
+    /// Says how a refusal tells what would allow the call. Without it the words are [`PlainWords`], which hold in every
+    /// program.
+    #[must_use]
+    pub fn remedy_words(mut self, words: Arc<dyn RemedyWords>) -> Self {
+        self.remedy_words = words;
         self
     }
 
@@ -319,7 +370,7 @@ impl AppBuilder {
             }
             None => Workspace::closed(),
         };
-        let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION")).to_owned();
+        let version = concat!("Toolstead ", env!("CARGO_PKG_VERSION"));
         let events = EventBus::new(clock.clone());
         let helpers = Arc::new(
             Helpers::default()
@@ -333,7 +384,7 @@ impl AppBuilder {
             }
             None => Tasks::default(),
         });
-        let world = World::new(Arc::new(opened), clock.clone(), version)
+        let world = World::new(Arc::new(opened), clock.clone(), version.to_owned())
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
             .with_helpers(helpers.clone())
@@ -341,12 +392,14 @@ impl AppBuilder {
             .with_tasks(tasks.clone());
         let mut added = BuiltInTools::of_program(&self.program, self.tools, world.clone())?;
         let mut built_in =
-            BuiltInTools::new(builtin::all(), world)?.leaving_names_to(|server| config.names_server(server));
+            BuiltInTools::new(builtin::all(), world.clone())?.leaving_names_to(|server| config.names_server(server));
+        let mut orchestration = orchestration();
         if config.server.output_schemas {
             (added, built_in) = (added.with_output_schemas(), built_in.with_output_schemas());
+            orchestration = orchestration.with_output_schemas();
         }
-        let built_in = built_in.explaining(added.definitions());
-        let in_process: Vec<Tool> = [built_in.definitions(), added.definitions()].concat();
+        let built_in = built_in.explaining(orchestration.definitions()).explaining(added.definitions());
+        let in_process = [built_in.definitions(), orchestration.definitions(), added.definitions()].concat();
         let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
         // Providers that a program added may offer anything.
@@ -378,11 +431,16 @@ impl AppBuilder {
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
         let approver = self.approver.unwrap_or_else(asks_client);
+        let approver = match self.approval_rules {
+            rules if rules.is_empty() => approver,
+            rules => Arc::new(RuledApprover::new(rules, approver)),
+        };
         let approver = hooks::before(approver, command_hooks.as_ref(), &config);
         let mut hooks = self.hooks;
         hooks.extend(command_hooks.clone().map(|hooks| hooks as Arc<dyn ToolHook>));
         let schemas = Arc::new(HelperSchemaValidator::new(helpers));
-        let ports = ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events };
+        let ports =
+            ExecuteToolPorts { approver, log, clock, outputs, schemas, hooks, events, words: self.remedy_words };
         let parts = AppParts {
             policy: config.policy(),
             rule_store: self.rule_store.unwrap_or_else(|| config.rule_store()),
@@ -396,7 +454,13 @@ impl AppBuilder {
         let mut composition =
             Composition { app, servers: Vec::new(), config, hooks: command_hooks, tasks, event_file: None, stores };
         let registered = async {
+            let reports = reports::reports(&composition.config, &composition.app, version);
+            composition.app.context.register(Arc::new(BuiltInContext::new(world, reports)?)).await?;
+            for provider in self.context_providers {
+                composition.app.context.register(provider).await?;
+            }
             composition.app.registry.register(Arc::new(built_in)).await?;
+            composition.app.registry.register(Arc::new(orchestration)).await?;
             if !added.definitions().is_empty() {
                 composition.app.registry.register(Arc::new(added)).await?;
             }
@@ -502,7 +566,7 @@ impl Composition {
 pub fn check_rules(config: &Config) -> Result<(), StartupError> {
     let world = World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
     let built_in = BuiltInTools::new(builtin::all(), world)?;
-    Ok(check_against(config, built_in.definitions())?)
+    Ok(check_against(config, &[built_in.definitions(), orchestration().definitions()].concat())?)
 }
 
 fn check_against(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
@@ -511,10 +575,11 @@ fn check_against(config: &Config, tools: &[Tool]) -> Result<(), ConfigError> {
     check_gates(config)
 }
 
-/// Names and aliases of the built-in tools.
+/// Names and aliases of the built-in tools, and what requests for resources and prompts are called beside them.
 fn known_names(tools: &[Tool]) -> Vec<&str> {
     tools
         .iter()
         .flat_map(|tool| std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name)))
+        .chain(context::RULE_NAMES)
         .collect()
 }

@@ -4,13 +4,16 @@
 //! transports, which hand their state to the core with each request; clients of 2026-07-28 bring everything along.
 
 mod answer;
+mod call_request;
 mod call_tool;
 mod client_caller;
 pub mod elicitation_approver;
+mod forward_request;
 mod handshake;
 pub mod http;
 mod in_flight;
 mod list_changes;
+mod list_context;
 mod list_tools;
 mod log_threshold;
 mod protocol_error;

@@ -16,6 +16,7 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        calls::NoCalls,
         output_store::NoOutputs,
         tool_provider::{CallContext, CallOutcome, ProviderState, ToolProvider},
     },
@@ -69,7 +70,7 @@ impl Caller for Listener {
 pub(super) fn deps() -> McpServerDeps {
     McpServerDeps {
         launcher: Launcher::start().unwrap(),
-        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
+        http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
         environment: child_environment::base(|name| std::env::var(name).ok()),
         working_dir: std::env::current_dir().unwrap(),
         roots: WorkspaceRoots::default(),
@@ -162,6 +163,7 @@ pub(super) async fn call_with(
         client: &ClientProfile::without_protocol("test"),
         answers: None,
         caller,
+        calls: &NoCalls,
         outputs: &NoOutputs,
         output_characters: 30_000,
     };

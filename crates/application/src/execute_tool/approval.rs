@@ -1,7 +1,7 @@
 //! From a decision to a yes, or a refusal that teaches.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError,
+    ExecuteToolCommand, ExecuteToolError, Nesting,
     asking::Asking,
     preview::Previews,
     record::{Record, digest},
@@ -14,6 +14,7 @@ use toolstead_domain::{
     permission::{
         decision::{Cause, Decision, Finding, Verdict},
         policy::PermissionPolicy,
+        remedy::RemedyWords,
     },
     ports::approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
     scope::Scope,
@@ -29,6 +30,7 @@ pub(super) struct Approvals<'a> {
     pub(super) book: &'a PermissionBook,
     pub(super) policy: &'a PermissionPolicy,
     pub(super) previews: Previews<'a>,
+    pub(super) words: &'a dyn RemedyWords,
 }
 
 /// A yes to a call.
@@ -63,7 +65,7 @@ impl Approvals<'_> {
         record: &mut Record,
     ) -> Result<Approved, ExecuteToolError> {
         match decision.verdict {
-            Verdict::Deny => return Err(refused(&call.tool, decision)),
+            Verdict::Deny => return Err(refused(&call.tool, decision, self.words)),
             Verdict::Allow => return Ok(Approved { by_person: Vec::new(), was_asked: false }),
             Verdict::Ask => {}
         }
@@ -85,6 +87,7 @@ impl Approvals<'_> {
             let request = ApprovalRequest {
                 call,
                 references,
+                within: command.parent.as_ref().map(Nesting::tool),
                 principal: &command.scope.principal,
                 preview: preview.as_deref(),
                 accesses,
@@ -121,12 +124,16 @@ impl Approvals<'_> {
                 Ok(Approved { by_person, was_asked: true })
             }
             Approval::Unattended => {
-                Err(refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
+                Err(self.refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
             }
             Approval::TimedOut => {
-                Err(refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
+                Err(self.refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
             }
         }
+    }
+
+    fn refusal(self, kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str) -> ExecuteToolError {
+        refusal(kind, tool, decision, more, self.words)
     }
 
     /// What must be said yes to: each finding that asks, those on the call as a whole first.
@@ -162,15 +169,15 @@ fn identity(call: &ToolCall) -> CallIdentity {
 }
 
 /// The refusal by a decision that denies, as it is told.
-pub(super) fn refused(tool: &Tool, decision: &Decision) -> ExecuteToolError {
-    refusal(ErrorKind::PermissionDenied, tool, decision, "")
+pub(super) fn refused(tool: &Tool, decision: &Decision, words: &dyn RemedyWords) -> ExecuteToolError {
+    refusal(ErrorKind::PermissionDenied, tool, decision, "", words)
 }
 
-fn refusal(kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str) -> ExecuteToolError {
+fn refusal(kind: ErrorKind, tool: &Tool, decision: &Decision, more: &str, words: &dyn RemedyWords) -> ExecuteToolError {
     let name = tool.name();
     let message = format!("The call of `{name}` is not permitted: {}.{}{more}", decision.reason(), decision.more());
     let failure = ToolFailure::new(kind, message).with_data(json!({"decision": decision.trace_json()}));
-    ExecuteToolError::Refused(match decision.remedy(tool.rule_name().as_str()) {
+    ExecuteToolError::Refused(match decision.remedy(tool.rule_name().as_str()).and_then(|remedy| words.say(&remedy)) {
         Some(remedy) => failure.next(remedy),
         None => failure,
     })

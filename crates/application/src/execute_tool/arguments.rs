@@ -3,7 +3,7 @@
 use super::{
     ExecuteToolCommand, ExecuteToolError,
     record::Record,
-    references::{self, Substituted},
+    references::{self, Substituted, Texts},
     running,
     validation::{Unfitting, Validation},
 };
@@ -51,10 +51,15 @@ pub(super) async fn prepare(
         }
     };
     let max_output = take_max_output(registered, &mut arguments)?;
-    let given = references::are_in(&arguments).then(|| arguments.clone());
-    let substituted = references::substitute(arguments, &command.scope.principal, outputs);
-    let substituted = running::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
-    let Substituted { mut arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
+    let has_references = !registered.tool.passes_references_on && references::are_in(&arguments);
+    let given = has_references.then(|| arguments.clone());
+    let Substituted { mut arguments, texts, references } = if has_references {
+        let substituted = references::substitute(arguments, &command.scope.principal, outputs);
+        let substituted = running::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
+        substituted.map_err(ExecuteToolError::Refused)?
+    } else {
+        Substituted { arguments, texts: Texts::new(), references: Vec::new() }
+    };
     if !references.is_empty() {
         record.substituted(&arguments);
     }

@@ -7,8 +7,11 @@ use super::{
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
+    access::Access,
     client_profile::ClientProfile,
+    error_kind::ErrorKind,
     permission::decision::Decision,
+    ports::calls::ForeseenCall,
     principal::Principal,
     scope::Scope,
     tool::Tool,
@@ -41,6 +44,12 @@ pub struct ExplainedCall {
     pub decision: Decision,
 }
 
+/// A call as far as it is known before anything of it is done.
+struct Foreseen {
+    call: ToolCall,
+    accesses: Result<Vec<Access>, ExecuteToolError>,
+}
+
 impl ExplainCallQuery {
     /// The question of the one who runs the program.
     pub fn local(tool: impl Into<String>, arguments: Value) -> Self {
@@ -56,20 +65,46 @@ impl ExecuteToolHandler {
     /// # Errors
     /// [`ExecuteToolError`] where a call would not even get as far as a decision.
     pub async fn explain(&self, query: ExplainCallQuery) -> Result<ExplainedCall, ExecuteToolError> {
-        let mut command = ExecuteToolCommand {
+        let command = ExecuteToolCommand {
             client: Arc::new(ClientProfile::without_protocol("explain")),
-            timeout: Some(TIME),
             ..ExecuteToolCommand::new(query.tool, query.arguments).within(query.scope)
         };
+        let policy = self.permissions.policy_of(&command.scope);
+        let Foreseen { call, accesses } = self.foresee(command, TIME).await?;
+        let decision = policy.decide(&call.tool, &call.arguments, &accesses?);
+        Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
+    }
+
+    /// Goes the way of a nested call as far as what it would touch. A call that is refused whatever it says is looked at
+    /// no further: that is told when it is made.
+    pub(super) async fn foresee_nested(
+        &self,
+        command: ExecuteToolCommand,
+        time: Duration,
+    ) -> Result<ForeseenCall, ExecuteToolError> {
+        let registered = resolution::find(&self.registry, &command).await?;
+        let policy = self.permissions.policy_of(&command.scope);
+        if policy.refusal_of_every_call(&registered.tool).is_some() {
+            return Ok(ForeseenCall::new(registered.tool.clone(), None));
+        }
+        let Foreseen { call, accesses } = self.foresee(command, time.min(TIME)).await?;
+        match accesses {
+            Ok(accesses) => Ok(ForeseenCall::new(call.tool, Some(accesses))),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error),
+            // What it needs may be there once another call has run.
+            Err(_) => Ok(ForeseenCall::new(call.tool, None)),
+        }
+    }
+
+    async fn foresee(&self, mut command: ExecuteToolCommand, time: Duration) -> Result<Foreseen, ExecuteToolError> {
         let registered = resolution::find(&self.registry, &command).await?;
         // The steps of a call fill in a row; this one is never written.
         let mut record =
             Record::begin(CallId(Uuid::now_v7()), &command, self.settings.arguments, self.ports.clock.as_ref());
         let outputs = self.ports.outputs.as_ref();
         let arguments = std::mem::take(&mut command.arguments);
-        let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time: TIME };
+        let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time };
         let prepared = arguments::prepare(&registered, &command, arguments, outputs, &mut record, validation).await?;
-        let policy = self.permissions.policy_of(&command.scope);
         let call = ToolCall {
             id: CallId(Uuid::now_v7()),
             principal: command.scope.principal,
@@ -79,8 +114,7 @@ impl ExecuteToolHandler {
             arguments: prepared.arguments,
             meta: command.meta,
         };
-        let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, TIME).await?;
-        let decision = policy.decide(&call.tool, &call.arguments, &accesses);
-        Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
+        let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await;
+        Ok(Foreseen { call, accesses })
     }
 }

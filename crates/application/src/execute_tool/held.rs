@@ -121,7 +121,9 @@ fn owner(scope: &Scope) -> Digest {
 /// Stands for tool and arguments as they were sent. The order of members is the client's business.
 fn request(command: &ExecuteToolCommand) -> Digest {
     let mut hasher = Sha256::new();
-    each_piece(&command.tool, |piece| hasher.update(piece));
+    // What is no call of a tool stands under the name of one.
+    let kind = command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default();
+    each_piece(&(kind.as_str(), &command.tool), |piece| hasher.update(piece));
     match &command.arguments {
         Value::Null => hasher.update(b"{}"),
         arguments => feed(arguments, &mut hasher),

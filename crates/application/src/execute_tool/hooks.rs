@@ -74,6 +74,10 @@ impl Hooked {
             };
             self.context.extend(named(hook.as_ref(), said.context));
             tell(command, hook.as_ref(), said.messages);
+            let left_out = record.labelled(&said.labels);
+            if left_out > 0 {
+                tracing::warn!(hook = hook.name(), call = %call.id, left_out, "a call has no room for more labels");
+            }
             let name = said.by.as_deref().unwrap_or(hook.name());
             if let Some(arguments) = said.arguments {
                 call.arguments = validated(registered, arguments, validation).await?;

@@ -3,7 +3,6 @@
 use crate::cancel_signal::CancelSignal;
 use futures::future::{BoxFuture, FutureExt};
 use std::{
-    future::Future,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -20,8 +19,8 @@ pub(super) struct Outliving<T: Send + 'static> {
 
 impl<T: Send + 'static> Outliving<T> {
     /// The work, which ends in good order when the signal is given. To be called within a tokio runtime.
-    pub(super) fn new(work: impl Future<Output = T> + Send + 'static, cancel: CancelSignal) -> Self {
-        Self { work: Some(work.boxed()), cancel, runtime: Handle::current() }
+    pub(super) fn new(work: BoxFuture<'static, T>, cancel: CancelSignal) -> Self {
+        Self { work: Some(work), cancel, runtime: Handle::current() }
     }
 }
 

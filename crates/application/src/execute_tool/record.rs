@@ -1,6 +1,6 @@
 //! The audit row of one call, filled in on its way.
 
-use super::{ExecuteToolCommand, ExecuteToolError, RecordedArguments};
+use super::{ExecuteToolCommand, ExecuteToolError, Nesting, RecordedArguments};
 use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_secret_name, redacted};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -8,6 +8,7 @@ use std::{io, sync::Arc};
 use toolstead_domain::{
     access::{Access, AccessKind},
     error_kind::ErrorKind,
+    labels::{LONGEST_VALUE, Labels},
     permission::{
         decision::{Cause, Decision, Finding},
         rule::RuleOrigin,
@@ -51,6 +52,8 @@ impl Record {
         };
         let row = ToolExecution {
             id,
+            parent: command.parent.as_ref().map(Nesting::parent),
+            kind: command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default(),
             tool: name.clone(),
             called_as: name,
             source: String::new(),
@@ -67,9 +70,11 @@ impl Record {
             result_bytes: 0,
             result_digest: None,
             metadata: Value::Null,
+            labels: Labels::default(),
         };
         let mut record = Self { row, keep, redaction: redaction.into() };
         record.row.arguments = record.kept(&command.arguments, "arguments");
+        record.labelled(&command.labels);
         record
     }
 
@@ -131,6 +136,21 @@ impl Record {
         }
     }
 
+    /// More labels. Those that are there stay as they are, and what has no room is left out. Returns how many were.
+    pub(super) fn labelled(&mut self, labels: &Labels) -> usize {
+        let left_out = self.row.labels.add(labels);
+        self.row.labels = self.clean(&self.row.labels);
+        left_out
+    }
+
+    /// Labels as texts of the row are.
+    fn clean(&self, labels: &Labels) -> Labels {
+        labels.map(|name, value| match self.keep == RecordedArguments::Redacted && is_secret_name(name) {
+            true => REDACTED.into(),
+            false => self.text(value, LONGEST_VALUE),
+        })
+    }
+
     /// The row that says that the call is about to run.
     pub(super) fn started(&self) -> ToolExecution {
         self.row.clone()
@@ -176,6 +196,7 @@ impl Record {
     fn learn(&mut self, arguments: &Value) {
         if self.keep == RecordedArguments::Redacted {
             Arc::make_mut(&mut self.redaction).learn(arguments);
+            self.row.labels = self.clean(&self.row.labels);
         }
     }
 
@@ -185,6 +206,10 @@ impl Record {
             RecordedArguments::Full | RecordedArguments::None => shortened(text, at_most),
             RecordedArguments::Redacted => {
                 let clean = self.redaction.text(text);
+                // So few bytes are no more characters.
+                if clean.len() <= at_most && text.len() <= LOOKED_AT {
+                    return clean.into_owned();
+                }
                 match clean.char_indices().nth(at_most) {
                     Some((end, _)) => cut(&clean[..end], text),
                     None if text.len() > LOOKED_AT => cut(&clean, text),
@@ -381,6 +406,9 @@ fn has_at_most(value: &Value, left: &mut usize) -> bool {
 }
 
 fn shortened(text: &str, at_most: usize) -> String {
+    if text.len() <= at_most {
+        return text.to_owned();
+    }
     match text.char_indices().nth(at_most) {
         Some((at, _)) => cut(&text[..at], text),
         None => text.to_owned(),

@@ -20,6 +20,10 @@ pub(super) async fn find(
     registry: &ToolRegistry,
     command: &ExecuteToolCommand,
 ) -> Result<Registered, ExecuteToolError> {
+    if let Some(answerer) = &command.answered_by {
+        let registered = answerer.registered.clone();
+        return registered.ok_or_else(|| ExecuteToolError::NotCallable(answerer.unknown(&command.tool)));
+    }
     if let Ok(registered) = registry.resolve_in(command.scope.dialect, &command.tool) {
         return callable(registered);
     }

@@ -1,6 +1,9 @@
 //! The one place where providers are called: bounded in time, cancellable, and safe from panics.
 
-use super::{CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolPorts, asking::Asking, events::Watched};
+use super::{
+    CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, asking::Asking,
+    events::Watched, nesting::Nested, record::Record,
+};
 use crate::{cancel_signal::CancelSignal, redaction::Redaction};
 use futures::{FutureExt, future::try_join_all};
 use serde_json::{Map, json};
@@ -20,11 +23,12 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputResponses, NotAnswered, SilentCaller},
+        calls::NoCalls,
         tool_provider::{Answers, CallContext, CallOutcome, InputRequired, ToolProvider},
     },
     tool::Tool,
     tool_call::ToolCall,
-    tool_execution::{CancelReason, ToolExecution},
+    tool_execution::CancelReason,
     tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
@@ -46,29 +50,38 @@ pub(super) async fn accesses(
 /// The company of a call that runs.
 pub(super) struct Running<'a> {
     pub(super) command: &'a ExecuteToolCommand,
-    /// As it was recorded last.
-    pub(super) row: &'a ToolExecution,
     pub(super) grant: &'a Grant,
-    /// Takes its secrets out of texts; `None` where no text of it may be told.
-    pub(super) redaction: Option<Arc<Redaction>>,
+    /// Its row as it is by now.
+    pub(super) record: &'a Record,
+    /// Whether that row is on record already.
+    pub(super) is_on_record: bool,
 }
 
 /// Runs the call until it ends, is taken back, or is a grace past its deadline. Whichever comes first, the provider's
-/// future is gone when this returns.
+/// future is gone when this returns, and every call that it made is on record.
 pub(super) async fn run(
+    handler: &Arc<ExecuteToolHandler>,
     provider: &dyn ToolProvider,
     call: &ToolCall,
     running: &Running<'_>,
-    ports: &ExecuteToolPorts,
-    settings: &CallSettings,
 ) -> Result<CallOutcome, ExecuteToolError> {
-    let Running { command, row, grant, redaction } = running;
-    let time = settings.time_for(&call.tool, command.timeout.or_else(|| provider.time_wanted(call)));
-    let asking = Asking::new(command.caller.as_ref(), call, row, ports);
+    let (ports, settings) = (&handler.ports, &handler.settings);
+    let Running { command, grant, record, is_on_record } = *running;
+    let (parent, wanted) = (command.parent.as_ref(), command.timeout.or_else(|| provider.time_wanted(call)));
+    let time = settings.time_for(&call.tool, wanted, parent);
+    // Takes its secrets out of texts; `None` where no text of it may be told.
+    let redaction = record.redaction();
+    let asking = Asking::new(command.caller.as_ref(), call, record.row(), ports);
     let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let context = context(command, call, grant, &caller, ports, settings, time);
+    let nested = Nested::new(handler, command, call, context.deadline, record, is_on_record);
+    let output_characters = parent.and_then(|nesting| nesting.output_characters).unwrap_or(usize::MAX);
+    let context =
+        CallContext { calls: &nested, output_characters: context.output_characters.min(output_characters), ..context };
     let work = to_its_end(provider, call, &context, command.answers.clone());
-    match bounded_for(&asking, &call.tool, work, &command.cancel, time + settings.grace).await? {
+    let ended = bounded_for(&asking, &call.tool, work, &command.cancel, time + settings.grace_for(parent)).await;
+    nested.end().await;
+    match ended? {
         Ok(result) => Ok(CallOutcome::Done(result)),
         Err(failure) => {
             if let Some(cause) = &failure.source {
@@ -170,6 +183,7 @@ fn context<'a>(
         client: &command.client,
         answers: None,
         caller,
+        calls: &NoCalls,
         outputs: ports.outputs.as_ref(),
         output_characters: settings.output_characters,
     }

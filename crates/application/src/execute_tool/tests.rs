@@ -5,7 +5,9 @@ mod decisions;
 mod hooks;
 mod interplay;
 mod mocked;
+mod nesting;
 mod outputs;
+mod program_rules;
 mod records;
 mod registry;
 mod retries;
@@ -28,6 +30,7 @@ use toolstead_domain::{
     permission::{
         decision::Verdict,
         path_pattern::PatternBase,
+        remedy::PlainWords,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -131,6 +134,7 @@ impl Plan {
             schemas: self.schemas,
             hooks: self.hooks,
             events: events.clone(),
+            words: Arc::new(PlainWords),
         };
         let permissions = Arc::new(PermissionBook::new(policy, self.store));
         let handler =

@@ -98,8 +98,7 @@ impl Snapshot {
                 let mut tool = tool.clone();
                 tool.enabled = enabled;
                 let tool = Arc::new(tool);
-                let (input, output, wire) = Default::default();
-                Arc::new(RegisteredTool { tool, provider: provider.clone(), input, output, wire })
+                Arc::new(RegisteredTool::new(tool, provider.clone()))
             }));
         }
         tools.sort_by(|a, b| a.tool.name().cmp(b.tool.name()));
@@ -127,6 +126,7 @@ impl Snapshot {
                 && (&old.tool.category, &old.tool.tags, old.tool.source()) == (category, tags, tool.source())
                 && (&old.tool.aliases, &old.tool.availability) == (aliases, availability)
                 && (&old.tool.takes_command_lines, &old.tool.reads_outputs) == (takes_command_lines, reads_outputs)
+                && old.tool.passes_references_on == tool.passes_references_on
         };
         same.then(|| old.clone())
     }
@@ -204,6 +204,11 @@ fn is_disguised(tool: &Tool, others: &[Arc<RegisteredTool>]) -> bool {
 }
 
 impl RegisteredTool {
+    pub(crate) fn new(tool: Arc<Tool>, provider: Arc<dyn ToolProvider>) -> Self {
+        let (input, output, wire) = Default::default();
+        Self { tool, provider, input, output, wire }
+    }
+
     /// The compiled input schema. A server that sent none, or `null`, takes any arguments.
     ///
     /// # Errors

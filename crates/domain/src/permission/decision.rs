@@ -5,6 +5,7 @@ use crate::{
     permission::{
         command_pattern,
         path_pattern::{self, PatternBase},
+        remedy::Remedy,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     workspace_roots::WorkspaceRoots,
@@ -19,6 +20,7 @@ const TOLD_FINDINGS: usize = 4;
 
 /// The verdict, ordered from lenient to strict: the strictest of several wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Verdict {
     /// It runs.
     Allow,
@@ -171,27 +173,14 @@ impl Decision {
         if bytes > LONGEST_SUGGESTION { Vec::new() } else { rules }
     }
 
-    /// What would allow the call, as a sentence; `None` where nothing the caller can do would.
-    pub fn remedy(&self, tool: &str) -> Option<String> {
+    /// What would allow the call; `None` where nothing the caller can do would.
+    pub fn remedy(&self, tool: &str) -> Option<Remedy> {
         match &self.decisive.cause {
             Cause::Mode(_) | Cause::Hook { .. } | Cause::Forbidden => None,
-            Cause::Default(_) => {
-                let rules: Vec<String> = self.suggestions(tool).iter().map(|rule| in_shell(rule)).collect();
-                let flags: Vec<String> = rules.iter().map(|rule| format!("--allow {rule}")).collect();
-                (!rules.is_empty()).then(|| {
-                    format!(
-                        "To allow it, run with `{}`, or for good: `toolstead permissions allow {}`.",
-                        flags.join(" "),
-                        rules.join(" ")
-                    )
-                })
-            }
-            Cause::Rule(denying) => Some(format!("To allow it, change `{}` in {}.", denying.text, denying.origin)),
-            Cause::NotSelected => Some(format!("To offer it, add `{tool}` to `--tools`.")),
-            Cause::OutsideRoots | Cause::NoRoots | Cause::ReadOnlyRoot => Some(
-                "To work there, start with `--root DIR` or add the folder to `[workspace] roots` in the configuration."
-                    .into(),
-            ),
+            Cause::Default(_) => Some(self.suggestions(tool)).filter(|rules| !rules.is_empty()).map(Remedy::Allow),
+            Cause::Rule(rule) => Some(Remedy::ChangeRule { rule: rule.text.to_string(), origin: rule.origin.clone() }),
+            Cause::NotSelected => Some(Remedy::Choose(tool.to_owned())),
+            Cause::OutsideRoots | Cause::NoRoots | Cause::ReadOnlyRoot => Some(Remedy::OpenFolder),
         }
     }
 }

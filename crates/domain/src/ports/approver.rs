@@ -1,11 +1,12 @@
 //! Who answers when a rule says *ask*.
 
 use crate::{
-    access::Access,
+    access::{Access, AccessKind},
     client_profile::ClientProfile,
-    permission::decision::{Cause, Decision},
+    permission::decision::{Cause, Decision, Verdict},
     ports::caller::Caller,
     principal::Principal,
+    tool::Tool,
     tool_call::ToolCall,
 };
 use async_trait::async_trait;
@@ -20,6 +21,8 @@ pub struct ApprovalRequest<'a> {
     /// Which of its arguments are stored outputs, for the one who is asked: "`/content` is the stored output `o17`
     /// (300000 bytes of text/plain)".
     pub references: &'a [String],
+    /// The tool whose call makes this one; `None`: it comes from outside.
+    pub within: Option<&'a Tool>,
     /// Who asks for it.
     pub principal: &'a Principal,
     /// What it would change, as a unified diff.
@@ -34,6 +37,17 @@ pub struct ApprovalRequest<'a> {
     pub client: &'a ClientProfile,
     /// The way to the client. [`APPROVAL_KEY`] is the key of such a question.
     pub caller: &'a dyn Caller,
+}
+
+impl ApprovalRequest<'_> {
+    /// Whether only defaults ask. What a rule or a hook wants a person to see, and what is sent to somebody, is for a
+    /// person.
+    pub fn is_by_default(&self) -> bool {
+        let mut asking = self.decision.trace.iter().filter(|finding| finding.verdict == Verdict::Ask);
+        asking.all(|finding| matches!(finding.cause, Cause::Default(_)))
+            && matches!(self.decision.decisive.cause, Cause::Default(_))
+            && !self.accesses.iter().any(|access| access.kind() == AccessKind::Send)
+    }
 }
 
 impl std::fmt::Debug for ApprovalRequest<'_> {
@@ -61,6 +75,7 @@ pub struct ApprovalPart {
 
 /// For how long a yes holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum ApprovalScope {
     /// For this call.
     Once,
@@ -123,7 +138,8 @@ impl Approval {
 
 /// Puts the question to a person.
 ///
-/// Implementers never answer in a person's stead (a question that nobody can answer is [`Approval::Unattended`]) and
+/// What a program decides by itself is no approver's to say but an
+/// [`ApprovalRule`](crate::ports::approval_rule::ApprovalRule)'s. Implementers never answer in a person's stead (a question that nobody can answer is [`Approval::Unattended`]) and
 /// never wait for ever. Dropping the future takes the question back.
 #[async_trait]
 pub trait Approver: Send + Sync {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// A point in time: microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {

@@ -3,7 +3,7 @@
 use crate::{
     ports::{clock::Timestamp, tool_repository::StoreError},
     tool_call::CallId,
-    tool_execution::{OutcomeKind, ToolExecution},
+    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
 };
 use async_trait::async_trait;
 
@@ -13,14 +13,20 @@ use async_trait::async_trait;
 pub struct ExecutionFilter {
     /// Only this tool, by canonical name.
     pub tool: Option<String>,
+    /// Only requests of this kind.
+    pub kind: Option<RequestKind>,
     /// Only this outcome.
     pub outcome: Option<OutcomeKind>,
     /// Only this principal.
     pub principal: Option<String>,
     /// Only this client: its name, or its name and version.
     pub client: Option<String>,
+    /// Only calls with this label: its name and its value, as they are recorded.
+    pub label: Option<(String, String)>,
     /// Only calls that came at this time or later.
     pub since: Option<Timestamp>,
+    /// Only the calls that this one made while it ran.
+    pub parent: Option<CallId>,
     /// Only rows that were recorded before this one: where the page before ended. None where there is no such row.
     pub before: Option<CallId>,
     /// At most so many rows.
@@ -34,16 +40,30 @@ impl ExecutionFilter {
             row.client.strip_prefix(client.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
         };
         self.tool.as_ref().is_none_or(|tool| row.tool == *tool)
+            && self.kind.is_none_or(|kind| row.kind == kind)
             && self.outcome.is_none_or(|outcome| row.outcome.kind() == outcome)
             && self.principal.as_ref().is_none_or(|principal| row.principal == *principal)
             && self.client.as_ref().is_none_or(is_client)
+            && self.label.as_ref().is_none_or(|(name, value)| row.labels.get(name) == Some(value))
+            && self.parent.is_none_or(|parent| row.parent == Some(parent))
             && self.since.is_none_or(|since| row.started >= since)
     }
 }
 
 impl Default for ExecutionFilter {
     fn default() -> Self {
-        Self { tool: None, outcome: None, principal: None, client: None, since: None, before: None, limit: 50 }
+        Self {
+            tool: None,
+            kind: None,
+            outcome: None,
+            principal: None,
+            client: None,
+            label: None,
+            since: None,
+            parent: None,
+            before: None,
+            limit: 50,
+        }
     }
 }
 

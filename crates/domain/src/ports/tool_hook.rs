@@ -1,6 +1,8 @@
 //! What runs before and after every call.
 
-use crate::{access::Access, tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult};
+use crate::{
+    access::Access, labels::Labels, tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult,
+};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -47,6 +49,8 @@ pub struct BeforeCall {
     pub context: Vec<HookContext>,
     /// For the person at the client.
     pub messages: Vec<String>,
+    /// For the row of the call. Labels that it has already stay as they are.
+    pub labels: Labels,
 }
 
 impl BeforeCall {

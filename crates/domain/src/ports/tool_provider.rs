@@ -5,8 +5,9 @@ use crate::{
     client_profile::ClientProfile,
     permission::grant::Grant,
     ports::{
-        caller::{Caller, InputRequest, InputResponses},
-        output_store::OutputStore,
+        caller::{Caller, InputRequest, InputResponses, SilentCaller},
+        calls::{Calls, NoCalls},
+        output_store::{NoOutputs, OutputStore},
     },
     principal::Principal,
     provider_identity::ProviderIdentity,
@@ -128,11 +129,33 @@ pub struct CallContext<'a> {
     pub answers: Option<&'a Answers>,
     /// The way back to the client.
     pub caller: &'a dyn Caller,
+    /// Calls other tools, within the scope of this call.
+    pub calls: &'a dyn Calls,
     /// Where large outputs are.
     pub outputs: &'a dyn OutputStore,
     /// As many characters of the result's text reach the model. A tool that gives pages makes them fit, so that nothing
     /// is cut out of their middle.
     pub output_characters: usize,
+}
+
+impl<'a> CallContext<'a> {
+    /// What accompanies a call whose caller is silent, with nowhere to keep outputs and the usual budget of text. What is
+    /// otherwise is set afterwards.
+    pub fn new(call: &'a ToolCall, grant: &'a Grant, client: &'a ClientProfile, deadline: Instant) -> Self {
+        Self {
+            id: call.id,
+            principal: &call.principal,
+            session: &call.session,
+            deadline,
+            grant,
+            client,
+            answers: None,
+            caller: &SilentCaller,
+            calls: &NoCalls,
+            outputs: &NoOutputs,
+            output_characters: 30_000,
+        }
+    }
 }
 
 impl std::fmt::Debug for CallContext<'_> {

@@ -3,11 +3,12 @@
 use super::{join_all::join_all, samples};
 use crate::{
     error_kind::ErrorKind,
+    labels::Labels,
     ports::{
         clock::Timestamp,
         execution_log::{ExecutionFilter, ExecutionLog},
     },
-    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, ToolExecution},
+    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution},
 };
 use serde_json::{Value, json};
 
@@ -22,7 +23,9 @@ pub async fn execution_log_contract(log: &dyn ExecutionLog) {
     every_value_comes_back_as_it_was(log).await;
     rows_recorded_side_by_side_are_all_there(log).await;
     a_list_is_in_the_order_of_recording_and_fits_every_condition(log).await;
+    a_list_of_a_label_holds_the_rows_that_bear_it_alone(log).await;
     calls_are_found_by_the_beginning_of_their_ids(log).await;
+    nested_calls_are_found_by_the_call_that_made_them(log).await;
     log.check().await.expect("a log that takes rows says so");
 }
 
@@ -38,7 +41,13 @@ async fn a_final_row_replaces_the_running_one_and_stays(log: &dyn ExecutionLog) 
     let waiting = ToolExecution { outcome: Outcome::InputRequired, ..running.clone() };
     for turn in [waiting.clone(), running.clone(), waiting] {
         log.record(turn.clone()).await.unwrap();
-        assert_eq!(log.find(turn.id).await.unwrap(), Some(turn), "a call waits and goes on as often as it asks");
+        assert_eq!(
+            log.find(turn.id).await.unwrap(),
+            Some(turn.clone()),
+            "a call waits and goes on as often as it asks"
+        );
+        let filter = ExecutionFilter { outcome: Some(turn.outcome.kind()), limit: 1, ..ExecutionFilter::default() };
+        assert_eq!(log.list(&filter).await.unwrap(), [turn], "it is listed as what it is");
     }
     log.record(done.clone()).await.unwrap();
     assert_eq!(log.find(done.id).await.unwrap(), Some(done.clone()), "the final row replaces the running one");
@@ -65,6 +74,8 @@ async fn every_outcome_comes_back_as_it_was(log: &dyn ExecutionLog) {
 async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
     let sample = samples::execution;
     comes_back(log, ToolExecution { arguments: Value::Null, accesses: vec![], ..sample(200) }).await;
+    let labels = labels("acme.example/team:1_a-b", "ü = \"x\", \\ and '%'").with("empty", "").unwrap();
+    comes_back(log, ToolExecution { labels, ..sample(208) }).await;
     comes_back(log, ToolExecution { decision: None, result_digest: None, ended: None, ..sample(201) }).await;
     let approved = RecordedDecision {
         verdict: "ask".into(),
@@ -75,8 +86,10 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
     comes_back(log, ToolExecution { decision: Some(approved), ..sample(202) }).await;
     let numbers = json!({"i64": i64::MIN, "u64": u64::MAX, "double": 1.0e-7, "whole": 1.0, "b": 1, "a": [null, true]});
     comes_back(log, ToolExecution { arguments: numbers, ..sample(203) }).await;
+    comes_back(log, ToolExecution { parent: Some(samples::call_id(200)), ..sample(209) }).await;
     let hostile = "'; DROP TABLE x; -- \" \\ \u{0} \u{1f} \u{7f} \u{2028} \u{feff} \u{202e} é 🦀 $1 ?1 %s\r\n\t";
     let everywhere = ToolExecution {
+        kind: RequestKind::Resource,
         tool: hostile.into(),
         called_as: hostile.into(),
         source: hostile.into(),
@@ -148,6 +161,7 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
             principal: format!("lister_{}", turn / 2 % 2),
             client: ["one 1.0", "one-more 2", "one"][turn / 4 % 3].to_owned(),
             outcome: outcomes[turn % 4].clone(),
+            kind: RequestKind::ALL[turn / 3 % 4],
             ..samples::execution(number)
         });
     }
@@ -187,6 +201,13 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
             assert_eq!(listed, expected, "{filter:?}");
         }
     }
+    for kind in RequestKind::ALL {
+        let filter = ExecutionFilter { kind: Some(*kind), limit: 12, ..ExecutionFilter::default() };
+        let mut listed = log.list(&filter).await.unwrap();
+        listed.retain(|row| row.id >= samples::call_id(5000));
+        let expected: Vec<ToolExecution> = rows.iter().filter(|row| row.kind == *kind).take(12).cloned().collect();
+        assert_eq!(listed, expected, "{filter:?}");
+    }
     let since = Some(samples::execution(5020).started);
     for (client, since, clients) in [
         (Some("one"), None, &["one", "one 1.0"][..]),
@@ -207,6 +228,41 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
     pages_join_without_gap(log, &rows).await;
 }
 
+fn labels(name: &str, value: &str) -> Labels {
+    Labels::default().with(name, value).expect("it fits")
+}
+
+async fn a_list_of_a_label_holds_the_rows_that_bear_it_alone(log: &dyn ExecutionLog) {
+    let rows = [
+        (6000, labels("team", "search").with("ticket", "T-1").expect("it fits")),
+        (6001, labels("team", "search").with("note", "a \"ticket\":\"T-1\" in a text").expect("it fits")),
+        (6002, labels("subteam", "search")),
+        (6003, labels("team", "Search")),
+        (6004, Labels::default()),
+        (6005, labels("search", "team").with("team", "").expect("it fits")),
+    ];
+    for (number, labels) in rows {
+        log.record(ToolExecution { labels, tool: "labelled".into(), ..samples::execution(number) }).await.unwrap();
+    }
+    for (name, value, found) in [
+        ("team", "search", &[6001, 6000][..]),
+        ("ticket", "T-1", &[6000]),
+        ("note", "a \"ticket\":\"T-1\" in a text", &[6001]),
+        ("team", "", &[6005]),
+        ("team", "searc", &[]),
+        ("te\"am", "search", &[]),
+        ("", "", &[]),
+    ] {
+        let label = Some((name.to_owned(), value.to_owned()));
+        let filter = ExecutionFilter { label, tool: Some("labelled".into()), ..ExecutionFilter::default() };
+        let listed: Vec<_> = log.list(&filter).await.unwrap().into_iter().map(|row| row.id).collect();
+        let expected: Vec<_> = found.iter().map(|number| samples::call_id(*number)).collect();
+        assert_eq!(listed, expected, "{name}={value}");
+        let anywhere = log.list(&ExecutionFilter { tool: None, ..filter }).await.unwrap();
+        assert!(anywhere.iter().map(|row| row.id).eq(expected), "{name}={value}");
+    }
+}
+
 async fn calls_are_found_by_the_beginning_of_their_ids(log: &dyn ExecutionLog) {
     let [one, other] = [5000, 5001].map(|number| samples::call_id(number).0.simple().to_string());
     let found = async |digits: &str, at_most| log.beginning_with(digits, at_most).await.unwrap();
@@ -217,6 +273,22 @@ async fn calls_are_found_by_the_beginning_of_their_ids(log: &dyn ExecutionLog) {
     assert_eq!(found(&one[..same], 2).await.len(), 2, "no more than were asked for");
     assert_eq!(found("ffff", 9).await, [], "none");
     assert_eq!(found("", 1).await.len(), 1, "every id begins with nothing");
+}
+
+async fn nested_calls_are_found_by_the_call_that_made_them(log: &dyn ExecutionLog) {
+    let parent = samples::call_id(7000);
+    let nested = |number| ToolExecution { parent: Some(parent), ..samples::execution(number) };
+    let other = ToolExecution { parent: Some(samples::call_id(7001)), ..samples::execution(7004) };
+    for row in [samples::running_execution(7000), nested(7002), other, nested(7003)] {
+        log.record(row).await.unwrap();
+    }
+    let filter = ExecutionFilter { parent: Some(parent), ..ExecutionFilter::default() };
+    let expected = [nested(7003), nested(7002)];
+    assert_eq!(log.list(&filter).await.unwrap(), expected, "the calls that a call made, and no other");
+    let filter = ExecutionFilter { tool: Some("echo".into()), limit: 1, ..filter };
+    assert_eq!(log.list(&filter).await.unwrap(), expected[..1], "beside other conditions");
+    let filter = ExecutionFilter { tool: Some("other".into()), ..filter };
+    assert_eq!(log.list(&filter).await.unwrap(), [], "beside other conditions");
 }
 
 async fn pages_join_without_gap(log: &dyn ExecutionLog, rows: &[ToolExecution]) {

@@ -7,7 +7,7 @@ use crate::{
         tool_repository::StoreError,
     },
     tool_call::CallId,
-    tool_execution::ToolExecution,
+    tool_execution::{Outcome, ToolExecution},
 };
 use async_trait::async_trait;
 use std::{
@@ -52,6 +52,13 @@ impl InMemoryExecutionLog {
     /// All rows, in the order in which they were recorded first.
     pub fn rows(&self) -> Vec<ToolExecution> {
         lock(&self.rows).clone()
+    }
+
+    /// What the next process does that opens a log: the process whose calls run has ended.
+    pub fn interrupt_what_runs(&self) {
+        for row in lock(&self.rows).iter_mut().filter(|row| row.outcome == Outcome::Running) {
+            row.outcome = Outcome::Interrupted;
+        }
     }
 
     fn has_room(&self, operation: &str) -> Result<(), StoreError> {

@@ -45,11 +45,30 @@ impl RuleStore for InMemoryRuleStore {
         if self.broken {
             return Err(RuleNotKept("the disk is full".into()));
         }
+        if !self.keeps(scope) {
+            return Err(RuleNotKept(format!("there is no place for rules of the scope `{}`", scope.as_str())));
+        }
         let mut kept = lock(&self.kept);
         let rule = (scope, rule.to_owned());
-        if !kept.contains(&rule) {
+        let place = kept.iter().position(|other| *other == rule).unwrap_or_else(|| {
             kept.push(rule);
-        }
-        Ok(RuleOrigin::File(format!("/memory/{}.toml", scope.as_str()).into(), kept.len()))
+            kept.len() - 1
+        });
+        Ok(RuleOrigin::File(format!("/memory/{}.toml", scope.as_str()).into(), place + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        ports::rule_store::NoRuleStore,
+        testing::{block_on::block_on, rule_store_contract::rule_store_contract},
+    };
+
+    #[test]
+    fn stores_of_rules_keep_the_contract() {
+        block_on(rule_store_contract(&InMemoryRuleStore::new()));
+        block_on(rule_store_contract(&NoRuleStore));
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::{
     category::Category,
+    labels::Labels,
     ports::clock::Timestamp,
     principal::Principal,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
-    tool_execution::{Outcome, RecordedDecision, ToolExecution},
+    tool_execution::{Outcome, RecordedDecision, RequestKind, ToolExecution},
     tool_name::ToolName,
 };
 use serde_json::{Map, Value, json};
@@ -27,6 +28,8 @@ pub fn execution(number: u32) -> ToolExecution {
     let started = START.0 + i64::from(number) * 1000;
     ToolExecution {
         id: call_id(number),
+        parent: None,
+        kind: RequestKind::Tool,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),
@@ -48,6 +51,7 @@ pub fn execution(number: u32) -> ToolExecution {
         result_bytes: 120,
         result_digest: Some(format!("{:064x}", number + 1)),
         metadata: json!({"lines": number}),
+        labels: Labels::default(),
     }
 }
 

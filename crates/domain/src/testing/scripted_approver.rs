@@ -27,6 +27,8 @@ pub struct ApprovalQuestion {
     pub tool: String,
     /// Who asks, [`crate::principal::Principal::id`].
     pub principal: String,
+    /// The tool whose call makes it.
+    pub within: Option<String>,
     /// What the call would touch.
     pub accesses: Vec<Access>,
     /// Why it is asked.
@@ -80,6 +82,7 @@ impl ScriptedApprover {
 impl Approver for ScriptedApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
         lock(&self.questions).push(ApprovalQuestion {
+            within: request.within.map(|tool| tool.name().to_string()),
             id: request.call.id,
             tool: request.call.tool.name().to_string(),
             principal: request.principal.id().to_owned(),
@@ -141,6 +144,7 @@ mod tests {
                 preview: None,
                 call: &call,
                 references: &[],
+                within: None,
                 principal: &principal,
                 accesses: &[],
                 decision: &decision,
@@ -165,6 +169,7 @@ mod tests {
                 preview: None,
                 call: &call,
                 references: &[],
+                within: None,
                 principal: &principal,
                 accesses: &[],
                 decision: &decision,

@@ -251,6 +251,7 @@ mod tests {
         permission::{grant::Grant, policy::PermissionPolicy},
         ports::{
             caller::{InputRequest, InputResponse, Progress},
+            calls::NoCalls,
             output_store::NoOutputs,
         },
         principal::Principal,
@@ -298,6 +299,7 @@ mod tests {
             client: &ClientProfile::without_protocol("test"),
             answers: None,
             caller,
+            calls: &NoCalls,
             outputs: &NoOutputs,
             output_characters: 30_000,
         })

@@ -5,6 +5,7 @@ use crate::{
     client_profile::ClientProfile,
     permission::{grant::Grant, policy::PermissionPolicy},
     ports::{
+        calls::NoCalls,
         output_store::NoOutputs,
         tool_provider::{CallContext, CallOutcome, ToolProvider},
     },
@@ -103,6 +104,7 @@ async fn call_unasked(provider: &dyn ToolProvider, call: &ToolCall) -> Result<Ca
         client: &client,
         answers: None,
         caller: &caller,
+        calls: &NoCalls,
         outputs: &NoOutputs,
         output_characters: 30_000,
     };

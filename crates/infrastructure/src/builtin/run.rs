@@ -4,10 +4,16 @@ use crate::{
     builtin::{blocking::on_blocking_thread, world::World},
     sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
 };
+use serde_json::Value;
 use std::path::PathBuf;
 use toolstead_domain::{
-    access::Access, error_kind::ErrorKind, ports::tool_provider::CallContext, tool::Tool, tool_call::ToolCall,
+    access::Access,
+    error_kind::ErrorKind,
+    ports::{calls::NestedCall, tool_provider::CallContext},
+    tool::Tool,
+    tool_call::ToolCall,
     tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 
 /// What a tool has while it runs.
@@ -39,6 +45,16 @@ impl<'a> Run<'a> {
     /// What accompanies the call: principal, deadline, grant, the way back to the client.
     pub fn context(&self) -> &'a CallContext<'a> {
         self.context
+    }
+
+    /// Calls another tool, by any of its names, within the scope of this call. It is judged, asked about, recorded and
+    /// bounded as if it were called alone, has the time that is left of this call, and is cancelled with it.
+    /// [`CallContext::calls`] lists and finds the tools that there are.
+    ///
+    /// # Errors
+    /// Why it was refused, or failed. A failure that the tool reports in its own result is `Ok` with `isError`.
+    pub async fn call_tool(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
+        self.context.calls.call(NestedCall::new(tool, arguments)).await
     }
 
     /// The real path of a folder to run something in, judged as it is now.

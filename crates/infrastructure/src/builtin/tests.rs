@@ -8,6 +8,7 @@ use crate::{
         files::{change_set::recording::Recording, etag::digest_of},
         provider::BuiltInTools,
         run::Run,
+        testing::{TestRun, client, test_world},
         world::World,
     },
     sandbox::workspace::{FolderNames, Workspace, granted::GrantedWorkspace, stop::Stop},
@@ -18,42 +19,33 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::{Duration, Instant},
+    sync::Arc,
+    time::Duration,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolstead_domain::{
     access::Access,
     category::Category,
-    client_profile::ClientProfile,
-    coercion::coerce,
     content_digest::ContentDigest,
     error_kind::ErrorKind,
     permission::{
-        decision::Verdict,
         grant::Grant,
         path_pattern::PatternBase,
         policy::{Mode, PermissionPolicy},
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
-        caller::SilentCaller,
-        change_journal::NoJournal,
-        clock::{Clock, Timestamp},
+        change_journal::{ChangeJournal, NoJournal},
+        clock::Clock,
         output_store::OutputStore,
-        tool_provider::{CallContext, CallOutcome, ToolProvider},
+        tool_provider::ToolProvider,
     },
     principal::Principal,
     sandbox_policy::NetworkPolicy,
-    testing::{
-        in_memory_change_journal::InMemoryChangeJournal, in_memory_output_store::InMemoryOutputStore, samples::call_id,
-    },
+    testing::{in_memory_change_journal::InMemoryChangeJournal, samples::call_id},
     tool::{Availability, Tool, ToolSource},
-    tool_call::{CallId, ToolCall},
+    tool_call::CallId,
     tool_failure::ToolFailure,
     tool_input_schema::{Formats, ToolInputSchema},
     tool_name::ToolName,
@@ -61,27 +53,11 @@ use toolstead_domain::{
     workspace_roots::WorkspaceRoots,
 };
 
-/// 2026-03-01T12:00:00Z, always.
-struct StoppedClock;
-
-impl Clock for StoppedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp(1_772_366_400_000_000)
-    }
-}
-
 /// A workspace with one root, and the built-in tools in it.
 pub(super) struct Bench {
     folder: TempDir,
-    tools: BuiltInTools,
-    policy: Arc<PermissionPolicy>,
-    outputs: InMemoryOutputStore,
-    world: World,
+    run: TestRun,
     runtime: Runtime,
-    principal: Principal,
-    session: Arc<str>,
-    calls: AtomicU32,
-    journal: Arc<InMemoryChangeJournal>,
 }
 
 impl Bench {
@@ -129,79 +105,72 @@ impl Bench {
         let journal = Arc::new(InMemoryChangeJournal::new());
         let settings = CommandSettings { kept_bytes: 4 << 20, ..CommandSettings::default() };
         let programs = Arc::new(Programs::new(settings));
-        let world = world(workspace).with_journal(journal.clone()).with_programs(programs);
+        let world = test_world(workspace).with_journal(journal.clone()).with_programs(programs);
         Self {
             folder,
-            tools: BuiltInTools::new(all(), world.clone()).unwrap(),
-            policy: Arc::new(policy),
-            outputs: InMemoryOutputStore::new(),
+            run: TestRun::in_world(all(), world, policy, journal),
             // With a thread of its own: what runs in the background goes on between two calls.
             runtime: Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap(),
-            principal: Principal::local(),
-            session: "test".into(),
-            calls: AtomicU32::new(0),
-            journal,
-            world,
         }
     }
 
     /// The same under one rule more, which may name the folder.
-    pub(super) fn with_rule(mut self, effect: Effect, rule: &str) -> Self {
-        let rule = PermissionRule::parse(effect, rule, RuleOrigin::CommandLine, &PatternBase::default()).unwrap();
-        Arc::make_mut(&mut self.policy).rules.push(Arc::new(rule));
-        self
+    pub(super) fn with_rule(self, effect: Effect, rule: &str) -> Self {
+        Self { run: self.run.under(effect, rule), ..self }
     }
 
     /// The same with commands that reach these hosts.
     pub(super) fn with_hosts(mut self, hosts: &[&str]) -> Self {
         let network = NetworkPolicy::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect());
-        let settings = CommandSettings { network, ..self.world.programs().settings().clone() };
-        self.world = self.world.with_programs(Arc::new(Programs::new(settings)));
-        self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
+        let settings = CommandSettings { network, ..self.run.world.programs().settings().clone() };
+        self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
+        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
 
     /// The same by another clock.
     pub(super) fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        let world = World::new(self.world.workspace().clone(), clock, self.world.version().to_owned());
-        self.world = world.with_journal(self.journal.clone()).with_programs(self.world.programs().clone());
-        self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
+        let world = World::new(self.run.world.workspace().clone(), clock, self.run.world.version().to_owned());
+        self.run.world = world.with_journal(self.run.journal.clone()).with_programs(self.run.world.programs().clone());
+        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
 
     /// The same with Toolstead's own data at this path.
     pub(super) fn with_own_data(mut self, path: PathBuf) -> Self {
-        let mut policy = PermissionPolicy::clone(&self.policy);
+        let mut policy = PermissionPolicy::clone(&self.run.policy);
         policy.roots.forbidden.push(path);
-        self.policy = Arc::new(policy);
+        self.run.policy = Arc::new(policy);
         self
     }
 
     /// The same with this folder of the workspace, or elsewhere, at the beginning of the `PATH`.
     pub(super) fn with_path_in(mut self, folder: &str) -> Self {
-        let mut settings = self.world.programs().settings().clone();
+        let mut settings = self.run.world.programs().settings().clone();
         let usual = settings.environment.remove("PATH").unwrap_or_default();
         settings.environment.insert("PATH".into(), format!("{}:{usual}", self.path(folder).display()));
-        self.world = self.world.with_programs(Arc::new(Programs::new(settings)));
-        self.tools = BuiltInTools::new(all(), self.world.clone()).unwrap();
+        self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
+        self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
 
     /// All tools as a program has them that opens its journal later.
     pub(super) fn tools_with_journal(&self) -> BuiltInTools {
-        let world = self.world.clone().with_journal(Arc::new(NoJournal));
-        BuiltInTools::new(all(), world).unwrap().with_journal(self.journal.clone())
+        let world = self.run.world.clone().with_journal(Arc::new(NoJournal));
+        BuiltInTools::new(all(), world).unwrap().with_journal(self.run.journal.clone())
     }
 
     /// What calls recorded.
     pub(super) fn journal(&self) -> &InMemoryChangeJournal {
-        &self.journal
+        &self.run.journal
     }
 
     /// The session has read the file as it is now.
     pub(super) fn saw(&self, name: &str) {
         let (path, digest) = (self.path(name), digest_of(&self.get(name)));
-        self.runtime.block_on(self.world.seen().saw(&self.principal, &self.session, &path, digest)).unwrap();
+        self.runtime
+            .block_on(self.run.world.seen().saw(&self.run.principal, &self.run.session, &path, digest))
+            .unwrap();
     }
 
     /// Work on files as a tool does it that may write everywhere in the workspace, on a blocking thread.
@@ -209,25 +178,14 @@ impl Bench {
         &self,
         work: impl FnOnce(&GrantedWorkspace, &Recording) -> Result<T, ToolFailure> + Send,
     ) -> Result<T, ToolFailure> {
-        let tool = self.tools.definitions().iter().find(|tool| tool.name().as_str() == "write_file").unwrap();
+        let tool = self.run.tools.definitions().iter().find(|tool| tool.name().as_str() == "write_file").unwrap();
         let tool = Arc::new(tool.clone());
-        let policy = PermissionPolicy { mode: Mode::AcceptEdits, ..(*self.policy).clone() };
+        let policy = PermissionPolicy { mode: Mode::AcceptEdits, ..(*self.run.policy).clone() };
         let grant = Grant::new(Arc::new(policy), tool.clone(), Vec::new());
-        let call = self.new_call(tool, Map::new());
-        let context = CallContext {
-            id: call.id,
-            principal: &call.principal,
-            session: &call.session,
-            deadline: Instant::now() + Duration::from_secs(600),
-            grant: &grant,
-            client: &ClientProfile::without_protocol("test"),
-            answers: None,
-            caller: &SilentCaller,
-            outputs: &self.outputs,
-            output_characters: 30_000,
-        };
+        let (call, client) = (self.run.new_call(tool, Map::new()), client());
+        let context = self.run.context(&call, &grant, &client, Duration::from_secs(600));
         let _entered = self.runtime.enter();
-        let world = &self.world;
+        let world = &self.run.world;
         let run = Run { world, tools: &[], explained: &[], call: &call, context: &context };
         let recording = Recording::of(&run);
         let files = GrantedWorkspace::new(world.workspace().clone(), grant.clone(), Stop::at(context.deadline));
@@ -294,13 +252,13 @@ impl Bench {
 
     /// The content of a file that the session knows.
     pub(super) fn known(&self, name: &str) -> Option<ContentDigest> {
-        self.runtime.block_on(self.world.seen().known(&Principal::local(), "test", &self.path(name))).unwrap()
+        self.runtime.block_on(self.run.world.seen().known(&Principal::local(), "test", &self.path(name))).unwrap()
     }
 
     /// Keeps an output of the caller; its handle.
     pub(super) fn keep(&self, media_type: &str, content: impl AsRef<[u8]>) -> String {
         let principal = Principal::local();
-        let store = self.outputs.store(&principal, call_id(0), media_type, content.as_ref());
+        let store = self.run.outputs.store(&principal, call_id(0), media_type, content.as_ref());
         self.runtime.block_on(store).unwrap().handle.to_string()
     }
 
@@ -337,12 +295,12 @@ impl Bench {
 
     /// The session is over.
     pub(super) fn end_session(&self) {
-        self.runtime.block_on(self.tools.session_ended(&self.principal, &self.session));
+        self.runtime.block_on(self.run.tools.session_ended(&self.run.principal, &self.run.session));
     }
 
     /// Everything is over.
     pub(super) fn close(&self) {
-        self.runtime.block_on(self.tools.close());
+        self.runtime.block_on(self.run.tools.close());
     }
 
     /// One call that must be done by then.
@@ -355,33 +313,18 @@ impl Bench {
         self.runtime.block_on(join_all(calls))
     }
 
-    /// A call with an id of its own; ids sort as the calls were made.
-    fn new_call(&self, tool: Arc<Tool>, arguments: Map<String, Value>) -> ToolCall {
-        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        ToolCall {
-            id: call_id(number),
-            principal: self.principal.clone(),
-            session: self.session.clone(),
-            called_as: tool.name().to_string(),
-            tool,
-            arguments,
-            meta: Map::new(),
-        }
-    }
-
     /// The same workspace in another session, perhaps of somebody else.
-    pub(super) fn in_session(mut self, principal: Principal, session: &str) -> Self {
-        (self.principal, self.session) = (principal, session.into());
-        self
+    pub(super) fn in_session(self, principal: Principal, session: &str) -> Self {
+        Self { run: self.run.in_session(principal, session), ..self }
     }
 
     /// The id of the call that was made last.
     pub(super) fn last_call(&self) -> CallId {
-        call_id(self.calls.load(Ordering::Relaxed))
+        self.run.last_call()
     }
 
     async fn called(&self, tool: &str, arguments: Value, time: Duration) -> Result<ToolResult, ToolFailure> {
-        self.called_with(tool, arguments, time, || ()).await
+        self.run.called(tool, arguments, time, || ()).await
     }
 
     /// One call, with something that happens between judging and running it.
@@ -391,54 +334,7 @@ impl Bench {
         arguments: Value,
         between: impl FnOnce(),
     ) -> Result<ToolResult, ToolFailure> {
-        self.runtime.block_on(self.called_with(tool, arguments, Duration::from_secs(600), between))
-    }
-
-    async fn called_with(
-        &self,
-        tool: &str,
-        arguments: Value,
-        time: Duration,
-        between: impl FnOnce(),
-    ) -> Result<ToolResult, ToolFailure> {
-        let tool = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).unwrap();
-        let mut arguments = arguments.as_object().unwrap().clone();
-        coerce(tool.input_schema(), &mut arguments);
-        let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).unwrap();
-        schema
-            .validate(&Value::Object(arguments.clone()))
-            .map_err(|wrong| ToolFailure::new(ErrorKind::InvalidInput, wrong.to_string()))?;
-        let tool = Arc::new(tool.clone());
-        let call = self.new_call(tool.clone(), arguments);
-        let accesses = self.tools.accesses(&call).await?;
-        let decision = self.policy.decide(&tool, &call.arguments, &accesses);
-        let approved = match decision.verdict {
-            Verdict::Allow => Vec::new(),
-            Verdict::Ask => decision.asked().cloned().collect(),
-            Verdict::Deny => return Err(ToolFailure::new(ErrorKind::PermissionDenied, decision.reason())),
-        };
-        between();
-        let grant = Grant::new(self.policy.clone(), tool.clone(), approved);
-        let context = CallContext {
-            id: call.id,
-            principal: &call.principal,
-            session: &call.session,
-            deadline: Instant::now() + time,
-            grant: &grant,
-            client: &ClientProfile::without_protocol("test"),
-            answers: None,
-            caller: &SilentCaller,
-            outputs: &self.outputs,
-            output_characters: 30_000,
-        };
-        let CallOutcome::Done(result) = self.tools.call(&call, &context).await? else {
-            panic!("no built-in tool asks for input")
-        };
-        if let Some(schema) = tool.output_schema() {
-            let promised = ToolInputSchema::compile(schema, Formats::Asserted).unwrap();
-            promised.validate(result.structured_content().unwrap()).unwrap();
-        }
-        Ok(result)
+        self.runtime.block_on(self.run.called(tool, arguments, Duration::from_secs(600), between))
     }
 
     fn accesses(&self, tool: &str, arguments: Value) -> Vec<Access> {
@@ -447,27 +343,23 @@ impl Bench {
 
     /// What a call would touch, without a look at its arguments before; the tool may be none of these.
     pub(super) fn call_unchecked(&self, tool: &str, arguments: Value) -> Result<Vec<Access>, ToolFailure> {
-        let known = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).cloned();
+        let known = self.run.tools.definitions().iter().find(|other| other.name().as_str() == tool).cloned();
         let unknown = || Tool::new(ToolName::parse(tool).unwrap(), Map::new(), Category::Utility, ToolSource::BuiltIn);
-        let call = self.new_call(Arc::new(known.unwrap_or_else(unknown)), arguments.as_object().unwrap().clone());
-        self.runtime.block_on(self.tools.accesses(&call))
+        let call = self.run.new_call(Arc::new(known.unwrap_or_else(unknown)), arguments.as_object().unwrap().clone());
+        self.runtime.block_on(self.run.tools.accesses(&call))
     }
-}
-
-fn world(workspace: Workspace) -> World {
-    World::new(Arc::new(workspace), Arc::new(StoppedClock), "Toolstead test".into())
 }
 
 /// The definition of a built-in tool.
 #[track_caller]
 pub(super) fn definition(name: &str) -> Tool {
-    let tools = BuiltInTools::new(all(), world(Workspace::closed())).unwrap();
+    let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
     tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap().clone()
 }
 
 #[test]
 fn every_tool_is_defined_in_full_and_its_example_is_valid() {
-    let tools = BuiltInTools::new(all(), world(Workspace::closed())).unwrap();
+    let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
     for tool in tools.definitions() {
         let name = tool.name();
         assert!((40..=400).contains(&tool.description().len()), "{name}: {}", tool.description().len());
@@ -491,13 +383,13 @@ fn every_tool_is_defined_in_full_and_its_example_is_valid() {
 #[test]
 fn a_name_is_not_given_to_two_tools() {
     let twice = all().into_iter().chain(all()).collect();
-    assert!(BuiltInTools::new(twice, world(Workspace::closed())).is_err());
+    assert!(BuiltInTools::new(twice, test_world(Workspace::closed())).is_err());
 }
 
 #[test]
 fn tools_of_an_embedding_program_bear_its_providers_name() {
     let name = toolstead_domain::server_name::ServerName::parse("weather").unwrap();
-    let tools = BuiltInTools::named(&name, all(), world(Workspace::closed())).unwrap();
+    let tools = BuiltInTools::named(&name, all(), test_world(Workspace::closed())).unwrap();
     assert_eq!(tools.name(), "weather");
     assert_eq!(tools.definitions()[0].name().as_str(), "mcp__weather__read_file");
     assert!(tools.example("mcp__weather__read_file").is_some());
@@ -541,13 +433,13 @@ fn nothing_is_said_of_an_undo_where_no_journal_is_kept() {
         let tool = tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap();
         tool.availability.clone()
     };
-    assert_eq!(of(&bench.tools, "undo"), Availability::Available);
-    let tools = BuiltInTools::new(all(), bench.world.clone()).unwrap();
-    bench.tools = tools.with_journal(Arc::new(NoJournal));
+    assert_eq!(of(&bench.run.tools, "undo"), Availability::Available);
+    let tools = BuiltInTools::new(all(), bench.run.world.clone()).unwrap();
+    bench.run.tools = tools.with_journal(Arc::new(NoJournal));
     for name in ["undo", "redo"] {
-        assert!(matches!(of(&bench.tools, name), Availability::Unavailable(_)), "{name}");
+        assert!(matches!(of(&bench.run.tools, name), Availability::Unavailable(_)), "{name}");
     }
-    assert_eq!(of(&bench.tools, "delete_file"), Availability::Available);
+    assert_eq!(of(&bench.run.tools, "delete_file"), Availability::Available);
     bench.put("a", "abc");
     let deleted = bench.call("delete_file", json!({"path": "a"})).unwrap();
     assert_eq!(deleted.joined_text(), "Deleted `a` (3 bytes).");
@@ -555,4 +447,29 @@ fn nothing_is_said_of_an_undo_where_no_journal_is_kept() {
     let patch = "*** Begin Patch\n*** Add File: b\n+x\n*** End Patch";
     let told = bench.text("apply_patch", json!({"patch": patch}));
     assert!(!told.contains("undo"), "{told}");
+}
+
+#[test]
+fn a_test_run_judges_calls_asks_about_them_and_gives_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Runtime::new().unwrap();
+    let write = |run: &TestRun| {
+        runtime.block_on(run.call("write_file", json!({"path": "a", "content": "x"}))).map_err(|failure| failure.kind)
+    };
+    let run = TestRun::of_tools(all(), &folder);
+    write(&run).unwrap();
+    assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"x");
+    let path = folder.path().canonicalize().unwrap().join("a");
+    assert!(matches!(&run.asked()[..], [Access::WritePath(asked)] if asked.real == path), "{:?}", run.asked());
+    let recorded = runtime.block_on(run.journal().find(&Principal::local(), run.last_call()));
+    assert_eq!(recorded.unwrap().unwrap().changes.len(), 1);
+    let permitted = runtime.block_on(run.with_run("read_file", async |run| run.permitted_folder(".").await));
+    assert_eq!(permitted.unwrap(), folder.path().canonicalize().unwrap());
+
+    let refused = Err(ErrorKind::PermissionDenied);
+    assert_eq!(write(&TestRun::of_tools(all(), &folder).unattended()).map(drop), refused);
+    let run = TestRun::of_tools(all(), &folder).under(Effect::Deny, "Write(a)");
+    assert_eq!((write(&run).map(drop), run.asked()), (refused, vec![]));
+    let wrong = runtime.block_on(run.call("read_file", json!({"path": 1}))).unwrap_err();
+    assert_eq!(wrong.kind, ErrorKind::InvalidInput);
 }

@@ -3,13 +3,9 @@
 use super::{answer::Decided, command_hooks::CommandHooks};
 use async_trait::async_trait;
 use std::sync::Arc;
-use toolstead_domain::{
-    access::AccessKind,
-    permission::decision::{Cause, Verdict},
-    ports::{
-        approver::{Approval, ApprovalRequest, Approver},
-        tool_hook::HookVerdict,
-    },
+use toolstead_domain::ports::{
+    approver::{Approval, ApprovalRequest, Approver},
+    tool_hook::HookVerdict,
 };
 
 /// Asks the hooks of `PermissionRequest` first, then whoever is asked without them.
@@ -35,17 +31,10 @@ impl Approver for HookedApprover {
             Some((hook, Decided::Else(HookVerdict::Deny(reason) | HookVerdict::Defer(reason)))) => {
                 Approval::Denied { by: format!("the hook `{hook}` ({reason})") }
             }
-            Some((hook, Decided::Allow)) if is_for_a_default(&request) => Approval::once(format!("the hook `{hook}`")),
+            Some((hook, Decided::Allow)) if request.is_by_default() => Approval::once(format!("the hook `{hook}`")),
             _ => self.person.ask(request).await,
         }
     }
-}
-
-fn is_for_a_default(request: &ApprovalRequest<'_>) -> bool {
-    let mut asking = request.decision.trace.iter().filter(|finding| finding.verdict == Verdict::Ask);
-    asking.all(|finding| matches!(finding.cause, Cause::Default(_)))
-        && matches!(request.decision.decisive.cause, Cause::Default(_))
-        && !request.accesses.iter().any(|access| access.kind() == AccessKind::Send)
 }
 
 impl std::fmt::Debug for HookedApprover {

@@ -72,6 +72,7 @@ pub struct McpServer {
 
 /// How a server is, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpServerStatus {
     /// Its name here.
     pub name: ServerName,

@@ -40,6 +40,7 @@ pub enum Input {
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Exit {
     /// By itself, with this code.
     Code(i32),
@@ -72,6 +73,7 @@ pub enum ChildSignal {
 
 /// A child that could not be started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LaunchError {
     /// No such program.
     #[error("the program `{program}` was not found; it was looked for in {places}")]

@@ -11,7 +11,7 @@ pub use crate::sandbox::launch::{ChildSignal, Exit, Input, LaunchError, LaunchSp
 use crate::sandbox::{
     preparing,
     tier::Tier,
-    writable::WritableRoots,
+    writable::{Links, WritableRoots},
     zygote::{Layers, Zygote, ZygoteError, Zygotes, request::Request},
 };
 use confined::ConfinedRun;
@@ -32,7 +32,11 @@ use std::{
     net::TcpListener,
     os::{fd::OwnedFd, unix::fs::PermissionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
@@ -54,6 +58,8 @@ const REAPING_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub struct Launcher {
     orders: mpsc::Sender<Order>,
+    /// Lives as long as anybody can order something.
+    held: Weak<Held>,
     shared: &'static Shared,
     requires_landlock: bool,
     /// Whether tier 2 will do.
@@ -105,6 +111,24 @@ pub struct Child {
     time: Option<TimeLimit>,
 }
 
+/// What the launching thread holds, for those who need not change to it.
+#[derive(Debug, Default)]
+struct Held {
+    /// Kept once they are there.
+    zygotes: [OnceLock<Arc<Zygote>>; 2],
+    /// Sessions that are over, and of which the zygotes have not heard yet.
+    releases: AtomicUsize,
+}
+
+/// Where the program of a child comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Supply {
+    /// From wherever the specification says.
+    Anywhere,
+    /// From what no run writes into.
+    Outside { sees_whole_path: bool },
+}
+
 enum Order {
     Launch {
         prepared: Box<Prepared>,
@@ -134,6 +158,13 @@ struct Started {
     stderr: OwnedFd,
 }
 
+/// A child on its way.
+enum Beginning {
+    Begun(Started),
+    /// The launching thread tells of it.
+    Ordered(oneshot::Receiver<Result<Started, LaunchError>>),
+}
+
 enum Begun {
     Open(Group),
     /// The socket on which is told how it goes on.
@@ -150,8 +181,10 @@ impl Launcher {
     /// Starts the launching thread, with what all launchers of this process share.
     pub(super) fn sharing(shared: &'static Shared) -> io::Result<Self> {
         let (orders, queue) = mpsc::channel();
-        thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue))?;
-        Ok(Self { orders, shared, requires_landlock: false, allows_tier_2: false, others: Arc::default() })
+        let holder = Arc::new(Held::default());
+        let held = Arc::downgrade(&holder);
+        thread::Builder::new().name("launcher".into()).spawn(move || serve(&queue, &holder))?;
+        Ok(Self { orders, held, shared, requires_landlock: false, allows_tier_2: false, others: Arc::default() })
     }
 
     /// Where `is_required`, nothing is started confined on a kernel without Landlock.
@@ -186,29 +219,7 @@ impl Launcher {
     /// Finds a program on a `PATH` without what runs write into: who can write there does not supply it. Says the `PATH`
     /// without such folders, too, by their real paths. Blocks.
     pub fn found_outside(program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
-        let folders: Vec<PathBuf> = absolute(path).filter_map(|folder| writable.outside(Path::new(folder))).collect();
-        let candidates = folders.iter().map(|folder| folder.join(program));
-        let found = candidates.filter(|path| is_executable(path)).find(|path| writable.outside(path).is_some());
-        let folders: Vec<_> = folders.iter().map(|folder| folder.to_string_lossy()).collect();
-        (found, folders.join(":"))
-    }
-
-    /// The same, off the threads of the async runtime.
-    ///
-    /// # Errors
-    /// [`LaunchError::NotFound`], and [`LaunchError::Confine`] where the disk does not answer.
-    pub async fn find_outside(
-        &self,
-        program: &'static str,
-        path: String,
-        roots: Vec<PathBuf>,
-    ) -> Result<(PathBuf, String), LaunchError> {
-        let find = move || Self::found_outside(program, &path, &WritableRoots::new(&roots));
-        let (found, path) = self.shared.look_ups.done(find).await?;
-        match found {
-            Some(found) => Ok((found, path)),
-            None => Err(LaunchError::NotFound { program: program.into(), places: format!("`{path}`") }),
-        }
+        found_over(&mut Links::default(), program, path, writable)
     }
 
     /// Starts a child with three pipes, its own session, a built environment, no further descriptors, no way to gain
@@ -218,21 +229,45 @@ impl Launcher {
     /// # Errors
     /// [`LaunchError`]; then nothing runs.
     pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
+        self.launch_of(spec, Supply::Anywhere).await
+    }
+
+    /// The same with a program that is found on the child's `PATH` as [`found_outside`](Self::found_outside) does. The child
+    /// gets that `PATH`, unless it `sees_whole_path`.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub async fn launch_from_outside(&self, spec: LaunchSpec, sees_whole_path: bool) -> Result<Child, LaunchError> {
+        self.launch_of(spec, Supply::Outside { sees_whole_path }).await
+    }
+
+    async fn launch_of(&self, spec: LaunchSpec, supply: Supply) -> Result<Child, LaunchError> {
         let layers = match spec.policy.confinement {
             Confinement::Open => Layers::All,
             Confinement::Sealed | Confinement::Guarded => self.gate().pass(self, spec.policy.session.as_ref()).await?,
         };
-        self.launch_untried(spec, layers).await
+        self.launch_with(spec, supply, layers).await
     }
 
     /// As [`launch`](Self::launch), whatever is known of the confinement: for those who try it.
     pub(super) async fn launch_untried(&self, spec: LaunchSpec, layers: Layers) -> Result<Child, LaunchError> {
+        self.launch_with(spec, Supply::Anywhere, layers).await
+    }
+
+    async fn launch_with(&self, spec: LaunchSpec, supply: Supply, layers: Layers) -> Result<Child, LaunchError> {
         let (launcher, time) = (self.clone(), spec.policy.limits.timeout);
-        let prepared = self.shared.look_ups.done(move || launcher.prepared(spec, layers)).await??;
-        let (reply, started) = oneshot::channel();
-        let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
-        self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
-        let Started { process, stdin, stdout, stderr } = started.await.map_err(|_| LaunchError::Stopped)??;
+        // Where the look-up takes too long, or nobody waits any more, nothing is started by it.
+        let waiting = Arc::new(());
+        let awaited = Arc::downgrade(&waiting);
+        let begin = move || {
+            let prepared = launcher.prepared(spec, supply, layers)?;
+            if awaited.strong_count() == 0 { Err(LaunchError::Stopped) } else { launcher.begun(prepared) }
+        };
+        let Started { process, stdin, stdout, stderr } = match self.shared.look_ups.done(begin).await?? {
+            Beginning::Begun(started) => started,
+            Beginning::Ordered(started) => started.await.map_err(|_| LaunchError::Stopped)??,
+        };
+        drop(waiting);
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
         let (process, proxy) = match process {
             Begun::Open(group) => (Process::Open(Arc::new(group)), None),
@@ -256,17 +291,52 @@ impl Launcher {
         })
     }
 
+    /// Starts a confined child by its zygote, and leaves to the launching thread what only that one can do: to start a
+    /// zygote or a child of its own.
+    fn begun(&self, prepared: Prepared) -> Result<Beginning, LaunchError> {
+        let known = prepared.request.as_ref().and_then(|(layers, _)| self.known_zygote(*layers));
+        let prepared = match (known, prepared) {
+            (Some(zygote), Prepared { spec, program, request: Some((layers, request)) }) => {
+                return confined((layers, request), spec.input, program, self.clone(), &zygote).map(Beginning::Begun);
+            }
+            (_, prepared) => prepared,
+        };
+        let (reply, started) = oneshot::channel();
+        let order = Order::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
+        self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
+        Ok(Beginning::Ordered(started))
+    }
+
+    /// The zygote, once it was started. `None` also while the end of a session is on its way to it: one of the same name
+    /// must not overtake that.
+    fn known_zygote(&self, layers: Layers) -> Option<Arc<Zygote>> {
+        let held = self.held.upgrade().filter(|held| held.releases.load(Ordering::Acquire) == 0)?;
+        held.zygotes[layers as usize].get().cloned()
+    }
+
     /// Looks up everything that the child needs.
-    fn prepared(&self, spec: LaunchSpec, layers: Layers) -> Result<Prepared, LaunchError> {
+    fn prepared(&self, mut spec: LaunchSpec, supply: Supply, layers: Layers) -> Result<Prepared, LaunchError> {
+        let writable = WritableRoots::new(&[&self.others, spec.policy.write_roots.as_slice()].concat());
+        let mut links = Links::default();
+        if let Supply::Outside { sees_whole_path } = supply {
+            let path = spec.policy.environment.get("PATH").map_or("", String::as_str);
+            let (found, path) = found_over(&mut links, &spec.program, path, &writable);
+            let Some(found) = found else {
+                return Err(LaunchError::NotFound { program: spec.program, places: format!("`{path}`") });
+            };
+            spec.program = found.to_string_lossy().into_owned();
+            if !sees_whole_path {
+                spec.policy.environment.insert("PATH".into(), path);
+            }
+        }
         if !spec.working_dir.is_dir() {
             return Err(LaunchError::NoWorkingFolder(spec.working_dir));
         }
         let program = find_program(&spec)?;
         let is_confined = spec.policy.confinement != Confinement::Open;
         let request = is_confined.then(|| {
-            let writable = WritableRoots::new(&[&self.others, spec.policy.write_roots.as_slice()].concat());
             let others = WritableRoots::new(&self.others);
-            let request = preparing::request(&spec, &program, &writable, &others, self.requires_landlock)?;
+            let request = preparing::request(&spec, &program, &writable, &others, links, self.requires_landlock)?;
             Ok::<_, LaunchError>((layers, request))
         });
         Ok(Prepared { request: request.transpose()?, spec, program })
@@ -276,7 +346,10 @@ impl Launcher {
     pub fn release_session(&self, session: Arc<str>) {
         self.gate().forget(&session);
         // Without the thread nothing is held either.
-        let _ = self.orders.send(Order::Release(session));
+        if let Some(held) = self.held.upgrade() {
+            held.releases.fetch_add(1, Ordering::Release);
+            let _ = self.orders.send(Order::Release(session));
+        }
     }
 }
 
@@ -419,11 +492,9 @@ fn waiting_never(end: OwnedFd) -> io::Result<File> {
 }
 
 /// The launching thread.
-fn serve(queue: &mpsc::Receiver<Order>) {
+fn serve(queue: &mpsc::Receiver<Order>, held: &Held) {
     let mut killed: Vec<OwnedFd> = Vec::new();
     let mut ending: Vec<confined::Ending> = Vec::new();
-    // Kept once they are there: they live as long as somebody can order something.
-    let mut zygotes: [Option<Arc<Zygote>>; 2] = [None, None];
     loop {
         let order = if killed.is_empty() && ending.is_empty() {
             queue.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected)
@@ -433,12 +504,13 @@ fn serve(queue: &mpsc::Receiver<Order>) {
         match order {
             // Whoever has stopped waiting drops the child, which ends it.
             Ok(Order::Launch { prepared, launcher, reply }) => {
-                drop(reply.send(start(*prepared, launcher, &mut zygotes)));
+                drop(reply.send(start(*prepared, launcher, held)));
             }
             Ok(Order::Reap(handle)) => killed.push(handle),
             Ok(Order::End(handle)) => ending.push(confined::Ending::of(handle)),
             Ok(Order::Release(session)) => {
-                zygotes.iter().flatten().for_each(|zygote| zygote.release(&session));
+                held.zygotes.iter().filter_map(OnceLock::get).for_each(|zygote| zygote.release(&session));
+                held.releases.fetch_sub(1, Ordering::Release);
             }
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             // Nobody can order anything any more; what was killed last is still waited for.
@@ -451,16 +523,28 @@ fn serve(queue: &mpsc::Receiver<Order>) {
 }
 
 /// Starts what is prepared; a confined child by the zygote of its layers, which is kept.
-fn start(prepared: Prepared, launcher: Launcher, zygotes: &mut [Option<Arc<Zygote>>]) -> Result<Started, LaunchError> {
+fn start(prepared: Prepared, launcher: Launcher, held: &Held) -> Result<Started, LaunchError> {
     let Prepared { spec, program, request } = prepared;
     let Some((layers, request)) = request else {
         return start_program(&program, &spec, launcher).map_err(|source| LaunchError::Start { program, source });
     };
-    let zygote = match &mut zygotes[layers as usize] {
-        Some(zygote) => zygote,
-        none => none.insert(launcher.shared.zygotes.running(layers).map_err(unconfined)?),
-    };
-    let streams = Streams::open(spec.input).map_err(|source| LaunchError::Start { program, source })?;
+    let kept = &held.zygotes[layers as usize];
+    if kept.get().is_none() {
+        // This thread alone starts them.
+        let _ = kept.set(launcher.shared.zygotes.running(layers).map_err(unconfined)?);
+    }
+    let zygote = kept.get().ok_or(LaunchError::Stopped)?;
+    confined((layers, request), spec.input, program, launcher, zygote)
+}
+
+fn confined(
+    (layers, request): (Layers, Request),
+    input: Input,
+    program: PathBuf,
+    launcher: Launcher,
+    zygote: &Zygote,
+) -> Result<Started, LaunchError> {
+    let streams = Streams::open(input).map_err(|source| LaunchError::Start { program, source })?;
     let reports = zygote.launch(request, streams.theirs).map_err(unconfined)?;
     let Ours { stdin, stdout, stderr } = streams.ours;
     Ok(Started { process: Begun::Confined(reports, launcher, layers), stdin, stdout, stderr })
@@ -531,6 +615,16 @@ fn find_program(spec: &LaunchSpec) -> Result<PathBuf, LaunchError> {
         let places = candidates.next().map(|_| folders_text).filter(|folders| !folders.is_empty());
         not_found(places.map_or("no folder, because its `PATH` is empty".into(), |folders| format!("`{folders}`")))
     })
+}
+
+/// As [`Launcher::found_outside`], over what was found before.
+fn found_over(links: &mut Links, program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
+    let mut outside = |path: &Path| writable.outside_over(links, path);
+    let folders: Vec<PathBuf> = absolute(path).filter_map(|folder| outside(Path::new(folder))).collect();
+    let mut candidates = folders.iter().map(|folder| folder.join(program)).filter(|path| is_executable(path));
+    let found = candidates.find(|path| outside(path).is_some());
+    let folders: Vec<_> = folders.iter().map(|folder| folder.to_string_lossy()).collect();
+    (found, folders.join(":"))
 }
 
 /// The absolute folders of the environment's `PATH`.

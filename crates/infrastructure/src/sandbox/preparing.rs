@@ -4,7 +4,7 @@ use crate::sandbox::{
     lasting_home::{self, MountPoint},
     launch::{Input, LaunchError, LaunchSpec},
     toolchains::{Toolchains, is_of_machine, is_of_system},
-    writable::WritableRoots,
+    writable::{Links, WritableRoots},
     zygote::request::{Copied, Folder, Network, Program, Request},
 };
 use std::{
@@ -26,18 +26,19 @@ const GIT_SETTINGS: [&str; 4] = [".gitconfig", ".config/git/config", ".config/gi
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
 /// The request for a run. `program` is what was found for the one that the specification names, `writable` what this run
-/// and others write into, `others` what those others do.
+/// and others write into, `others` what those others do, `links` what the search for the program found.
 pub(super) fn request(
     spec: &LaunchSpec,
     program: &Path,
     writable: &WritableRoots,
     others: &WritableRoots,
+    links: Links,
     requires_landlock: bool,
 ) -> Result<Request, LaunchError> {
     let policy = &spec.policy;
     let own_home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let mut environment = policy.environment.clone();
-    let mut tools = Toolchains::new(own_home.as_deref(), writable);
+    let mut tools = Toolchains::new(own_home.as_deref(), writable).over(links);
     tools.add_path(environment.get("PATH").map_or("", String::as_str));
     let program = if spec.program == OWN_PROGRAM {
         Program::Own
@@ -70,6 +71,7 @@ pub(super) fn request(
         folder.source == folder.target || !targets.iter().any(|root| is_linked_beneath(root, &folder.target))
     });
     let roots = folders.len();
+    let mut links = tools.take_links();
     for path in tools.into_folders() {
         if !folders[..roots].iter().any(|root| path.starts_with(&root.target)) {
             folders.push(folder(&path, path.clone(), false, false)?);
@@ -79,8 +81,8 @@ pub(super) fn request(
     let home = home(environment.get("HOME").map(Path::new), &folders);
     environment.insert("HOME".into(), home.path.to_string_lossy().into_owned());
     // What is hidden is so in what was given to the run; a home that lasts is its own, wherever it stands.
-    let (hidden, sealed) = (seen(&policy.hidden, &folders)?, seen(&policy.sealed, &folders)?);
-    let mut settings = if home.is_private { settings(own_home.as_deref(), writable) } else { Vec::new() };
+    let (hidden, sealed) = (seen(&policy.hidden, &folders, &mut links)?, seen(&policy.sealed, &folders, &mut links)?);
+    let mut settings = if home.is_private { settings(own_home.as_deref(), writable, &mut links) } else { Vec::new() };
     let mut home = home.is_private.then_some(home.path);
     if let Some(lasting) = &policy.lasting_home
         && let Some(path) = home.take()
@@ -172,10 +174,10 @@ fn refused(path: &Path, reason: &str) -> LaunchError {
 }
 
 /// Where these paths stand in the sandbox, under each of their names; an outer path comes before what it holds.
-fn seen(paths: &[PathBuf], folders: &[Folder]) -> Result<Vec<PathBuf>, LaunchError> {
+fn seen(paths: &[PathBuf], folders: &[Folder], links: &mut Links) -> Result<Vec<PathBuf>, LaunchError> {
     let mut seen = BTreeSet::new();
     for path in paths {
-        let real = match fs::canonicalize(path) {
+        let real = match links.real(path) {
             Ok(real) => real,
             // It is gone, or leads nowhere.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
@@ -239,9 +241,9 @@ fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
 }
 
 /// The user's settings of git. Credential files are not among them, and neither is what runs choose by a link or write.
-fn settings(home: Option<&Path>, writable: &WritableRoots) -> Vec<Copied> {
+fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut Links) -> Vec<Copied> {
     let read = |name: &&str| {
-        let path = writable.outside(&home?.join(name))?;
+        let path = writable.outside_over(links, &home?.join(name))?;
         // Opening some devices does something.
         fs::metadata(&path).ok().filter(Metadata::is_file)?;
         // Opening a pipe, where one stands there by now, would wait for somebody who writes.
@@ -280,7 +282,7 @@ mod tests {
         symlink("../../dotfiles/ignore", home.join(".config/git/ignore")).unwrap();
         symlink("../../mine/attributes", home.join(".config/git/attributes")).unwrap();
         let copied = |roots: &[PathBuf]| -> Vec<String> {
-            let copied = settings(Some(&home), &WritableRoots::new(roots));
+            let copied = settings(Some(&home), &WritableRoots::new(roots), &mut Links::default());
             copied.into_iter().map(|one| String::from_utf8(one.text).unwrap()).collect()
         };
         assert_eq!(copied(&[]), [".ssh/id", ".config/git/config", "dotfiles/ignore", "mine/attributes"]);
@@ -326,7 +328,7 @@ mod tests {
             ("elsewhere", vec![]),
         ] {
             let expected: Vec<PathBuf> = expected.into_iter().map(PathBuf::from).collect();
-            assert_eq!(seen(&[top.join(closed)], &folders).unwrap(), expected, "{closed}");
+            assert_eq!(seen(&[top.join(closed)], &folders, &mut Links::default()).unwrap(), expected, "{closed}");
         }
     }
 }

@@ -15,6 +15,7 @@ use std::{
     ffi::OsString,
     fs::{self, File, Metadata},
     io::{BufRead, BufReader, Read},
+    mem,
     os::unix::fs::OpenOptionsExt,
     path::{Component, Path, PathBuf},
     rc::Rc,
@@ -65,6 +66,16 @@ impl<'a> Toolchains<'a> {
             known: HashSet::new(),
             parts: HashMap::new(),
         }
+    }
+
+    /// The same over what was found before.
+    pub(super) fn over(self, links: Links) -> Self {
+        Self { links, ..self }
+    }
+
+    /// What was found, for those who look further.
+    pub(super) fn take_links(&mut self) -> Links {
+        mem::take(&mut self.links)
     }
 
     /// What the programs on a `PATH` need.

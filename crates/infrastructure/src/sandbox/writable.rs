@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
     fs,
-    io::ErrorKind,
+    io::{self, ErrorKind},
     path::{Component, Path, PathBuf},
 };
 
@@ -34,6 +34,17 @@ enum PathKind {
     Link(PathBuf),
     NoLink,
     Nothing,
+    /// The system did not let us look.
+    Closed,
+}
+
+/// Why a path has no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// Nothing stands there.
+    Missing,
+    /// It cannot be told, or goes round in circles.
+    Unclear,
 }
 
 impl WritableRoots {
@@ -53,6 +64,10 @@ impl WritableRoots {
 
     /// The same, over what was found before.
     pub(crate) fn way_over(&self, found: &mut Links, path: &Path) -> Option<Way> {
+        self.followed(found, path).ok()
+    }
+
+    fn followed(&self, found: &mut Links, path: &Path) -> Result<Way, Lost> {
         let mut way = Way { real: PathBuf::with_capacity(path.as_os_str().len().max(64)), is_theirs: false };
         way.real.push("/");
         let (mut rest, mut links) = (Vec::new(), 0);
@@ -69,28 +84,46 @@ impl WritableRoots {
                 PathKind::Link(target) => {
                     links += 1;
                     if links > MAX_LINKS {
-                        return None;
+                        return Err(Lost::Unclear);
                     }
                     way.is_theirs |= self.hold(&way.real);
                     way.real.pop();
                     push_parts(&mut rest, target);
                 }
                 PathKind::NoLink => {}
-                PathKind::Nothing => return None,
+                PathKind::Nothing => return Err(Lost::Missing),
+                PathKind::Closed => return Err(Lost::Unclear),
             }
         }
         // Whatever holds a folder holds all that is in it, so that it does to look where the way turns, and where it ends.
         way.is_theirs |= self.hold(&way.real);
-        way.real.is_absolute().then_some(way)
+        if way.real.is_absolute() { Ok(way) } else { Err(Lost::Unclear) }
     }
 
-    /// The real path, where no run has a say in where it leads.
-    pub(crate) fn outside(&self, path: &Path) -> Option<PathBuf> {
-        self.way(path).filter(|way| !way.is_theirs).map(|way| way.real)
+    /// The real path, where no run has a say in where it leads, over what was found before.
+    pub(crate) fn outside_over(&self, found: &mut Links, path: &Path) -> Option<PathBuf> {
+        self.way_over(found, path).filter(|way| !way.is_theirs).map(|way| way.real)
     }
 }
 
 impl Links {
+    /// The real path, whoever chooses where it leads.
+    ///
+    /// # Errors
+    /// `NotFound` where it leads nowhere; otherwise what the system says of it.
+    pub(crate) fn real(&mut self, path: &Path) -> io::Result<PathBuf> {
+        // A relative one is the system's to follow.
+        let lost = match path.is_absolute().then(|| WritableRoots::default().followed(self, path)) {
+            Some(Ok(way)) => return Ok(way.real),
+            Some(Err(lost)) => lost,
+            None => Lost::Unclear,
+        };
+        match lost {
+            Lost::Missing => Err(ErrorKind::NotFound.into()),
+            Lost::Unclear => fs::canonicalize(path),
+        }
+    }
+
     fn at(&mut self, path: &Path) -> &PathKind {
         let text = path.as_os_str();
         if !self.0.contains_key(text) {
@@ -98,7 +131,10 @@ impl Links {
                 Ok(target) => PathKind::Link(target),
                 // It is there, and no link.
                 Err(error) if error.kind() == ErrorKind::InvalidInput => PathKind::NoLink,
-                Err(_) => PathKind::Nothing,
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    PathKind::Nothing
+                }
+                Err(_) => PathKind::Closed,
             };
             self.0.insert(text.to_owned(), found);
         }
@@ -154,8 +190,8 @@ mod tests {
             let expected = expected.map(|(real, is_theirs)| Way { real: top.join(real), is_theirs });
             assert_eq!(roots.way(&top.join(path)), expected, "{path}");
         }
-        assert_eq!(roots.outside(&top.join("home/link")), Some(top.join("elsewhere/bin")));
-        assert_eq!(roots.outside(&top.join("root/out")), None);
+        assert_eq!(roots.outside_over(&mut Links::default(), &top.join("home/link")), Some(top.join("elsewhere/bin")));
+        assert_eq!(roots.outside_over(&mut Links::default(), &top.join("root/out")), None);
     }
 
     #[test]
@@ -172,5 +208,26 @@ mod tests {
         symlink("second", top.join("link")).unwrap();
         assert_eq!(real(&mut found, "link/bin"), Some(top.join("first/bin")));
         assert_eq!(real(&mut Links::default(), "link/bin"), Some(top.join("second/bin")));
+    }
+
+    #[test]
+    fn a_path_leads_where_the_system_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(top.join("folder/inner")).unwrap();
+        fs::write(top.join("file"), "").unwrap();
+        for (link, target) in [("link", "folder"), ("dangling", "nothing"), ("loop", "loop"), ("up", "folder/../file")]
+        {
+            symlink(target, top.join(link)).unwrap();
+        }
+        let mut found = Links::default();
+        for path in
+            ["", "file", "link/inner", "folder/./inner/..", "up", "dangling", "nothing", "file/x", "loop", "loop/x"]
+        {
+            let path = top.join(path);
+            let gone = |error: io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+            let expected = fs::canonicalize(&path).map_err(gone);
+            assert_eq!(found.real(&path).map_err(gone), expected, "{}", path.display());
+        }
     }
 }

@@ -18,7 +18,7 @@ use toolstead_domain::{
         tool_repository::StoreError,
     },
     tool_call::CallId,
-    tool_execution::{OutcomeKind, ToolExecution},
+    tool_execution::{OutcomeKind, RequestKind, ToolExecution},
 };
 use uuid::Uuid;
 
@@ -67,21 +67,35 @@ impl SqliteExecutionLog {
                 },
             },
         };
-        let rows = sqlx::query(statement(filter))
-            .bind(match before {
-                Some(Place::Stored(seq)) => seq,
-                Some(Place::Waiting(_)) | None => i64::MAX,
-            })
-            .bind(filter.tool.clone())
-            .bind(filter.principal.clone())
-            .bind(filter.outcome.map(OutcomeKind::as_str))
-            .bind(i64::from(filter.limit))
-            .bind(filter.client.clone())
-            .bind(filter.since.map(|since| since.0))
-            .fetch_all(&self.readers)
-            .await?;
-        // What is committed by now stands where it was committed.
-        let waiting: Vec<Place> = listed.keys().filter(|place| matches!(place, Place::Waiting(_))).copied().collect();
+        let mut rows = Vec::new();
+        for outcome in execution_row::stored_outcomes(filter.outcome) {
+            let mut stored = filter.clone();
+            stored.outcome = outcome;
+            // Calls that run and calls that wait stand there as one; they are as many as may be open.
+            let is_open = outcome == Some(OutcomeKind::Running);
+            let limit = if is_open { i64::MAX } else { i64::from(filter.limit) };
+            let found = sqlx::query(statement(&stored))
+                .bind(match before {
+                    Some(Place::Stored(seq)) => seq,
+                    Some(Place::Waiting(_)) | None => i64::MAX,
+                })
+                .bind(filter.tool.clone())
+                .bind(filter.principal.clone())
+                .bind(outcome.map(OutcomeKind::as_str))
+                .bind(limit)
+                .bind(filter.client.clone())
+                .bind(filter.since.map(|since| since.0))
+                .bind(filter.label.as_ref().map(|(name, value)| execution_row::written_label(name, value)))
+                .bind(filter.parent.map(|parent| parent.0))
+                .bind(filter.kind.map(RequestKind::as_str))
+                .fetch_all(&self.readers)
+                .await?;
+            rows.extend(found);
+        }
+        // What is committed by now stands where it was committed. The last one is looked for first: where it is committed
+        // so are those before it, and the order stays as it was.
+        let waiting: Vec<Place> =
+            listed.keys().rev().filter(|place| matches!(place, Place::Waiting(_))).copied().collect();
         for place in waiting {
             if let Some(id) = listed.get(&place).map(|row| row.id)
                 && let Some((seq, stored)) = self.stored(id).await?
@@ -197,7 +211,7 @@ impl ExecutionLog for SqliteExecutionLog {
 /// The statement that walks along the most telling index, from the row that was recorded last, and looks at each row for
 /// the other conditions.
 ///
-/// Parameters of all of them: before, tool, principal, outcome, limit, client, since.
+/// Parameters of all of them: before, tool, principal, outcome, limit, client, since, label, parent, kind.
 fn statement(filter: &ExecutionFilter) -> &'static str {
     macro_rules! statement {
         ($index:literal, $first:literal, $($rest:literal),*) => {
@@ -205,9 +219,18 @@ fn statement(filter: &ExecutionFilter) -> &'static str {
                 $index, "WHERE ", $first, "seq < $1 ", $($rest,)*
                 "AND ($6 IS NULL OR client = $6 OR substr(client, 1, length($6) + 1) = $6 || ' ') ",
                 "AND ($7 IS NULL OR started >= $7) ",
+                "AND ($8 IS NULL OR instr(labels, $8) > 0) AND ($9 IS NULL OR parent = $9) ",
+                "AND ($10 IS NULL OR kind = $10) ",
                 "ORDER BY seq DESC LIMIT $5",
             )
         };
+    }
+    if filter.parent.is_some() {
+        return statement!(
+            "INDEXED BY tool_executions_by_parent ",
+            "parent = $9 AND parent IS NOT NULL AND ",
+            "AND ($2 IS NULL OR tool = $2) AND ($3 IS NULL OR principal = $3) AND ($4 IS NULL OR outcome = $4) "
+        );
     }
     match (filter.outcome, &filter.tool, &filter.principal) {
         (Some(outcome), _, _) if outcome != OutcomeKind::Succeeded => statement!(
@@ -239,9 +262,18 @@ mod tests {
         let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
         let [tool, principal] = [Some("t".to_owned()), Some("p".to_owned())];
         let outcomes = [None, Some(OutcomeKind::Succeeded), Some(OutcomeKind::Failed)];
-        for (tool, principal) in [(None, None), (tool.clone(), None), (None, principal.clone()), (tool, principal)] {
+        let parent = Some(CallId(Uuid::nil()));
+        for (tool, principal, parent) in [
+            (None, None, None),
+            (tool.clone(), None, None),
+            (None, principal.clone(), None),
+            (tool.clone(), principal, None),
+            (None, None, parent),
+            (tool, None, parent),
+        ] {
             for outcome in outcomes {
                 let filter = ExecutionFilter {
+                    parent,
                     tool: tool.clone(),
                     principal: principal.clone(),
                     outcome,

@@ -5,12 +5,13 @@ use rusqlite::Statement;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{Row, sqlite::SqliteRow};
-use std::{borrow::Cow, error::Error};
+use std::{borrow::Cow, collections::BTreeMap, error::Error};
 use toolstead_domain::{
     error_kind::ErrorKind,
+    labels::Labels,
     ports::clock::Timestamp,
     tool_call::CallId,
-    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, ToolExecution},
+    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution},
 };
 use uuid::Uuid;
 
@@ -19,9 +20,10 @@ pub(super) const RECORD: &str = "
     INSERT INTO tool_executions (
         id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses,
         verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, instance,
-        trace, metadata
+        trace, metadata, labels, parent, kind
     )
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
+        ?24, ?25, ?26)
     ON CONFLICT (id) DO UPDATE SET
         tool = excluded.tool, called_as = excluded.called_as, source = excluded.source,
         principal = excluded.principal, session = excluded.session, client = excluded.client,
@@ -30,8 +32,9 @@ pub(super) const RECORD: &str = "
         started = excluded.started, ended = excluded.ended, outcome = excluded.outcome,
         error_kind = excluded.error_kind, detail = excluded.detail, result_bytes = excluded.result_bytes,
         result_digest = excluded.result_digest, instance = excluded.instance,
-        trace = excluded.trace, metadata = excluded.metadata
-    WHERE tool_executions.instance IS NOT NULL";
+        trace = excluded.trace, metadata = excluded.metadata, labels = excluded.labels, parent = excluded.parent,
+        kind = excluded.kind
+    WHERE tool_executions.outcome = 'running'";
 
 /// A row on its way to the disk, a field a column.
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,6 +65,14 @@ pub(super) struct RecordedRow {
     /// Absent in files of versions that did not keep it.
     #[serde(default)]
     metadata: Option<String>,
+    /// The same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    labels: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<Uuid>,
+    /// Absent of a call of a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<Cow<'static, str>>,
 }
 
 impl RecordedRow {
@@ -90,7 +101,7 @@ impl RecordedRow {
             approved_by,
             started: execution.started.0,
             ended: execution.ended.map(|ended| ended.0),
-            outcome: execution.outcome.kind().as_str().into(),
+            outcome: stored_as(execution.outcome.kind()).as_str().into(),
             error_kind: execution.outcome.error_kind().map(|kind| kind.as_str().into()),
             // SQLite's integers have a sign.
             result_bytes: i64::try_from(execution.result_bytes).unwrap_or(i64::MAX),
@@ -98,6 +109,9 @@ impl RecordedRow {
             instance: (!execution.outcome.is_final()).then_some(instance),
             trace,
             metadata: (!execution.metadata.is_null()).then(|| json(&execution.metadata)),
+            labels: written_labels(&execution.labels),
+            parent: execution.parent.map(|parent| parent.0),
+            kind: (execution.kind != RequestKind::Tool).then(|| execution.kind.as_str().into()),
             detail: detail(execution.outcome),
         }
     }
@@ -109,6 +123,8 @@ impl RecordedRow {
         let approved_by = self.approved_by;
         Ok(ToolExecution {
             id: CallId(self.id),
+            parent: self.parent.map(CallId),
+            kind: kind(self.kind.as_deref())?,
             tool: self.tool,
             called_as: self.called_as,
             source: self.source,
@@ -125,6 +141,7 @@ impl RecordedRow {
             result_bytes: u64::try_from(self.result_bytes).unwrap_or(0),
             result_digest: self.result_digest,
             metadata: self.metadata.map_or(Ok(Value::Null), |text| parse(&text))?,
+            labels: self.labels.map_or_else(|| Ok(Labels::default()), |text| labels(&text))?,
         })
     }
 
@@ -135,7 +152,7 @@ impl RecordedRow {
 
     /// About how long its texts are, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let texts = [&self.arguments, &self.trace, &self.detail, &self.metadata].into_iter().flatten();
+        let texts = [&self.arguments, &self.trace, &self.detail, &self.metadata, &self.labels].into_iter().flatten();
         self.accesses.len() + texts.map(String::len).sum::<usize>()
     }
 
@@ -163,7 +180,10 @@ impl RecordedRow {
         statement.raw_bind_parameter(20, &self.result_digest)?;
         statement.raw_bind_parameter(21, self.instance.as_ref().map(Uuid::as_bytes))?;
         statement.raw_bind_parameter(22, &self.trace)?;
-        statement.raw_bind_parameter(23, &self.metadata)
+        statement.raw_bind_parameter(23, &self.metadata)?;
+        statement.raw_bind_parameter(24, &self.labels)?;
+        statement.raw_bind_parameter(25, self.parent.as_ref().map(Uuid::as_bytes))?;
+        statement.raw_bind_parameter(26, self.kind.as_deref().unwrap_or(RequestKind::Tool.as_str()))
     }
 }
 
@@ -172,11 +192,46 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
+/// A JSON object in which a label stands as [`written_label`] writes it; `None` where there are no labels.
+fn written_labels(labels: &Labels) -> Option<String> {
+    let all: BTreeMap<&str, &str> = labels.iter().collect();
+    (!all.is_empty()).then(|| json(&all))
+}
+
+/// The text that is in the labels of a row if and only if it bears this one: a quote within a value is written with a
+/// backslash before it.
+pub(super) fn written_label(name: &str, value: &str) -> String {
+    format!("{}:{}", json(&name), json(&value))
+}
+
+fn labels(text: &str) -> Result<Labels, Fault> {
+    let all: BTreeMap<String, String> = serde_json::from_str(text).map_err(unreadable)?;
+    all.into_iter().try_fold(Labels::default(), |labels, (name, value)| labels.with(&name, value)).map_err(unreadable)
+}
+
+/// The detail of a call that runs, and waits for its client meanwhile: it is marked as interrupted as one that runs.
+const WAITS: &str = "input_required";
+
+/// The outcome that a call has in the database.
+fn stored_as(outcome: OutcomeKind) -> OutcomeKind {
+    if outcome == OutcomeKind::InputRequired { OutcomeKind::Running } else { outcome }
+}
+
+/// The outcomes that rows of this one have in the database: those of versions in which a question ended the call have
+/// their own.
+pub(super) fn stored_outcomes(outcome: Option<OutcomeKind>) -> Vec<Option<OutcomeKind>> {
+    match outcome {
+        Some(OutcomeKind::InputRequired) => vec![outcome, Some(OutcomeKind::Running)],
+        other => vec![other],
+    }
+}
+
 fn detail(outcome: Outcome) -> Option<String> {
     match outcome {
+        Outcome::InputRequired => Some(WAITS.to_owned()),
         Outcome::Failed(_, message) | Outcome::Refused(_, message) => Some(message),
         Outcome::Cancelled(reason) => Some(reason.as_str().to_owned()),
-        Outcome::Running | Outcome::Succeeded | Outcome::InputRequired | Outcome::Interrupted => None,
+        Outcome::Running | Outcome::Succeeded | Outcome::Interrupted => None,
     }
 }
 
@@ -186,7 +241,7 @@ macro_rules! select_executions {
         concat!(
             "SELECT id, tool, called_as, source, principal, session, client, arguments, arguments_digest, accesses, ",
             "verdict, reason, approved_by, started, ended, outcome, error_kind, detail, result_bytes, result_digest, ",
-            "trace, metadata, seq ",
+            "trace, metadata, labels, parent, kind, seq ",
             "FROM tool_executions ",
             $($rest),*
         )
@@ -222,18 +277,27 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
         instance: None,
         trace: optional(20)?,
         metadata: optional(21)?,
+        labels: optional(22)?,
+        parent: row.try_get(23)?,
+        kind: optional(24)?.map(Cow::from),
     };
     row.into_execution()
 }
 
 /// Where a row of such a statement stands in the order of recording.
 pub(super) fn seq(row: &SqliteRow) -> Result<i64, Fault> {
-    Ok(row.try_get(22)?)
+    Ok(row.try_get(25)?)
+}
+
+fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
+    let Some(text) = text else { return Ok(RequestKind::Tool) };
+    RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is not known")))
 }
 
 fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) -> Result<Outcome, Fault> {
     let unknown = || unreadable(format!("the outcome `{kind}` is not known"));
     Ok(match OutcomeKind::parse(kind).ok_or_else(unknown)? {
+        OutcomeKind::Running if detail == WAITS => Outcome::InputRequired,
         OutcomeKind::Running => Outcome::Running,
         OutcomeKind::Succeeded => Outcome::Succeeded,
         OutcomeKind::InputRequired => Outcome::InputRequired,

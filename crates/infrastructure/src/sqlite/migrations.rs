@@ -15,7 +15,7 @@ macro_rules! migration {
             $version,
             $file.into(),
             MigrationType::Simple,
-            include_str!(concat!("../../../../migrations/", $file)).into_sql_str(),
+            include_str!(concat!("../../migrations/", $file)).into_sql_str(),
             false,
         )
     };
@@ -33,6 +33,9 @@ fn migrations() -> Vec<Migration> {
         migration!(7, "0007_workspaces.sql"),
         migration!(8, "0008_tell_providers_apart.sql"),
         migration!(9, "0009_order_by_recording.sql"),
+        migration!(10, "0010_nested_calls.sql"),
+        migration!(11, "0011_labels.sql"),
+        migration!(12, "0012_kinds_of_requests.sql"),
     ]
 }
 
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_list_is_the_folder() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

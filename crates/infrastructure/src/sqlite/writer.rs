@@ -32,7 +32,7 @@ const BATCH_ROWS: usize = 256;
 /// A transaction ends with the row of the queue that makes their text this long, in bytes.
 const BATCH_BYTES: usize = 4 << 20;
 /// So long rows gather in the backlog, unless somebody waits.
-const GATHERING: Duration = Duration::from_millis(5);
+const GATHERING: Duration = Duration::from_millis(20);
 /// Rows that could not be committed are tried again after this time, unless somebody records before.
 const RETRY: Duration = Duration::from_secs(1);
 

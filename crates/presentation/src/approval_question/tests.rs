@@ -13,6 +13,7 @@ use toolstead_domain::{
     ports::caller::{Caller, SilentCaller},
     principal::Principal,
     testing::samples,
+    tool::Tool,
     tool_call::ToolCall,
 };
 
@@ -25,6 +26,7 @@ pub(crate) struct Asked {
     pub(crate) preview: Option<String>,
     pub(crate) client: ClientProfile,
     pub(crate) caller: Arc<dyn Caller>,
+    pub(crate) within: Option<Tool>,
     decision: Decision,
 }
 
@@ -49,6 +51,7 @@ impl Asked {
             preview: None,
             client,
             caller: Arc::new(SilentCaller),
+            within: None,
             decision,
         }
     }
@@ -58,6 +61,7 @@ impl Asked {
         ApprovalRequest {
             call: &self.call,
             references: &self.references,
+            within: self.within.as_ref(),
             principal: &PRINCIPAL,
             preview: self.preview.as_deref(),
             accesses: &self.accesses,
@@ -97,6 +101,13 @@ fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours(
         ]
     );
     assert_eq!((question.change.len(), question.change[61].as_str()), (62, "(cut: 45 more lines)"));
+}
+
+#[test]
+fn a_question_about_a_nested_call_names_the_tool_that_makes_it() {
+    let within = Some(samples::tool("many"));
+    let asked = Asked { within, ..Asked::about(json!({}), vec![write("/w/a")]) };
+    assert_eq!(question(&asked).heading, "May the tool `write_file` run, called by the tool `many`?");
 }
 
 #[test]

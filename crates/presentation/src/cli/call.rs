@@ -160,7 +160,7 @@ impl Call {
 }
 
 /// The session of the command line, which goes on from call to call in its workspace.
-fn session_of(principal: &Principal, workspace: &Path) -> Arc<str> {
+pub(super) fn session_of(principal: &Principal, workspace: &Path) -> Arc<str> {
     let whose = [principal.id().as_bytes(), b"\0", workspace.as_os_str().as_bytes()].concat();
     let digest: String = Sha256::digest(whose).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("cli-{digest}").into()

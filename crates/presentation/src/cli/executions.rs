@@ -3,6 +3,7 @@
 mod called;
 mod listing;
 mod record;
+mod tree;
 
 use super::{
     Outcome,
@@ -17,10 +18,12 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use toolstead_application::list_executions::ListExecutionsHandler;
 use toolstead_domain::{
+    labels::check_name,
     ports::{clock::Timestamp, execution_log::ExecutionFilter},
     tool_call::CallId,
-    tool_execution::OutcomeKind,
+    tool_execution::{OutcomeKind, RequestKind},
 };
+use tree::Tree;
 
 /// So many calls are named where an id is not enough to tell one.
 const NAMED_CALLS: u32 = 5;
@@ -39,9 +42,15 @@ enum Command {
         /// Only calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
+        /// Only requests of this kind: tool, resource, prompt or completion
+        #[arg(long)]
+        kind: Option<String>,
         /// Only calls of this client: its name, or its name and version
         #[arg(long, value_name = "NAME")]
         client: Option<String>,
+        /// Only calls with this label
+        #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
+        label: Option<(String, String)>,
         /// Only calls that came since then: `30m`, `12h`, `7d`, a date or a time (2026-11-22T10:00:00Z)
         #[arg(long, value_name = "TIME", value_parser = since)]
         since: Option<Timestamp>,
@@ -132,17 +141,31 @@ impl Executions {
 impl Command {
     async fn run(self, trail: &Trail, as_json: bool, output: &mut Output) -> Result<(), Failed> {
         match self {
-            Self::List { tool, client, since, outcome, limit, before } => {
+            Self::List { tool, kind, client, label, since, outcome, limit, before } => {
                 let outcome =
                     outcome.map(|text| OutcomeKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
                         let known: Vec<&str> = OutcomeKind::ALL.iter().map(|kind| kind.as_str()).collect();
                         Failed::Usage(format!("`{text}` is no outcome: use one of {}", known.join(", ")))
                     })?;
+                let kind = kind.map(|text| RequestKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
+                    let known: Vec<&str> = RequestKind::ALL.iter().map(|kind| kind.as_str()).collect();
+                    Failed::Usage(format!("`{text}` is no kind of request: use one of {}", known.join(", ")))
+                })?;
                 let before = match before {
                     Some(id) => Some(trail.call(&id).await?),
                     None => None,
                 };
-                let filter = ExecutionFilter { tool, client, since, outcome, limit, before, principal: None };
+                let filter = ExecutionFilter {
+                    tool,
+                    kind,
+                    client,
+                    label,
+                    since,
+                    outcome,
+                    limit,
+                    before,
+                    ..ExecutionFilter::default()
+                };
                 let executions = trail.executions.list(&filter).await?;
                 if as_json {
                     let all: Vec<Value> = executions.iter().map(record::to_json).collect();
@@ -158,14 +181,31 @@ impl Command {
                 let execution = trail.executions.get(id).await?;
                 let execution =
                     execution.ok_or_else(|| Failed::NotFound(format!("no call of the id {id} is on record")))?;
+                let tree = Tree::below(id, &trail.executions).await?;
                 match as_json {
-                    true => output.json(&record::with_kodelets_names(&execution))?,
-                    false => output.line(&record::to_text(&execution))?,
+                    true => {
+                        let mut record = record::with_kodelets_names(&execution);
+                        record["calls"] = tree.to_json();
+                        output.json(&record)?;
+                    }
+                    false => {
+                        output.line(&record::to_text(&execution))?;
+                        for (at, line) in tree.lines().iter().enumerate() {
+                            output.line(&format!("{:<11}  {line}", if at == 0 { "calls" } else { "" }))?;
+                        }
+                    }
                 }
                 Ok(())
             }
         }
     }
+}
+
+/// A label as a person gives it.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write `NAME=VALUE`")?;
+    check_name(name).map_err(|error| error.to_string())?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// A point in time as a person gives it: so long ago, a day, or a time with its zone.
@@ -201,6 +241,15 @@ pub(super) fn time(timestamp: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_is_a_name_and_a_value() {
+        assert_eq!(label("ticket=a=b"), Ok(("ticket".into(), "a=b".into())));
+        assert_eq!(label("ticket="), Ok(("ticket".into(), String::new())));
+        for bad in ["ticket", "=x", "a b=c"] {
+            assert!(label(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_time_is_a_day_a_moment_or_so_long_ago() {

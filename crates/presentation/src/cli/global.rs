@@ -1,14 +1,13 @@
 //! The flags that every subcommand understands, and what they lead to.
 
-use super::{exit::Failed, output::note, terminal_approver::TerminalApprover};
+use super::{command_line_words::builder, exit::Failed, output::note, terminal_approver::TerminalApprover};
 use crate::{
-    app::App,
     composition_root::{Composition, GoingOn, Servers, StartupError},
     config::{
         ADMINISTRATOR_FOLDER, Config,
         environment::Environment,
         hooks::choosing,
-        policy::check_tool_names,
+        policy::{check_tool_names, nameable},
         problem::Problem,
         request::{Flags, Request},
         told_notes,
@@ -99,7 +98,7 @@ impl Global {
     fn load_with_notes(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), Failed> {
         let mut config = Config::load(&self.request(listen)?).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        let spellings = builtin::spellings();
+        let spellings = nameable();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
         choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;
         let mut notes = config.hooks.lint(&builtin::spellings_by_tool());
@@ -137,17 +136,17 @@ impl Global {
         request.flags.roots.extend(roots);
         let mut config = Config::load(&request).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        self.watched(App::builder(config).build().await?).await
+        self.watched(builder(config).build().await?).await
     }
 
     /// Builds the application with these servers.
     pub(super) async fn compose(&self, servers: Servers) -> Result<Composition, Failed> {
-        self.watched(App::builder(self.load()?).servers(servers).build().await?).await
+        self.watched(builder(self.load()?).servers(servers).build().await?).await
     }
 
     /// As [`compose`](Self::compose), for who looks at the configuration: all notes are told.
     pub(super) async fn compose_and_tell_all(&self, servers: Servers) -> Result<Composition, Failed> {
-        self.watched(App::builder(self.load_and_tell_all()?).servers(servers).build().await?).await
+        self.watched(builder(self.load_and_tell_all()?).servers(servers).build().await?).await
     }
 
     /// Builds the application for questions about calls of these tools, with the servers that they need.
@@ -157,7 +156,7 @@ impl Global {
     ) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for_all(tools, &config);
-        Ok(App::builder(config).servers(servers).build().await?)
+        Ok(builder(config).servers(servers).build().await?)
     }
 
     /// Builds the application for one call: a person may be asked, and only the server that is needed is started.
@@ -166,8 +165,13 @@ impl Global {
         let servers = needed_for(tool, &config);
         let approval_timeout = config.approval_timeout;
         let approver = TerminalApprover::of_process(approval_timeout);
-        let builder = App::builder(config).servers(servers).approver(approver).session_goes_on(going_on);
-        self.watched(builder.build().await?).await
+        let building = builder(config).servers(servers).approver(approver).session_goes_on(going_on);
+        self.watched(building.build().await?).await
+    }
+
+    /// Builds the application for a request that rules know by that name, likewise; no server is needed for it.
+    pub(super) async fn compose_to_forward(&self, name: &str) -> Result<Composition, Failed> {
+        self.compose_for_call(name, GoingOn::EndsWithCall).await
     }
 
     /// The application, with `--events` obeyed.
@@ -200,7 +204,7 @@ pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
         Some(server) if config.mcp_servers.iter().any(|one| one.name.as_str() == server) => {
             Servers::Only(server.into())
         }
-        _ if builtin::spellings().contains(&tool) => Servers::None,
+        _ if nameable().contains(&tool) => Servers::None,
         _ => Servers::All,
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     Outcome,
     call::read_arguments,
+    command_line_words::builder,
     exit::{Exit, Failed},
     global::{Global, needed_for},
     output::{Output, table, visible},
@@ -13,13 +14,14 @@ use serde_json::{Map, Value, json};
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
+    labels::Labels,
     ports::{
         clock::Timestamp,
         tool_hook::{EndedCall, HookVerdict},
     },
     principal::Principal,
     tool_call::{CallId, ToolCall},
-    tool_execution::{Outcome as Ended, RecordedDecision, ToolExecution},
+    tool_execution::{Outcome as Ended, RecordedDecision, RequestKind, ToolExecution},
     tool_result::ToolResult,
 };
 use toolstead_infrastructure::hooks::{
@@ -65,7 +67,7 @@ impl HooksCommand {
                 let arguments = read_arguments(&arguments)?;
                 let config = global.load()?;
                 let servers = needed_for(&tool, &config);
-                let composition = crate::app::App::builder(config).servers(servers).build().await?;
+                let composition = builder(config).servers(servers).build().await?;
                 let outcome = test(&composition, event, &tool, arguments, global.json, output).await;
                 composition.close().await;
                 outcome
@@ -202,6 +204,8 @@ fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
     };
     ToolExecution {
         id: call.id,
+        parent: None,
+        kind: RequestKind::Tool,
         tool: call.tool.name().to_string(),
         called_as: call.called_as.clone(),
         source: call.tool.source().label(),
@@ -223,6 +227,7 @@ fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
         result_bytes: 0,
         result_digest: None,
         metadata: Value::Null,
+        labels: Labels::default(),
     }
 }
 

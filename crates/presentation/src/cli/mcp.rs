@@ -4,11 +4,11 @@ mod rootless;
 
 use super::{
     Outcome,
+    command_line_words::builder,
     exit::{Exit, Failed},
     global::Global,
 };
 use crate::{
-    app::App,
     event_file::EventTarget,
     mcp_server::stdio::{StdioSettings, process_streams::claim_process_streams, serve_stdio, serve_stdio_in},
     shutdown::Shutdown,
@@ -41,7 +41,7 @@ impl Mcp {
         });
         let settings = StdioSettings::default();
         let outcome = if config.roots.start().is_some() {
-            let composition = global.watched(App::builder(config).build().await?).await?;
+            let composition = global.watched(builder(config).build().await?).await?;
             let served = serve_stdio(composition.app.clone(), settings, streams.input, streams.output, stop).await;
             composition.close().await;
             served.map_err(Failed::from)

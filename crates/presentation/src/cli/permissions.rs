@@ -3,6 +3,7 @@
 use super::{
     Outcome,
     call::read_arguments,
+    command_line_words::CommandLineWords,
     exit::{Exit, Failed, chain},
     global::Global,
     output::{Output, note, visible},
@@ -24,6 +25,7 @@ use toolstead_application::execute_tool::{
 use toolstead_domain::{
     permission::{
         decision::{Cause, Verdict},
+        remedy::RemedyWords,
         rule::Effect,
     },
     principal::Principal,
@@ -134,7 +136,7 @@ fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &m
     let verdict = decision.verdict.as_str();
     output.line(&visible(&format!("{verdict}: {}", one_line(&decision.reason()))))?;
     if decision.verdict != Verdict::Allow
-        && let Some(remedy) = decision.remedy(rule_name)
+        && let Some(remedy) = decision.remedy(rule_name).and_then(|remedy| CommandLineWords.say(&remedy))
     {
         note(&remedy);
     }

@@ -2,6 +2,7 @@
 
 use super::{
     Outcome,
+    command_line_words::builder,
     exit::{self, Exit, Failed},
     global::Global,
     output::{Output, note},
@@ -63,7 +64,7 @@ impl Serve {
         let listener = TcpListener::bind(listen).await.map_err(|error| {
             Failed::Usage(format!("cannot listen at {listen}: {error}; choose another address with `--listen`"))
         })?;
-        let composition = self.global.watched(crate::app::App::builder(config).build().await?).await?;
+        let composition = self.global.watched(builder(config).build().await?).await?;
         let settings = settings(&composition.config, &token);
         let server = HttpServer::start(listener, composition.app.clone(), settings)?;
         warn_of_network(server.address());

@@ -56,8 +56,9 @@ pub(super) fn start(
             .requiring_landlock(config.sandbox.requires_landlock)
             .allowing_tier_2(config.sandbox.allows_tier_2())
             .beside(&config.roots.write),
-        // The servers are a person's own choice: a trusted file names them, on this machine as often as not.
-        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
+        // The servers are a person's own choice: a trusted file names them, on this machine as often as not. Nothing
+        // that a server says leads elsewhere: redirects and addresses of a login are told, never followed.
+        http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
         environment: child_environment::base(|name| environment.get(name).map(str::to_owned)),
         working_dir: config.roots.start().unwrap_or(&config.folders.start).to_path_buf(),
         roots: config.roots.clone(),

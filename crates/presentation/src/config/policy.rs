@@ -14,6 +14,7 @@ use crate::config::{
 };
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_domain::{
+    context,
     permission::{
         policy::Mode,
         rule::{Effect, InvalidRule, PermissionRule, RuleOrigin},
@@ -152,9 +153,14 @@ pub fn check_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigErr
     ConfigError::unless_none(problems)
 }
 
-/// Whether a built-in tool bears the name.
+/// Whether a built-in tool bears the name, or what rules call so beside tools.
 pub(super) fn is_known_tool(name: &str) -> bool {
-    spellings().contains(&name)
+    nameable().contains(&name)
+}
+
+/// Every name and alias of a built-in tool, and the names of requests for resources and prompts.
+pub fn nameable() -> Vec<&'static str> {
+    spellings().into_iter().chain(context::RULE_NAMES).collect()
 }
 
 /// Whether the name may be one of the spellings of an MCP server's tool.
@@ -201,7 +207,7 @@ pub(super) fn forbidden_mode(mode: Mode, resolved: &Resolved) -> Option<Problem>
 /// Choices of tools that neither a built-in tool nor one of a configured server can fit: no error, since a program that
 /// embeds Toolstead may have others.
 pub(super) fn idle_choices(config: &Config, notes: &mut Vec<Problem>) {
-    let spellings = spellings();
+    let spellings = nameable();
     let may_fit = |text: &str| {
         spellings.iter().any(|name| wildcard_match(text, name))
             || config.mcp_servers.iter().any(|server| may_be_of(text, server))

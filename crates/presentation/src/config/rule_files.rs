@@ -9,7 +9,7 @@ use crate::config::{
     format::Format,
     layers::LayerKind,
     origin::Origin,
-    policy::{is_known_tool, no_such_tool},
+    policy::{is_known_tool, nameable, no_such_tool},
     problem::Problem,
     source_file::{LOCAL_STEM, project_folders, read_with_place},
     trust::{self, TrustedFiles},
@@ -29,7 +29,6 @@ use toolstead_domain::{
         rule_store::{RuleNotKept, RuleStore},
     },
 };
-use toolstead_infrastructure::builtin::spellings;
 
 /// What became of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +54,7 @@ pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<Written>
         let parsed = PermissionRule::parse(Effect::Allow, rule, RuleOrigin::CommandLine, &base.patterns())
             .map_err(|error| wrong(&error.reason))?;
         if let Some(tool) = parsed.named_tool().filter(|tool| !is_known_tool(tool)) {
-            return Err(wrong(&no_such_tool(tool, &spellings())));
+            return Err(wrong(&no_such_tool(tool, &nameable())));
         }
     }
     let rules: Vec<&str> = rules.iter().map(|rule| rule.trim()).collect();
@@ -228,6 +227,7 @@ mod tests {
         environment::Environment,
         request::{Flags, Request},
     };
+    use toolstead_domain::testing::rule_store_contract::rule_store_contract;
 
     fn load(home: &Path, project: &Path) -> Config {
         let at = |path: &Path| path.to_str().unwrap().to_owned();
@@ -313,6 +313,15 @@ mod tests {
         }
         let kept = load(&home, &project).rule_store().keep("Write(//w/b)", ApprovalScope::Project).await;
         assert_eq!(kept, Ok(RuleOrigin::File(local, 2)));
+    }
+
+    #[tokio::test]
+    async fn the_files_keep_the_contract_of_their_port() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let project = home.join("project");
+        fs::create_dir_all(project.join(".git")).unwrap();
+        rule_store_contract(&*load(&home, &project).rule_store()).await;
     }
 
     #[test]

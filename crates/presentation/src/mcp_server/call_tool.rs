@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
     cancel_signal::CancelSignal,
-    execute_tool::{ExecuteToolCommand, ExecuteToolError},
+    execute_tool::{ExecuteToolCommand, ExecuteToolError, Unrecorded},
 };
 use toolstead_domain::{
     client_profile::{ClientProfile, Generation, ProtocolVersion},
@@ -18,6 +18,7 @@ use toolstead_domain::{
     ports::{
         caller::{Caller, InputRequest, InputResponse, InputResponses},
         tool_provider::{CallOutcome, InputRequired},
+        tool_repository::StoreError,
     },
     scope::Scope,
     tool_execution::CancelReason,
@@ -34,7 +35,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    fn generation(&self) -> Generation {
+    pub(super) fn generation(&self) -> Generation {
         self.profile.protocol.map_or(Generation::Legacy, ProtocolVersion::generation)
     }
 }
@@ -59,20 +60,30 @@ impl ToolCallRequest {
         let Some(Value::String(tool)) = params.swap_remove("name") else {
             return Err(invalid_params("`name` must be the name of a tool, as a text"));
         };
-        let answers = match params.swap_remove("inputResponses") {
-            None | Some(Value::Null) => None,
-            Some(Value::Object(answers)) => {
-                Some(answers.into_iter().map(|(key, answer)| (key, InputResponse(answer))).collect())
-            }
-            Some(_) => return Err(invalid_params("`inputResponses` must be an object")),
-        };
-        let state = match params.swap_remove("requestState") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(state)) => Some(state),
-            Some(_) => return Err(invalid_params("`requestState` must be the text that came with the questions")),
-        };
+        let (answers, state) = take_retry(params)?;
         let arguments = params.swap_remove("arguments").unwrap_or_default();
         Ok(Self { tool, arguments, answers, state, meta })
+    }
+}
+
+/// Takes out what a retry brings along: answers, and the state that came with the questions.
+///
+/// # Errors
+/// -32602 for answers that are no object, or a state that is no text.
+pub(super) fn take_retry(
+    params: &mut Map<String, Value>,
+) -> Result<(Option<InputResponses>, Option<String>), RpcError> {
+    let answers = match params.swap_remove("inputResponses") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(answers)) => {
+            Some(answers.into_iter().map(|(key, answer)| (key, InputResponse(answer))).collect())
+        }
+        Some(_) => return Err(invalid_params("`inputResponses` must be an object")),
+    };
+    match params.swap_remove("requestState") {
+        None | Some(Value::Null) => Ok((answers, None)),
+        Some(Value::String(state)) => Ok((answers, Some(state))),
+        Some(_) => Err(invalid_params("`requestState` must be the text that came with the questions")),
     }
 }
 
@@ -111,18 +122,22 @@ impl McpServer {
             Err(ExecuteToolError::Cancelled(CancelReason::Deadline)) => {
                 failed(id, ToolFailure::new(ErrorKind::Timeout, "The call ran out of time."), generation)
             }
-            Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => {
-                let message = "the call was cancelled: the server is shutting down";
-                Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
-            }
-            Err(ExecuteToolError::NotRecorded { what, source }) => {
-                tracing::error!(error = &source as &dyn std::error::Error, "{what}");
-                // The cause is told as far as it says what to mend.
-                let message = format!("{what}: {}", source.source);
-                Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, &message))
-            }
+            Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => shut_down(id),
+            Err(ExecuteToolError::NotRecorded { what, source }) => not_recorded(id, what, &source),
         })
     }
+}
+
+pub(super) fn shut_down(id: &Id) -> Answer {
+    let message = "the call was cancelled: the server is shutting down";
+    Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
+}
+
+pub(super) fn not_recorded(id: &Id, what: Unrecorded, source: &StoreError) -> Answer {
+    tracing::error!(error = source as &dyn std::error::Error, "{what}");
+    // The cause is told as far as it says what to mend.
+    let message = format!("{what}: {}", source.source);
+    Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, &message))
 }
 
 fn done(id: &Id, result: ToolResult, generation: Generation) -> Answer {
@@ -144,7 +159,7 @@ fn error_result(id: &Id, result: ToolResult, kind: ErrorKind, generation: Genera
 }
 
 /// The questions, and the name under which the call waits for the answers.
-fn input_required(id: &Id, questions: InputRequired) -> Answer {
+pub(super) fn input_required(id: &Id, questions: InputRequired) -> Answer {
     let requests: Map<String, Value> = questions.requests.into_iter().map(|(key, one)| (key, wire(one))).collect();
     let mut result = Map::new();
     result.insert("resultType".into(), "input_required".into());

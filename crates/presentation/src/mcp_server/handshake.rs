@@ -90,5 +90,5 @@ impl ServerIdentity {
 }
 
 fn capabilities_offered() -> Value {
-    json!({"tools": {"listChanged": true}, "logging": {}})
+    json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}})
 }

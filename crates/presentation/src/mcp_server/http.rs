@@ -1,6 +1,8 @@
 //! MCP over streamable HTTP, of both generations on one endpoint (MCP 2025-11-25, basic/transports, "Streamable HTTP";
 //! MCP 2026-07-28, basic/transports/streamable-http).
 
+pub mod authenticator;
+pub mod bearer_tokens;
 mod call_response;
 mod changes_stream;
 mod connections;
@@ -13,6 +15,7 @@ mod mirrored_headers;
 mod negotiation;
 mod request_body;
 mod response;
+pub mod service;
 mod sessions;
 pub mod settings;
 mod stateless_sessions;
@@ -37,7 +40,7 @@ use std::{
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
-    time::{MissedTickBehavior, interval, sleep, timeout},
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -46,8 +49,6 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// How long the first list waits for servers of which nothing is known yet. It is one for all clients, and a later one
 /// comes soon.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(2);
-/// How often sessions are looked through for idle ones.
-const BETWEEN_SWEEPS: Duration = Duration::from_secs(30);
 /// After an accept that failed: the system is short of descriptors or memory, and asking at once does not help.
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(100);
 
@@ -72,7 +73,7 @@ impl HttpServer {
     pub fn start(listener: TcpListener, app: App, settings: HttpSettings) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let server = McpServer::new(app.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
-        let endpoint = Arc::new(Endpoint::new(server, settings.clone(), address.port()));
+        let endpoint = Arc::new(Endpoint::new(server, settings.clone(), Some(address.port())));
         let (accepting, connections) = (CancellationToken::new(), CancellationToken::new());
         let front = Front {
             endpoint: endpoint.clone(),
@@ -128,8 +129,7 @@ impl Front {
         let open = GracefulShutdown::new();
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.settings.head_timeout);
-        let mut sweep = interval(BETWEEN_SWEEPS.min(self.settings.session_idle.max(Duration::from_millis(1))));
-        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut sweep = self.endpoint.between_sweeps();
         let endpoint = self.endpoint.clone();
         let settling = async move {
             endpoint.server.settle().await;
@@ -171,7 +171,7 @@ impl Front {
         let (endpoint, asking) = (self.endpoint.clone(), connection.clone());
         let service = service_fn(move |request| {
             let (endpoint, asking) = (endpoint.clone(), asking.clone());
-            async move { Ok::<_, Infallible>(endpoint.answer(request, &asking).await) }
+            async move { Ok::<_, Infallible>(endpoint.answer(request, Some(&asking)).await) }
         });
         let served = open.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {

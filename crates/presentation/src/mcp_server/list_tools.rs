@@ -12,10 +12,10 @@ use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, scope:
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 /// A page holds definitions up to this size.
-const PAGE_BYTES: usize = 1 << 20;
+pub(super) const PAGE_BYTES: usize = 1 << 20;
 /// How long a client may keep a page, in milliseconds: enough for one turn of an agent, little enough that a client
 /// which does not listen for changes soon sees a server that came late.
-const LIST_TTL_MS: u32 = 5_000;
+pub(super) const LIST_TTL_MS: u32 = 5_000;
 
 /// MCP's `ListToolsResult`.
 #[derive(Serialize)]
@@ -78,7 +78,7 @@ impl McpServer {
     }
 }
 
-fn cursor(params: &Map<String, Value>) -> Result<Option<String>, RpcError> {
+pub(super) fn cursor(params: &Map<String, Value>) -> Result<Option<String>, RpcError> {
     match params.get("cursor") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(cursor)) => Ok(Some(cursor.clone())),

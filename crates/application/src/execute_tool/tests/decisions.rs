@@ -7,9 +7,9 @@ async fn what_no_rule_allows_does_not_run_and_the_refusal_teaches() {
     let house = Plan::default().house(provider()).await;
     let told = house.call("write", json!({})).await;
     assert!(told.starts_with("refused permission_denied: The call of `write` is not permitted: changes of files are asked about by default: to write /w/a. Nobody can be asked here."), "{told}");
-    assert!(told.contains("--allow 'Write(//w/a)'"), "{told}");
+    assert!(told.contains("allow `Write(//w/a)`"), "{told}");
     let told = house.call("outside", json!({})).await;
-    assert!(told.contains("outside of the workspace's roots") && told.contains("--root DIR"), "{told}");
+    assert!(told.contains("outside of the workspace's roots") && told.contains("make the folder a root"), "{told}");
     assert_eq!(house.provider.calls().len(), 0);
     assert!(house.log.rows().iter().all(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _))));
 }

@@ -20,7 +20,7 @@ use toolstead_domain::{
 
 /// Puts its question to the client, and says yes where the answer is `yes`.
 #[derive(Default)]
-struct Forms {
+pub(super) struct Forms {
     scopes: Vec<ApprovalScope>,
 }
 
@@ -61,7 +61,7 @@ impl Caller for Round {
 }
 
 /// A call by a client that fills in forms and answers with retries.
-fn modern(tool: &str, arguments: Value) -> ExecuteToolCommand {
+pub(super) fn modern(tool: &str, arguments: Value) -> ExecuteToolCommand {
     let client = ClientProfile {
         protocol: Some(ProtocolVersion::V20260728),
         capabilities: json!({"elicitation": {}}).as_object().unwrap().clone(),
@@ -83,7 +83,7 @@ impl House {
     }
 
     /// Calls, and returns the state of the question whether it may run.
-    async fn asked(&self, command: ExecuteToolCommand) -> String {
+    pub(super) async fn asked(&self, command: ExecuteToolCommand) -> String {
         let (keys, state) = self.asked_for(command).await;
         assert_eq!(keys, [APPROVAL_KEY]);
         state
@@ -107,7 +107,7 @@ fn answered(of: ExecuteToolCommand, state: &str, answers: &[(&str, &str)]) -> Ex
     ExecuteToolCommand { answers: Some(answers), request_state: Some(state.into()), ..of }
 }
 
-fn retry(of: ExecuteToolCommand, state: &str, answer: &str) -> ExecuteToolCommand {
+pub(super) fn retry(of: ExecuteToolCommand, state: &str, answer: &str) -> ExecuteToolCommand {
     answered(of, state, &[(APPROVAL_KEY, answer)])
 }
 

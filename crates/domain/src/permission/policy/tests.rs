@@ -4,7 +4,11 @@ use super::*;
 use crate::{
     access::CommandAccess,
     alias::{Alias, Dialect},
-    permission::{path_pattern::PatternBase, rule::RuleOrigin},
+    permission::{
+        path_pattern::PatternBase,
+        remedy::{PlainWords, Remedy, RemedyWords},
+        rule::RuleOrigin,
+    },
     server_name::ServerName,
     tool_name::ToolName,
 };
@@ -348,8 +352,8 @@ fn a_refusal_names_the_rule_its_place_and_what_would_help() {
     assert_eq!(decision.reason(), "the deny rule `Read(.env)` in the command line: to read /w/.env");
     let decision = policy(Mode::Default, &[]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
     let remedy = decision.remedy("write_file").unwrap();
-    assert!(remedy.contains("`--allow 'Write(//w/a)'`"), "{remedy}");
-    assert!(remedy.contains("`toolstead permissions allow 'Write(//w/a)'`"), "{remedy}");
+    assert_eq!(remedy, Remedy::Allow(vec!["Write(//w/a)".into()]));
+    assert_eq!(PlainWords.say(&remedy).as_deref(), Some("To allow it, allow `Write(//w/a)`."));
     let allowed =
         policy(Mode::Default, &[(A, "Write(//w/a)")]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
     assert_eq!(allowed.verdict, Allow, "the suggested rule works");

@@ -38,6 +38,8 @@ pub(crate) const GRACE: Duration = Duration::from_secs(2);
 /// After the end of a command that is not confined, and of its whole group, what is left in its pipes is read for so long. A
 /// confined one has ended when nothing is left of it.
 const DRAIN: Duration = Duration::from_millis(500);
+/// As much is read at once at first, which is all that most commands print, and later.
+const FIRST_CHUNK: usize = 4 << 10;
 const CHUNK: usize = 64 << 10;
 /// Ctrl-D, twice.
 const END_OF_INPUT_TWICE: &[u8] = &[4, 4];
@@ -356,11 +358,13 @@ struct Pipe {
     receiver: Option<pipe::Receiver>,
     stream: Stream,
     buffer: Vec<u8>,
+    /// Whether the last read filled it, so that there may be much more.
+    is_filled: bool,
 }
 
 impl Pipe {
     fn of(receiver: Option<pipe::Receiver>, stream: Stream) -> Self {
-        Self { receiver, stream, buffer: vec![0; CHUNK] }
+        Self { receiver, stream, buffer: Vec::new(), is_filled: true }
     }
 
     fn is_open(&self) -> bool {
@@ -370,8 +374,15 @@ impl Pipe {
     /// Returns how many bytes came: they stand in the buffer. Never, once the pipe is closed.
     async fn read(&mut self) -> usize {
         let Some(receiver) = &mut self.receiver else { return std::future::pending().await };
+        if self.is_filled {
+            self.buffer.resize(if self.buffer.is_empty() { FIRST_CHUNK } else { CHUNK }, 0);
+            self.is_filled = false;
+        }
         match receiver.read(&mut self.buffer).await {
-            Ok(bytes @ 1..) => bytes,
+            Ok(bytes @ 1..) => {
+                self.is_filled = bytes == self.buffer.len();
+                bytes
+            }
             Ok(0) | Err(_) => {
                 self.receiver = None;
                 0

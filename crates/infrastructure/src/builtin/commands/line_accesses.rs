@@ -96,16 +96,22 @@ fn is_of_the_system(workspace: &Workspace, path: &PathAccess, writes: bool) -> b
     is_free(&path.lexical) && !path.forms().any(|form| workspace.meets(form))
 }
 
-/// As [`accesses`], without blocking.
+/// What a call that runs this text in a folder, as it is named, would touch, the folder last; without blocking.
 ///
 /// # Errors
-/// When the work failed inside.
-pub(crate) async fn accesses_of(
+/// `invalid_input` when the folder's name is no path.
+pub(crate) async fn accesses_in(
     workspace: Arc<Workspace>,
     text: String,
-    folder: PathBuf,
+    folder: String,
 ) -> Result<Vec<Access>, ToolFailure> {
-    on_blocking_thread(move || Ok(accesses(&workspace, &text, &folder))).await
+    on_blocking_thread(move || {
+        let folder = workspace.access(&folder)?;
+        let mut accesses = accesses(&workspace, &text, &folder.real);
+        accesses.push(Access::ReadPath(folder));
+        Ok(accesses)
+    })
+    .await
 }
 
 /// Both forms of a path as the shell opens it. The workspace works `..` out on the text and the system does not, so in

@@ -143,10 +143,11 @@ impl Programs {
         workspace: &Arc<Workspace>,
     ) -> Result<Started, ToolFailure> {
         let is_terminal = matches!(program.input, Input::Terminal { .. });
-        let spec = self.spec(program, context).await?;
-        let started = match self.launch(&spec, context, workspace).await? {
+        let is_shell = program.name == SHELL;
+        let spec = self.spec(program, context);
+        let started = match self.launch(&spec, is_shell, context, workspace).await? {
             // What rules close was gone before it was closed, such as a lock: everything is looked up once more.
-            (Err(LaunchError::Moved(_)), _) => self.launch(&spec, context, workspace).await?,
+            (Err(LaunchError::Moved(_)), _) => self.launch(&spec, is_shell, context, workspace).await?,
             started => started,
         };
         let (child, closed_wider) = started;
@@ -162,16 +163,19 @@ impl Programs {
     async fn launch(
         &self,
         spec: &LaunchSpec,
+        is_shell: bool,
         context: &CallContext<'_>,
         workspace: &Arc<Workspace>,
     ) -> Result<(Result<Child, LaunchError>, Option<String>), ToolFailure> {
         let ClosedPaths { hidden, sealed, wider, .. } = ClosedPaths::of(context, workspace).await?;
         let policy = SandboxPolicy { hidden, sealed, ..spec.policy.clone() };
-        Ok((self.launcher()?.launch(LaunchSpec { policy, ..spec.clone() }).await, wider))
+        // A workspace supplies neither the programs that tools run nor what those run by themselves.
+        let launching = self.launcher()?.launch_from_outside(LaunchSpec { policy, ..spec.clone() }, is_shell);
+        Ok((launching.await, wider))
     }
 
     /// What is started for a call; what rules close is not in it yet.
-    async fn spec(&self, program: Program, context: &CallContext<'_>) -> Result<LaunchSpec, ToolFailure> {
+    fn spec(&self, program: Program, context: &CallContext<'_>) -> LaunchSpec {
         let roots = context.grant.roots();
         let settings = &self.settings;
         let mut environment = settings.environment.clone();
@@ -181,15 +185,8 @@ impl Programs {
             environment.insert("NODE_USE_ENV_PROXY".into(), "1".into());
         }
         environment.extend(program.environment);
-        // A workspace supplies neither the programs that tools run nor what those run by themselves.
-        let path = environment.get("PATH").cloned().unwrap_or_default();
-        let (found, path) =
-            self.launcher()?.find_outside(program.name, path, roots.write.clone()).await.map_err(not_started)?;
-        if program.name != SHELL {
-            environment.insert("PATH".into(), path);
-        }
-        Ok(LaunchSpec {
-            program: found.to_string_lossy().into_owned(),
+        LaunchSpec {
+            program: program.name.into(),
             args: program.args,
             working_dir: program.working_dir,
             input: program.input,
@@ -205,7 +202,7 @@ impl Programs {
                 environment,
                 limits: settings.limits.clone(),
             },
-        })
+        }
     }
 
     /// Lets go of what the commands of a session share.

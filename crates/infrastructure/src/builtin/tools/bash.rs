@@ -140,11 +140,7 @@ impl BuiltInTool for Bash {
     async fn accesses(&self, input: &Input, world: &World) -> Result<Vec<Access>, ToolFailure> {
         input.check()?;
         input.check_life(world)?;
-        let folder = world.access(input.folder()).await?;
-        let mut accesses =
-            line_accesses::accesses_of(world.workspace().clone(), input.line(), folder.real.clone()).await?;
-        accesses.push(Access::ReadPath(folder));
-        Ok(accesses)
+        line_accesses::accesses_in(world.workspace().clone(), input.line(), input.folder().to_owned()).await
     }
 
     fn time_wanted(&self, input: &Input) -> Option<Duration> {

@@ -42,7 +42,7 @@ fn acceptor() -> TlsAcceptor {
 }
 
 fn everywhere() -> Connector {
-    Connector::to_every_address(Arc::new(SystemNetwork::default()))
+    Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))
 }
 
 fn endpoint(url: &str) -> Endpoint {
@@ -193,7 +193,7 @@ async fn a_server_with_tls_must_prove_who_it_is_and_its_connection_is_used_again
         (known, "localhost.localdomain", "not valid for name"),
     ];
     for (client, name, reason) in strange {
-        let client = HttpClient { connector: Connector::to_every_address(Arc::new(Here)), ..client };
+        let client = HttpClient { connector: Connector::to_configured_hosts(Arc::new(Here)), ..client };
         let endpoint = client.endpoint(&format!("https://{name}:{port}/").parse().unwrap()).unwrap();
         let error = endpoint.send(post(&endpoint)).await.unwrap_err();
         assert!(error.is_unsent() && with_causes(&error).contains(reason), "{}", with_causes(&error));

@@ -1,5 +1,6 @@
 //! The client against servers whose every word stands in the test.
 
+mod alone;
 mod calling;
 mod http;
 mod http_server;

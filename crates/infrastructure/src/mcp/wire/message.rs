@@ -78,6 +78,8 @@ impl RpcError {
     pub const METHOD_NOT_FOUND: i64 = -32601;
     /// The parameters do not fit.
     pub const INVALID_PARAMS: i64 = -32602;
+    /// There is no such resource (MCP up to 2025-11-25, server/resources, "Error Handling").
+    pub const RESOURCE_NOT_FOUND: i64 = -32002;
     /// Our own fault.
     pub const INTERNAL: i64 = -32603;
     /// A header contradicts the body (MCP 2026-07-28, basic/transports).

@@ -80,25 +80,42 @@ impl Network for SystemNetwork {
     }
 }
 
-/// Connects to hosts at public addresses, and at others of hosts that the configuration names, or at all. Cheap to clone.
+/// Connects to hosts at public addresses, and at others of hosts that the configuration names. Cheap to clone.
 ///
-/// Whether a host may be reached at all is asked before.
+/// Whether a host may be reached at all is asked before. The local link, where machines of a cloud find their metadata
+/// and credentials, is reached by no connector, and neither are reserved addresses.
 #[derive(Debug, Clone)]
 pub struct Connector {
     network: Arc<dyn Network>,
-    /// These hosts may be on this machine or in a private network; `None`: all.
-    private: Option<Arc<HostPatterns>>,
+    private: Private,
+}
+
+/// The hosts that may be on this machine or in a private network.
+#[derive(Debug, Clone)]
+enum Private {
+    These(Arc<HostPatterns>),
+    All,
+}
+
+impl Private {
+    fn has(&self, host: &Host, port: u16) -> bool {
+        match self {
+            Self::These(hosts) => hosts.judge(host, port) == Listed::Yes,
+            Self::All => true,
+        }
+    }
 }
 
 impl Connector {
     /// A connector for which the hosts of `private` may have addresses of this machine and of private networks.
     pub fn new(network: Arc<dyn Network>, private: HostPatterns) -> Self {
-        Self { network, private: Some(Arc::new(private)) }
+        Self { network, private: Private::These(Arc::new(private)) }
     }
 
-    /// A connector without a policy, for hosts that only a person's own configuration names.
-    pub fn to_every_address(network: Arc<dyn Network>) -> Self {
-        Self { network, private: None }
+    /// A connector for hosts each of which a person's own configuration names: any of them may have addresses of this
+    /// machine and of private networks.
+    pub fn to_configured_hosts(network: Arc<dyn Network>) -> Self {
+        Self { network, private: Private::All }
     }
 
     /// The addresses of a host, every one of which may be connected to; at least one.
@@ -119,8 +136,7 @@ impl Connector {
                 }
             }
         };
-        let Some(private) = &self.private else { return Ok(addresses) };
-        let may_be_private = private.judge(host, port) == Listed::Yes;
+        let may_be_private = self.private.has(host, port);
         for address in &addresses {
             match address::judge(*address) {
                 Err(reason) if !(may_be_private && reason.range.can_be_opened()) => {
@@ -208,7 +224,7 @@ pub enum ConnectError {
 fn named(host: &Host) -> String {
     match host {
         Host::Name(name) => format!("{name} leads to an address that is not public"),
-        Host::Address(_) => "only public addresses are reached".into(),
+        Host::Address(_) => "the address is closed".into(),
     }
 }
 
@@ -317,6 +333,40 @@ pub(super) mod tests {
             let connector = connector(&network, &["db.corp.example:5432", "192.168.0.7", "meta.corp.example"]);
             let answer = connector.addresses(&Host::parse(host).unwrap(), port).await;
             assert_eq!(answer.is_ok(), is_open, "{host}:{port} {answer:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_configured_host_may_be_private_and_never_of_the_local_link() {
+        let network = Arc::new(FakeNetwork::default());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for (host, addresses, refused) in [
+            ("mcp.example", &["93.184.216.34"][..], None),
+            ("mcp.corp", &["10.1.2.3", "fd00::1"], None),
+            ("localhost", &["127.0.0.1", "::1"], None),
+            ("192.168.0.7", &[], None),
+            ("[::1]", &[], None),
+            // Whoever answers for the name would get what the metadata service gives.
+            ("mcp.example", &["169.254.169.254"], Some(Range::LinkLocal)),
+            ("mcp.corp", &["10.1.2.3", "fe80::1"], Some(Range::LinkLocal)),
+            ("mcp.corp", &["::ffff:169.254.169.254"], Some(Range::LinkLocal)),
+            ("169.254.169.254", &[], Some(Range::LinkLocal)),
+            ("mcp.example", &["0.0.0.0"], Some(Range::Special)),
+        ] {
+            network.name(host, &[addresses]);
+            network.connected.lock().unwrap().clear();
+            for address in ["93.184.216.34:80", "10.1.2.3:80", "127.0.0.1:80", "192.168.0.7:80", "[::1]:80"] {
+                network.server(address, listener.local_addr().unwrap());
+            }
+            let connector = Connector::to_configured_hosts(network.clone());
+            match (connector.connect(&Host::parse(host).unwrap(), 80).await, refused) {
+                (Ok(_), None) => {}
+                (Err(ConnectError::NotGlobal { reason, .. }), Some(range)) => {
+                    assert_eq!(reason.range, range);
+                    assert!(network.connected.lock().unwrap().is_empty(), "{host}: nothing is dialled");
+                }
+                (answer, _) => panic!("{host} {addresses:?}: {answer:?}"),
+            }
         }
     }
 

@@ -156,6 +156,27 @@ async fn a_dropped_child_is_killed_with_its_group_and_leaves_no_zombie() {
     until("the child is reaped", || !Path::new(&format!("/proc/{pid}")).exists()).await;
 }
 
+#[test]
+fn a_child_that_nobody_waits_for_when_it_is_looked_up_is_not_started() {
+    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let launcher = Launcher::start().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let marker = folder.path().join("marker");
+        // The one thread for look-ups does something else until it is let go on.
+        let (go_on, held_up) = mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || held_up.recv());
+        let launch = launcher.launch(shell(&format!("echo > {}", marker.display())));
+        assert!(timeout(Duration::from_millis(1), launch).await.is_err());
+        go_on.send(()).unwrap();
+        busy.await.unwrap().unwrap();
+        // The next one is looked up and started after it.
+        let mut next = launcher.launch(shell("true")).await.unwrap();
+        assert_eq!(next.exited().await, Exit::Code(0));
+        assert!(!marker.exists());
+    });
+}
+
 #[tokio::test]
 async fn a_child_that_nobody_waited_for_is_ended() {
     let launcher = Launcher::start().unwrap();

@@ -4,6 +4,7 @@
 //! and private keys stand. A part is shown for what a program needs to run, never for what it would remember.
 
 use std::{
+    collections::HashMap,
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -216,22 +217,29 @@ impl Manager {
         if self.parts.is_empty() {
             return vec![place.to_path_buf()];
         }
+        let mut listed = Listed::default();
         let parts = self.parts.iter().flat_map(|part| match *part {
             PROGRAMS => programs_in(place),
             part => part.split('/').fold(vec![place.to_path_buf()], |folders, name| {
-                folders.iter().flat_map(|folder| named(folder, name)).collect()
+                folders.iter().flat_map(|folder| named(folder, name, &mut listed)).collect()
             }),
         });
         parts.collect()
     }
 }
 
+/// The names in folders, each of which is read once: several parts stand in the same one.
+type Listed = HashMap<PathBuf, Vec<String>>;
+
 /// The entries of a folder that a name with at most one wildcard means.
-fn named(folder: &Path, name: &str) -> Vec<PathBuf> {
+fn named(folder: &Path, name: &str, listed: &mut Listed) -> Vec<PathBuf> {
     let Some((start, end)) = name.split_once('*') else { return vec![folder.join(name)] };
     let fits = |entry: &str| entry.len() >= start.len() + end.len() && entry.starts_with(start) && entry.ends_with(end);
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_ENTRIES);
-    entries.filter(|entry| entry.file_name().to_str().is_some_and(fits)).map(|entry| entry.path()).collect()
+    let names = listed.entry(folder.to_path_buf()).or_insert_with(|| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_ENTRIES);
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    });
+    names.iter().filter(|name| fits(name)).map(|name| folder.join(name)).collect()
 }
 
 fn programs_in(folder: &Path) -> Vec<PathBuf> {

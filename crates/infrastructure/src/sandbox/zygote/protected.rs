@@ -190,6 +190,10 @@ impl Root {
         for name in SETTINGS.into_iter().chain(START_FILES.into_iter().filter(|_| is_home)) {
             let path = top.path.join(name);
             let step = || format!("protect `{}`", path.display());
+            if is_absent(&top, name) {
+                missing.push(name);
+                continue;
+            }
             let held = holder(&top, name).step(step)?;
             match held.filter(|(folder, name)| !matches!(folder.kind(name), Ok(None))) {
                 None => missing.push(name),
@@ -299,6 +303,15 @@ impl Root {
     }
 }
 
+/// Whether nothing stands under a name, as is the rule: one look tells, and no handle is needed for it.
+fn is_absent(top: &Folder, name: &str) -> bool {
+    matches!(top.kind(first_of(name)), Ok(None))
+}
+
+fn first_of(name: &str) -> &str {
+    name.split('/').next().unwrap_or(name)
+}
+
 /// The folder that holds a name, which may be one within a folder, and the name there. `None`: that folder is not there.
 fn holder<'a>(top: &Folder, name: &'a str) -> io::Result<Option<(Folder, &'a str)>> {
     let Some((folder, name)) = name.rsplit_once('/') else { return Ok(Some((top.try_clone()?, name))) };
@@ -310,6 +323,9 @@ fn holder<'a>(top: &Folder, name: &'a str) -> io::Result<Option<(Folder, &'a str
 
 /// Takes a name out of the way, if something stands there.
 fn set_aside(top: &Folder, name: &str, told: &mut Aftermath) {
+    if is_absent(top, name) {
+        return;
+    }
     match holder(top, name).map(|held| held.map(|(folder, name)| (folder.opened(), name))) {
         Ok(None) => {}
         Ok(Some((folder, name))) => {
@@ -318,7 +334,7 @@ fn set_aside(top: &Folder, name: &str, told: &mut Aftermath) {
             }
         }
         // A link or a file stands where the folder was not.
-        Err(_) => top.set_aside(name.split('/').next().unwrap_or(name), told),
+        Err(_) => top.set_aside(first_of(name), told),
     }
 }
 

@@ -1,10 +1,14 @@
 //! What a call was about, in few words: the command, the path, the host.
 
 use serde_json::Value;
-use toolstead_domain::tool_execution::ToolExecution;
+use toolstead_domain::tool_execution::{RequestKind, ToolExecution};
 
 /// What was called, on one line: the command line, else what the call touches first, else its arguments.
 pub(super) fn called(execution: &ToolExecution) -> String {
+    // Its URI or name says more than what it touches.
+    if execution.kind != RequestKind::Tool {
+        return one_line(&execution.called_as);
+    }
     let runs = execution.accesses.iter().any(|access| access.starts_with("run "));
     if let (true, Some(command)) = (runs, execution.arguments.get("command").and_then(Value::as_str)) {
         return one_line(command);
@@ -36,6 +40,14 @@ mod tests {
     use super::*;
     use serde_json::json;
     use toolstead_domain::testing::samples;
+
+    #[test]
+    fn of_a_request_for_a_resource_or_prompt_it_is_its_uri_or_name() {
+        for kind in [RequestKind::Resource, RequestKind::Prompt, RequestKind::Completion] {
+            let execution = ToolExecution { kind, called_as: "config://server".into(), ..samples::execution(1) };
+            assert_eq!(called(&execution), "config://server");
+        }
+    }
 
     #[test]
     fn what_was_called_is_the_command_the_path_the_host_or_the_arguments() {

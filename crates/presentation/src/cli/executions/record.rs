@@ -3,12 +3,15 @@
 use super::{called::called, listing::took, time};
 use crate::cli::output::visible;
 use serde_json::{Value, json};
-use toolstead_domain::tool_execution::{Outcome, ToolExecution};
+use std::collections::BTreeMap;
+use toolstead_domain::tool_execution::{Outcome, RequestKind, ToolExecution};
 
 /// One row as JSON, with the names of the audit trail.
 pub(super) fn to_json(execution: &ToolExecution) -> Value {
     json!({
         "id": execution.id.to_string(),
+        "parent": execution.parent.map(|parent| parent.to_string()),
+        "kind": execution.kind.as_str(),
         "tool": execution.tool,
         "called_as": execution.called_as,
         "source": execution.source,
@@ -30,6 +33,7 @@ pub(super) fn to_json(execution: &ToolExecution) -> Value {
         "result_bytes": execution.result_bytes,
         "result_digest": execution.result_digest,
         "metadata": execution.metadata,
+        "labels": execution.labels.iter().collect::<BTreeMap<_, _>>(),
     })
 }
 
@@ -59,10 +63,14 @@ pub(super) fn to_text(execution: &ToolExecution) -> String {
     let outcome = execution.outcome.kind().as_str();
     let outcome = execution.outcome.error_kind().map_or(outcome.to_owned(), |kind| format!("{outcome} ({kind})"));
     line("id", &execution.id.to_string());
+    if execution.kind != RequestKind::Tool {
+        line("kind", execution.kind.as_str());
+    }
     match execution.called_as == execution.tool {
         true => line("tool", &execution.tool),
         false => line("tool", &format!("{} (called as {})", execution.tool, execution.called_as)),
     }
+    line("called by", &execution.parent.map(|parent| parent.to_string()).unwrap_or_default());
     line("called", &called(execution));
     line("outcome", &outcome);
     line("detail", &detail(execution).unwrap_or_default());
@@ -85,6 +93,9 @@ pub(super) fn to_text(execution: &ToolExecution) -> String {
         &if execution.result_bytes > 0 { format!("{} bytes", execution.result_bytes) } else { String::new() },
     );
     line("metadata", &pretty(&execution.metadata));
+    for (at, (name, value)) in execution.labels.iter().enumerate() {
+        line(if at == 0 { "labels" } else { "" }, &format!("{name}={value}"));
+    }
     text.truncate(text.trim_end().len());
     text
 }
@@ -135,9 +146,12 @@ mod tests {
         let execution = ToolExecution {
             outcome: Outcome::Failed(ErrorKind::Timeout, "first\nsecond\u{1b}[31m".into()),
             called_as: "file_read".into(),
+            parent: Some(samples::call_id(6)),
             ..samples::execution(7)
         };
+        assert_eq!(to_json(&execution)["parent"], samples::call_id(6).to_string());
         let text = to_text(&execution);
+        assert!(text.contains(&format!("called by    {}\n", samples::call_id(6))), "{text}");
         for expected in [
             "tool         echo (called as file_read)\n",
             "called       /srv/7.txt\n",

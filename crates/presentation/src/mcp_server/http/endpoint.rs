@@ -4,13 +4,14 @@ mod legacy;
 mod modern;
 
 use super::{
+    authenticator::Authenticated,
     connections::Connection,
     cross_origin,
     event_feed::event_feed,
-    gate::{Gate, TokenHolder},
+    gate::Gate,
     mirrored_headers::MirroredHeaders,
     negotiation::{Accept, is_json},
-    request_body,
+    request_body::{self, RequestBody},
     response::{Body, accepted, json, live_events, method_not_allowed, text},
     sessions::{Ended, Sessions},
     settings::HttpSettings,
@@ -23,16 +24,18 @@ use crate::mcp_server::{
     request_meta::RequestMeta,
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
-use hyper::body::Incoming;
 use serde_json::{Map, Value};
 use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
-use tokio::sync::{Notify, Semaphore};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::{Interval, MissedTickBehavior, interval},
+};
 use tokio_util::sync::CancellationToken;
 use toolstead_domain::{
     client_profile::{Generation, ProtocolVersion},
@@ -42,6 +45,9 @@ use toolstead_infrastructure::mcp::wire::{
     headers,
     message::{Id, Message, RpcError, error_response},
 };
+
+/// How often sessions are looked through for idle ones.
+const BETWEEN_SWEEPS: Duration = Duration::from_secs(30);
 
 /// Everything that all requests share.
 #[derive(Debug)]
@@ -67,7 +73,8 @@ struct RpcRequest {
 }
 
 impl Endpoint {
-    pub(super) fn new(server: McpServer, settings: HttpSettings, port: u16) -> Self {
+    /// The endpoint of a server at this port; without one it is mounted in somebody else's server.
+    pub(super) fn new(server: McpServer, settings: HttpSettings, port: Option<u16>) -> Self {
         let ending = CancellationToken::new();
         let app = server.app.clone();
         let ended = move || -> Ended {
@@ -90,8 +97,12 @@ impl Endpoint {
         }
     }
 
-    /// Answers one HTTP request.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>, connection: &Connection) -> Response<Body> {
+    /// Answers one HTTP request. Without a connection of ours it is one of MCP, wherever that is mounted.
+    pub(super) async fn answer(
+        self: Arc<Self>,
+        request: Request<impl RequestBody>,
+        connection: Option<&Connection>,
+    ) -> Response<Body> {
         let (head, body) = request.into_parts();
         let Some(origin) = self.gate.page(&head) else { return self.route(&head, body, connection).await };
         let mut response = match cross_origin::is_preflight(&head) {
@@ -102,10 +113,16 @@ impl Endpoint {
         response
     }
 
-    async fn route(self: Arc<Self>, head: &Parts, body: Incoming, connection: &Connection) -> Response<Body> {
+    async fn route(
+        self: Arc<Self>,
+        head: &Parts,
+        body: impl RequestBody,
+        connection: Option<&Connection>,
+    ) -> Response<Body> {
+        let Some(own) = connection else { return self.mcp(head, body, None).await };
         match head.uri.path() {
-            "/mcp" => self.mcp(head, body, connection).await,
-            "/events" => self.events(head, connection).await,
+            "/mcp" => self.mcp(head, body, Some(own)).await,
+            "/events" => self.events(head, own).await,
             "/healthz" => text(StatusCode::OK, "alive\n"),
             "/readyz" if self.is_draining() => text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
             "/readyz" if !self.server.is_settled() => text(StatusCode::SERVICE_UNAVAILABLE, "starting\n"),
@@ -133,13 +150,25 @@ impl Endpoint {
         self.stateless.expire(now);
     }
 
+    /// Given once it takes no new requests.
+    pub(super) fn ending(&self) -> &CancellationToken {
+        &self.ending
+    }
+
+    /// When to look for sessions that nobody used for long.
+    pub(super) fn between_sweeps(&self) -> Interval {
+        let mut sweep = interval(BETWEEN_SWEEPS.min(self.settings.session_idle.max(Duration::from_millis(1))));
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        sweep
+    }
+
     fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// What happens from now on, as far as it belongs to the holder of the token.
+    /// What happens from now on, as far as it belongs to the one who asks.
     async fn events(&self, head: &Parts, connection: &Connection) -> Response<Body> {
-        let holder = match self.admit(head, connection).await {
+        let holder = match self.admit(head, Some(connection)).await {
             Ok(holder) => holder,
             Err(refusal) => return refusal,
         };
@@ -153,14 +182,21 @@ impl Endpoint {
         live_events(event_feed(events, self.settings.keep_alive, self.ending.clone()))
     }
 
-    /// The holder of the request's token; its connection has a place from now on.
-    async fn admit(&self, head: &Parts, connection: &Connection) -> Result<&TokenHolder, Response<Body>> {
-        let holder = self.gate.admit(head)?;
-        connection.admitted().await;
+    /// The one that the request comes from; its connection has a place from now on.
+    async fn admit(&self, head: &Parts, connection: Option<&Connection>) -> Result<Authenticated, Response<Body>> {
+        let holder = self.gate.admit(head).await?;
+        if let Some(connection) = connection {
+            connection.admitted().await;
+        }
         Ok(holder)
     }
 
-    async fn mcp(self: Arc<Self>, head: &Parts, body: Incoming, connection: &Connection) -> Response<Body> {
+    async fn mcp(
+        self: Arc<Self>,
+        head: &Parts,
+        body: impl RequestBody,
+        connection: Option<&Connection>,
+    ) -> Response<Body> {
         let holder = match self.admit(head, connection).await {
             Ok(holder) => holder,
             Err(refusal) => return refusal,
@@ -171,10 +207,10 @@ impl Endpoint {
         let endpoint = self.clone();
         match (&head.method, generation_of_header(&head.headers)) {
             // Requests say for themselves which rules they follow.
-            (&Method::POST, generation) => endpoint.post(holder, head, generation, body).await,
+            (&Method::POST, generation) => endpoint.post(&holder, head, generation, body).await,
             (_, Err(refusal)) => refusal,
-            (&Method::GET, Ok(Generation::Legacy)) => self.open_stream(holder, &head.headers),
-            (&Method::DELETE, Ok(Generation::Legacy)) => self.end_session(holder, &head.headers),
+            (&Method::GET, Ok(Generation::Legacy)) => self.open_stream(&holder, &head.headers),
+            (&Method::DELETE, Ok(Generation::Legacy)) => self.end_session(&holder, &head.headers),
             (&Method::GET | &Method::DELETE, Ok(Generation::Modern)) => method_not_allowed("POST"),
             _ => method_not_allowed("GET, POST, DELETE"),
         }
@@ -182,10 +218,10 @@ impl Endpoint {
 
     async fn post(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         head: &Parts,
         generation: Result<Generation, Response<Body>>,
-        body: Incoming,
+        body: impl RequestBody,
     ) -> Response<Body> {
         if !is_json(&head.headers) {
             return text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `application/json`");
@@ -232,7 +268,7 @@ impl Endpoint {
 
     async fn request(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         head: &Parts,
         accept: Accept,
         request: RpcRequest,

@@ -1,53 +1,39 @@
 //! Who gets in: the right host, the right page, the right token.
 
 use super::{
+    authenticator::{Authenticated, Authenticator, NotAuthenticated, sole},
+    bearer_tokens::BearerTokens,
     response::{Body, text},
-    settings::{BearerToken, HttpSettings},
+    settings::HttpSettings,
 };
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
-use std::hint::black_box;
-use toolstead_domain::principal::Principal;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, Version, header, request::Parts};
+use std::sync::Arc;
 
 /// What is checked before anything of a request is read but its head.
 #[derive(Debug)]
 pub(super) struct Gate {
-    holders: Vec<TokenHolder>,
+    authenticator: Arc<dyn Authenticator>,
     hosts: Vec<String>,
     origins: Vec<String>,
-    /// Where this server itself listens.
-    port: u16,
-}
-
-/// The holder of a token.
-pub(super) struct TokenHolder {
-    secret: Box<[u8]>,
-    pub(super) principal: Principal,
-}
-
-impl std::fmt::Debug for TokenHolder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TokenHolder").field("principal", &self.principal).finish_non_exhaustive()
-    }
+    /// Where this server itself listens; `None` where somebody else's server does.
+    port: Option<u16>,
 }
 
 impl Gate {
-    /// The gate of a server at this port.
-    pub(super) fn new(settings: &HttpSettings, port: u16) -> Self {
-        let holder = |token: &BearerToken| TokenHolder {
-            secret: token.secret.as_bytes().into(),
-            principal: Principal::token(&token.name),
-        };
+    /// The gate of a server at this port, or at none of its own.
+    pub(super) fn new(settings: &HttpSettings, port: Option<u16>) -> Self {
         let lower = |texts: &[String]| texts.iter().map(|text| text.to_ascii_lowercase()).collect();
+        let tokens = || Arc::new(BearerTokens::new(&settings.tokens)) as Arc<dyn Authenticator>;
         Self {
-            holders: settings.tokens.iter().filter(|token| !token.secret.is_empty()).map(holder).collect(),
+            authenticator: settings.authenticator.clone().unwrap_or_else(tokens),
             hosts: lower(&settings.allowed_hosts),
             origins: lower(&settings.allowed_origins),
             port,
         }
     }
 
-    /// The holder of the token that the request bears, if all is as it should be; else the refusal.
-    pub(super) fn admit(&self, head: &Parts) -> Result<&TokenHolder, Response<Body>> {
+    /// The one that the request comes from, if all is as it should be; else the refusal.
+    pub(super) async fn admit(&self, head: &Parts) -> Result<Authenticated, Response<Body>> {
         if !self.is_host_allowed(head) {
             tracing::debug!(host = ?head.headers.get(header::HOST), "refused a request for another host");
             return Err(text(StatusCode::FORBIDDEN, "this host name is not served here"));
@@ -56,18 +42,19 @@ impl Gate {
             tracing::debug!(origin = ?head.headers.get(header::ORIGIN), "refused a request of another origin");
             return Err(text(StatusCode::FORBIDDEN, "pages of this origin may not call"));
         }
-        self.holder(&head.headers).ok_or_else(|| {
-            let mut response = text(StatusCode::UNAUTHORIZED, "a bearer token is required");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            response
-        })
+        self.authenticator.authenticate(head).await.map_err(NotAuthenticated::response)
     }
 
-    /// `Host`, and where the request names a whole URL the host in that, too (RFC 9112, 3.2.2).
+    /// `Host`, and where the request names a whole URL the host in that, too (RFC 9112, 3.2.2). Requests of HTTP/2 have
+    /// the latter alone (RFC 9113, 8.3.1).
     fn is_host_allowed(&self, head: &Parts) -> bool {
         let named = head.uri.authority().map(|authority| authority.as_str());
-        let Some(host) = sole(&head.headers, header::HOST) else { return false };
-        [Some(host), named].into_iter().flatten().all(|host| {
+        let host = sole(&head.headers, header::HOST);
+        let needs_none = head.version == Version::HTTP_2 && named.is_some() && !head.headers.contains_key(header::HOST);
+        if host.is_none() && !needs_none {
+            return false;
+        }
+        [host, named].into_iter().flatten().all(|host| {
             let host = host.to_ascii_lowercase();
             let name = without_port(&host);
             self.hosts.iter().any(|allowed| *allowed == host || Some(allowed.as_str()) == name)
@@ -96,34 +83,8 @@ impl Gate {
     fn is_own(&self, origin: &str, headers: &HeaderMap) -> bool {
         let Some(host) = sole(headers, header::HOST) else { return false };
         let host = host.to_ascii_lowercase();
-        origin.strip_prefix("http://") == Some(&host) && port_of(&host) == Some(self.port)
+        origin.strip_prefix("http://") == Some(&host) && self.port.is_some() && port_of(&host) == self.port
     }
-
-    /// Every token is compared in full, so that the time it takes tells nothing about any of them.
-    fn holder(&self, headers: &HeaderMap) -> Option<&TokenHolder> {
-        let value = sole(headers, header::AUTHORIZATION)?;
-        let (scheme, given) = value.split_once(' ')?;
-        if !scheme.eq_ignore_ascii_case("Bearer") {
-            return None;
-        }
-        let given = given.trim().as_bytes();
-        self.holders
-            .iter()
-            .fold(None, |found, holder| if is_same(&holder.secret, given) { Some(holder) } else { found })
-    }
-}
-
-/// Compares without stopping at the first difference. Only the length shows.
-fn is_same(secret: &[u8], given: &[u8]) -> bool {
-    let difference = secret.iter().zip(given).fold(0, |difference, (a, b)| black_box(difference | (a ^ b)));
-    secret.len() == given.len() && black_box(difference) == 0
-}
-
-/// The header's value if it is there once.
-fn sole(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then_some(value)
 }
 
 /// The name in `name:port`, `[address]:port` or either without a port; `None` when it is none of them.
@@ -151,9 +112,13 @@ fn is_port(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp_server::http::settings::BearerToken;
+    use async_trait::async_trait;
+    use futures::FutureExt;
     use http::Request;
+    use toolstead_domain::principal::Principal;
 
-    fn gate() -> Gate {
+    fn settings() -> HttpSettings {
         let mut settings = HttpSettings::default();
         for (name, secret) in [("a", "secret-a"), ("b", "secret-b"), ("none", "")] {
             settings.tokens.push(BearerToken { name: name.into(), secret: secret.into() });
@@ -161,16 +126,28 @@ mod tests {
         settings.allowed_hosts.push("Tools.Example:8443".into());
         settings.allowed_origins.push("https://app.example".into());
         settings.allowed_origins.push("http://localhost:*".into());
-        Gate::new(&settings, 7332)
+        settings
     }
 
-    fn admitted(uri: &str, headers: &[(&str, &str)]) -> Result<String, StatusCode> {
+    fn gate() -> Gate {
+        Gate::new(&settings(), Some(7332))
+    }
+
+    fn head(uri: &str, headers: &[(&str, &str)]) -> Parts {
         let mut request = Request::get(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let (head, ()) = request.body(()).unwrap().into_parts();
-        gate().admit(&head).map(|holder| holder.principal.to_string()).map_err(|response| response.status())
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn admitted_by(gate: &Gate, head: &Parts) -> Result<String, StatusCode> {
+        let admitted = gate.admit(head).now_or_never().expect("nothing is waited for");
+        admitted.map(|holder| holder.principal.to_string()).map_err(|response| response.status())
+    }
+
+    fn admitted(uri: &str, headers: &[(&str, &str)]) -> Result<String, StatusCode> {
+        admitted_by(&gate(), &head(uri, headers))
     }
 
     #[track_caller]
@@ -264,5 +241,48 @@ mod tests {
         }
         let in_url = admitted("/mcp?access_token=secret-a&token=secret-a", &[("host", "localhost")]);
         assert_eq!(in_url, Err(StatusCode::UNAUTHORIZED));
+    }
+
+    /// Lets everybody in.
+    #[derive(Debug)]
+    struct Anybody;
+
+    #[async_trait]
+    impl Authenticator for Anybody {
+        async fn authenticate(&self, _: &Parts) -> Result<Authenticated, NotAuthenticated> {
+            Ok(Authenticated::new(Principal::new("user", "anybody")))
+        }
+    }
+
+    #[test]
+    fn an_authenticator_opens_neither_another_host_nor_another_origin() {
+        let gate = Gate::new(&settings().authenticated_by(Arc::new(Anybody)), None);
+        for (headers, expected) in [
+            (&[("host", "localhost")][..], Ok("user:anybody".to_owned())),
+            (&[("host", "localhost"), ("origin", "https://app.example")], Ok("user:anybody".to_owned())),
+            (&[("host", "evil.example")], Err(StatusCode::FORBIDDEN)),
+            (&[], Err(StatusCode::FORBIDDEN)),
+            (&[("host", "localhost"), ("origin", "https://evil.example")], Err(StatusCode::FORBIDDEN)),
+            // It listens at no port of its own, so that no page is its own.
+            (&[("host", "127.0.0.1"), ("origin", "http://127.0.0.1")], Err(StatusCode::FORBIDDEN)),
+        ] {
+            assert_eq!(admitted_by(&gate, &head("/mcp", headers)), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_of_http_2_names_its_host_in_its_url() {
+        let token = ("authorization", "Bearer secret-a");
+        for (uri, headers, is_let_in) in [
+            ("https://localhost/mcp", &[token][..], true),
+            ("https://evil.example/mcp", &[token], false),
+            ("https://localhost/mcp", &[("host", "evil.example"), token], false),
+            ("/mcp", &[token], false),
+        ] {
+            let mut head = head(uri, headers);
+            head.version = Version::HTTP_2;
+            assert_eq!(admitted_by(&gate(), &head).is_ok(), is_let_in, "{uri} {headers:?}");
+        }
+        assert!(admitted("https://localhost/mcp", &[token]).is_err(), "HTTP/1.1 needs `Host`");
     }
 }

@@ -17,8 +17,8 @@ pub(super) fn json(status: StatusCode, json: Vec<u8>) -> Response<Body> {
 }
 
 /// One sentence for whoever debugs the client.
-pub(super) fn text(status: StatusCode, text: &'static str) -> Response<Body> {
-    whole(status, TEXT, Bytes::from_static(text.as_bytes()))
+pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    whole(status, TEXT, text.into())
 }
 
 /// 202 without a body.

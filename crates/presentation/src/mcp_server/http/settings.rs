@@ -1,7 +1,8 @@
 //! How the HTTP server is to be run.
 
+use super::authenticator::Authenticator;
 use crate::mcp_server::server_identity::ServerIdentity;
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 use toolstead_infrastructure::mcp::wire::lines::MAX_MESSAGE_BYTES;
 
 /// What an HTTP server allows and demands. The limits hold for all clients together where nothing else is said.
@@ -9,8 +10,10 @@ use toolstead_infrastructure::mcp::wire::lines::MAX_MESSAGE_BYTES;
 pub struct HttpSettings {
     /// What clients are told about this server.
     pub identity: ServerIdentity,
-    /// Who gets in. Without any token nobody does.
+    /// Who gets in. Without any token nobody does. They count where there is no authenticator.
     pub tokens: Vec<BearerToken>,
+    /// Says who gets in, in place of the tokens.
+    pub authenticator: Option<Arc<dyn Authenticator>>,
     /// Names that `Host` may bear, against DNS rebinding: `localhost`, `[::1]`, or with a port `example.com:8443`.
     /// Without a port any port fits.
     pub allowed_hosts: Vec<String>,
@@ -46,6 +49,7 @@ impl Default for HttpSettings {
         Self {
             identity: ServerIdentity::default(),
             tokens: Vec::new(),
+            authenticator: None,
             allowed_hosts: loopback.map(str::to_owned).to_vec(),
             allowed_origins: Vec::new(),
             max_body_bytes: MAX_MESSAGE_BYTES,
@@ -58,6 +62,14 @@ impl Default for HttpSettings {
             body_timeout: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),
         }
+    }
+}
+
+impl HttpSettings {
+    /// The same, where this one says who gets in.
+    #[must_use]
+    pub fn authenticated_by(self, authenticator: Arc<dyn Authenticator>) -> Self {
+        Self { authenticator: Some(authenticator), ..self }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The sessions of clients that keep none themselves (MCP 2026-07-28): one for each principal and client name, until
 //! nobody uses it for long.
 
-use super::{sessions::Ended, settings::HttpSettings};
+use super::{authenticator::Authenticated, sessions::Ended, settings::HttpSettings};
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
@@ -20,8 +20,16 @@ pub(super) struct StatelessSessions {
     ended: Ended,
 }
 
-/// The principal, and a digest of the name that the client gives itself: such a name may be long.
-type ClientName = (Principal, [u8; 32]);
+/// The principal, and which of its sessions.
+type ClientName = (Principal, SessionName);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum SessionName {
+    /// As the authenticator says.
+    Given(Arc<str>),
+    /// A digest of the name that the client gives itself: such a name may be long.
+    OfClient([u8; 32]),
+}
 
 #[derive(Debug)]
 struct Kept {
@@ -48,8 +56,12 @@ impl StatelessSessions {
 
     /// The session of this client, which begins where there is none. One more than there may be takes the place of the one
     /// that was idle for longest.
-    pub(super) fn enter(self: &Arc<Self>, principal: &Principal, client: &str, now: Instant) -> StatelessSession {
-        let client = (principal.clone(), Sha256::digest(client).into());
+    pub(super) fn enter(self: &Arc<Self>, holder: &Authenticated, client: &str, now: Instant) -> StatelessSession {
+        let name = match &holder.session {
+            Some(name) => SessionName::Given(name.clone()),
+            None => SessionName::OfClient(Sha256::digest(client).into()),
+        };
+        let client = (holder.principal.clone(), name);
         let mut by_client = self.lock();
         self.end_idle(&mut by_client, now);
         if by_client.len() >= self.limit && !by_client.contains_key(&client) {
@@ -134,7 +146,7 @@ mod tests {
         }
 
         fn enter(&self, token: &str, client: &str, after: Duration) -> StatelessSession {
-            self.sessions.enter(&Principal::token(token), client, self.start + after)
+            self.sessions.enter(&Authenticated::new(Principal::token(token)), client, self.start + after)
         }
 
         /// One call, over at once.
@@ -162,6 +174,20 @@ mod tests {
         // From the last call on, not from the first.
         assert_eq!(register.used("a", "agent", IDLE + IDLE / 4), first);
         assert!(register.ended().is_empty());
+    }
+
+    #[test]
+    fn a_session_that_the_authenticator_names_is_one_for_all_clients_of_the_principal() {
+        let register = Register::new(10);
+        let enter = |principal: &str, session: &str, client: &str| {
+            let holder = Authenticated::new(Principal::token(principal)).in_session(session);
+            register.sessions.enter(&holder, client, register.start).id.clone()
+        };
+        let first = enter("a", "chat-1", "agent");
+        assert_eq!(enter("a", "chat-1", "other"), first);
+        let others = [enter("a", "chat-2", "agent"), enter("b", "chat-1", "agent")];
+        assert!(!others.contains(&first) && others[0] != others[1]);
+        assert_ne!(register.used("a", "chat-1", Duration::ZERO), first, "a client cannot name itself into a session");
     }
 
     #[test]

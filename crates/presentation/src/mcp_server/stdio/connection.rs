@@ -7,7 +7,8 @@ use super::{
 };
 use crate::mcp_server::{
     answer::Answer,
-    call_tool::{Client, ToolCallRequest},
+    call_request::CallRequest,
+    call_tool::Client,
     client_caller::{ClientCaller, Outlet},
     in_flight::{InFlight, Running},
     log_threshold::LogThreshold,
@@ -105,6 +106,10 @@ impl Connection {
         if let Some(folders) = &self.folders {
             folders.tell(occasion);
         }
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::of(self.session.principal.clone(), self.session.id.clone())
     }
 
     fn names_folders(&self) -> bool {
@@ -261,12 +266,13 @@ impl Connection {
                 self.profile = Arc::new(ClientProfile { log_level: Some(level), ..(*self.profile).clone() });
                 Ok(Some(Answer::result(id, &json!({}))))
             }
-            "tools/list" => self.list_tools(id, params, Generation::Legacy, bytes),
-            "tools/call" => {
-                let (profile, threshold) = (self.profile.clone(), self.threshold.clone());
-                self.call_tool(id, params, meta, profile, threshold, bytes)
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
+                self.list(id, method, params, Generation::Legacy, bytes)
             }
-            _ => Err(method_not_found(method)),
+            _ => {
+                let (profile, threshold) = (self.profile.clone(), self.threshold.clone());
+                self.call(id, method, params, meta, profile, threshold, bytes)
+            }
         }
     }
 
@@ -289,35 +295,33 @@ impl Connection {
             self.tell(Occasion::WithoutRoots);
         }
         match method {
-            "tools/list" => self.list_tools(id, params, Generation::Modern, bytes),
-            "tools/call" => {
-                let threshold = LogThreshold::Request(profile.log_level);
-                self.call_tool(id, params, meta, Arc::new(profile), threshold, bytes)
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
+                self.list(id, method, params, Generation::Modern, bytes)
             }
             "subscriptions/listen" => self.listen(id, &params),
-            _ => Err(method_not_found(method)),
+            _ => {
+                let threshold = LogThreshold::Request(profile.log_level);
+                self.call(id, method, params, meta, Arc::new(profile), threshold, bytes)
+            }
         }
     }
 
-    fn scope(&self) -> Scope {
-        Scope::of(self.session.principal.clone(), self.session.id.clone())
-    }
-
-    fn list_tools(
+    fn list(
         &self,
         id: &Id,
+        method: &str,
         params: Map<String, Value>,
         generation: Generation,
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
         let pending = self.begin(id, bytes)?;
         let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
-        let scope = self.scope();
+        let (method, scope) = (method.to_owned(), self.scope());
         self.tasks.spawn(async move {
             let Pending { running, _room } = pending;
             let answer = async {
                 let _turn = turns.acquire().await;
-                Some(served.server().await?.list_tools(&running.id, &params, scope, generation).await)
+                Some(served.server().await?.list(&running.id, &method, &params, generation, scope).await)
             };
             tokio::select! {
                 answer = answer => {
@@ -331,16 +335,18 @@ impl Connection {
         Ok(None)
     }
 
-    fn call_tool(
+    #[expect(clippy::too_many_arguments, reason = "a request, taken apart")]
+    fn call(
         &self,
         id: &Id,
+        method: &str,
         mut params: Map<String, Value>,
         meta: RequestMeta,
         profile: Arc<ClientProfile>,
         threshold: LogThreshold,
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
-        let request = ToolCallRequest::parse(&mut params, meta.rest)?;
+        let request = CallRequest::parse(method, &mut params, meta.rest)?;
         let pending = self.begin(id, bytes)?;
         let caller = ClientCaller::new(
             meta.progress_token,
@@ -367,7 +373,7 @@ impl Connection {
                 turn = turns.acquire() => turn.ok(),
                 _ = cancel.cancelled() => None,
             };
-            let answer = server.call_tool(&running.id, request, client, caller.clone(), cancel).await;
+            let answer = server.call(&running.id, request, client, caller.clone(), cancel).await;
             let rest = caller.finish();
             let Some(answer) = answer else { return };
             for line in rest.into_iter().chain([answer.json]) {

@@ -210,7 +210,7 @@ mod tests {
             };
             let deps = McpServerDeps {
                 launcher: Launcher::start().unwrap().beside(&[top.join("work")]),
-                http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
+                http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
                 environment: BTreeMap::from([
                     ("PATH".into(), "/usr/bin:/bin".into()),
                     ("HOME".into(), top.join("home").display().to_string()),

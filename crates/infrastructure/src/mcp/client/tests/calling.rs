@@ -17,6 +17,7 @@ use toolstead_domain::{
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        calls::NoCalls,
         output_store::NoOutputs,
     },
     principal::Principal,
@@ -66,7 +67,7 @@ pub(super) fn config(transport: McpTransport) -> McpServerConfig {
 pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
     let deps = McpServerDeps {
         launcher: Launcher::start().unwrap(),
-        http: HttpClient::new(Connector::to_every_address(Arc::new(SystemNetwork::default()))),
+        http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
         environment: BTreeMap::new(),
         working_dir: "/".into(),
         roots: WorkspaceRoots::default(),
@@ -145,6 +146,7 @@ pub(super) async fn call_with(
         client: &client,
         answers: None,
         caller,
+        calls: &NoCalls,
         outputs: &NoOutputs,
         output_characters: 30_000,
     };

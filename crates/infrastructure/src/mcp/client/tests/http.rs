@@ -5,21 +5,30 @@ use super::{
     http_server::{HttpEnd, Piece, Reply, Request, event, http_server, http_server_at, json_reply},
     line_server::plain_answer,
 };
-use crate::mcp::client::{McpServer, config::McpServerConfig};
+use crate::mcp::client::{
+    McpServer,
+    config::{HttpServer, McpServerConfig, McpTransport},
+};
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
-use tokio::time::timeout;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
 use toolstead_domain::{
     client_profile::ProtocolVersion,
     error_kind::ErrorKind,
     ports::tool_provider::{ProviderState, ToolProvider},
 };
+use url::Url;
 
 /// All requests that a server got.
 type Log = Arc<Mutex<Vec<Request>>>;
@@ -447,8 +456,117 @@ async fn a_hundred_calls_at_once_each_get_their_own_answer() {
 #[tokio::test]
 async fn an_address_or_header_that_cannot_be_used_is_told() {
     let (_end, mut config, _log) = noting(|request| request.answer_plainly(None)).await;
-    let crate::mcp::client::config::McpTransport::Http(http) = &mut config.transport else { unreachable!() };
+    let McpTransport::Http(http) = &mut config.transport else { unreachable!() };
     http.headers.insert("Mcp-Session-Id".into(), "x".into());
     let server = start(config);
     until(&server, |status| failed_with(&status.state, "`Mcp-Session-Id`")).await;
+}
+
+/// A place that nobody may be led to, which counts who comes.
+struct Trap {
+    url: String,
+    visits: Arc<AtomicUsize>,
+    address: SocketAddr,
+}
+
+impl Trap {
+    async fn set() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let visits = Arc::new(AtomicUsize::new(0));
+        let noted = visits.clone();
+        tokio::spawn(async move {
+            while listener.accept().await.is_ok() {
+                noted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Self { url: format!("http://{address}/mcp"), visits, address }
+    }
+
+    /// Nobody came; whoever had would have been counted.
+    async fn was_left_alone(&self) {
+        let before = self.visits.load(Ordering::SeqCst);
+        TcpStream::connect(self.address).await.unwrap();
+        let counted = async {
+            while self.visits.load(Ordering::SeqCst) == before {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(SOON, counted).await.unwrap();
+        assert_eq!(self.visits.load(Ordering::SeqCst), 1, "only we have come");
+    }
+}
+
+/// A server that leads elsewhere where it is asked that, and is plain otherwise; it is used as far as it goes.
+async fn check_led(where_asked: fn(&Request) -> bool, reply: fn(&str) -> Reply) {
+    let trap = Trap::set().await;
+    let (url, led) = (trap.url.clone(), Arc::new(AtomicUsize::new(0)));
+    let noted = led.clone();
+    let (_end, config, log) = noting(move |request| {
+        if where_asked(request) {
+            noted.fetch_add(1, Ordering::SeqCst);
+            return reply(&url);
+        }
+        request.answer_plainly(Some("session-1"))
+    })
+    .await;
+    let server = start(config);
+    let tried = |state: &ProviderState| !matches!(state, ProviderState::Connecting);
+    until(&server, |status| tried(&status.state)).await;
+    if server.state() == ProviderState::Ready {
+        noted_any(&log, "GET").await;
+        let _ = call(&server, "echo", json!({})).await;
+    }
+    timeout(SOON, server.close()).await.unwrap();
+    assert!(led.load(Ordering::SeqCst) > 0, "it was led astray");
+    trap.was_left_alone().await;
+}
+
+async fn noted_any(log: &Log, method: &str) {
+    noted(log, |requests| requests.iter().any(|request| request.method == method)).await;
+}
+
+#[tokio::test]
+async fn no_redirect_is_followed_to_anywhere_whatever_was_asked() {
+    let asked: [fn(&Request) -> bool; 7] = [
+        |request| request.rpc() == "server/discover",
+        |request| request.rpc() == "initialize",
+        |request| request.rpc() == "notifications/initialized",
+        |request| request.rpc() == "tools/list",
+        |request| request.rpc() == "tools/call",
+        |request| request.method == "GET",
+        |request| request.method == "DELETE",
+    ];
+    let redirects: [fn(&str) -> Reply; 3] = [
+        |url| Reply::Whole(302, vec![("location", url.into())], vec![]),
+        |url| Reply::Whole(307, vec![("location", url.into())], vec![]),
+        |url| Reply::Whole(308, vec![("location", url.replace("127.0.0.1", "localhost"))], vec![]),
+    ];
+    for where_asked in asked {
+        for redirect in redirects {
+            check_led(where_asked, redirect).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_login_leads_to_no_other_place() {
+    let challenge: fn(&str) -> Reply = |url| {
+        let metadata = format!("Bearer resource_metadata=\"{url}\", authorization_uri=\"{url}\"");
+        Reply::Whole(401, vec![("www-authenticate", metadata), ("location", url.into())], vec![])
+    };
+    check_led(|request| request.rpc() == "server/discover", challenge).await;
+    check_led(|request| request.rpc() == "tools/call", challenge).await;
+    check_led(|request| request.method == "GET", challenge).await;
+}
+
+#[tokio::test]
+async fn a_server_of_the_local_link_is_down_and_says_why() {
+    let url = Url::parse("http://169.254.169.254/mcp").unwrap();
+    let transport = McpTransport::Http(HttpServer { url, headers: BTreeMap::new() });
+    let server = start(config(transport));
+    until(&server, |status| {
+        failed_with(&status.state, "169.254.169.254 is no public address but one of the local link")
+    })
+    .await;
 }

@@ -547,9 +547,9 @@ fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
             let mut spec = world.spec("true");
             let closed = if is_hidden { &mut spec.policy.hidden } else { &mut spec.policy.sealed };
             closed.push(lock.clone());
-            let prepared = world.launcher.prepared(spec, Layers::All).unwrap();
+            let prepared = world.launcher.prepared(spec, super::super::Supply::Anywhere, Layers::All).unwrap();
             fs::remove_file(&lock).unwrap();
-            let started = super::super::start(prepared, world.launcher.clone(), &mut [None, None]).unwrap();
+            let started = super::super::start(prepared, world.launcher.clone(), &Default::default()).unwrap();
             let super::super::Begun::Confined(reports, launcher, layers) = started.process else {
                 panic!("it is confined")
             };

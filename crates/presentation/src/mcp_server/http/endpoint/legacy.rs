@@ -3,18 +3,18 @@
 use super::{Endpoint, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
-    call_tool::ToolCallRequest,
+    call_request::CallRequest,
     client_caller::ClientCaller,
     http::{
+        authenticator::Authenticated,
         call_response::{Abandoned, Work, answered, respond},
         changes_stream::ChangesStream,
-        gate::TokenHolder,
         negotiation::Accept,
         response::{Body, accepted, json, live_events, no_content, text},
         sessions::{NotOpened, SessionInUse},
     },
-    protocol_error::{invalid_request, method_not_found, of_session, overloaded},
-    request_meta::{RequestMeta, log_level},
+    protocol_error::{invalid_request, of_session, overloaded},
+    request_meta::log_level,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ impl Endpoint {
     /// Answers a request by the rules up to 2025-11-25.
     pub(super) async fn legacy_request(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         headers: &HeaderMap,
         accept: Accept,
         request: RpcRequest,
@@ -64,9 +64,11 @@ impl Endpoint {
                 }
                 Err(error) => Answer::error(&id, &error),
             },
-            "tools/list" => self.server.list_tools(&id, &params, session.client().scope, Generation::Legacy).await,
-            "tools/call" => return self.call_in_session(session, accept, id, params, meta, room).await,
-            other => Answer::error(&id, &method_not_found(other)),
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
+                let scope = session.client().scope;
+                self.server.list(&id, &method, &params, Generation::Legacy, scope).await
+            }
+            _ => return self.call_in_session(session, accept, RpcRequest { id, method, params, meta }, room).await,
         };
         answered(Some(answer), Vec::new(), accept, status)
     }
@@ -75,12 +77,11 @@ impl Endpoint {
         self: Arc<Self>,
         session: SessionInUse,
         accept: Accept,
-        id: Id,
-        mut params: Map<String, Value>,
-        meta: RequestMeta,
+        request: RpcRequest,
         room: OwnedSemaphorePermit,
     ) -> Response<Body> {
-        let call = match ToolCallRequest::parse(&mut params, meta.rest) {
+        let RpcRequest { id, method, mut params, meta } = request;
+        let call = match CallRequest::parse(&method, &mut params, meta.rest) {
             Ok(call) => call,
             Err(error) => return answered(Some(Answer::error(&id, &error)), Vec::new(), accept, status),
         };
@@ -98,14 +99,14 @@ impl Endpoint {
                 turn = session.turns.acquire() => turn.ok(),
                 _ = cancel.cancelled() => None,
             };
-            self.server.call_tool(&running.id, call, session.client(), said, cancel.clone()).await
+            self.server.call(&running.id, call, session.client(), said, cancel.clone()).await
         };
         respond(Work::new(work, Abandoned::RunsOn), caller, accept, status, keep_alive).await
     }
 
     fn open_session(
         &self,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         accept: Accept,
         id: &Id,
         mut params: Map<String, Value>,
@@ -135,7 +136,7 @@ impl Endpoint {
     /// A notification.
     pub(super) fn notification(
         &self,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         headers: &HeaderMap,
         method: &str,
         params: &Map<String, Value>,
@@ -156,7 +157,7 @@ impl Endpoint {
     /// An answer to a question of one of the session's calls.
     pub(super) fn client_response(
         &self,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         headers: &HeaderMap,
         id: &Id,
         outcome: Result<Value, RpcError>,
@@ -171,7 +172,7 @@ impl Endpoint {
     }
 
     /// GET: the stream of what is told outside of any request.
-    pub(super) fn open_stream(&self, holder: &TokenHolder, headers: &HeaderMap) -> Response<Body> {
+    pub(super) fn open_stream(&self, holder: &Authenticated, headers: &HeaderMap) -> Response<Body> {
         if !Accept::of(headers).events {
             return text(StatusCode::NOT_ACCEPTABLE, "the stream is `text/event-stream`");
         }
@@ -187,7 +188,7 @@ impl Endpoint {
     }
 
     /// DELETE: the session ends.
-    pub(super) fn end_session(&self, holder: &TokenHolder, headers: &HeaderMap) -> Response<Body> {
+    pub(super) fn end_session(&self, holder: &Authenticated, headers: &HeaderMap) -> Response<Body> {
         match named_session(headers) {
             Some(id) if self.sessions.close(id, &holder.principal) => no_content(),
             Some(_) => NoSession::Unknown.response(),
@@ -195,7 +196,7 @@ impl Endpoint {
         }
     }
 
-    fn session(&self, holder: &TokenHolder, headers: &HeaderMap) -> Result<SessionInUse, NoSession> {
+    fn session(&self, holder: &Authenticated, headers: &HeaderMap) -> Result<SessionInUse, NoSession> {
         let id = named_session(headers).ok_or(NoSession::NotNamed)?;
         self.sessions.find(id, &holder.principal).ok_or(NoSession::Unknown)
     }

@@ -3,17 +3,17 @@
 use super::{Endpoint, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{Answer, AnswerKind},
-    call_tool::{Client, ToolCallRequest},
+    call_request::CallRequest,
+    call_tool::Client,
     client_caller::ClientCaller,
     http::{
+        authenticator::Authenticated,
         call_response::{Abandoned, Work, answered, respond},
         changes_stream::ChangesStream,
-        gate::TokenHolder,
         negotiation::Accept,
         response::{Body, live_events, text},
     },
     log_threshold::LogThreshold,
-    protocol_error::method_not_found,
     request_meta::RequestMeta,
     subscription::Subscription,
 };
@@ -26,13 +26,13 @@ use toolstead_domain::{
     client_profile::{ClientProfile, Generation},
     scope::Scope,
 };
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_infrastructure::mcp::wire::message::RpcError;
 
 impl Endpoint {
     /// Answers a request by the rules of 2026-07-28.
     pub(super) async fn modern_request(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         headers: &HeaderMap,
         accept: Accept,
         request: RpcRequest,
@@ -45,16 +45,18 @@ impl Endpoint {
         };
         let answer = match method.as_str() {
             "server/discover" => self.server.discover(&id),
-            "tools/list" => {
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 let scope = Scope::of(holder.principal.clone(), "stateless");
-                self.server.list_tools(&id, &params, scope, Generation::Modern).await
+                self.server.list(&id, &method, &params, Generation::Modern, scope).await
             }
-            "tools/call" => return self.call(holder, accept, id, params, meta, profile, room).await,
             "subscriptions/listen" => match Subscription::parse(id.clone(), &params) {
                 Ok(subscription) => return self.listen(&subscription, accept),
                 Err(error) => Answer::error(&id, &error),
             },
-            other => Answer::error(&id, &method_not_found(other)),
+            _ => {
+                let request = RpcRequest { id, method, params, meta };
+                return self.call(holder, accept, request, profile, room).await;
+            }
         };
         answered(Some(answer), Vec::new(), accept, status)
     }
@@ -74,19 +76,17 @@ impl Endpoint {
         Ok(profile)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a request, taken apart")]
     async fn call(
         self: Arc<Self>,
-        holder: &TokenHolder,
+        holder: &Authenticated,
         accept: Accept,
-        id: Id,
-        mut params: Map<String, Value>,
-        meta: RequestMeta,
+        request: RpcRequest,
         profile: ClientProfile,
         room: OwnedSemaphorePermit,
     ) -> Response<Body> {
+        let RpcRequest { id, method, mut params, meta } = request;
         let client_name = meta.client_name().to_owned();
-        let call = match ToolCallRequest::parse(&mut params, meta.rest) {
+        let call = match CallRequest::parse(&method, &mut params, meta.rest) {
             Ok(call) => call,
             Err(error) => return answered(Some(Answer::error(&id, &error)), Vec::new(), accept, status),
         };
@@ -94,13 +94,13 @@ impl Endpoint {
         let threshold = LogThreshold::Request(profile.log_level);
         let caller = ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept));
         let caller = Arc::new(caller.asked_by_retry());
-        let session = self.stateless.enter(&holder.principal, &client_name, Instant::now());
+        let session = self.stateless.enter(holder, &client_name, Instant::now());
         let scope = Scope::of(holder.principal.clone(), session.id.clone());
         let client = Client { scope, profile: Arc::new(profile) };
         let (keep_alive, said) = (self.settings.keep_alive, caller.clone());
         let work = async move {
             let (_room, _session) = (room, session);
-            self.server.call_tool(&id, call, client, said, cancel).await
+            self.server.call(&id, call, client, said, cancel).await
         };
         respond(Work::new(work, Abandoned::Ends), caller, accept, status, keep_alive).await
     }

@@ -1,0 +1,169 @@
+//! The live set of resources and prompts: each with its provider, as one immutable snapshot that readers share.
+
+pub mod answerer;
+pub mod snapshot;
+
+use answerer::Answerers;
+use arc_swap::ArcSwap;
+use snapshot::{ContextSnapshot, Offer};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+use tokio::{sync::watch, task::JoinHandle};
+use toolstead_domain::{
+    context::ContextCatalogue,
+    ports::{context_provider::ContextProvider, tool_provider::ProviderError},
+};
+
+/// All providers of resources and prompts. A provider's list is taken again whenever it says that it changed.
+pub struct ContextRegistry {
+    current: ArcSwap<ContextSnapshot>,
+    entries: Mutex<Vec<Entry>>,
+    version: watch::Sender<u64>,
+}
+
+struct Entry {
+    provider: Arc<dyn ContextProvider>,
+    answerers: Arc<Answerers>,
+    catalogue: ContextCatalogue,
+    watcher: JoinHandle<()>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+/// A provider that cannot be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum ContextRegistryError {
+    /// A provider of this name is there already.
+    #[error("a provider of resources and prompts named `{0}` is registered already: give it another name")]
+    DuplicateProvider(String),
+    /// Two providers, or one twice, offer the same.
+    #[error("the {what} `{name}` of `{provider}` is offered by `{holder}` already: give it another")]
+    Duplicate {
+        /// What it is: "resource", "template" or "prompt".
+        what: &'static str,
+        /// Its URI or name.
+        name: String,
+        /// The provider that came later.
+        provider: String,
+        /// The provider that has it.
+        holder: String,
+    },
+    /// The provider could not say what it offers.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+}
+
+impl std::fmt::Debug for ContextRegistry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ContextRegistry").field("snapshot", &self.snapshot()).finish_non_exhaustive()
+    }
+}
+
+impl ContextRegistry {
+    /// An empty registry.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            current: ArcSwap::from_pointee(ContextSnapshot::default()),
+            entries: Mutex::default(),
+            version: watch::Sender::new(0),
+        })
+    }
+
+    /// What there is now.
+    pub fn snapshot(&self) -> Arc<ContextSnapshot> {
+        self.current.load_full()
+    }
+
+    /// The version of the snapshot, which rises with every change.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// Adds a provider and watches it from now on. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`ContextRegistryError`] when its name or something that it offers is taken; then nothing has changed.
+    pub async fn register(self: &Arc<Self>, provider: Arc<dyn ContextProvider>) -> Result<(), ContextRegistryError> {
+        let catalogue = provider.list().await?;
+        let mut entries = self.lock();
+        let name = provider.name();
+        if entries.iter().any(|entry| entry.provider.name() == name) {
+            return Err(ContextRegistryError::DuplicateProvider(name.to_owned()));
+        }
+        let mut holders = BTreeMap::new();
+        for entry in entries.iter() {
+            for (what, key) in keys(&entry.catalogue) {
+                holders.insert((what, key), entry.provider.name());
+            }
+        }
+        for (what, key) in keys(&catalogue) {
+            if let Some(holder) = holders.insert((what, key), name) {
+                let (name, provider, holder) = (key.to_owned(), name.to_owned(), holder.to_owned());
+                return Err(ContextRegistryError::Duplicate { what, name, provider, holder });
+            }
+        }
+        let watcher = tokio::spawn(watch_provider(Arc::downgrade(self), provider.clone()));
+        let answerers = Arc::new(Answerers::of(&provider));
+        entries.push(Entry { provider, answerers, catalogue, watcher });
+        self.renew(&entries);
+        Ok(())
+    }
+
+    /// Watches no provider any more.
+    pub fn close(&self) {
+        self.lock().iter().for_each(|entry| entry.watcher.abort());
+    }
+
+    fn relisted(&self, provider: &str, catalogue: ContextCatalogue) {
+        let mut entries = self.lock();
+        let Some(entry) = entries.iter_mut().find(|entry| entry.provider.name() == provider) else { return };
+        if entry.catalogue != catalogue {
+            entry.catalogue = catalogue;
+            self.renew(&entries);
+        }
+    }
+
+    fn renew(&self, entries: &[Entry]) {
+        let version = self.snapshot().version() + 1;
+        let offers = entries.iter().map(|entry| Offer {
+            provider: entry.provider.name(),
+            answerers: &entry.answerers,
+            catalogue: &entry.catalogue,
+        });
+        self.current.store(Arc::new(ContextSnapshot::of(version, offers)));
+        self.version.send_replace(version);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
+        // Nothing panics while it is held.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What no two may offer.
+fn keys(catalogue: &ContextCatalogue) -> impl Iterator<Item = (&'static str, &str)> {
+    let resources = catalogue.resources.iter().map(|resource| ("resource", resource.uri()));
+    let templates = catalogue.templates.iter().map(|template| ("template", template.template().as_str()));
+    resources.chain(templates).chain(catalogue.prompts.iter().map(|prompt| ("prompt", prompt.name())))
+}
+
+async fn watch_provider(registry: Weak<ContextRegistry>, provider: Arc<dyn ContextProvider>) {
+    loop {
+        provider.changed().await;
+        let listed = provider.list().await;
+        let Some(registry) = registry.upgrade() else { return };
+        match listed {
+            Ok(catalogue) => registry.relisted(provider.name(), catalogue),
+            Err(error) => tracing::warn!(%error, "what it offered before stays"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

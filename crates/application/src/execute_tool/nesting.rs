@@ -1,0 +1,315 @@
+//! Calls out of a call that runs. Each takes the whole path; here stands what they share with the call that makes them:
+//! its scope, its place among the open calls, its deadline and its end.
+
+use super::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded, record::Record};
+use crate::{cancel_signal::CancelSignal, list_tools::mentions};
+use async_trait::async_trait;
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::sync::{OnceCell, watch};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
+        calls::{Calls, ForeseenCall, NestedCall},
+        tool_provider::CallOutcome,
+    },
+    tool::Tool,
+    tool_call::{CallId, ToolCall},
+    tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};
+
+/// So deep calls go out of calls.
+const MAX_DEPTH: u32 = 8;
+/// So many calls one call from outside may lead to, those that these make among them.
+const MAX_CALLS: usize = 10_000;
+
+/// The place of a nested call below the call that makes it.
+#[derive(Debug)]
+pub struct Nesting {
+    branch: Arc<Branch>,
+    /// How many calls the tree had with this one.
+    number: usize,
+    /// As many characters of its result are wanted at most.
+    pub(super) output_characters: Option<usize>,
+}
+
+/// What the calls that one call makes have in common.
+#[derive(Debug)]
+struct Branch {
+    parent: CallId,
+    tool: Arc<Tool>,
+    depth: u32,
+    deadline: Instant,
+    /// Ends them all.
+    cancel: CancelSignal,
+    /// How many of them are not on record yet.
+    open: watch::Sender<usize>,
+    /// How many calls the whole tree has, the one from outside not among them.
+    made: Arc<AtomicUsize>,
+}
+
+impl Branch {
+    /// A place for one more call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BudgetExhausted`] where so many came that they are not even recorded as refused any more.
+    fn place(self: &Arc<Self>, output_characters: Option<usize>) -> Result<Nesting, ToolFailure> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        // The first one too many is on record. More rows would tell nothing more.
+        if number > MAX_CALLS + 1 {
+            return Err(too_many());
+        }
+        self.open.send_modify(|open| *open += 1);
+        Ok(Nesting { branch: self.clone(), number, output_characters })
+    }
+}
+
+impl Drop for Nesting {
+    fn drop(&mut self) {
+        self.branch.open.send_modify(|open| *open -= 1);
+    }
+}
+
+impl Nesting {
+    /// The call that makes it.
+    pub(super) fn parent(&self) -> CallId {
+        self.branch.parent
+    }
+
+    /// The tool of the call that makes it.
+    pub(super) fn tool(&self) -> &Tool {
+        &self.branch.tool
+    }
+
+    /// Lets the call in, under the place of the one that makes it.
+    ///
+    /// # Errors
+    /// A refusal where it is too deep, or one too many.
+    pub(super) fn admit(&self) -> Result<(), ExecuteToolError> {
+        if self.branch.depth > MAX_DEPTH {
+            let message = format!(
+                "Calls stand at most {MAX_DEPTH} deep within each other, and this call of `{}` stands as deep as that.",
+                self.branch.tool.name()
+            );
+            let failure = ToolFailure::new(ErrorKind::TooLarge, message);
+            return Err(ExecuteToolError::Refused(failure.next("Call the tool by itself.")));
+        }
+        if self.number > MAX_CALLS { Err(ExecuteToolError::Refused(too_many())) } else { Ok(()) }
+    }
+
+    /// As much of the time as is left of the time of the call that makes it.
+    pub(super) fn time(&self, time: Duration) -> Duration {
+        time.min(self.branch.deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// The grace of such a call: less with every level, so that the call that makes it can still tell what became of it.
+    pub(super) fn grace(&self, grace: Duration) -> Duration {
+        grace / 2_u32.pow(self.branch.depth.min(MAX_DEPTH))
+    }
+}
+
+fn too_many() -> ToolFailure {
+    ToolFailure::new(
+        ErrorKind::BudgetExhausted,
+        format!("A call may lead to {MAX_CALLS} calls, and that many were made."),
+    )
+    .next("Do the rest in another call.")
+}
+
+/// The calls that a running call may make.
+pub(super) struct Nested<'a> {
+    handler: &'a Arc<ExecuteToolHandler>,
+    command: &'a ExecuteToolCommand,
+    call: &'a ToolCall,
+    deadline: Instant,
+    record: &'a Record,
+    /// Set once the row of the running call is on record.
+    on_record: OnceCell<()>,
+    /// Made with the first call.
+    branch: OnceLock<Arc<Branch>>,
+}
+
+impl<'a> Nested<'a> {
+    /// The calls that this call may make until its deadline. A call whose row is not on record yet is recorded before the
+    /// first of them.
+    pub(super) fn new(
+        handler: &'a Arc<ExecuteToolHandler>,
+        command: &'a ExecuteToolCommand,
+        call: &'a ToolCall,
+        deadline: Instant,
+        record: &'a Record,
+        is_on_record: bool,
+    ) -> Self {
+        let on_record = OnceCell::new_with(is_on_record.then_some(()));
+        Self { handler, command, call, deadline, record, on_record, branch: OnceLock::new() }
+    }
+
+    /// Ends what is left of them, and returns once they are on record.
+    pub(super) async fn end(&self) {
+        let Some(branch) = self.branch.get() else { return };
+        branch.cancel.cancel(CancelReason::Client);
+        // The sender lives as long as the branch, so this ends with the condition.
+        let _ = branch.open.subscribe().wait_for(|open| *open == 0).await;
+    }
+
+    fn branch(&self) -> &Arc<Branch> {
+        self.branch.get_or_init(|| {
+            let above = self.command.parent.as_ref().map(|nesting| &nesting.branch);
+            Arc::new(Branch {
+                parent: self.call.id,
+                tool: self.call.tool.clone(),
+                depth: above.map_or(0, |above| above.depth) + 1,
+                deadline: self.deadline,
+                cancel: self.command.cancel.child(),
+                open: watch::Sender::new(0),
+                made: above.map_or_else(Arc::default, |above| above.made.clone()),
+            })
+        })
+    }
+
+    fn command(&self, call: NestedCall, cancel: CancelSignal, parent: Option<Nesting>) -> ExecuteToolCommand {
+        ExecuteToolCommand {
+            meta: self.call.meta.clone(),
+            client: self.command.client.clone(),
+            caller: Arc::new(Below(self.command.caller.clone())),
+            cancel,
+            parent,
+            ..ExecuteToolCommand::new(call.tool, call.arguments).within(self.command.scope.clone())
+        }
+    }
+
+    fn tools(&self, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
+        let policy = self.handler.permissions.advertising(&self.command.scope);
+        let snapshot = self.handler.registry.snapshot();
+        let tools = snapshot.tools().iter().map(|one| &one.tool);
+        tools.filter(|tool| tool.is_callable() && policy.advertises(tool) && which(tool)).cloned().collect()
+    }
+
+    /// Puts the row of the running call on record, so that no call has a parent of which nothing is known.
+    async fn recorded(&self) -> Result<(), ToolFailure> {
+        let record = || self.handler.ports.log.record(self.record.started());
+        self.on_record
+            .get_or_try_init(record)
+            .await
+            .map(|()| ())
+            .map_err(|source| ToolFailure::new(ErrorKind::Internal, Unrecorded::Start.to_string()).caused_by(source))
+    }
+}
+
+#[async_trait]
+impl Calls for Nested<'_> {
+    fn list(&self) -> Vec<Arc<Tool>> {
+        self.tools(|_| true)
+    }
+
+    fn search(&self, text: &str) -> Vec<Arc<Tool>> {
+        let text = text.to_lowercase();
+        self.tools(|tool| mentions(tool, &text))
+    }
+
+    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+        let command = self.command(call, self.branch().cancel.child(), None);
+        let time = self.deadline.saturating_duration_since(Instant::now());
+        self.handler.foresee_nested(command, time).await.map_err(failure)
+    }
+
+    async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
+        let branch = self.branch();
+        let nesting = branch.place(call.output_characters)?;
+        self.recorded().await?;
+        let last = self.deadline + nesting.grace(self.handler.settings.grace);
+        let cancel = branch.cancel.child();
+        let made = self.handler.handle(self.command(call, cancel.clone(), Some(nesting)));
+        tokio::pin!(made);
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut made => outcome,
+            // Also while it waits for a person.
+            () = tokio::time::sleep_until(last.into()) => {
+                cancel.cancel(CancelReason::Deadline);
+                made.await
+            }
+        };
+        match outcome.map_err(failure)? {
+            CallOutcome::Done(result) => Ok(result),
+            CallOutcome::InputRequired(_) => {
+                Err(ToolFailure::new(ErrorKind::Internal, "a nested call ended with a question"))
+            }
+        }
+    }
+}
+
+/// A call without a result, as the call that made it learns of it.
+fn failure(error: ExecuteToolError) -> ToolFailure {
+    let kind = error.kind();
+    match error {
+        ExecuteToolError::NotCallable(failure)
+        | ExecuteToolError::Refused(failure)
+        | ExecuteToolError::Failed(failure) => failure,
+        error @ ExecuteToolError::Cancelled(_) => ToolFailure::new(kind, error.to_string()),
+        ExecuteToolError::NotRecorded { what, source } => ToolFailure::new(kind, what.to_string()).caused_by(source),
+    }
+}
+
+/// The way back to the client for a nested call. The progress that the client hears of is that of its own call.
+struct Below(Arc<dyn Caller>);
+
+#[async_trait]
+impl Caller for Below {
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    async fn hurried(&self) {
+        self.0.hurried().await;
+    }
+
+    fn progress(&self, _: Progress) {}
+
+    fn log(&self, message: LogMessage) {
+        self.0.log(message);
+    }
+
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        self.0.ask(request).await
+    }
+
+    async fn ask_as(&self, key: &str, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        self.0.ask_as(key, request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::testing::samples;
+
+    #[test]
+    fn a_tree_has_so_many_calls_and_the_first_one_too_many_is_still_recorded() {
+        let branch = Arc::new(Branch {
+            parent: samples::call_id(1),
+            tool: Arc::new(samples::tool("make")),
+            depth: 1,
+            deadline: Instant::now(),
+            cancel: CancelSignal::new(),
+            open: watch::Sender::new(0),
+            made: Arc::new(AtomicUsize::new(MAX_CALLS - 1)),
+        });
+        let last = branch.place(None).unwrap();
+        assert!(last.admit().is_ok());
+        let one_too_many = branch.place(None).unwrap();
+        assert_eq!(one_too_many.admit().unwrap_err().kind(), ErrorKind::BudgetExhausted);
+        assert_eq!(branch.place(None).unwrap_err().kind, ErrorKind::BudgetExhausted);
+        assert_eq!(*branch.open.borrow(), 2);
+        drop((last, one_too_many));
+        assert_eq!(*branch.open.borrow(), 0);
+    }
+}

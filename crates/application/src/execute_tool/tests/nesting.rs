@@ -1,0 +1,320 @@
+//! Calls that a call makes.
+
+use super::{
+    retries::{Forms, modern, retry},
+    *,
+};
+use crate::orchestration::{Examples, Orchestration};
+use futures::poll;
+use proptest::prelude::*;
+use std::{pin::pin, task::Poll};
+use tokio::task::yield_now;
+use toolstead_domain::{
+    client_profile::LogLevel,
+    ports::{
+        caller::LogMessage,
+        calls::NestedCall,
+        tool_provider::{CallContext, ProviderError},
+    },
+    testing::recording_caller::RecordingCaller,
+    tool_call::ToolCall,
+    tool_execution::OutcomeKind,
+};
+use uuid::Uuid;
+
+/// Offers `make`, which makes the calls of its argument `calls` one after another and tells what each of them said, and
+/// `abandon`, which begins a call, lets it go and ends.
+struct Maker(Arc<ScriptedProvider>);
+
+#[async_trait]
+impl ToolProvider for Maker {
+    fn name(&self) -> &str {
+        "maker"
+    }
+
+    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+        Ok(vec![samples::tool("make"), samples::tool("abandon")])
+    }
+
+    async fn accesses(&self, _: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
+        Ok(Vec::new())
+    }
+
+    async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
+        if call.tool.name().as_str() == "abandon" {
+            tokio::select! {
+                _ = context.calls.call(NestedCall::new("endless", Value::Null)) => {}
+                () = self.0.began(1) => {}
+            }
+            return Ok(CallOutcome::Done(ToolResult::text("left")));
+        }
+        let mut told = Vec::new();
+        for nested in call.arguments["calls"].as_array().into_iter().flatten() {
+            let [tool, arguments] = [&nested[0], &nested[1]];
+            let nested = NestedCall::new(tool.as_str().unwrap(), arguments.clone());
+            told.push(match context.calls.call(nested).await {
+                Ok(result) => result.joined_text(),
+                Err(failure) => format!("{}: {}", failure.kind, failure.text()),
+            });
+        }
+        Ok(CallOutcome::Done(ToolResult::text(told.join("\n"))))
+    }
+}
+
+impl Plan {
+    async fn house_that_nests(self) -> House {
+        let house = self.house(provider()).await;
+        house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
+        let examples = Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"# };
+        house.registry.register(Arc::new(Orchestration::new(examples))).await.unwrap();
+        house
+    }
+}
+
+fn calls(calls: Value) -> Value {
+    json!({"calls": calls})
+}
+
+/// Calls of `make` within each other, so many of them, around a call of `echo`.
+fn nest(depth: usize) -> Value {
+    (0..depth).fold(json!(["echo", {}]), |inner, _| json!(["make", {"calls": [inner]}]))
+}
+
+impl House {
+    fn row(&self, tool: &str) -> ToolExecution {
+        self.log.rows().into_iter().find(|row| row.tool == tool).unwrap()
+    }
+
+    /// Checks that every row is final, and every nested one has a parent that is on record, and begins after it.
+    #[track_caller]
+    fn check_tree(&self, about: &str) {
+        let rows = self.log.rows();
+        for row in &rows {
+            assert!(row.outcome.is_final(), "{about}: {row:#?}");
+            if let Some(parent) = row.parent {
+                assert!(rows.iter().any(|row| row.id == parent), "{about}: {row:#?} has no parent in {rows:#?}");
+            }
+            assert_eq!(row.parent.is_none(), row.tool == rows[0].tool && row.id == rows[0].id, "{about}: {rows:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_nested_call_has_a_row_of_its_own_below_that_of_the_call_that_made_it() {
+    let house = Plan::default().house_that_nests().await;
+    assert_eq!(
+        house.call("make", calls(json!([["echo", {}], ["broken", {}], ["nowhere", {}]]))).await,
+        "\
+        hi\nio: the disk is gone\nnot_found: Unknown tool: nowhere. `tools/list` names the tools that there are."
+    );
+    let rows = house.log.rows();
+    let told: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.outcome.kind(), row.parent)).collect();
+    let parent = Some(rows[0].id);
+    assert_eq!(
+        told,
+        [
+            ("make", OutcomeKind::Succeeded, None),
+            ("echo", OutcomeKind::Succeeded, parent),
+            ("broken", OutcomeKind::Failed, parent),
+            ("nowhere", OutcomeKind::Refused, parent),
+        ]
+    );
+    assert_eq!((&rows[1].session, &rows[1].client), (&rows[0].session, &rows[0].client));
+}
+
+#[tokio::test]
+async fn calls_go_out_of_calls_eight_deep_and_no_deeper() {
+    let house = Plan::default().house_that_nests().await;
+    assert_eq!(house.call("make", calls(json!([nest(7)]))).await, "hi");
+    let told = house.call("make", calls(json!([nest(8)]))).await;
+    assert!(told.starts_with("too_large: Calls out of calls are at most 8 deep"), "{told}");
+    let refused = house.log.rows().pop().unwrap();
+    assert_eq!((refused.outcome.kind(), refused.tool.as_str()), (OutcomeKind::Refused, "echo"));
+}
+
+#[tokio::test]
+async fn nested_calls_need_no_place_among_the_open_calls() {
+    let house = Plan { hooks: vec![Arc::new(Yields)], ..Default::default() }.house_that_nests().await;
+    let admit = || house.open_calls.admit(CallId(Uuid::now_v7()), Principal::local(), CancelSignal::new());
+    let _full: Vec<OpenCallGuard> = (0..7).map(|_| admit().unwrap()).collect();
+    let one = json!({"tool_name": "echo"});
+    let batch = json!({"invocations": [one, one, one]});
+    let (told, other) = tokio::join!(house.call("batch", batch), house.call("echo", json!({})));
+    assert_eq!(told, "[0] echo\nhi\n[1] echo\nhi\n[2] echo\nhi");
+    assert!(other.starts_with("refused rate_limited"), "{other}");
+}
+
+#[tokio::test]
+async fn a_question_about_a_nested_call_says_what_it_belongs_to() {
+    let approver = Arc::new(ScriptedApprover::granting(2));
+    let house = Plan { approver: approver.clone(), ..Default::default() }.house_that_nests().await;
+    assert_eq!(house.call("make", calls(json!([["write", {}]]))).await, "written");
+    house.call("write", json!({})).await;
+    let within: Vec<Option<String>> = approver.questions().into_iter().map(|question| question.within).collect();
+    assert_eq!(within, [Some("make".to_owned()), None]);
+}
+
+#[tokio::test]
+async fn a_nested_call_asks_the_client_of_the_call_from_outside_in_a_round() {
+    let house = Plan { approver: Arc::new(Forms::default()), ..Default::default() }.house_that_nests().await;
+    let make = || modern("make", calls(json!([["write", {}]])));
+    let state = house.asked(make()).await;
+    assert_eq!((house.row("write").outcome.kind(), house.provider.calls().len()), (OutcomeKind::InputRequired, 0));
+    assert_eq!(house.told(retry(make(), &state, "yes")).await, "written");
+    assert_eq!((house.row("write").outcome.kind(), house.provider.calls().len()), (OutcomeKind::Succeeded, 1));
+}
+
+#[tokio::test]
+async fn a_call_that_ends_leaves_no_call_behind_that_it_made() {
+    let rules = vec![(Effect::Allow, "write"), (Effect::Allow, "endless")];
+    let house = Plan { rules, ..Default::default() }.house_that_nests().await;
+    assert_eq!(house.call("abandon", json!({})).await, "left");
+    house.check_tree("abandoned");
+    assert_eq!(house.row("endless").outcome, Outcome::Cancelled(CancelReason::Client));
+    assert_eq!(house.provider.ends()[0].1, CallEnd::Dropped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_nested_call_has_the_time_that_is_left_of_its_parents() {
+    let house = Plan { rules: vec![(Effect::Allow, "endless")], ..Default::default() }.house_that_nests().await;
+    let arguments = calls(json!([["endless", {}], ["echo", {}]]));
+    let command = ExecuteToolCommand { timeout: Some(Duration::from_secs(5)), ..command("make", arguments) };
+    let told = house.told(command).await;
+    assert!(told.starts_with("timeout: The tool `endless` did not end within"), "{told}");
+    assert_eq!(house.row("endless").outcome.error_kind(), Some(ErrorKind::Timeout));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_ends_also_a_nested_call_that_waits_for_a_person() {
+    let approver = Arc::new(ScriptedApprover::default().then_silent());
+    let house = Plan { approver: approver.clone(), ..Default::default() }.house_that_nests().await;
+    let timeout = Some(Duration::from_secs(5));
+    let told = house.told(ExecuteToolCommand { timeout, ..command("make", calls(json!([["write", {}]]))) }).await;
+    assert_eq!((told.as_str(), approver.withdrawn()), ("timeout: the call was cancelled (deadline)", 1));
+    assert_eq!(house.row("write").outcome, Outcome::Cancelled(CancelReason::Deadline));
+}
+
+#[tokio::test]
+async fn logs_of_nested_calls_reach_the_client_and_progress_is_that_of_its_own_call() {
+    let log = LogMessage { level: LogLevel::Info, logger: None, data: "here".into() };
+    let chatty =
+        ScriptedTool::named("chatty").logs(log).reports(Progress { progress: 1.0, total: None, message: None });
+    let house = Plan::default().house(ScriptedProvider::new("built-in").with(chatty)).await;
+    house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
+    let caller = Arc::new(RecordingCaller::new());
+    let command = ExecuteToolCommand { caller: caller.clone(), ..command("make", calls(json!([["chatty", {}]]))) };
+    house.told(command).await;
+    assert_eq!((caller.log_messages().len(), caller.progress_reports().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn no_nested_call_runs_while_the_call_that_makes_it_cannot_be_recorded() {
+    let house = Plan::default().house_that_nests().await;
+    house.log.fail_next_record();
+    let told = house.call("make", calls(json!([["echo", {}], ["echo", {}]]))).await;
+    assert_eq!(told, "internal: the call did not run: its start cannot be recorded\nhi");
+    assert_eq!(house.provider.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_batch_passes_references_on_to_the_calls_that_want_them() {
+    let outputs = Arc::new(InMemoryOutputStore::new());
+    let id = CallId(Uuid::now_v7());
+    outputs.store(&Principal::local(), id, "application/json", br#"{"a": 1}"#).await.unwrap();
+    let house = Plan { outputs, ..Default::default() }.house_that_nests().await;
+    let read = json!({"tool_name": "Read", "parameters": {"file_path": {"$ref": "o1"}}});
+    assert_eq!(house.call("batch", json!({"invocations": [read]})).await, "[0] Read\ncontent");
+    assert_eq!(house.provider.calls()[0].arguments["path"], r#"{"a": 1}"#);
+}
+
+#[tokio::test]
+async fn a_batch_with_wrong_arguments_runs_nothing() {
+    let house = Plan::default().house_that_nests().await;
+    let [wrong, good] = [json!({"tool_name": "read"}), json!({"tool_name": "echo"})];
+    let told = house.call("batch", json!({"invocations": [good, wrong, good]})).await;
+    assert!(told.contains("invocations[1] (`read`): The arguments do not fit the tool `read`"), "{told}");
+    assert_eq!((house.provider.calls().len(), house.log.rows().len()), (0, 1));
+}
+
+/// Gives others a turn at each step.
+struct Yields;
+
+#[async_trait]
+impl ToolHook for Yields {
+    fn name(&self) -> &str {
+        "yields"
+    }
+    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+        yield_now().await;
+        BeforeCall::go_on()
+    }
+    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
+        yield_now().await;
+        AfterCall::default()
+    }
+}
+
+#[tokio::test]
+async fn the_whole_tree_is_on_record_wherever_it_is_cancelled() {
+    let rules = || vec![(Effect::Allow, "write"), (Effect::Allow, "endless")];
+    let one = json!({"tool_name": "write"});
+    let tree =
+        json!([["echo", {}], nest(2), ["batch", {"invocations": [one, one, {"tool_name": "echo"}]}], ["endless", {}]]);
+    let reasons = [None, Some(CancelReason::Client), Some(CancelReason::Deadline), Some(CancelReason::Shutdown)];
+    for (points, reason) in (0..120).zip(reasons.into_iter().cycle()) {
+        let plan = Plan { rules: rules(), hooks: vec![Arc::new(Yields)], ..Default::default() };
+        let house = plan.house_that_nests().await;
+        let cancel = CancelSignal::new();
+        {
+            let command = ExecuteToolCommand { cancel: cancel.clone(), ..command("make", calls(tree.clone())) };
+            let mut calling = pin!(house.handler.handle(command));
+            for _ in 0..=points {
+                assert_eq!(poll!(&mut calling).map(drop), Poll::Pending, "the last call never ends");
+                yield_now().await;
+            }
+            if let Some(reason) = reason {
+                cancel.cancel(reason);
+                let _ = calling.await;
+            }
+        }
+        house.open_calls.drained().await;
+        house.check_tree(&format!("after {points} turns, {reason:?}"));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_nested_call_is_allowed_what_the_policy_allows_and_nothing_else(
+        rules in prop::collection::vec((
+            prop::sample::select(vec![Effect::Allow, Effect::Ask, Effect::Deny]),
+            prop::sample::select(vec!["write", "echo", "endless", "outside", "make", "batch", "Write", "Write(//w/**)", "Edit(//w/b)"]),
+        ), 0..5),
+        through in prop::sample::select(vec!["make", "batch"]),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let house = Plan { rules, ..Default::default() }.house_that_nests().await;
+            let is_allowed = |tool: &str| {
+                let accesses = match tool {
+                    "write" => write("/w/a"),
+                    "outside" => write("/etc/a"),
+                    _ => Vec::new(),
+                };
+                let tool = house.registry.resolve(tool).unwrap().tool.clone();
+                house.permissions.policy_of(&Scope::of(Principal::local(), "s")).decide(&tool, &Map::new(), &accesses).verdict == Verdict::Allow
+            };
+            for tool in ["write", "echo", "outside"] {
+                let before = house.provider.calls().len();
+                match through {
+                    "make" => house.call("make", calls(json!([[tool, {}]]))).await,
+                    _ => house.call("batch", json!({"invocations": [{"tool_name": tool}]})).await,
+                };
+                let ran = house.provider.calls().len() > before;
+                prop_assert_eq!(ran, is_allowed(through) && is_allowed(tool), "{} through {}", tool, through);
+            }
+            Ok(())
+        })?;
+    }
+}

@@ -1,0 +1,143 @@
+//! Rules and labels of a program.
+
+use super::{hooks::Guard, *};
+use crate::ruled_approver::RuledApprover;
+use toolstead_domain::{
+    labels::Labels,
+    ports::approval_rule::{ApprovalRule, RuleAnswer},
+};
+
+/// A rule that says always the same, and counts how often.
+struct Nightly(RuleAnswer, AtomicUsize);
+
+#[async_trait]
+impl ApprovalRule for Nightly {
+    fn name(&self) -> &str {
+        "nightly"
+    }
+
+    async fn judge(&self, request: &ApprovalRequest<'_>) -> RuleAnswer {
+        assert!(!request.parts.is_empty());
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0
+    }
+}
+
+struct Ruled {
+    house: House,
+    rule: Arc<Nightly>,
+    person: Arc<ScriptedApprover>,
+    kept: Arc<InMemoryRuleStore>,
+}
+
+impl Ruled {
+    /// A house with a rule that says this before a person who says yes, once.
+    async fn of(says: RuleAnswer, rules: &[(Effect, &'static str)], hooks: Vec<Arc<dyn ToolHook>>) -> Self {
+        let rule = Arc::new(Nightly(says, AtomicUsize::new(0)));
+        let person = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
+        let kept = Arc::new(InMemoryRuleStore::new());
+        let approver = Arc::new(RuledApprover::new(vec![rule.clone() as Arc<dyn ApprovalRule>], person.clone()));
+        let plan = Plan { approver, rules: rules.to_vec(), hooks, store: kept.clone(), ..Default::default() };
+        let send = ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]);
+        let house = plan.house(provider().with(send.answers(ToolResult::text("sent")))).await;
+        Self { house, rule, person, kept }
+    }
+
+    fn judged(&self) -> usize {
+        self.rule.1.load(Ordering::SeqCst)
+    }
+
+    /// Who approved each call so far.
+    fn approved_by(&self) -> Vec<Option<String>> {
+        let mut rows = self.house.log.rows();
+        rows.sort_by_key(|row| row.id);
+        rows.into_iter().map(|row| row.decision.and_then(|decision| decision.approved_by)).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_rule_of_the_program_answers_in_its_own_name_and_for_no_longer_than_the_session() {
+    let ruled = Ruled::of(RuleAnswer::Once, &[], Vec::new()).await;
+    for _ in 0..2 {
+        assert_eq!(ruled.house.call("write", json!({})).await, "written");
+    }
+    assert_eq!(ruled.approved_by(), vec![Some("the program's rule `nightly`".to_owned()); 2]);
+    assert_eq!((ruled.judged(), ruled.person.questions().len()), (2, 0));
+
+    let ruled = Ruled::of(RuleAnswer::Session, &[], Vec::new()).await;
+    for _ in 0..2 {
+        assert_eq!(ruled.house.call("write", json!({})).await, "written");
+    }
+    assert_eq!(ruled.approved_by()[0].as_deref(), Some("the program's rule `nightly` (session)"));
+    assert_eq!(ruled.judged(), 1);
+    assert!(ruled.kept.kept().is_empty(), "a rule keeps nothing beyond the session");
+
+    let ruled = Ruled::of(RuleAnswer::Refuse, &[], Vec::new()).await;
+    let told = ruled.house.call("write", json!({})).await;
+    assert!(told.ends_with("The call of `write` was refused by the program's rule `nightly`."), "{told}");
+    assert_eq!(ruled.person.questions().len(), 0);
+
+    let ruled = Ruled::of(RuleAnswer::Pass, &[], Vec::new()).await;
+    assert_eq!(ruled.house.call("write", json!({})).await, "written");
+    assert_eq!(ruled.approved_by(), [Some("ada".to_owned())]);
+}
+
+#[tokio::test]
+async fn the_yes_of_a_rule_gets_past_no_deny_and_is_none_to_what_is_for_a_person() {
+    for says in [RuleAnswer::Once, RuleAnswer::Session] {
+        let denied = Ruled::of(says, &[(Effect::Deny, "Write")], Vec::new()).await;
+        assert!(denied.house.call("write", json!({})).await.contains("the deny rule `Write`"));
+        assert!(denied.house.call("outside", json!({})).await.contains("outside of the workspace's roots"));
+        assert_eq!((denied.judged(), denied.person.questions().len()), (0, 0));
+
+        let guard: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Guard::default())];
+        for (tool, arguments, rules, hooks) in [
+            ("write", json!({}), &[(Effect::Ask, "Write")][..], Vec::new()),
+            ("send", json!({}), &[], Vec::new()),
+            ("read", json!({"path": "doubtful"}), &[], guard),
+        ] {
+            let asked = Ruled::of(says, rules, hooks).await;
+            asked.house.call(tool, arguments).await;
+            assert_eq!(asked.approved_by(), [Some("ada".to_owned())], "{tool}");
+        }
+    }
+}
+
+/// Labels every call.
+struct Labeller;
+
+#[async_trait]
+impl ToolHook for Labeller {
+    fn name(&self) -> &str {
+        "labeller"
+    }
+
+    async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+        let labels = Labels::default().with("risk", "high").unwrap().with("team", "other").unwrap();
+        BeforeCall { labels, ..BeforeCall::default() }
+    }
+
+    async fn after(&self, ended: EndedCall<'_>) -> AfterCall {
+        assert_eq!(ended.execution.labels.get("risk"), Some("high"));
+        AfterCall::default()
+    }
+}
+
+#[tokio::test]
+async fn a_row_bears_the_labels_of_its_program_and_hooks_and_no_secret_of_its_call() {
+    let login = ScriptedTool::of(tool_with_schema("login", json!({"type": "object"})));
+    let provider = provider().with(login.touches(write("/w/a")).answers(ToolResult::text("ok")));
+    let house = Plan { hooks: vec![Arc::new(Labeller)], rules: vec![(Effect::Allow, "Write")], ..Default::default() }
+        .house(provider)
+        .await;
+    let labels = Labels::default().with("team", "search").unwrap();
+    let labels = labels.with("note", "signed in with hunter2pw").unwrap().with("api_token", "abc").unwrap();
+    let labelled = command("login", json!({"password": "hunter2pw"})).labelled(labels);
+    house.handler.handle(labelled).await.unwrap();
+    let row = house.only_row();
+    let told: Vec<(&str, &str)> = row.labels.iter().collect();
+    assert_eq!(
+        told,
+        [("api_token", "[redacted]"), ("note", "signed in with [redacted]"), ("risk", "high"), ("team", "search")]
+    );
+}

@@ -1,0 +1,96 @@
+//! Requests for what is no tool: resources, prompts and completions.
+//!
+//! They take the path of a call, whole: admitted, judged by the same rules, approved, heard by hooks, bounded and recorded.
+
+use crate::{
+    context_registry::ContextRegistry,
+    execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler},
+};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use toolstead_domain::{
+    context::request::ContextRequest,
+    ports::tool_provider::{CallOutcome, InputRequired},
+    tool_execution::RequestKind,
+    tool_result::ToolResult,
+};
+
+/// Asks for a resource, a prompt or a completion.
+#[derive(Debug)]
+pub struct ForwardRequestCommand {
+    /// What is asked for.
+    pub request: ContextRequest,
+    /// What accompanies it: scope, client, the way back, deadline. Its tool and arguments are the request's.
+    pub call: ExecuteToolCommand,
+}
+
+impl ForwardRequestCommand {
+    /// A request by the person at this machine, as [`ExecuteToolCommand::new`].
+    pub fn new(request: ContextRequest) -> Self {
+        let call = ExecuteToolCommand::new(request.subject(), Value::Null);
+        Self { request, call }
+    }
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Forwarded {
+    /// The members of MCP's result.
+    Answer(Map<String, Value>),
+    /// It needs answers from the client first.
+    InputRequired(InputRequired),
+}
+
+/// Carries out [`ForwardRequestCommand`].
+#[derive(Debug)]
+pub struct ForwardRequestHandler {
+    registry: Arc<ContextRegistry>,
+    calls: Arc<ExecuteToolHandler>,
+}
+
+impl ForwardRequestHandler {
+    /// A handler of requests to the registry's providers, on the path of these calls.
+    pub fn new(registry: Arc<ContextRegistry>, calls: Arc<ExecuteToolHandler>) -> Self {
+        Self { registry, calls }
+    }
+
+    /// Answers the request, once its row is on record.
+    ///
+    /// # Errors
+    /// As [`ExecuteToolHandler::handle`]; `not_found` for what nobody offers.
+    pub async fn handle(&self, command: ForwardRequestCommand) -> Result<Forwarded, ExecuteToolError> {
+        let ForwardRequestCommand { request, call } = command;
+        let answerer = self.registry.snapshot().answerer(&request);
+        let (kind, subject) = (request.kind(), request.subject().to_owned());
+        let call = ExecuteToolCommand {
+            tool: subject.clone(),
+            arguments: request.to_params(),
+            answered_by: Some(answerer),
+            ..call
+        };
+        Ok(match self.calls.handle(call).await? {
+            CallOutcome::Done(result) => Forwarded::Answer(members(kind, &subject, result)),
+            CallOutcome::InputRequired(questions) => Forwarded::InputRequired(questions),
+        })
+    }
+}
+
+/// The members of the result. An output that a hook put in its place is a tool's, and is told in the shape that was asked
+/// for.
+fn members(kind: RequestKind, subject: &str, result: ToolResult) -> Map<String, Value> {
+    if !result.as_object().contains_key("content") {
+        return result.into_object();
+    }
+    let text = result.joined_text();
+    let (name, value) = match kind {
+        RequestKind::Resource | RequestKind::Tool => {
+            ("contents", json!([{"uri": subject, "mimeType": "text/plain", "text": text}]))
+        }
+        RequestKind::Prompt => ("messages", json!([{"role": "user", "content": {"type": "text", "text": text}}])),
+        RequestKind::Completion => ("completion", json!({"values": [], "hasMore": false})),
+    };
+    Map::from_iter([(name.to_owned(), value)])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+use super::*;
+use crate::{
+    event_bus::EventBus,
+    execute_tool::{CallSettings, ExecuteToolPorts},
+    open_calls::OpenCalls,
+    permission_book::PermissionBook,
+    tool_registry::ToolRegistry,
+};
+use async_trait::async_trait;
+use std::{path::PathBuf, sync::Mutex};
+use toolstead_domain::{
+    access::Access,
+    context::request::{Completion, CompletionOf},
+    error_kind::ErrorKind,
+    permission::{
+        path_pattern::PatternBase,
+        policy::PermissionPolicy,
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    ports::{
+        approver::Unattended,
+        clock::Timestamp,
+        output_store::NoOutputs,
+        schema_validator::NoSchemaValidator,
+        tool_hook::{AfterCall, BeforeCall, EndedCall, ToolHook},
+    },
+    testing::{
+        fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
+        in_memory_rule_store::InMemoryRuleStore, in_memory_tool_repository::InMemoryToolRepository,
+        scripted_context::ScriptedContext,
+    },
+    tool_call::ToolCall,
+    tool_execution::{Outcome, ToolExecution},
+    workspace_roots::WorkspaceRoots,
+};
+
+struct House {
+    handler: ForwardRequestHandler,
+    provider: Arc<ScriptedContext>,
+    log: Arc<InMemoryExecutionLog>,
+}
+
+async fn house(rules: &[(Effect, &str)], hooks: Vec<Arc<dyn ToolHook>>, settings: CallSettings) -> House {
+    let parsed = |(effect, text): &(Effect, &str)| {
+        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+    };
+    let policy = PermissionPolicy {
+        rules: rules.iter().map(parsed).collect(),
+        roots: WorkspaceRoots { write: vec![PathBuf::from("/w")], ..WorkspaceRoots::default() },
+        ..PermissionPolicy::default()
+    };
+    let clock = Arc::new(FixedClock::at(Timestamp(0)));
+    let log = Arc::new(InMemoryExecutionLog::new());
+    let ports = ExecuteToolPorts {
+        approver: Arc::new(Unattended),
+        log: log.clone(),
+        clock: clock.clone(),
+        outputs: Arc::new(NoOutputs),
+        schemas: Arc::new(NoSchemaValidator),
+        hooks,
+        events: EventBus::new(clock.clone()),
+    };
+    let tools = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await.unwrap();
+    let book = Arc::new(PermissionBook::new(Arc::new(policy), Arc::new(InMemoryRuleStore::new())));
+    let calls = ExecuteToolHandler::new(tools, book, ports, OpenCalls::new(9), settings);
+    let provider = ScriptedContext::new("built-in").with_resource("config://a").with_template("file:///{path}");
+    let provider = Arc::new(provider.with_prompt("p"));
+    let registry = ContextRegistry::new();
+    registry.register(provider.clone()).await.unwrap();
+    House { handler: ForwardRequestHandler::new(registry, calls), provider, log }
+}
+
+fn read(uri: &str) -> ContextRequest {
+    ContextRequest::Read { uri: uri.into() }
+}
+
+fn get(name: &str) -> ContextRequest {
+    ContextRequest::Get { name: name.into(), arguments: [("code".to_owned(), "x".to_owned())].into() }
+}
+
+fn complete(of: CompletionOf, value: &str) -> ContextRequest {
+    let argument = "path".to_owned();
+    ContextRequest::Complete(Completion { of, argument, value: value.into(), known: Default::default() })
+}
+
+fn path(value: &str) -> ContextRequest {
+    complete(CompletionOf::Template("file:///{path}".into()), value)
+}
+
+impl House {
+    async fn asked(&self, request: ContextRequest) -> Result<Value, ErrorKind> {
+        match self.handler.handle(ForwardRequestCommand::new(request)).await {
+            Ok(Forwarded::Answer(members)) => Ok(members.into()),
+            Ok(Forwarded::InputRequired(_)) => panic!("nobody is to be asked"),
+            Err(error) => Err(error.kind()),
+        }
+    }
+
+    fn row(&self) -> ToolExecution {
+        self.log.rows().pop().unwrap()
+    }
+}
+
+#[tokio::test]
+async fn every_request_is_answered_and_has_a_row_of_its_kind() {
+    let house = house(&[], Vec::new(), CallSettings::default()).await;
+    for (request, kind, tool, called_as, answer) in [
+        (
+            read("config://a"),
+            RequestKind::Resource,
+            "read_resource",
+            "config://a",
+            json!({"contents": [{"uri": "config://a", "text": "config://a"}]}),
+        ),
+        (
+            get("p"),
+            RequestKind::Prompt,
+            "get_prompt",
+            "p",
+            json!({"messages": [{"role": "user", "content": {"type": "text", "text": "p {\"code\":\"x\"}"}}]}),
+        ),
+        (
+            path("a"),
+            RequestKind::Completion,
+            "read_resource",
+            "file:///{path}",
+            json!({"completion": {"values": ["a!"], "hasMore": false}}),
+        ),
+        (
+            complete(CompletionOf::Prompt("p".into()), "b"),
+            RequestKind::Completion,
+            "get_prompt",
+            "p",
+            json!({"completion": {"values": ["b!"], "hasMore": false}}),
+        ),
+    ] {
+        assert_eq!(house.asked(request).await, Ok(answer));
+        let row = house.row();
+        assert_eq!((row.kind, row.tool.as_str(), row.called_as.as_str()), (kind, tool, called_as));
+        assert_eq!((row.outcome, row.source.as_str()), (Outcome::Succeeded, "built-in"));
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_offers_is_not_found_and_on_record() {
+    let house = house(&[], Vec::new(), CallSettings::default()).await;
+    let unknown = [
+        read("config://b"),
+        get("q"),
+        complete(CompletionOf::Template("other:///{path}".into()), ""),
+        complete(CompletionOf::Prompt("q".into()), ""),
+    ];
+    for (count, request) in unknown.into_iter().enumerate() {
+        let kind = request.kind();
+        assert_eq!(house.asked(request).await, Err(ErrorKind::NotFound));
+        assert_eq!((house.row().kind, house.log.rows().len()), (kind, count + 1));
+        assert!(matches!(house.row().outcome, Outcome::Refused(ErrorKind::NotFound, _)));
+    }
+}
+
+#[tokio::test]
+async fn rules_on_paths_hold_for_resources_and_their_completion() {
+    let rules = [(Effect::Deny, "Read(//w/secret/**)"), (Effect::Ask, "Read(//w/private/**)")];
+    let house = house(&rules, Vec::new(), CallSettings::default()).await;
+    assert!(house.asked(read("file:///w/a")).await.is_ok());
+    for uri in ["file:///w/secret/a", "file:///w/private/a", "file:///etc/passwd"] {
+        assert_eq!(house.asked(read(uri)).await, Err(ErrorKind::PermissionDenied), "{uri}");
+        let decision = house.row().decision.unwrap();
+        assert!(["deny", "ask"].contains(&decision.verdict.as_str()), "{decision:?}");
+    }
+    assert!(house.asked(path("/w/a")).await.is_ok());
+    assert_eq!(house.asked(path("/w/secret/a")).await, Err(ErrorKind::PermissionDenied));
+    assert_eq!(house.provider.asked().len(), 2, "what is refused never reaches its provider");
+}
+
+#[tokio::test]
+async fn a_rule_that_names_the_kind_of_request_closes_it_with_its_completion() {
+    let house = house(
+        &[(Effect::Deny, "read_resource"), (Effect::Deny, "get_prompt(name:p)")],
+        Vec::new(),
+        CallSettings::default(),
+    )
+    .await;
+    for request in [read("config://a"), path("a"), get("p")] {
+        assert_eq!(house.asked(request).await, Err(ErrorKind::PermissionDenied));
+    }
+    assert_eq!(house.provider.asked(), []);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_refused_and_never_cut() {
+    let settings = CallSettings { media_bytes: 10, output_characters: 10, ..CallSettings::default() };
+    let house = house(&[], Vec::new(), settings).await;
+    assert_eq!(house.asked(read("config://a")).await, Err(ErrorKind::TooLarge));
+    assert!(matches!(house.row().outcome, Outcome::Failed(ErrorKind::TooLarge, _)));
+}
+
+/// A gate that says what it is told to say.
+struct Gate {
+    before: fn(&ToolCall) -> BeforeCall,
+    output: Option<&'static str>,
+    heard: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl ToolHook for Gate {
+    fn name(&self) -> &str {
+        "gate"
+    }
+
+    async fn before(&self, call: &ToolCall, _: Option<&[Access]>) -> BeforeCall {
+        self.heard.lock().unwrap().push(call.tool.name().to_string());
+        (self.before)(call)
+    }
+
+    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
+        let output = self.output.map(ToolResult::text);
+        AfterCall { output, ..AfterCall::default() }
+    }
+}
+
+#[tokio::test]
+async fn hooks_hear_of_requests_and_may_refuse_rewrite_and_replace() {
+    let gate = |before, output| Arc::new(Gate { before, output, heard: Mutex::default() });
+    let shut = gate(|_| BeforeCall::deny("not today"), None);
+    let closed = house(&[], vec![shut.clone()], CallSettings::default()).await;
+    assert_eq!(closed.asked(read("config://a")).await, Err(ErrorKind::PermissionDenied));
+    assert_eq!(*shut.heard.lock().unwrap(), ["read_resource"]);
+
+    let to_secret = |_: &ToolCall| BeforeCall {
+        arguments: Some(json!({"uri": "file:///w/secret/a"}).as_object().unwrap().clone()),
+        ..BeforeCall::default()
+    };
+    let deny = [(Effect::Deny, "Read(//w/secret/**)")];
+    let rewritten = house(&deny, vec![gate(to_secret, None)], CallSettings::default()).await;
+    assert_eq!(
+        rewritten.asked(read("config://a")).await,
+        Err(ErrorKind::PermissionDenied),
+        "what was rewritten is judged"
+    );
+
+    let replaced = house(&[], vec![gate(|_| BeforeCall::default(), Some("hidden"))], CallSettings::default()).await;
+    let text = json!({"contents": [{"uri": "config://a", "mimeType": "text/plain", "text": "hidden"}]});
+    assert_eq!(replaced.asked(read("config://a")).await, Ok(text));
+    let message = json!({"role": "user", "content": {"type": "text", "text": "hidden"}});
+    assert_eq!(replaced.asked(get("p")).await, Ok(json!({"messages": [message]})));
+}

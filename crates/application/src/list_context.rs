@@ -1,0 +1,150 @@
+//! What a caller may see of resources, templates and prompts, page by page.
+
+use crate::{
+    context_registry::{
+        ContextRegistry,
+        snapshot::{ContextSnapshot, Offered},
+    },
+    permission_book::PermissionBook,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use toolstead_domain::{
+    permission::{decision::Verdict, policy::PermissionPolicy},
+    scope::Scope,
+    tool_execution::RequestKind,
+};
+
+/// Asks for one page.
+#[derive(Debug, Clone)]
+pub struct ListContextQuery {
+    /// Of what.
+    pub of: ContextList,
+    /// On whose behalf.
+    pub scope: Scope,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+    /// The page holds definitions up to this size, and one at least.
+    pub page_bytes: usize,
+}
+
+/// A list of definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContextList {
+    /// The resources.
+    Resources,
+    /// The templates of resources.
+    Templates,
+    /// The prompts.
+    Prompts,
+}
+
+/// One page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContextPage {
+    /// MCP's definitions, in the order of URI or name.
+    pub definitions: Vec<Map<String, Value>>,
+    /// Where the next page begins; `None` on the last one.
+    pub next_cursor: Option<String>,
+}
+
+/// A cursor that leads nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the cursor was not given out for this list as it is now: start again without a cursor")]
+pub struct InvalidContextCursor;
+
+/// Lists what may be asked for. What rules close wholly is not listed.
+#[derive(Debug)]
+pub struct ListContextHandler {
+    registry: Arc<ContextRegistry>,
+    permissions: Arc<PermissionBook>,
+}
+
+impl ListContextHandler {
+    /// Lists the registry's resources and prompts under the policies of the book.
+    pub fn new(registry: Arc<ContextRegistry>, permissions: Arc<PermissionBook>) -> Self {
+        Self { registry, permissions }
+    }
+
+    /// One page.
+    ///
+    /// # Errors
+    /// [`InvalidContextCursor`].
+    pub fn handle(&self, query: &ListContextQuery) -> Result<ContextPage, InvalidContextCursor> {
+        let snapshot = self.registry.snapshot();
+        let from = match &query.cursor {
+            None => 0,
+            Some(cursor) => opened(cursor, query.of, snapshot.version()).ok_or(InvalidContextCursor)?,
+        };
+        let shown = self.shown(&snapshot, query);
+        let rest = shown.get(from..).ok_or(InvalidContextCursor)?;
+        let mut used = 0;
+        let within = rest.iter().take_while(|definition| {
+            used += serde_json::to_string(definition).map_or(0, |text| text.len() + 1);
+            used <= query.page_bytes
+        });
+        let count = within.count().max(1).min(rest.len());
+        let more = from + count < shown.len();
+        Ok(ContextPage {
+            definitions: rest[..count].iter().map(|definition| (*definition).clone()).collect(),
+            next_cursor: more.then(|| sealed(query.of, snapshot.version(), from + count)),
+        })
+    }
+
+    fn shown<'a>(&self, snapshot: &'a ContextSnapshot, query: &ListContextQuery) -> Vec<&'a Map<String, Value>> {
+        let policy = self.permissions.policy_of(&query.scope);
+        match query.of {
+            ContextList::Resources => {
+                let open = snapshot
+                    .resources()
+                    .iter()
+                    .filter(|one| is_open(&policy, one, RequestKind::Resource, &request("uri", one.definition.uri())));
+                open.map(|one| one.definition.definition()).collect()
+            }
+            ContextList::Templates => {
+                let open = snapshot.templates().iter().filter(|one| {
+                    let request = request("uri", one.definition.template().as_str());
+                    is_open(&policy, one, RequestKind::Resource, &request)
+                });
+                open.map(|one| one.definition.definition()).collect()
+            }
+            ContextList::Prompts => {
+                let open = snapshot
+                    .prompts()
+                    .iter()
+                    .filter(|one| is_open(&policy, one, RequestKind::Prompt, &request("name", one.definition.name())));
+                open.map(|one| one.definition.definition()).collect()
+            }
+        }
+    }
+}
+
+fn request(member: &str, value: &str) -> Map<String, Value> {
+    Map::from_iter([(member.to_owned(), value.into())])
+}
+
+/// Whether the policy does not deny the request by what it names alone.
+fn is_open<T>(
+    policy: &PermissionPolicy,
+    offered: &Offered<T>,
+    kind: RequestKind,
+    request: &Map<String, Value>,
+) -> bool {
+    let tool = offered.judged_as(kind);
+    policy.refusal_of_every_call(tool).is_none() && policy.decide(tool, request, &[]).verdict != Verdict::Deny
+}
+
+/// `list:version:from`, in base64. It is no secret: it shows nothing that its bearer may not list anyway.
+fn sealed(of: ContextList, version: u64, from: usize) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{of:?}:{version}:{from}"))
+}
+
+fn opened(cursor: &str, of: ContextList, version: u64) -> Option<usize> {
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+    let from = text.strip_prefix(&format!("{of:?}:{version}:"))?;
+    from.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

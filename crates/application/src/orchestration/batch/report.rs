@@ -1,0 +1,121 @@
+//! The result of a batch: one block of text and one row of structured content for each call, in the order of the calls.
+
+use serde_json::{Map, Value, json};
+use toolstead_domain::{
+    error_kind::ErrorKind,
+    tool_failure::ToolFailure,
+    tool_result::{ToolResult, text_block},
+};
+
+/// What became of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Item {
+    index: usize,
+    tool_name: String,
+    result: ToolResult,
+}
+
+impl Item {
+    pub(super) fn new(index: usize, tool_name: &str, outcome: Result<ToolResult, ToolFailure>) -> Self {
+        let tool_name = tool_name.chars().take(128).collect();
+        Self { index, tool_name, result: outcome.unwrap_or_else(ToolFailure::into_result) }
+    }
+
+    pub(super) fn is_error(&self) -> bool {
+        self.result.is_error()
+    }
+
+    fn error_kind(&self) -> Option<&'static str> {
+        self.is_error().then(|| self.result.error_kind().unwrap_or(ErrorKind::ExecutionFailed).as_str())
+    }
+
+    /// Its text with a heading, and behind it what is no text.
+    fn blocks(&self) -> Vec<Value> {
+        let failed = self.error_kind().map_or_else(String::new, |kind| format!(" failed ({kind})"));
+        let text = format!("[{}] {}{failed}\n{}", self.index, self.tool_name, self.result.joined_text());
+        let others = self.result.content().iter().filter(|block| block.get("text").is_none());
+        std::iter::once(text_block(text)).chain(others.cloned()).collect()
+    }
+
+    fn row(&self) -> Map<String, Value> {
+        let mut row = Map::new();
+        row.insert("index".into(), self.index.into());
+        row.insert("tool_name".into(), self.tool_name.as_str().into());
+        row.insert("is_error".into(), self.is_error().into());
+        if let Some(kind) = self.error_kind() {
+            row.insert("error_kind".into(), kind.into());
+        }
+        row.insert("text".into(), self.result.joined_text().into());
+        row
+    }
+}
+
+/// The whole result. The structured results of the calls go into it as far as so many characters allow; their texts say
+/// the same.
+pub(super) fn report(items: &[Item], characters: usize) -> ToolResult {
+    let failures = items.iter().filter(|item| item.is_error()).count();
+    let blocks = items.iter().flat_map(Item::blocks).collect();
+    let mut rows: Vec<Map<String, Value>> = items.iter().map(Item::row).collect();
+    let used = rows.iter().map(length).fold(100, usize::saturating_add);
+    let mut left = characters.saturating_sub(used);
+    for (row, item) in rows.iter_mut().zip(items) {
+        let Some(structured) = item.result.structured_content() else { continue };
+        let needed = length(structured).saturating_add("\"structured\":,".len());
+        if let Some(rest) = left.checked_sub(needed) {
+            left = rest;
+            row.insert("structured".into(), structured.clone());
+        }
+    }
+    let count = items.len();
+    let content = json!({"results": rows, "success_count": count - failures, "failure_count": failures});
+    let result = ToolResult::of_blocks(blocks).with_structured_content(content);
+    match failures {
+        0 => result,
+        _ => result.followed_by(ToolResult::error(
+            ErrorKind::ExecutionFailed,
+            format!("{failures} of {count} calls failed or were not run."),
+        )),
+    }
+}
+
+/// At least as many characters as it has as compact JSON.
+fn length(value: &impl serde::Serialize) -> usize {
+    serde_json::to_string(value).map_or(usize::MAX, |text| text.len() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_call_has_a_block_and_a_row_and_a_failure_of_one_is_told_of_the_whole() {
+        let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+        let items = [
+            Item::new(0, "one", Ok(ToolResult::json(json!({"n": 1})).with_block(image.clone()))),
+            Item::new(1, "two", Err(ToolFailure::new(ErrorKind::Io, "the disk is gone"))),
+        ];
+        let result = report(&items, 30_000);
+        let texts = result.content().iter().filter_map(|block| block.get("text")?.as_str()).collect::<Vec<_>>();
+        assert_eq!(
+            texts,
+            [
+                "[0] one\n{\n  \"n\": 1\n}",
+                "[1] two failed (io)\nthe disk is gone",
+                "1 of 2 calls failed or were not run."
+            ]
+        );
+        assert_eq!((&result.content()[1], result.is_error()), (&image, true));
+        let rows = json!({
+            "results": [
+                {"index": 0, "tool_name": "one", "is_error": false, "text": "{\n  \"n\": 1\n}", "structured": {"n": 1}},
+                {"index": 1, "tool_name": "two", "is_error": true, "error_kind": "io", "text": "the disk is gone"},
+            ],
+            "success_count": 1, "failure_count": 1,
+        });
+        assert_eq!(result.structured_content(), Some(&rows));
+        // Where there is no room for it twice, the text says it.
+        let small = report(&items, 250);
+        assert_eq!(small.structured_content().unwrap()["results"][0].get("structured"), None);
+        assert!(!report(&[Item::new(0, "one", Ok(ToolResult::text("x")))], 100).is_error());
+    }
+}

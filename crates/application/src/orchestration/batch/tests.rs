@@ -1,0 +1,222 @@
+use super::*;
+use crate::orchestration::{Examples, Orchestration};
+use proptest::prelude::*;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::task::yield_now;
+use toolstead_domain::{
+    access::{Access, PathAccess},
+    client_profile::ClientProfile,
+    permission::grant::Grant,
+    ports::{
+        caller::SilentCaller,
+        calls::Calls,
+        output_store::NoOutputs,
+        tool_provider::{CallOutcome, ToolProvider},
+    },
+    principal::Principal,
+    testing::samples,
+    tool_input_schema::{Formats, ToolInputSchema},
+};
+
+/// Tools by name: `read /path`, `write /path` and `fail /path` touch the path, `batch` is a batch, all others are unknown.
+/// Each call takes as many turns as its argument `turns` says.
+#[derive(Default)]
+struct Tools {
+    told: Mutex<Vec<String>>,
+}
+
+impl Tools {
+    fn tell(&self, what: &str, call: &NestedCall) {
+        self.told.lock().unwrap().push(format!("{what} {} {}", call.tool, call.arguments["n"]));
+    }
+
+    /// The most calls that ran at once, of those whose names begin so.
+    fn at_once(&self, tool: &str) -> usize {
+        let (mut now, mut most) = (0_usize, 0);
+        for told in self.told.lock().unwrap().iter() {
+            if told.starts_with(&format!("begin {tool}")) {
+                now += 1;
+            } else if told.starts_with(&format!("end {tool}")) {
+                now -= 1;
+            }
+            most = most.max(now);
+        }
+        most
+    }
+}
+
+#[async_trait]
+impl Calls for Tools {
+    fn list(&self) -> Vec<Arc<Tool>> {
+        Vec::new()
+    }
+
+    fn search(&self, _: &str) -> Vec<Arc<Tool>> {
+        Vec::new()
+    }
+
+    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+        let access = match call.tool.split_once(' ') {
+            Some(("read", path)) => Access::ReadPath(PathAccess::plain(path)),
+            Some(("write" | "fail", path)) => Access::WritePath(PathAccess::plain(path)),
+            _ if call.tool == NAME => return Ok(ForeseenCall::new(Arc::new(samples::tool(NAME)), None)),
+            _ => return Err(ToolFailure::new(ErrorKind::NotFound, format!("Unknown tool: {}", call.tool))),
+        };
+        Ok(ForeseenCall::new(Arc::new(samples::tool("t")), Some(vec![access])))
+    }
+
+    async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure> {
+        self.tell("begin", &call);
+        for _ in 0..call.arguments["turns"].as_u64().unwrap_or(0) {
+            yield_now().await;
+        }
+        self.tell("end", &call);
+        match call.tool.starts_with("fail") {
+            true => Err(ToolFailure::new(ErrorKind::Io, "the disk is gone")),
+            false => Ok(ToolResult::text(format!("{} of {:?}", call.arguments["n"], call.output_characters))),
+        }
+    }
+}
+
+fn batches() -> Orchestration {
+    Orchestration::new(Examples { batch: r#"{"invocations": [{"tool_name": "one"}]}"# })
+}
+
+async fn run(tools: &Tools, arguments: Value) -> Result<ToolResult, ToolFailure> {
+    run_until(tools, arguments, Instant::now() + Duration::from_secs(60)).await
+}
+
+async fn run_until(tools: &Tools, arguments: Value, deadline: Instant) -> Result<ToolResult, ToolFailure> {
+    let batches = batches();
+    let call = samples::call(1, batches.definitions()[0].clone(), arguments);
+    let context = CallContext {
+        id: call.id,
+        principal: &Principal::local(),
+        session: "s",
+        deadline,
+        grant: &Grant::new(Arc::default(), call.tool.clone(), Vec::new()),
+        client: &ClientProfile::without_protocol("test"),
+        answers: None,
+        caller: &SilentCaller,
+        calls: tools,
+        outputs: &NoOutputs,
+        output_characters: 30_000,
+    };
+    match batches.call(&call, &context).await? {
+        CallOutcome::Done(result) => Ok(result),
+        CallOutcome::InputRequired(_) => panic!("a batch asks nothing"),
+    }
+}
+
+fn invocation(number: usize, tool: &str, turns: u64) -> Value {
+    json!({"tool_name": tool, "parameters": {"n": number, "turns": turns}})
+}
+
+#[tokio::test]
+async fn calls_that_read_run_side_by_side_as_many_as_allowed() {
+    let tools = Tools::default();
+    let calls: Vec<Value> = (0..25).map(|number| invocation(number, "read /w/a", 5)).collect();
+    let result = run(&tools, json!({"invocations": calls})).await.unwrap();
+    assert_eq!((tools.at_once("read"), result.is_error()), (AT_ONCE, false));
+    // Each has its share of the whole.
+    assert!(result.joined_text().contains("[24] read /w/a\n24 of Some(1000)"), "{}", result.joined_text());
+}
+
+#[tokio::test]
+async fn calls_that_change_one_path_run_in_their_order_and_others_beside_them() {
+    let tools = Tools::default();
+    let calls = [("write /w/a", 9), ("write /w/b", 9), ("read /w/a", 0), ("write /w/a", 0)];
+    let calls: Vec<Value> = calls.iter().enumerate().map(|(n, (tool, turns))| invocation(n, tool, *turns)).collect();
+    run(&tools, json!({"invocations": calls})).await.unwrap();
+    let told = tools.told.lock().unwrap().clone();
+    let at = |what: &str| told.iter().position(|told| told == what).unwrap();
+    assert!(at("begin write /w/b 1") < at("end write /w/a 0"), "{told:?}");
+    assert!(at("end write /w/a 0") < at("begin read /w/a 2"), "{told:?}");
+    assert!(at("end read /w/a 2") < at("begin write /w/a 3"), "{told:?}");
+}
+
+#[tokio::test]
+async fn one_call_that_cannot_be_made_stops_all_and_every_problem_is_told() {
+    let tools = Tools::default();
+    let calls = [invocation(0, "read /w/a", 0), invocation(1, "nowhere", 0), invocation(2, NAME, 0)];
+    let failure = run(&tools, json!({"invocations": calls})).await.unwrap_err();
+    assert_eq!(failure.kind, ErrorKind::InvalidInput);
+    assert_eq!(
+        failure.text(),
+        "None of the 3 calls was run, since 2 cannot be:\n\
+         invocations[1] (`nowhere`): Unknown tool: nowhere\n\
+         invocations[2] (`batch`): a batch holds no other batch\n\
+         Correct them and call again."
+    );
+    assert_eq!(tools.told.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn after_a_failure_the_rest_runs_unless_it_is_to_fail_fast() {
+    for (fail_fast, successes) in [(false, 1), (true, 0)] {
+        let tools = Tools::default();
+        let calls = [invocation(0, "fail /w/a", 0), invocation(1, "write /w/a", 0)];
+        let result = run(&tools, json!({"invocations": calls, "fail_fast": fail_fast})).await.unwrap();
+        let content = result.structured_content().unwrap();
+        assert_eq!((&content["success_count"], result.is_error()), (&json!(successes), true), "{content}");
+        assert_eq!(content["results"][0]["error_kind"], "io");
+        let text = content["results"][1]["text"].as_str().unwrap();
+        assert_eq!(text.starts_with("Not run: call 0 failed"), fail_fast, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn no_call_begins_after_the_deadline() {
+    let tools = Tools::default();
+    let result =
+        run_until(&tools, json!({"invocations": [invocation(0, "read /w/a", 0)]}), Instant::now()).await.unwrap();
+    assert_eq!(result.structured_content().unwrap()["results"][0]["error_kind"], "timeout");
+    assert_eq!(tools.told.lock().unwrap().len(), 0);
+}
+
+#[test]
+fn the_definition_takes_its_example_and_the_spelling_of_its_origin_and_bounds_the_calls() {
+    let batch = &batches().definitions()[0].clone();
+    let schema = ToolInputSchema::compile(batch.input_schema(), Formats::Asserted).unwrap();
+    let call = || json!({"tool_name": "one", "parameters": {}});
+    let many = |count| json!({"description": "d", "invocations": vec![call(); count]});
+    for (arguments, fits) in [
+        (batch.input_schema()["examples"][0].clone(), true),
+        (many(25), true),
+        (many(26), false),
+        (many(0), false),
+        (json!({"invocations": [{"parameters": {}}]}), false),
+        (json!({"invocations": [{"tool_name": "one", "parameters": []}]}), false),
+    ] {
+        assert_eq!(schema.validate(&arguments).is_ok(), fits, "{arguments}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn results_stand_in_the_order_of_the_calls_whatever_ends_first(
+        calls in prop::collection::vec((prop::sample::select(vec!["read /a", "write /a", "write /b", "fail /c"]), 0_u64..6), 1..25)
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let tools = Tools::default();
+        let given: Vec<Value> = calls.iter().enumerate().map(|(n, (tool, turns))| invocation(n, tool, *turns)).collect();
+        let result = runtime.block_on(run(&tools, json!({"invocations": given}))).unwrap();
+        let content = result.structured_content().unwrap();
+        let schema = batches().definitions()[0].output_schema().unwrap().clone();
+        prop_assert!(ToolInputSchema::compile(&schema, Formats::Asserted).unwrap().validate(content).is_ok());
+        let rows = content["results"].as_array().unwrap();
+        prop_assert_eq!(rows.len(), calls.len());
+        for (index, (row, (tool, _))) in rows.iter().zip(&calls).enumerate() {
+            prop_assert_eq!((&row["index"], &row["tool_name"]), (&json!(index), &json!(tool)));
+            let own = row["text"].as_str().unwrap().starts_with(&format!("{index} of"));
+            prop_assert!(own || row["is_error"] == true);
+        }
+        let failures = calls.iter().filter(|(tool, _)| tool.starts_with("fail")).count();
+        prop_assert_eq!(&content["failure_count"], &json!(failures));
+    }
+}

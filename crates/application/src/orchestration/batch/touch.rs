@@ -1,0 +1,122 @@
+//! Which calls could get in each other's way.
+
+use std::path::Path;
+use toolstead_domain::{
+    access::{Access, PathAccess},
+    ports::calls::ForeseenCall,
+    tool::ToolSource,
+};
+
+/// What a call would touch, as far as it matters to others beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Touch {
+    /// These paths.
+    Paths { read: Vec<PathAccess>, written: Vec<PathAccess> },
+    /// It changes nothing, and what it reads is not known.
+    ReadsAnything,
+    /// It could change anything.
+    Anything,
+}
+
+impl Touch {
+    /// What a call would touch. A tool's own word that it changes nothing counts where the tool is ours.
+    pub(super) fn of(foreseen: &ForeseenCall) -> Self {
+        let Some(accesses) = &foreseen.accesses else { return Self::Anything };
+        let only_reads = foreseen.tool.annotations().read_only_hint == Some(true)
+            && matches!(foreseen.tool.source(), ToolSource::BuiltIn);
+        let (mut read, mut written) = (Vec::new(), Vec::new());
+        for access in accesses {
+            match access {
+                Access::ReadPath(path) => read.push(path.clone()),
+                Access::WritePath(path) => written.push(path.clone()),
+                _ if only_reads => return Self::ReadsAnything,
+                _ => return Self::Anything,
+            }
+        }
+        if accesses.is_empty() && !only_reads { Self::Anything } else { Self::Paths { read, written } }
+    }
+
+    /// Whether the order of two calls could matter.
+    pub(super) fn gets_in_the_way_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Anything, _) | (_, Self::Anything) => true,
+            (Self::ReadsAnything, Self::ReadsAnything) => false,
+            (Self::ReadsAnything, Self::Paths { written, .. }) | (Self::Paths { written, .. }, Self::ReadsAnything) => {
+                !written.is_empty()
+            }
+            (Self::Paths { read, written }, Self::Paths { read: others_read, written: others_written }) => {
+                overlap(written, others_read) || overlap(written, others_written) || overlap(read, others_written)
+            }
+        }
+    }
+}
+
+fn overlap(some: &[PathAccess], others: &[PathAccess]) -> bool {
+    some.iter().any(|one| others.iter().any(|other| one.forms().any(|a| other.forms().any(|b| is_one_tree(a, b)))))
+}
+
+/// Whether one is the other or lies below it: a folder is listed and searched with what it holds.
+fn is_one_tree(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::sync::Arc;
+    use toolstead_domain::{
+        category::Category,
+        server_name::ServerName,
+        testing::samples,
+        tool::{Tool, ToolAnnotations},
+    };
+
+    fn touch(reads_only: bool, source: ToolSource, accesses: Option<Vec<Access>>) -> Touch {
+        let hints = if reads_only { ToolAnnotations::READ_ONLY } else { ToolAnnotations::WRITING };
+        let definition = json!({"annotations": hints.to_json()}).as_object().unwrap().clone();
+        let tool = Tool::new(samples::tool("t").name().clone(), definition, Category::Utility, source);
+        Touch::of(&ForeseenCall::new(Arc::new(tool), accesses))
+    }
+
+    fn read(path: &str) -> Touch {
+        touch(true, ToolSource::BuiltIn, Some(vec![Access::ReadPath(PathAccess::plain(path))]))
+    }
+
+    fn write(path: &str) -> Touch {
+        touch(false, ToolSource::BuiltIn, Some(vec![Access::WritePath(PathAccess::plain(path))]))
+    }
+
+    #[track_caller]
+    fn check(one: &Touch, other: &Touch, expected: bool) {
+        assert_eq!(one.gets_in_the_way_of(other), expected, "{one:?} and {other:?}");
+        assert_eq!(other.gets_in_the_way_of(one), expected, "{other:?} and {one:?}");
+    }
+
+    #[test]
+    fn calls_that_read_or_change_other_paths_do_not_get_in_each_others_way() {
+        let embedded = || ToolSource::Embedded(ServerName::program());
+        let host = || Some(vec![Access::ReachHost("a.org".into())]);
+        let (asks, claims) = (touch(true, ToolSource::BuiltIn, host()), touch(true, embedded(), host()));
+        let (clock, unknown) = (touch(true, ToolSource::BuiltIn, Some(vec![])), touch(false, embedded(), Some(vec![])));
+        for (one, other, expected) in [
+            (read("/w/a"), read("/w/a"), false),
+            (read("/w/a"), write("/w/a"), true),
+            (write("/w/a"), write("/w/a"), true),
+            (write("/w/a"), write("/w/b"), false),
+            (write("/w/a"), write("/w/ab"), false),
+            (read("/w"), write("/w/a/b"), true),
+            (asks.clone(), read("/w/a"), false),
+            (asks.clone(), asks.clone(), false),
+            (asks.clone(), write("/w/a"), true),
+            (claims.clone(), asks, true),
+            (claims, read("/w/a"), true),
+            (clock.clone(), write("/w/a"), false),
+            (unknown.clone(), clock, true),
+            (unknown.clone(), unknown, true),
+            (touch(true, ToolSource::BuiltIn, None), read("/w/a"), true),
+        ] {
+            check(&one, &other, expected);
+        }
+    }
+}

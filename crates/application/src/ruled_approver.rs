@@ -1,0 +1,48 @@
+//! The rules of a program before the person whom they spare a question.
+
+use async_trait::async_trait;
+use std::{fmt, sync::Arc};
+use toolstead_domain::ports::{
+    approval_rule::{ApprovalRule, RuleAnswer},
+    approver::{Approval, ApprovalRequest, ApprovalScope, Approver},
+};
+
+/// Asks each rule of the program, then a person. A rule answers as itself.
+pub struct RuledApprover {
+    rules: Vec<Arc<dyn ApprovalRule>>,
+    person: Arc<dyn Approver>,
+}
+
+impl RuledApprover {
+    /// The rules, in this order, before that person.
+    pub fn new(rules: Vec<Arc<dyn ApprovalRule>>, person: Arc<dyn Approver>) -> Self {
+        Self { rules, person }
+    }
+}
+
+impl fmt::Debug for RuledApprover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rules: Vec<&str> = self.rules.iter().map(|rule| rule.name()).collect();
+        f.debug_struct("RuledApprover").field("rules", &rules).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Approver for RuledApprover {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+        for rule in &self.rules {
+            let by = || format!("the program's rule `{}`", rule.name());
+            match rule.judge(&request).await {
+                RuleAnswer::Refuse => return Approval::Denied { by: by() },
+                RuleAnswer::Once if request.is_by_default() => return Approval::once(by()),
+                RuleAnswer::Session if request.is_by_default() => {
+                    // What was not offered for a session holds once.
+                    let scopes = vec![ApprovalScope::Session; request.parts.len()];
+                    return Approval::Granted { by: by(), scopes };
+                }
+                _ => {}
+            }
+        }
+        self.person.ask(request).await
+    }
+}

@@ -1,0 +1,202 @@
+//! What a provider of resources and prompts is asked.
+
+use crate::{error_kind::ErrorKind, tool_execution::RequestKind, tool_failure::ToolFailure};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// A request that is no call of a tool, taken out of the parameters of its MCP method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContextRequest {
+    /// `resources/read`.
+    Read {
+        /// The resource.
+        uri: String,
+    },
+    /// `prompts/get`.
+    Get {
+        /// The prompt.
+        name: String,
+        /// Its arguments.
+        arguments: BTreeMap<String, String>,
+    },
+    /// `completion/complete`.
+    Complete(Completion),
+}
+
+/// A value that is to be completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// What it belongs to.
+    pub of: CompletionOf,
+    /// The argument or variable.
+    pub argument: String,
+    /// What stands there so far.
+    pub value: String,
+    /// Arguments that are known already.
+    pub known: BTreeMap<String, String>,
+}
+
+/// What a value that is completed belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompletionOf {
+    /// A prompt, by its name.
+    Prompt(String),
+    /// A template of resources, by its text.
+    Template(String),
+}
+
+impl ContextRequest {
+    /// The request of that kind with these parameters.
+    ///
+    /// # Errors
+    /// `invalid_input` that says which parameter must be what.
+    pub fn parse(kind: RequestKind, params: &Map<String, Value>) -> Result<Self, ToolFailure> {
+        match kind {
+            RequestKind::Resource => Ok(Self::Read { uri: text(params, "uri", "the URI of a resource")? }),
+            RequestKind::Prompt => Ok(Self::Get {
+                name: text(params, "name", "the name of a prompt")?,
+                arguments: texts(params.get("arguments"), "arguments")?,
+            }),
+            RequestKind::Completion => Ok(Self::Complete(Completion::parse(params)?)),
+            RequestKind::Tool => Err(wrong("a call of a tool is no request for a resource or prompt")),
+        }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> RequestKind {
+        match self {
+            Self::Read { .. } => RequestKind::Resource,
+            Self::Get { .. } => RequestKind::Prompt,
+            Self::Complete(_) => RequestKind::Completion,
+        }
+    }
+
+    /// What it names: a URI, a prompt or a template.
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Read { uri } => uri,
+            Self::Get { name, .. } => name,
+            Self::Complete(Completion { of: CompletionOf::Prompt(name) | CompletionOf::Template(name), .. }) => name,
+        }
+    }
+
+    /// The parameters as MCP writes them.
+    pub fn to_params(&self) -> Value {
+        match self {
+            Self::Read { uri } => json!({"uri": uri}),
+            Self::Get { name, arguments } => json!({"name": name, "arguments": arguments}),
+            Self::Complete(Completion { of, argument, value, known }) => {
+                let of = match of {
+                    CompletionOf::Prompt(name) => json!({"type": "ref/prompt", "name": name}),
+                    CompletionOf::Template(uri) => json!({"type": "ref/resource", "uri": uri}),
+                };
+                let argument = json!({"name": argument, "value": value});
+                json!({"ref": of, "argument": argument, "context": {"arguments": known}})
+            }
+        }
+    }
+}
+
+impl Completion {
+    /// The template that it belongs to, if it is one.
+    pub fn of_template(&self) -> Option<&str> {
+        match &self.of {
+            CompletionOf::Template(template) => Some(template),
+            CompletionOf::Prompt(_) => None,
+        }
+    }
+
+    fn parse(params: &Map<String, Value>) -> Result<Self, ToolFailure> {
+        let object = |name: &str| {
+            let member = params.get(name).and_then(Value::as_object);
+            member.ok_or_else(|| wrong(format!("`{name}` must be an object")))
+        };
+        let (of, argument) = (object("ref")?, object("argument")?);
+        let of = match of.get("type").and_then(Value::as_str) {
+            Some("ref/prompt") => CompletionOf::Prompt(text(of, "name", "the name of a prompt")?),
+            Some("ref/resource") => CompletionOf::Template(text(of, "uri", "the URI template of a resource")?),
+            _ => return Err(wrong("`ref.type` must be `ref/prompt` or `ref/resource`")),
+        };
+        let known = params.get("context").and_then(|context| context.get("arguments"));
+        Ok(Self {
+            of,
+            argument: text(argument, "name", "the name of an argument")?,
+            value: match argument.get("value") {
+                Some(Value::String(value)) => value.clone(),
+                _ => return Err(wrong("`argument.value` must be a text: what stands there so far")),
+            },
+            known: texts(known, "context.arguments")?,
+        })
+    }
+}
+
+fn text(params: &Map<String, Value>, name: &str, what: &str) -> Result<String, ToolFailure> {
+    match params.get(name) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        _ => Err(wrong(format!("`{name}` must be {what}, as a text"))),
+    }
+}
+
+fn texts(value: Option<&Value>, name: &str) -> Result<BTreeMap<String, String>, ToolFailure> {
+    let members = match value {
+        None | Some(Value::Null) => return Ok(BTreeMap::new()),
+        Some(Value::Object(members)) => members,
+        Some(_) => return Err(wrong(format!("`{name}` must be an object of texts"))),
+    };
+    let text = |(argument, value): (&String, &Value)| match value {
+        Value::String(text) => Ok((argument.clone(), text.clone())),
+        _ => Err(wrong(format!("`{name}.{argument}` must be a text"))),
+    };
+    members.iter().map(text).collect()
+}
+
+fn wrong(message: impl Into<String>) -> ToolFailure {
+    ToolFailure::new(ErrorKind::InvalidInput, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_its_parameters_and_back() {
+        for (kind, params) in [
+            (RequestKind::Resource, json!({"uri": "a://b"})),
+            (RequestKind::Prompt, json!({"name": "p", "arguments": {"code": "x"}})),
+            (
+                RequestKind::Completion,
+                json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""},
+                    "context": {"arguments": {"b": "c"}}}),
+            ),
+            (
+                RequestKind::Completion,
+                json!({"ref": {"type": "ref/resource", "uri": "a://{b}"}, "argument": {"name": "b", "value": "x"},
+                    "context": {"arguments": {}}}),
+            ),
+        ] {
+            let request = ContextRequest::parse(kind, params.as_object().unwrap()).unwrap();
+            assert_eq!((request.kind(), request.to_params()), (kind, params));
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_does_not_fit_is_named() {
+        for (kind, params, named) in [
+            (RequestKind::Resource, json!({}), "`uri`"),
+            (RequestKind::Resource, json!({"uri": 1}), "`uri`"),
+            (RequestKind::Prompt, json!({"name": "p", "arguments": {"code": 1}}), "`arguments.code`"),
+            (RequestKind::Prompt, json!({"name": "p", "arguments": []}), "`arguments`"),
+            (RequestKind::Completion, json!({"argument": {}}), "`ref`"),
+            (RequestKind::Completion, json!({"ref": {"type": "ref/x"}, "argument": {}}), "`ref.type`"),
+            (
+                RequestKind::Completion,
+                json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a"}}),
+                "`argument.value`",
+            ),
+        ] {
+            let failure = ContextRequest::parse(kind, params.as_object().unwrap()).unwrap_err();
+            assert_eq!(failure.kind, ErrorKind::InvalidInput);
+            assert!(failure.message.contains(named), "{failure}");
+        }
+    }
+}

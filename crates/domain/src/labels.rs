@@ -1,0 +1,168 @@
+//! Labels of a call: what a program wants to find its rows by.
+
+use std::collections::BTreeMap;
+
+/// So many labels a call may have.
+pub const MOST_LABELS: usize = 16;
+/// A name is no longer than this, in bytes.
+pub const LONGEST_NAME: usize = 64;
+/// A value is no longer than this, in bytes.
+pub const LONGEST_VALUE: usize = 256;
+
+/// Names with values, bounded in number and size. Programs and hooks set them, never a client.
+///
+/// ```
+/// use toolstead_domain::labels::Labels;
+/// let labels = Labels::default().with("team", "search")?.with("ticket", "T-12")?;
+/// assert_eq!(labels.get("ticket"), Some("T-12"));
+/// assert!(labels.with("a b", "").is_err());
+/// # Ok::<(), toolstead_domain::labels::InvalidLabel>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Labels(BTreeMap<String, String>);
+
+/// A label that a call cannot have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidLabel {
+    /// Its name.
+    #[error("a label's name is 1 to {LONGEST_NAME} letters, digits, `.`, `_`, `-`, `/` or `:` of ASCII")]
+    Name,
+    /// Its value.
+    #[error("the value of the label `{name}` has {bytes} bytes: {LONGEST_VALUE} are the most")]
+    Value {
+        /// Its name.
+        name: String,
+        /// How long it is.
+        bytes: usize,
+    },
+    /// One more than there may be.
+    #[error("a call has {MOST_LABELS} labels at the most")]
+    TooMany,
+}
+
+impl Labels {
+    /// The same with this label; one of that name gets the new value.
+    ///
+    /// # Errors
+    /// [`InvalidLabel`].
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Result<Self, InvalidLabel> {
+        self.set(name, value)?;
+        Ok(self)
+    }
+
+    /// Sets a label; one of that name gets the new value.
+    ///
+    /// # Errors
+    /// [`InvalidLabel`]; then nothing has changed.
+    pub fn set(&mut self, name: &str, value: impl Into<String>) -> Result<(), InvalidLabel> {
+        let value = value.into();
+        check_name(name)?;
+        if value.len() > LONGEST_VALUE {
+            return Err(InvalidLabel::Value { name: name.to_owned(), bytes: value.len() });
+        }
+        if self.0.len() >= MOST_LABELS && !self.0.contains_key(name) {
+            return Err(InvalidLabel::TooMany);
+        }
+        self.0.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// Takes in the others, as far as there is room. Labels that are there stay as they are. Returns how many were left
+    /// out.
+    pub fn add(&mut self, others: &Self) -> usize {
+        let mut left_out = 0;
+        for (name, value) in &others.0 {
+            if !self.0.contains_key(name) && self.set(name, value.as_str()).is_err() {
+                left_out += 1;
+            }
+        }
+        left_out
+    }
+
+    /// The same labels with other values, which are cut to their bound.
+    #[must_use]
+    pub fn map(&self, value: impl Fn(&str, &str) -> String) -> Self {
+        let mapped = self.0.iter().map(|(name, old)| {
+            let mut new = value(name, old);
+            new.truncate(new.floor_char_boundary(LONGEST_VALUE));
+            (name.clone(), new)
+        });
+        Self(mapped.collect())
+    }
+
+    /// The value of that name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// All of them, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Whether a label may bear the name.
+///
+/// # Errors
+/// [`InvalidLabel::Name`].
+pub fn check_name(name: &str) -> Result<(), InvalidLabel> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:".contains(&byte);
+    match (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_plain) {
+        true => Ok(()),
+        false => Err(InvalidLabel::Name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_label_is_a_plain_name_and_a_short_value() {
+        for (name, value, fits) in [
+            ("team", String::new(), true),
+            ("acme.example/team:1_a-b", "ü=\"".into(), true),
+            (&"n".repeat(LONGEST_NAME), "v".repeat(LONGEST_VALUE), true),
+            ("", String::new(), false),
+            (&"n".repeat(LONGEST_NAME + 1), String::new(), false),
+            ("a=b", String::new(), false),
+            ("a\"b", String::new(), false),
+            ("a\nb", String::new(), false),
+            ("team", "v".repeat(LONGEST_VALUE + 1), false),
+        ] {
+            assert_eq!(Labels::default().with(name, value).is_ok(), fits, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_stays_and_what_has_no_room_is_counted() {
+        let mut labels = Labels::default().with("a", "1").unwrap();
+        let others = (0..MOST_LABELS).fold(Labels::default(), |labels, n| labels.with(&format!("n{n}"), "x").unwrap());
+        assert_eq!(labels.add(&Labels::default().with("a", "2").unwrap()), 0);
+        assert_eq!(labels.get("a"), Some("1"));
+        assert_eq!(labels.add(&others), 1);
+        assert_eq!(labels.with("b", ""), Err(InvalidLabel::TooMany));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_made_of_labels_keeps_their_bounds(values in prop::collection::vec(".{0,300}", 0..30)) {
+            let mut labels = Labels::default();
+            for (number, value) in values.iter().enumerate() {
+                let _ = labels.set(&format!("n{number}"), value.as_str());
+            }
+            let mapped = labels.map(|_, value| format!("{value}{value}"));
+            for labels in [&labels, &mapped] {
+                prop_assert!(labels.iter().count() <= MOST_LABELS);
+                prop_assert!(labels.iter().all(|(_, value)| value.len() <= LONGEST_VALUE));
+            }
+            prop_assert_eq!(labels.iter().count(), mapped.iter().count());
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Calls that a tool makes while it runs.
+
+use crate::{access::Access, error_kind::ErrorKind, tool::Tool, tool_failure::ToolFailure, tool_result::ToolResult};
+use async_trait::async_trait;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Calls tools out of a call, within its scope: on behalf of the same principal, in the same session, through the same
+/// view.
+///
+/// Implementers guarantee that each such call takes the whole path of a call: it is judged, asked about, recorded and
+/// bounded for itself, and is allowed nothing by the call that makes it. It shares that call's place among the open
+/// calls, its deadline and its end: dropping the future of a nested call cancels it, and no nested call outlives the call
+/// that made it.
+#[async_trait]
+pub trait Calls: Send + Sync {
+    /// The tools that may be called, sorted by name.
+    fn list(&self) -> Vec<Arc<Tool>>;
+
+    /// Those whose name, title or description holds this text; case does not count.
+    fn search(&self, text: &str) -> Vec<Arc<Tool>>;
+
+    /// Finds out what a call would be, without making it: the tool is found and the arguments are validated. Nothing runs,
+    /// nobody is asked, and nothing is recorded.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] when there is no such tool, or the arguments do not fit it.
+    async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure>;
+
+    /// Makes a call.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] when the call was refused, failed, or was taken back. A failure that the tool reports in its own
+    /// result is `Ok` with `isError`.
+    async fn call(&self, call: NestedCall) -> Result<ToolResult, ToolFailure>;
+}
+
+/// A call of a tool out of another call.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct NestedCall {
+    /// The tool, in any spelling.
+    pub tool: String,
+    /// The arguments: an object, or `Null` for an empty one.
+    pub arguments: Value,
+    /// As many characters of the result are wanted at most; `None`: as many as of any call. The rest is kept.
+    pub output_characters: Option<usize>,
+}
+
+impl NestedCall {
+    /// A call of the tool with these arguments.
+    pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
+        Self { tool: tool.into(), arguments, output_characters: None }
+    }
+
+    /// The same, with a result of so many characters at most.
+    #[must_use]
+    pub fn answering_within(self, output_characters: usize) -> Self {
+        Self { output_characters: Some(output_characters), ..self }
+    }
+}
+
+/// What a call would be.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ForeseenCall {
+    /// The tool that the name leads to.
+    pub tool: Arc<Tool>,
+    /// What the call would touch; `None` where that cannot be told yet.
+    pub accesses: Option<Vec<Access>>,
+}
+
+impl ForeseenCall {
+    /// A call of the tool that would touch this.
+    pub fn new(tool: Arc<Tool>, accesses: Option<Vec<Access>>) -> Self {
+        Self { tool, accesses }
+    }
+}
+
+/// Calls nothing: for previews, which change nothing, and where a provider is used alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoCalls;
+
+impl NoCalls {
+    fn refusal() -> ToolFailure {
+        ToolFailure::new(ErrorKind::Unavailable, "No tool can be called from here.")
+    }
+}
+
+#[async_trait]
+impl Calls for NoCalls {
+    fn list(&self) -> Vec<Arc<Tool>> {
+        Vec::new()
+    }
+
+    fn search(&self, _: &str) -> Vec<Arc<Tool>> {
+        Vec::new()
+    }
+
+    async fn foresee(&self, _: NestedCall) -> Result<ForeseenCall, ToolFailure> {
+        Err(Self::refusal())
+    }
+
+    async fn call(&self, _: NestedCall) -> Result<ToolResult, ToolFailure> {
+        Err(Self::refusal())
+    }
+}

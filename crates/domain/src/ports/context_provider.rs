@@ -1,0 +1,51 @@
+//! Something that offers resources and prompts.
+
+use crate::{
+    access::Access,
+    context::{ContextCatalogue, request::ContextRequest},
+    ports::tool_provider::{CallContext, ProviderError},
+    tool_failure::ToolFailure,
+};
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+/// Toolstead's own resources and prompts, or those of a team.
+///
+/// Implementers guarantee, as those of [`ToolProvider`](crate::ports::tool_provider::ToolProvider) do:
+/// - [`list`](Self::list) answers from what is known, within seconds;
+/// - [`accesses`](Self::accesses) changes nothing, anywhere;
+/// - [`answer`](Self::answer) touches nothing beyond the accesses it named and what the grant allows while running.
+///
+/// Requests reach it as calls reach a tool: judged, bounded in time and recorded.
+#[async_trait]
+pub trait ContextProvider: Send + Sync {
+    /// The provider's name. Unique among the registered ones.
+    fn name(&self) -> &str;
+
+    /// Everything it offers, in any order; URIs, templates and names of prompts unique.
+    ///
+    /// # Errors
+    /// [`ProviderError`] when nothing is known.
+    async fn list(&self) -> Result<ContextCatalogue, ProviderError>;
+
+    /// Returns when [`list`](Self::list) may answer differently from its last answer; never, if it cannot.
+    async fn changed(&self) {
+        std::future::pending().await
+    }
+
+    /// What the request would touch: real paths, hosts. Empty: nothing that a rule could judge.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] when the request cannot be understood; `not_found` for a resource or prompt that there is not.
+    async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure>;
+
+    /// Answers with the members of MCP's result: `contents` of a resource, `messages` of a prompt, `completion`.
+    ///
+    /// # Errors
+    /// [`ToolFailure`]; `not_found` as above, `invalid_input` for arguments that a prompt cannot be made with.
+    async fn answer(
+        &self,
+        request: &ContextRequest,
+        context: &CallContext<'_>,
+    ) -> Result<Map<String, Value>, ToolFailure>;
+}

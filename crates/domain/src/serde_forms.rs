@@ -1,0 +1,144 @@
+//! How values are written and read that keep promises of their own (feature `serde`): by the same words, names and
+//! constructors as everywhere else, so that nothing is read that could not have been made.
+
+use crate::{
+    category::Category,
+    error_kind::ErrorKind,
+    event::Event,
+    labels::Labels,
+    server_name::ServerName,
+    tool::{Availability, Tool, ToolSource},
+    tool_call::CallId,
+    tool_execution::{CancelReason, OutcomeKind},
+    tool_name::ToolName,
+    tool_result::ToolResult,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde_json::{Map, Value};
+use std::{borrow::Cow, collections::BTreeMap};
+use uuid::Uuid;
+
+/// A value that is written as its one word.
+macro_rules! as_word {
+    ($($type:ty: $parse:expr, $what:literal;)*) => { $(
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = Cow::<str>::deserialize(deserializer)?;
+                let parse: fn(&str) -> Option<Self> = $parse;
+                parse(&text).ok_or_else(|| Error::custom(format_args!("`{text}` is no {}", $what)))
+            }
+        }
+    )* };
+}
+
+as_word! {
+    Category: |text| Self::parse(text).ok(), "category of tools";
+    CancelReason: Self::parse, "reason to end a call";
+    ErrorKind: Self::from_name, "kind of error";
+    OutcomeKind: Self::parse, "outcome of a call";
+    ServerName: |text| Self::parse(text).ok(), "name of a server";
+    ToolName: |text| Self::parse(text).ok(), "name of a tool";
+}
+
+impl Serialize for CallId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CallId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        Uuid::parse_str(&text).map(Self).map_err(|error| Error::custom(format_args!("`{text}` is no call: {error}")))
+    }
+}
+
+impl Serialize for Labels {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let labels = BTreeMap::<String, String>::deserialize(deserializer)?;
+        labels.into_iter().try_fold(Self::default(), |all, (name, value)| all.with(&name, value)).map_err(Error::custom)
+    }
+}
+
+/// What is stored or sent of a tool. Aliases and what is advertised in place of the definition belong to the program that
+/// offers it, and are not.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Tool")]
+struct ToolForm<'a> {
+    name: Cow<'a, ToolName>,
+    definition: Cow<'a, Map<String, Value>>,
+    category: Category,
+    tags: Cow<'a, [String]>,
+    enabled: bool,
+    source: Cow<'a, ToolSource>,
+    availability: Cow<'a, Availability>,
+    takes_command_lines: bool,
+}
+
+impl Serialize for Tool {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = ToolForm {
+            name: Cow::Borrowed(self.name()),
+            definition: Cow::Borrowed(self.definition()),
+            category: self.category,
+            tags: Cow::Borrowed(&self.tags),
+            enabled: self.enabled,
+            source: Cow::Borrowed(self.source()),
+            availability: Cow::Borrowed(&self.availability),
+            takes_command_lines: self.takes_command_lines,
+        };
+        form.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tool {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let form = ToolForm::deserialize(deserializer)?;
+        let (definition, source) = (form.definition.into_owned(), form.source.into_owned());
+        let mut tool = Self::new(form.name.into_owned(), definition, form.category, source);
+        tool.tags = form.tags.into_owned();
+        tool.enabled = form.enabled;
+        tool.takes_command_lines = form.takes_command_lines;
+        // A definition that hides something stays unavailable, whatever was written beside it.
+        if tool.availability == Availability::Available {
+            tool.availability = form.availability.into_owned();
+        }
+        Ok(tool)
+    }
+}
+
+impl Serialize for ToolResult {
+    /// MCP's `CallToolResult`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.as_object().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolResult {
+    /// MCP's `CallToolResult`. Of an error the kind is not in it: it is `execution_failed`.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_upstream(Value::deserialize(deserializer)?).map_err(Error::custom)
+    }
+}
+
+impl Serialize for Event {
+    /// The flat object of [`Event::to_json`]. It is told and not read back.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! An event sink that writes down what it is told.
+
+use super::{lock, signal::Signal};
+use crate::{
+    event::{EventKind, EventOrigin},
+    ports::event_sink::EventSink,
+};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// Keeps every event, for as long as it is watched.
+#[derive(Debug, Default)]
+pub struct RecordingEvents {
+    is_unwatched: AtomicBool,
+    events: Mutex<Vec<(EventOrigin, EventKind)>>,
+    told: Signal,
+}
+
+impl RecordingEvents {
+    /// A sink that is watched and has heard nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets nobody watch from now on, or somebody again.
+    pub fn be_watched(&self, is_watched: bool) {
+        self.is_unwatched.store(!is_watched, Ordering::SeqCst);
+    }
+
+    /// The events, in the order in which they were sent.
+    pub fn events(&self) -> Vec<(EventOrigin, EventKind)> {
+        lock(&self.events).clone()
+    }
+
+    /// The kinds of the events as words, in order.
+    pub fn labels(&self) -> Vec<&'static str> {
+        lock(&self.events).iter().map(|(_, kind)| kind.label()).collect()
+    }
+
+    /// Returns once so many events were kept.
+    pub async fn told(&self, events: u64) {
+        self.told.reached(events).await;
+    }
+}
+
+impl EventSink for RecordingEvents {
+    fn is_watched(&self) -> bool {
+        !self.is_unwatched.load(Ordering::SeqCst)
+    }
+
+    fn send(&self, origin: EventOrigin, kind: EventKind) {
+        if self.is_watched() {
+            lock(&self.events).push((origin, kind));
+            self.told.raise();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::block_on::block_on;
+
+    #[test]
+    fn what_is_sent_is_kept_in_order_while_somebody_watches() {
+        let sink = RecordingEvents::new();
+        let changed = |version| EventKind::RegistryChanged { version, tools: 1 };
+        for (version, is_watched) in [(1, true), (2, false), (3, true)] {
+            sink.be_watched(is_watched);
+            sink.send(EventOrigin::default(), changed(version));
+        }
+        block_on(sink.told(2));
+        assert_eq!(sink.events(), [1, 3].map(|version| (EventOrigin::default(), changed(version))));
+    }
+}

@@ -1,0 +1,203 @@
+//! What stores must still know when they are opened again.
+//!
+//! Each suite opens a store that is empty by its first call of `reopen`, fills it, opens it again and looks. `reopen` gives
+//! the store as the next process finds it: what it gave before has come to its end, in whatever way. The way that tells
+//! most is the worst one, without closing anything.
+
+use super::{change_journal_contract, samples};
+use crate::{
+    content_digest::ContentDigest,
+    ports::{
+        change_journal::ChangeJournal,
+        execution_log::{ExecutionFilter, ExecutionLog},
+        output_store::OutputStore,
+        seen_files::SeenFiles,
+        stores::Stores,
+        tool_repository::{Catalogue, ToolRepository},
+    },
+    principal::Principal,
+    provider_identity::ProviderIdentity,
+    tool_call::CallId,
+    tool_execution::{Outcome, OutcomeKind, ToolExecution},
+};
+use std::{io::Read, path::Path, sync::Arc};
+
+/// Checks every store of a backend, one after the other.
+///
+/// # Panics
+/// When something was forgotten; the message says what.
+pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
+    reopened_tool_repository_contract(async || reopen().await.tool_repository).await;
+    reopened_execution_log_contract(async || reopen().await.execution_log).await;
+    reopened_output_store_contract(async || reopen().await.output_store).await;
+    reopened_change_journal_contract(async || reopen().await.change_journal).await;
+    reopened_seen_files_contract(async || reopen().await.seen_files).await;
+}
+
+/// Checks that catalogues and switches last.
+///
+/// # Panics
+/// When something was forgotten; the message says what.
+pub async fn reopened_tool_repository_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ToolRepository>) {
+    let provider = ProviderIdentity::of_program("lasting");
+    let saved = Catalogue { tools: vec![samples::tool("lasts")], changes: Vec::new() };
+    let repository = reopen().await;
+    repository.save_catalogue(&provider, &saved, samples::START).await.unwrap();
+    repository.set_enabled("lasts_not", false).await.unwrap();
+    drop(repository);
+    let repository = reopen().await;
+    assert_eq!(repository.catalogue(&provider).await.unwrap(), saved, "a catalogue lasts");
+    assert_eq!(repository.disabled().await.unwrap(), ["lasts_not"], "what is switched off stays off");
+}
+
+/// Checks that rows last, and that what ran in a process that has ended is interrupted, once and for all.
+///
+/// # Panics
+/// When something was forgotten or runs for ever; the message says what.
+pub async fn reopened_execution_log_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ExecutionLog>) {
+    let [done, running, ended] = [samples::execution(1), samples::running_execution(2), samples::execution(3)];
+    let log = reopen().await;
+    log.record(done.clone()).await.unwrap();
+    log.record(running.clone()).await.unwrap();
+    // A row that was replaced counts as it was at last.
+    log.record(samples::running_execution(3)).await.unwrap();
+    log.record(ended.clone()).await.unwrap();
+    drop(log);
+    let interrupted = ToolExecution { outcome: Outcome::Interrupted, ..running.clone() };
+    for opening in 1..=2 {
+        let log = reopen().await;
+        let found = async |id: CallId| log.find(id).await.unwrap();
+        assert_eq!(found(done.id).await.as_ref(), Some(&done), "a row lasts ({opening})");
+        assert_eq!(found(ended.id).await.as_ref(), Some(&ended), "the final row lasts ({opening})");
+        let row = found(running.id).await.expect("a call that ran is on record");
+        assert_eq!(row.outcome, Outcome::Interrupted, "no call runs in a process that has ended ({opening})");
+        assert_eq!(ToolExecution { ended: interrupted.ended, ..row.clone() }, interrupted, "its row is what it was");
+        let of_kind = async |outcome| {
+            let filter = ExecutionFilter { outcome: Some(outcome), ..ExecutionFilter::default() };
+            log.list(&filter).await.unwrap()
+        };
+        assert_eq!(of_kind(OutcomeKind::Interrupted).await, [row.clone()], "it is listed as interrupted ({opening})");
+        assert_eq!(of_kind(OutcomeKind::Running).await, [], "and nothing as running ({opening})");
+        // The process may have been slow to end.
+        log.record(samples::execution(2)).await.unwrap();
+        assert_eq!(found(running.id).await, Some(row), "an interrupted row is final ({opening})");
+        let listed = log.list(&ExecutionFilter::default()).await.unwrap();
+        let order: Vec<CallId> = listed.iter().map(|row| row.id).collect();
+        assert_eq!(order, [ended.id, running.id, done.id], "the order of recording lasts ({opening})");
+    }
+    let log = reopen().await;
+    let next = samples::running_execution(4);
+    log.record(next.clone()).await.unwrap();
+    assert_eq!(log.find(next.id).await.unwrap(), Some(next), "a call of this process runs");
+}
+
+/// Checks that contents last under their handles, and that no handle is given a second time.
+///
+/// # Panics
+/// When something was forgotten; the message says what.
+pub async fn reopened_output_store_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn OutputStore>) {
+    let owner = Principal::local();
+    let large = vec![7; 300_000];
+    let contents: [&[u8]; 3] = [b"", b"small", &large];
+    let store = reopen().await;
+    let mut kept = Vec::new();
+    for content in contents {
+        kept.push(store.store(&owner, samples::call_id(1), "text/plain", content).await.unwrap());
+    }
+    drop(store);
+    let store = reopen().await;
+    for (stored, content) in kept.iter().zip(contents) {
+        assert_eq!(store.find(&owner, stored.handle).await.unwrap().as_ref(), Some(stored), "a handle lasts");
+        let mut read = Vec::new();
+        let mut opened = store.open(&owner, stored.handle).await.unwrap().expect("a content lasts");
+        opened.read_to_end(&mut read).unwrap();
+        assert!(read == content, "a content of {} bytes lasts as it was", content.len());
+    }
+    let new = store.store(&owner, samples::call_id(2), "text/plain", b"new").await.unwrap();
+    assert!(kept.iter().all(|stored| stored.handle != new.handle), "a handle never names another content");
+    let again = store.store(&owner, samples::call_id(2), "text/plain", b"small").await.unwrap();
+    assert_eq!(again.handle, kept[1].handle, "the same content keeps its handle");
+}
+
+/// Checks that entries last with their contents.
+///
+/// # Panics
+/// When something was forgotten; the message says what.
+pub async fn reopened_change_journal_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ChangeJournal>) {
+    let (owner, entry) = (Principal::local(), change_journal_contract::entry(1));
+    let journal = reopen().await;
+    journal.record(entry.clone(), change_journal_contract::contents()).await.unwrap();
+    drop(journal);
+    let journal = reopen().await;
+    assert_eq!(journal.find(&owner, entry.call).await.unwrap().as_ref(), Some(&entry), "an entry lasts");
+    let listed = journal.of_session(&owner, &entry.session, 10).await.unwrap();
+    assert_eq!(listed, [entry], "a session is listed");
+    for kept in change_journal_contract::contents() {
+        assert_eq!(journal.content(kept.digest).await.unwrap(), Some(kept.bytes), "a content lasts");
+    }
+}
+
+/// Checks that what sessions have read lasts: they may go on in the next process.
+///
+/// # Panics
+/// When something was forgotten; the message says what.
+pub async fn reopened_seen_files_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn SeenFiles>) {
+    let (owner, digest) = (Principal::local(), ContentDigest([3; 32]));
+    let seen = reopen().await;
+    for name in ["/w/kept", "/w/forgotten"] {
+        seen.saw(&owner, "s", Path::new(name), digest).await.unwrap();
+    }
+    seen.forget(&owner, "s", Path::new("/w/forgotten")).await.unwrap();
+    drop(seen);
+    let seen = reopen().await;
+    assert_eq!(seen.known(&owner, "s", Path::new("/w/kept")).await.unwrap(), Some(digest), "what was read lasts");
+    assert_eq!(seen.known(&owner, "s", Path::new("/w/forgotten")).await.unwrap(), None, "what is forgotten is so");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{
+        block_on::block_on, in_memory_change_journal::InMemoryChangeJournal,
+        in_memory_execution_log::InMemoryExecutionLog, in_memory_output_store::InMemoryOutputStore,
+        in_memory_seen_files::InMemorySeenFiles, in_memory_tool_repository::InMemoryToolRepository,
+    };
+
+    fn in_memory(execution_log: Arc<InMemoryExecutionLog>) -> Stores {
+        Stores {
+            tool_repository: Arc::new(InMemoryToolRepository::new()),
+            execution_log,
+            output_store: Arc::new(InMemoryOutputStore::new()),
+            change_journal: Arc::new(InMemoryChangeJournal::new()),
+            seen_files: Arc::new(InMemorySeenFiles::new()),
+        }
+    }
+
+    #[test]
+    fn stores_in_memory_are_what_they_were_when_their_process_is_thought_to_have_ended() {
+        let log = Arc::new(InMemoryExecutionLog::new());
+        let stores = in_memory(log.clone());
+        block_on(reopened_stores_contract(async || {
+            log.interrupt_what_runs();
+            stores.clone()
+        }));
+    }
+
+    #[test]
+    #[should_panic(expected = "no call runs in a process that has ended")]
+    fn a_log_whose_rows_run_for_ever_breaks_the_contract() {
+        let log: Arc<dyn ExecutionLog> = Arc::new(InMemoryExecutionLog::new());
+        block_on(reopened_execution_log_contract(async || log.clone()));
+    }
+
+    #[test]
+    fn stores_that_forget_break_the_contract() {
+        let opened = || in_memory(Arc::new(InMemoryExecutionLog::new()));
+        let fails = |suite: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(suite)).is_err();
+        assert!(fails(&|| block_on(reopened_tool_repository_contract(async || opened().tool_repository))));
+        assert!(fails(&|| block_on(reopened_execution_log_contract(async || opened().execution_log))));
+        assert!(fails(&|| block_on(reopened_output_store_contract(async || opened().output_store))));
+        assert!(fails(&|| block_on(reopened_change_journal_contract(async || opened().change_journal))));
+        assert!(fails(&|| block_on(reopened_seen_files_contract(async || opened().seen_files))));
+    }
+}

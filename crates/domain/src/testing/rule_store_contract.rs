@@ -1,0 +1,25 @@
+//! What every store of approved rules must do.
+
+use crate::ports::{approver::ApprovalScope, rule_store::RuleStore};
+
+/// Checks what [`RuleStore`]'s documentation promises of its answers. That a rule is in force at the next start is up to
+/// what reads the place it stands in, which this port does not do.
+///
+/// # Panics
+/// When a promise is not kept; the message says which.
+pub async fn rule_store_contract(store: &dyn RuleStore) {
+    for scope in [ApprovalScope::Once, ApprovalScope::Session] {
+        assert!(!store.keeps(scope), "no rule is kept for `{}`", scope.as_str());
+    }
+    for scope in ApprovalScope::ALL.iter().copied() {
+        let first = store.keep("Bash(git status)", scope).await;
+        if !store.keeps(scope) {
+            assert!(first.is_err(), "a rule of the scope `{}` is not kept", scope.as_str());
+            continue;
+        }
+        let first = first.expect("a scope that is offered is kept");
+        let again = store.keep("Bash(git status)", scope).await;
+        assert_eq!(again.as_ref().ok(), Some(&first), "a rule that stands there already is no error");
+        store.keep("Bash(git log)", scope).await.expect("there is room for two rules");
+    }
+}

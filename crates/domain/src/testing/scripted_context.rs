@@ -1,0 +1,148 @@
+//! A provider of resources and prompts that a test wrote beforehand.
+
+use super::{lock, signal::Signal};
+use crate::{
+    access::{Access, PathAccess},
+    context::{
+        ContextCatalogue, Prompt, Resource, ResourceTemplate,
+        request::{Completion, ContextRequest},
+    },
+    error_kind::ErrorKind,
+    ports::{
+        context_provider::ContextProvider,
+        tool_provider::{CallContext, ProviderError},
+    },
+    tool_failure::ToolFailure,
+};
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// Answers for what it offers: a resource with its URI as text, a prompt with its name and arguments, a completion with
+/// what was typed and `!`. A resource whose URI is `file://` and a path reads that path.
+#[derive(Debug)]
+pub struct ScriptedContext {
+    name: String,
+    catalogue: Mutex<ContextCatalogue>,
+    version: Signal,
+    listed: AtomicU64,
+    asked: Mutex<Vec<ContextRequest>>,
+}
+
+impl ScriptedContext {
+    /// A provider of this name that offers nothing.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            catalogue: Mutex::default(),
+            version: Signal::default(),
+            listed: AtomicU64::new(0),
+            asked: Mutex::default(),
+        }
+    }
+
+    /// Adds a resource, by its URI.
+    #[must_use]
+    pub fn with_resource(self, uri: &str) -> Self {
+        let definition = members(json!({"uri": uri, "name": uri, "mimeType": "text/plain"}));
+        lock(&self.catalogue).resources.extend(Resource::new(definition));
+        self
+    }
+
+    /// Adds a family of resources, by its template.
+    #[must_use]
+    pub fn with_template(self, template: &str) -> Self {
+        let definition = members(json!({"uriTemplate": template, "name": template}));
+        lock(&self.catalogue).templates.extend(ResourceTemplate::new(definition));
+        self
+    }
+
+    /// Adds a prompt.
+    #[must_use]
+    pub fn with_prompt(self, name: &str) -> Self {
+        lock(&self.catalogue).prompts.extend(Prompt::new(members(json!({"name": name}))));
+        self
+    }
+
+    /// Offers something else from now on, and says so.
+    pub fn replace(&self, other: &Self) {
+        *lock(&self.catalogue) = lock(&other.catalogue).clone();
+        self.version.raise();
+    }
+
+    /// The requests that were answered, in order.
+    pub fn asked(&self) -> Vec<ContextRequest> {
+        lock(&self.asked).clone()
+    }
+
+    fn offers(&self, request: &ContextRequest) -> bool {
+        let ContextCatalogue { resources, templates, prompts } = &*lock(&self.catalogue);
+        let subject = request.subject();
+        match request {
+            ContextRequest::Read { uri } => {
+                resources.iter().any(|one| one.uri() == uri) || templates.iter().any(|one| one.template().fits(uri))
+            }
+            ContextRequest::Get { .. } => prompts.iter().any(|one| one.name() == subject),
+            ContextRequest::Complete(_) => {
+                prompts.iter().any(|one| one.name() == subject)
+                    || templates.iter().any(|one| one.template().as_str() == subject)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl ContextProvider for ScriptedContext {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+        self.listed.store(self.version.count(), Ordering::SeqCst);
+        Ok(lock(&self.catalogue).clone())
+    }
+
+    async fn changed(&self) {
+        self.version.reached(self.listed.load(Ordering::SeqCst) + 1).await;
+    }
+
+    async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
+        if !self.offers(request) {
+            let message = format!("there is no `{}` here", request.subject());
+            return Err(ToolFailure::new(ErrorKind::NotFound, message));
+        }
+        let path = match request {
+            ContextRequest::Read { uri } => uri.strip_prefix("file://").map(str::to_owned),
+            ContextRequest::Complete(completion) => {
+                completion.of_template().and_then(|_| completion.value.strip_prefix('/')).map(|rest| format!("/{rest}"))
+            }
+            ContextRequest::Get { .. } => None,
+        };
+        Ok(path.map(|path| Access::ReadPath(PathAccess::plain(path))).into_iter().collect())
+    }
+
+    async fn answer(&self, request: &ContextRequest, _: &CallContext<'_>) -> Result<Map<String, Value>, ToolFailure> {
+        self.accesses(request).await?;
+        lock(&self.asked).push(request.clone());
+        Ok(members(match request {
+            ContextRequest::Read { uri } => json!({"contents": [{"uri": uri, "text": uri}]}),
+            ContextRequest::Get { name, arguments } => {
+                let text = format!("{name} {}", json!(arguments));
+                json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]})
+            }
+            ContextRequest::Complete(Completion { value, .. }) => {
+                json!({"completion": {"values": [format!("{value}!")], "hasMore": false}})
+            }
+        }))
+    }
+}
+
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,144 @@
+//! The built-in resources and prompts as a provider: reports on Toolstead itself, files of the workspace, and prompts that
+//! stand in data files.
+
+mod file_uri;
+mod files;
+mod path_completion;
+mod prompts;
+mod report;
+
+pub use report::Report;
+
+use crate::builtin::world::World;
+use async_trait::async_trait;
+use files::FileResources;
+use prompts::Prompts;
+use serde_json::{Map, Value, json};
+use toolstead_domain::{
+    access::Access,
+    context::{
+        ContextCatalogue,
+        request::{Completion, CompletionOf, ContextRequest},
+    },
+    error_kind::ErrorKind,
+    ports::{
+        context_provider::ContextProvider,
+        tool_provider::{CallContext, ProviderError},
+    },
+    tool::BUILT_IN,
+    tool_failure::ToolFailure,
+};
+
+/// As many values of a completion are told (MCP 2025-11-25, server/utilities/completion, "Completion Results").
+const MOST_VALUES: usize = 100;
+
+/// Toolstead's own resources and prompts.
+#[derive(Debug)]
+pub struct BuiltInContext {
+    reports: Vec<Report>,
+    files: FileResources,
+    prompts: Prompts,
+    catalogue: ContextCatalogue,
+}
+
+/// Built-in data that cannot be offered: a fault of this program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the built-in {what} cannot be used: {reason}")]
+pub struct InvalidBuiltInContext {
+    what: String,
+    reason: String,
+}
+
+impl BuiltInContext {
+    /// The provider of these reports, the files of the world's workspace, and the prompts.
+    ///
+    /// # Errors
+    /// [`InvalidBuiltInContext`] when a report or a prompt is malformed.
+    pub fn new(world: World, reports: Vec<Report>) -> Result<Self, InvalidBuiltInContext> {
+        let files = FileResources::new(world);
+        let prompts = Prompts::built_in()?;
+        let resources = reports.iter().map(Report::definition).collect::<Result<_, _>>()?;
+        let templates = files.templates()?;
+        let catalogue = ContextCatalogue { resources, templates, prompts: prompts.definitions()? };
+        Ok(Self { reports, files, prompts, catalogue })
+    }
+
+    fn report(&self, uri: &str) -> Option<&Report> {
+        self.reports.iter().find(|report| report.uri == uri)
+    }
+}
+
+#[async_trait]
+impl ContextProvider for BuiltInContext {
+    fn name(&self) -> &str {
+        BUILT_IN
+    }
+
+    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+        Ok(self.catalogue.clone())
+    }
+
+    async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {
+        match request {
+            ContextRequest::Read { uri } if self.report(uri).is_some() => Ok(Vec::new()),
+            ContextRequest::Read { uri } => self.files.accesses(uri).await,
+            ContextRequest::Complete(Completion { of: CompletionOf::Template(_), value, .. }) => {
+                self.files.completion_accesses(value).await
+            }
+            ContextRequest::Get { .. } | ContextRequest::Complete(_) => Ok(Vec::new()),
+        }
+    }
+
+    async fn answer(
+        &self,
+        request: &ContextRequest,
+        context: &CallContext<'_>,
+    ) -> Result<Map<String, Value>, ToolFailure> {
+        let (member, value) = match request {
+            ContextRequest::Read { uri } => {
+                let content = match self.report(uri) {
+                    Some(report) => report.content().await,
+                    None => self.files.content(uri, context).await?,
+                };
+                ("contents", json!([content]))
+            }
+            ContextRequest::Get { name, arguments } => return self.prompts.get(name, arguments),
+            ContextRequest::Complete(completion) => {
+                let (values, total) = match &completion.of {
+                    CompletionOf::Prompt(name) => self.prompts.values(name, completion)?,
+                    CompletionOf::Template(_) => self.files.values(completion, context).await?,
+                };
+                let more = total > values.len();
+                ("completion", json!({"values": values, "total": total, "hasMore": more}))
+            }
+        };
+        Ok(Map::from_iter([(member.to_owned(), value)]))
+    }
+}
+
+/// The members of an object.
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// The first of the values that begin so, whatever their case, and how many there are.
+fn beginning_with<'a>(typed: &str, values: impl Iterator<Item = &'a str>) -> (Vec<String>, usize) {
+    let typed = typed.to_lowercase();
+    let mut fitting: Vec<String> =
+        values.filter(|value| value.to_lowercase().starts_with(&typed)).map(str::to_owned).collect();
+    let total = fitting.len();
+    fitting.truncate(MOST_VALUES);
+    (fitting, total)
+}
+
+fn unknown_argument(name: &str, known: impl Iterator<Item = impl AsRef<str>>) -> ToolFailure {
+    let known: Vec<String> = known.map(|one| format!("`{}`", one.as_ref())).collect();
+    let message = format!("there is no argument `{name}`");
+    ToolFailure::new(ErrorKind::InvalidInput, message).next(format!("The arguments are {}.", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! `file:` URIs: exactly one spelling of percent-encoding, decoded once, and nothing that leads anywhere else than it says.
+
+use std::fmt::Write;
+use toolstead_domain::{error_kind::ErrorKind, tool_failure::ToolFailure};
+
+/// The beginning of every URI of a file of this machine; the path follows without its first slash.
+const PREFIX: &str = "file:///";
+
+/// The absolute path that a URI names.
+///
+/// # Errors
+/// `invalid_input` for another scheme, a host, a query or fragment, a broken escape, bytes that are no text, NUL, and `.`
+/// or `..`, written plainly or escaped.
+pub(super) fn path_of(uri: &str) -> Result<String, ToolFailure> {
+    let Some(rest) = uri.strip_prefix(PREFIX) else {
+        return Err(wrong(uri, "it must begin with `file:///`: files of other hosts are not read"));
+    };
+    let path = format!("/{}", decoded(rest).map_err(|reason| wrong(uri, reason))?);
+    match path.split('/').any(|name| matches!(name, "." | "..")) {
+        true => Err(wrong(uri, "it holds `.` or `..`: name the file by its whole path")),
+        false => Ok(path),
+    }
+}
+
+/// The text that is encoded so. It is decoded once: `%2541` is `%41`, and no `A`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn decoded(text: &str) -> Result<String, &'static str> {
+    if text.contains(['?', '#']) {
+        return Err("a path holds `?` as `%3F` and `#` as `%23`");
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        let (high, low) = (digit(rest.next()), digit(rest.next()));
+        let escaped = high.zip(low).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        bytes.push(escaped.ok_or("a `%` is followed by two hexadecimal digits, and stands for itself as `%25`")?);
+    }
+    let decoded = String::from_utf8(bytes).map_err(|_| "what is escaped must be UTF-8")?;
+    if decoded.contains('\0') { Err("it holds a NUL character") } else { Ok(decoded) }
+}
+
+/// The text as it stands in the path of a URI; slashes stay.
+pub(super) fn encoded(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => text.push(char::from(byte)),
+            // Writing to a text cannot fail.
+            _ => _ = write!(text, "%{byte:02X}"),
+        }
+    }
+    text
+}
+
+fn wrong(uri: &str, reason: &str) -> ToolFailure {
+    let shown: String = uri.chars().take(128).collect();
+    ToolFailure::new(ErrorKind::InvalidInput, format!("`{shown}` cannot be read as a file: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_uri_names_one_absolute_path() {
+        for (uri, path) in [
+            ("file:///a/b.txt", "/a/b.txt"),
+            ("file:///a%20b/%C3%A4", "/a b/ä"),
+            ("file:///ä", "/ä"),
+            ("file:///a%252e%252e/b", "/a%2e%2e/b"),
+            ("file:///a+b", "/a+b"),
+            ("file:////a", "//a"),
+            ("file:///...", "/..."),
+        ] {
+            assert_eq!(path_of(uri).unwrap(), path);
+        }
+    }
+
+    #[test]
+    fn what_leads_elsewhere_or_is_broken_is_refused() {
+        for (uri, said) in [
+            ("file://host/a", "other hosts"),
+            ("file:/a", "file:///"),
+            ("FILE:///a", "file:///"),
+            ("http:///a", "file:///"),
+            ("file:///..", "`..`"),
+            ("file:///a/../b", "`..`"),
+            ("file:///..%2f..%2Fetc", "`..`"),
+            ("file:///a/%2e%2E/b", "`..`"),
+            ("file:///a/./b", "`.`"),
+            ("file:///a%00b", "NUL"),
+            ("file:///a\0b", "NUL"),
+            ("file:///a%2", "hexadecimal"),
+            ("file:///a%zz", "hexadecimal"),
+            ("file:///a%+1", "hexadecimal"),
+            ("file:///%ff", "UTF-8"),
+            ("file:///a?b", "%3F"),
+            ("file:///a#b", "%23"),
+        ] {
+            let failure = path_of(uri).unwrap_err();
+            assert_eq!(failure.kind, ErrorKind::InvalidInput);
+            assert!(failure.message.contains(said), "{uri}: {failure}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_is_decoded_again(text in "[^\0]*") {
+            prop_assert_eq!(decoded(&encoded(&text)).unwrap(), text);
+        }
+
+        #[test]
+        fn no_uri_names_a_path_with_dots_between_slashes(rest in "([.%/a2eEfF5]|%2e|%2f|%252e){0,12}") {
+            if let Ok(path) = path_of(&format!("file:///{rest}")) {
+                prop_assert!(path.starts_with('/') && !path.split('/').any(|name| name == ".."), "{}", path);
+            }
+        }
+    }
+}

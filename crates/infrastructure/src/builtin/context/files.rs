@@ -1,0 +1,126 @@
+//! Files of the workspace as resources.
+
+use super::{
+    InvalidBuiltInContext, file_uri, members,
+    path_completion::{Typed, entries},
+    unknown_argument,
+};
+use crate::{
+    builtin::{
+        blocking::on_blocking_thread,
+        files::sniff::{FileKindByContent, media_type, sniff},
+        world::World,
+    },
+    sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use toolstead_domain::{
+    access::Access,
+    context::{ResourceTemplate, request::Completion},
+    ports::tool_provider::CallContext,
+    tool_failure::ToolFailure,
+};
+
+/// The template of all files.
+const TEMPLATE: &str = "file:///{path}";
+/// Its variable.
+const VARIABLE: &str = "path";
+
+/// The files that calls may read, by their URIs.
+#[derive(Debug)]
+pub(super) struct FileResources {
+    world: World,
+}
+
+impl FileResources {
+    pub(super) fn new(world: World) -> Self {
+        Self { world }
+    }
+
+    /// The template; none without a root.
+    pub(super) fn templates(&self) -> Result<Vec<ResourceTemplate>, InvalidBuiltInContext> {
+        if self.world.workspace().start().is_none() {
+            return Ok(Vec::new());
+        }
+        let definition = json!({
+            "uriTemplate": TEMPLATE,
+            "name": "file",
+            "title": "File of the workspace",
+            "description": "A file below the roots of the workspace: text as text, anything else as base64. `path` is the \
+                absolute path without its first slash, percent-encoded.",
+        });
+        let wrong = |error: toolstead_domain::context::InvalidDefinition| InvalidBuiltInContext {
+            what: format!("template `{TEMPLATE}`"),
+            reason: error.to_string(),
+        };
+        Ok(vec![ResourceTemplate::new(members(definition)).map_err(wrong)?])
+    }
+
+    pub(super) async fn accesses(&self, uri: &str) -> Result<Vec<Access>, ToolFailure> {
+        Ok(vec![Access::ReadPath(self.world.access(&file_uri::path_of(uri)?).await?)])
+    }
+
+    /// MCP's `TextResourceContents` or `BlobResourceContents`.
+    pub(super) async fn content(&self, uri: &str, context: &CallContext<'_>) -> Result<Value, ToolFailure> {
+        let path = file_uri::path_of(uri)?;
+        let (at_most, uri) = (self.world.limits().text_bytes, uri.to_owned());
+        self.on_files(context, move |files| {
+            let bytes = files.find(&path)?.read(at_most)?;
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let kind = sniff(&bytes, true, name);
+            let media_type = media_type(&kind, &bytes, name);
+            let text = match kind {
+                FileKindByContent::Text(encoding) => {
+                    bytes.get(encoding.mark_bytes()..).and_then(|bytes| encoding.decode_exactly(bytes))
+                }
+                // Its text is JSON, which whoever asks for the file wants.
+                FileKindByContent::Document(_) => std::str::from_utf8(&bytes).ok().map(Into::into),
+                FileKindByContent::Image(_) | FileKindByContent::Binary(_) => None,
+            };
+            Ok(match text {
+                Some(text) => json!({"uri": uri, "mimeType": media_type, "text": text}),
+                None => json!({"uri": uri, "mimeType": media_type, "blob": BASE64_STANDARD.encode(&bytes)}),
+            })
+        })
+        .await
+    }
+
+    /// The folder that is looked into, where it lies below a root: above them nothing is looked at.
+    pub(super) async fn completion_accesses(&self, value: &str) -> Result<Vec<Access>, ToolFailure> {
+        let folder = Typed::parse(value).map(|typed| typed.folder());
+        let Some(folder) = folder.filter(|folder| self.world.workspace().contains(folder.as_ref())) else {
+            return Ok(Vec::new());
+        };
+        Ok(vec![Access::ReadPath(self.world.access(&folder).await?)])
+    }
+
+    /// The entries of the folder that was typed so far which begin with the rest, and how many there are. A folder that
+    /// there is not has none.
+    pub(super) async fn values(
+        &self,
+        completion: &Completion,
+        context: &CallContext<'_>,
+    ) -> Result<(Vec<String>, usize), ToolFailure> {
+        if completion.argument != VARIABLE {
+            return Err(unknown_argument(&completion.argument, [VARIABLE].into_iter()));
+        }
+        let Some(typed) = Typed::parse(&completion.value) else { return Ok((Vec::new(), 0)) };
+        if !self.world.workspace().contains(typed.folder().as_ref()) {
+            let roots = context.grant.roots().all().filter_map(|root| root.to_str());
+            return Ok(typed.roots(roots));
+        }
+        self.on_files(context, move |files| Ok(entries(&typed, files))).await
+    }
+
+    async fn on_files<T: Send + 'static>(
+        &self,
+        context: &CallContext<'_>,
+        work: impl FnOnce(&GrantedWorkspace) -> Result<T, ToolFailure> + Send + 'static,
+    ) -> Result<T, ToolFailure> {
+        let stop = Stop::at(context.deadline);
+        let _abandon = stop.when_dropped();
+        let granted = GrantedWorkspace::new(self.world.workspace().clone(), context.grant.clone(), stop);
+        on_blocking_thread(move || work(&granted)).await
+    }
+}

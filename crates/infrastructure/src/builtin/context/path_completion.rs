@@ -1,0 +1,128 @@
+//! The completion of a path in a URI: what stands in the folder that was typed so far.
+
+use super::{MOST_VALUES, file_uri};
+use crate::sandbox::workspace::{
+    facts::FileKind,
+    granted::GrantedWorkspace,
+    walk::{Entry, Visit, Visitor, WalkLimits, WalkOrder},
+};
+
+/// As many entries of a folder are looked at.
+const LOOKED_AT: usize = 10_000;
+
+/// A path as far as it was typed, decoded: without its first slash, as the variable of the template holds it, or with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Typed {
+    /// Whether the first slash was typed.
+    is_absolute: bool,
+    /// The folder without its first slash, with its last one.
+    folder: String,
+    /// The beginning of a name in it.
+    name: String,
+}
+
+impl Typed {
+    /// `None` for what is the beginning of no path, such as one that leads upwards.
+    pub(super) fn parse(value: &str) -> Option<Self> {
+        let decoded = file_uri::decoded(value).ok()?;
+        let (is_absolute, path) = match decoded.strip_prefix('/') {
+            Some(rest) => (true, rest),
+            None => (false, decoded.as_str()),
+        };
+        let (folder, name) = path.rfind('/').map_or(("", path), |at| path.split_at(at + 1));
+        let leads_elsewhere = folder.split('/').any(|name| matches!(name, "." | ".."));
+        (!leads_elsewhere).then(|| Self { is_absolute, folder: folder.to_owned(), name: name.to_owned() })
+    }
+
+    /// The folder as an absolute path.
+    pub(super) fn folder(&self) -> String {
+        match self.folder.trim_end_matches('/') {
+            "" => "/".to_owned(),
+            folder => format!("/{folder}"),
+        }
+    }
+
+    /// A path without its first slash, spelled as what was typed.
+    fn spelled(&self, path: &str) -> String {
+        format!("{}{}", if self.is_absolute { "/" } else { "" }, file_uri::encoded(path))
+    }
+
+    /// The roots that what was typed leads to.
+    pub(super) fn roots<'a>(&self, roots: impl Iterator<Item = &'a str>) -> (Vec<String>, usize) {
+        let begun = format!("{}{}", self.folder, self.name);
+        let roots = roots.map(|root| format!("{}/", root.trim_matches('/')));
+        let mut values: Vec<String> =
+            roots.filter(|root| root.starts_with(&begun)).map(|root| self.spelled(&root)).collect();
+        values.sort();
+        values.dedup();
+        let total = values.len();
+        values.truncate(MOST_VALUES);
+        (values, total)
+    }
+}
+
+/// The entries of the folder that begin so and may be read, by name, and how many there are; folders end with a slash.
+/// Blocks.
+pub(super) fn entries(typed: &Typed, files: &GrantedWorkspace) -> (Vec<String>, usize) {
+    let limits = WalkLimits { entries: LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
+    let walked = files.find(&typed.folder()).and_then(|folder| files.walk(&folder, limits, (), typed));
+    let mut names = walked.map(|(_, names)| names.concat()).unwrap_or_default();
+    names.sort();
+    let total = names.len();
+    names.truncate(MOST_VALUES);
+    (names, total)
+}
+
+impl Visitor for Typed {
+    type Context = ();
+    type Worker = Vec<String>;
+
+    fn worker(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn meet(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
+        // A name that is no text has no URI here.
+        if let Some(name) = entry.name().to_str().filter(|name| name.starts_with(&self.name)) {
+            let slash = if entry.kind() == FileKind::Folder { "/" } else { "" };
+            names.push(self.spelled(&format!("{}{name}{slash}", self.folder)));
+        }
+        Visit::Skip
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_is_a_folder_and_the_beginning_of_a_name() {
+        for (value, folder, name) in [
+            ("", "/", ""),
+            ("ho", "/", "ho"),
+            ("/ho", "/", "ho"),
+            ("home/a%20b/c", "/home/a b", "c"),
+            ("home/", "/home", ""),
+            ("home/..", "/home", ".."),
+        ] {
+            let typed = Typed::parse(value).unwrap();
+            assert_eq!((typed.folder().as_str(), typed.name.as_str()), (folder, name), "{value}");
+        }
+        for bad in ["a/../b", "%2e%2e/a", "a/%2e%2e%2fb", "a%", "a%00", "a/./b"] {
+            assert_eq!(Typed::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn above_the_roots_only_the_way_to_them_is_told() {
+        let roots = ["/home/a", "/home/b c", "/srv"];
+        for (value, expected) in [
+            ("", &["home/a/", "home/b%20c/", "srv/"][..]),
+            ("/ho", &["/home/a/", "/home/b%20c/"]),
+            ("home/b%20", &["home/b%20c/"]),
+            ("etc/", &[]),
+        ] {
+            assert_eq!(Typed::parse(value).unwrap().roots(roots.into_iter()).0, expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The client as a program takes it that uses nothing else.
+
+use super::{
+    calling::SOON,
+    http_server::{Reply, Request, http_server},
+    line_server::line_server,
+};
+use crate::mcp::mcp_client::{McpClient, McpConnectError};
+use serde_json::json;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use tokio::{sync::Notify, time::timeout};
+use toolstead_domain::{client_profile::ProtocolVersion, error_kind::ErrorKind};
+
+#[tokio::test]
+async fn a_server_is_listed_called_and_closed_in_a_few_lines() {
+    let ended = Arc::new(Notify::new());
+    let told = ended.clone();
+    let transport = line_server(move |_, mut end| {
+        let told = told.clone();
+        Box::pin(async move {
+            end.serve_plainly().await;
+            told.notify_one();
+        })
+    });
+    let client = McpClient::connect(transport).await.unwrap();
+    let names: Vec<String> = client.tools().await.unwrap().iter().map(|tool| tool.name().to_string()).collect();
+    assert_eq!(names, ["echo"]);
+    let result = client.call("echo", json!({"a": [1, null]})).await.unwrap();
+    assert_eq!(result.structured_content(), Some(&json!({"a": [1, null]})));
+    client.close().await;
+    timeout(SOON, ended.notified()).await.expect("the server sees the end");
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_made_is_refused_before_the_server_hears_of_it() {
+    let called = Arc::new(AtomicBool::new(false));
+    let noted = called.clone();
+    let transport = line_server(move |_, mut end| {
+        let noted = noted.clone();
+        Box::pin(async move {
+            while let Some(message) = end.hear().await {
+                noted.fetch_or(message["method"] == "tools/call", Ordering::SeqCst);
+                end.answer_plainly(&message).await;
+            }
+        })
+    });
+    let client = McpClient::connect(transport).await.unwrap();
+    let unknown = client.call("eccho", json!({})).await.unwrap_err();
+    assert_eq!((unknown.kind, &*unknown.text()), (ErrorKind::NotFound, "the server has no tool `eccho`. It has echo."));
+    assert_eq!(client.call("echo", json!([1])).await.unwrap_err().kind, ErrorKind::InvalidInput);
+    assert!(!called.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn a_server_over_http_is_spoken_with_in_either_generation() {
+    let old: fn(Request) -> Reply = |request| request.answer_plainly(None);
+    let new: fn(Request) -> Reply = |request| request.answer_as_new_server();
+    for (reply, protocol) in [(old, ProtocolVersion::V20251125), (new, ProtocolVersion::V20260728)] {
+        let end = http_server(reply).await;
+        let client = McpClient::at(end.url.as_str()).await.unwrap();
+        assert_eq!(client.status().protocol, Some(protocol));
+        let result = client.call("echo", json!({"x": 1})).await.unwrap();
+        assert_eq!(result.structured_content(), Some(&json!({"x": 1})));
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_with_the_reason() {
+    let none = McpClient::start("no-such-server", ["--x"]).await.unwrap_err();
+    let McpConnectError::NotReady { reason } = &none else { panic!("{none:?}") };
+    assert!(reason.contains("`no-such-server` was not found"), "{reason}");
+    let address = McpClient::at("example.com/mcp").await.unwrap_err();
+    assert!(matches!(address, McpConnectError::Address { .. }), "{address:?}");
+}

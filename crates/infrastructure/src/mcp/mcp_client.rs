@@ -1,0 +1,237 @@
+//! A client of one MCP server, for a program that wants its tools and nothing else of Toolstead.
+
+use crate::{
+    http::client::HttpClient,
+    mcp::client::{
+        McpServer, McpServerStatus,
+        config::{HttpServer, McpServerConfig, McpTransport, StdioServer, ToolNames},
+        connection::McpServerDeps,
+    },
+    sandbox::{
+        child_environment,
+        egress::connector::{Connector, SystemNetwork},
+        launcher::Launcher,
+    },
+};
+use serde_json::{Map, Value};
+use std::{
+    collections::BTreeMap,
+    env, io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use toolstead_domain::{
+    client_profile::ClientProfile,
+    error_kind::ErrorKind,
+    permission::grant::Grant,
+    ports::tool_provider::{CallContext, CallOutcome, ProviderState, ToolProvider},
+    principal::Principal,
+    server_name::{InvalidServerName, ServerName},
+    tool::{Tool, ToolSource},
+    tool_call::{CallId, ToolCall},
+    tool_failure::ToolFailure,
+    tool_result::ToolResult,
+    workspace_roots::WorkspaceRoots,
+};
+use url::Url;
+use uuid::Uuid;
+
+/// The server's name where a program gives none.
+const UNNAMED: &str = "server";
+/// So many names stand in the refusal of a tool that is not there.
+const NAMES_TOLD: usize = 20;
+
+/// A connection to one server: it lists, calls and closes. No rule judges its calls and no row records them: whoever wants
+/// that registers the server with an application.
+///
+/// A lost connection is made anew by the next call. Dropping the client ends the server's process.
+///
+/// ```no_run
+/// # use toolstead_infrastructure::mcp::mcp_client::McpClient;
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = McpClient::start("npx", ["-y", "@modelcontextprotocol/server-everything"]).await?;
+/// let sum = client.call("get-sum", serde_json::json!({"a": 1, "b": 2})).await?;
+/// println!("{}", sum.joined_text());
+/// client.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct McpClient {
+    server: Arc<McpServer>,
+    /// How long one call may take.
+    time: Duration,
+}
+
+/// A server that could not be reached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpConnectError {
+    /// This process cannot start programs.
+    #[error("no MCP server can be started here")]
+    Launcher(#[source] io::Error),
+    /// It has no folder that it stands in.
+    #[error("the folder that this program was started in cannot be found")]
+    WorkingFolder(#[source] io::Error),
+    /// The address is none.
+    #[error("`{address}` is no address of an MCP server: write it whole, as in `https://example.com/mcp`")]
+    Address {
+        /// As it was given.
+        address: String,
+        /// The cause.
+        #[source]
+        source: url::ParseError,
+    },
+    /// The name is none.
+    #[error(transparent)]
+    Name(#[from] InvalidServerName),
+    /// It did not start, did not answer, or said no.
+    #[error("no connection to the MCP server: {reason}")]
+    NotReady {
+        /// What happened, and the last lines of its standard error.
+        reason: String,
+    },
+}
+
+impl McpClient {
+    /// Starts a program that serves MCP on its standard streams, confined by the profile `guarded` and with the
+    /// environment that every child has (`docs/sandbox.md`), and greets it. To be called within a tokio runtime;
+    /// [`enter_if_helper`](crate::helper::enter_if_helper) is the first line of `main`.
+    ///
+    /// # Errors
+    /// [`McpConnectError`]; then nothing runs.
+    pub async fn start<A: Into<String>>(
+        command: impl Into<String>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Result<Self, McpConnectError> {
+        let args = args.into_iter().map(Into::into).collect();
+        let stdio = StdioServer { command: command.into(), args, env: BTreeMap::new(), working_dir: None };
+        Self::connect(McpTransport::Stdio(stdio)).await
+    }
+
+    /// Greets the server at this address, `http` or `https`.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn at(address: &str) -> Result<Self, McpConnectError> {
+        let url = Url::parse(address);
+        let url = url.map_err(|source| McpConnectError::Address { address: address.into(), source })?;
+        Self::connect(McpTransport::Http(HttpServer { url, headers: BTreeMap::new() })).await
+    }
+
+    /// Reaches a server with variables, headers or streams of its own.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn connect(transport: McpTransport) -> Result<Self, McpConnectError> {
+        let deps = McpServerDeps {
+            launcher: Launcher::start().map_err(McpConnectError::Launcher)?,
+            http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
+            environment: child_environment::base(|name| env::var(name).ok()),
+            working_dir: env::current_dir().map_err(McpConnectError::WorkingFolder)?,
+            roots: WorkspaceRoots::default(),
+            sealed: Vec::new(),
+            homes: None,
+        };
+        let config = McpServerConfig { names: ToolNames::Plain, ..McpServerConfig::new(name(UNNAMED)?, transport) };
+        Self::connect_with(config, deps).await
+    }
+
+    /// Reaches a server with times, limits, confinement and surroundings of the program's own.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn connect_with(config: McpServerConfig, deps: McpServerDeps) -> Result<Self, McpConnectError> {
+        let time = config.timeouts.call;
+        let server = McpServer::start(config, deps);
+        server.refresh().await;
+        let status = server.status();
+        if status.state == ProviderState::Ready {
+            return Ok(Self { server, time });
+        }
+        server.close().await;
+        let reason = [vec![status.state.to_string()], status.stderr].concat().join("\n");
+        Err(McpConnectError::NotReady { reason })
+    }
+
+    /// What is known of the server: its own name, the protocol, what was odd.
+    pub fn status(&self) -> McpServerStatus {
+        self.server.status()
+    }
+
+    /// Its tools, as it listed them last: it tells of changes.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] where it never listed any.
+    pub async fn tools(&self) -> Result<Vec<Tool>, ToolFailure> {
+        let listed = self.server.list().await;
+        listed.map_err(|error| ToolFailure::new(ErrorKind::Unavailable, error.to_string()))
+    }
+
+    /// Calls a tool by the server's own name for it. `arguments` is a JSON object. A failure that the tool reports in its
+    /// own result is `Ok` with `isError`. Dropping the future takes the call back.
+    ///
+    /// # Errors
+    /// [`ToolFailure`]: there is no such tool, the arguments are no object, the server is gone, was too slow or refused the
+    /// call, or asks for input, which nobody here could give.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
+        let arguments = match arguments {
+            Value::Object(arguments) => arguments,
+            other => {
+                let message = format!("the arguments of `{tool}` are no JSON object: {other:.80}");
+                return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+            }
+        };
+        let tool = Arc::new(self.find(tool).await?);
+        let call = ToolCall {
+            id: CallId(Uuid::now_v7()),
+            principal: Principal::local(),
+            session: UNNAMED.into(),
+            called_as: tool.name().to_string(),
+            tool: tool.clone(),
+            arguments,
+            meta: Map::new(),
+        };
+        let grant = Grant::new(Arc::default(), tool, Vec::new());
+        let client = ClientProfile::without_protocol(UNNAMED);
+        let context = CallContext::new(&call, &grant, &client, Instant::now() + self.time);
+        match self.server.call(&call, &context).await? {
+            CallOutcome::Done(result) => Ok(result),
+            CallOutcome::InputRequired(required) => {
+                let asked: Vec<&str> = required.requests.keys().map(String::as_str).collect();
+                let message = format!("the server asks for input that nobody here gives: {}", asked.join(", "));
+                Err(ToolFailure::new(ErrorKind::Unavailable, message))
+            }
+        }
+    }
+
+    /// Ends the connection, and the server's process. Returns when it is gone.
+    pub async fn close(self) {
+        self.server.close().await;
+    }
+
+    async fn find(&self, name: &str) -> Result<Tool, ToolFailure> {
+        let tools = self.tools().await?;
+        if let Some(tool) = tools.iter().find(|tool| own_name(tool) == Some(name)) {
+            return Ok(tool.clone());
+        }
+        let mut names: Vec<&str> = tools.iter().filter_map(own_name).take(NAMES_TOLD).collect();
+        if tools.len() > NAMES_TOLD {
+            names.push("…");
+        }
+        let message = format!("the server has no tool `{name}`");
+        Err(ToolFailure::new(ErrorKind::NotFound, message).next(format!("It has {}.", names.join(", "))))
+    }
+}
+
+fn name(text: &str) -> Result<ServerName, McpConnectError> {
+    Ok(ServerName::parse(text)?)
+}
+
+/// The tool's name at its server.
+fn own_name(tool: &Tool) -> Option<&str> {
+    match tool.source() {
+        ToolSource::McpServer { tool, .. } => Some(tool),
+        ToolSource::BuiltIn | ToolSource::Embedded(_) => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! The calls that a call made, and those that these made.
+
+use super::called::called;
+use crate::cli::output::visible;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use toolstead_application::list_executions::ListExecutionsHandler;
+use toolstead_domain::{
+    ports::{execution_log::ExecutionFilter, tool_repository::StoreError},
+    tool_call::CallId,
+    tool_execution::ToolExecution,
+};
+
+/// So many calls of a tree are shown.
+const MAX_CALLS: u32 = 200;
+
+/// The calls below one call.
+#[derive(Debug)]
+pub(super) struct Tree {
+    root: CallId,
+    /// In the order in which they came.
+    calls: Vec<ToolExecution>,
+    is_whole: bool,
+}
+
+impl Tree {
+    /// The tree below the call.
+    pub(super) async fn below(root: CallId, executions: &ListExecutionsHandler) -> Result<Self, StoreError> {
+        let mut tree = Self { root, calls: Vec::new(), is_whole: true };
+        let mut open = VecDeque::from([root]);
+        let mut left = MAX_CALLS;
+        while let Some(parent) = open.pop_front() {
+            let filter = ExecutionFilter { parent: Some(parent), limit: left + 1, ..ExecutionFilter::default() };
+            let mut calls = executions.list(&filter).await?;
+            tree.is_whole &= calls.len() <= left as usize;
+            calls.truncate(left as usize);
+            left -= u32::try_from(calls.len()).unwrap_or(left);
+            open.extend(calls.iter().map(|call| call.id));
+            tree.calls.append(&mut calls);
+        }
+        // Their ids sort by time.
+        tree.calls.sort_by_key(|call| call.id);
+        Ok(tree)
+    }
+
+    fn calls_of(&self, parent: CallId) -> impl Iterator<Item = &ToolExecution> {
+        self.calls.iter().filter(move |call| call.parent == Some(parent))
+    }
+
+    /// A line a call, for people, each below the call that made it.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        self.add_lines(self.root, 0, &mut lines);
+        if !self.is_whole {
+            lines.push(format!("(more than {MAX_CALLS} calls: not all are shown)"));
+        }
+        lines
+    }
+
+    fn add_lines(&self, parent: CallId, depth: usize, lines: &mut Vec<String>) {
+        for call in self.calls_of(parent) {
+            let outcome = call.outcome.kind().as_str();
+            let outcome = call.outcome.error_kind().map_or(outcome.to_owned(), |kind| format!("{outcome} ({kind})"));
+            let line = format!("{}{}  {}  {outcome}  {}", "  ".repeat(depth), call.id, call.tool, called(call));
+            lines.push(visible(line.trim_end()).replace('\n', "\\n").replace('\t', "\\t"));
+            self.add_lines(call.id, depth + 1, lines);
+        }
+    }
+
+    /// The tree as JSON, each call with the calls that it made.
+    pub(super) fn to_json(&self) -> Value {
+        self.json_below(self.root)
+    }
+
+    fn json_below(&self, parent: CallId) -> Value {
+        let calls = self.calls_of(parent).map(|call| {
+            json!({
+                "id": call.id.to_string(), "tool": call.tool, "outcome": call.outcome.kind().as_str(),
+                "error_kind": call.outcome.error_kind().map(|kind| kind.as_str()), "calls": self.json_below(call.id),
+            })
+        });
+        calls.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use toolstead_domain::{
+        error_kind::ErrorKind,
+        ports::execution_log::ExecutionLog,
+        testing::{in_memory_execution_log::InMemoryExecutionLog, samples},
+        tool_execution::Outcome,
+    };
+
+    async fn tree(rows: impl IntoIterator<Item = (u32, u32)>) -> Tree {
+        let log = Arc::new(InMemoryExecutionLog::new());
+        for (number, parent) in rows {
+            let outcome = match number {
+                3 => Outcome::Failed(ErrorKind::Io, "no".into()),
+                _ => Outcome::Succeeded,
+            };
+            let parent = Some(samples::call_id(parent));
+            log.record(ToolExecution { parent, outcome, ..samples::execution(number) }).await.unwrap();
+        }
+        Tree::below(samples::call_id(1), &ListExecutionsHandler::new(log)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_call_stands_below_the_call_that_made_it() {
+        let tree = tree([(4, 2), (2, 1), (3, 1), (9, 8)]).await;
+        let line = |blanks: &str, number: u32, outcome: &str| {
+            format!("{blanks}{}  echo  {outcome}  /srv/{number}.txt", samples::call_id(number))
+        };
+        assert_eq!(tree.lines(), [line("", 2, "succeeded"), line("  ", 4, "succeeded"), line("", 3, "failed (io)")]);
+        let json = tree.to_json();
+        assert_eq!(json[0]["calls"][0]["id"], samples::call_id(4).to_string());
+        assert_eq!((&json[1]["error_kind"], json[1]["calls"].as_array().unwrap().len()), (&json!("io"), 0));
+    }
+
+    #[tokio::test]
+    async fn a_tree_that_is_too_large_says_so() {
+        let all = tree((2..202).map(|number| (number, 1))).await;
+        assert_eq!((all.lines().len(), all.is_whole), (200, true));
+        let most = tree((2..203).map(|number| (number, 1))).await;
+        assert_eq!(most.lines()[200], "(more than 200 calls: not all are shown)");
+    }
+}

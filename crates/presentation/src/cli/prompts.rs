@@ -1,0 +1,89 @@
+//! `toolstead prompts [list|get NAME --argument NAME=VALUE]`.
+
+use super::{
+    Outcome,
+    exit::{Exit, Failed},
+    forwarded::{answered, listed},
+    global::Global,
+    output::{Output, cut, visible},
+};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use std::io::IsTerminal;
+use toolstead_application::list_context::ContextList;
+use toolstead_domain::context::{GET_PROMPT, request::ContextRequest};
+
+/// Lists the prompts, or fills one in.
+#[derive(Debug, Args)]
+pub struct Prompts {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists the prompts with their arguments
+    List,
+    /// Fills in a prompt and prints it
+    Get {
+        /// The prompt
+        name: String,
+        /// An argument of it; once for each
+        #[arg(long = "argument", value_name = "NAME=VALUE", value_parser = pair)]
+        arguments: Vec<(String, String)>,
+    },
+}
+
+impl Prompts {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let composition = global.compose_to_forward(GET_PROMPT).await?;
+        let done = match self.command.unwrap_or(Command::List) {
+            Command::List => list(&composition.app, global.json, output),
+            Command::Get { name, arguments } => {
+                let request = ContextRequest::Get { name, arguments: arguments.into_iter().collect() };
+                match answered(&composition, request).await {
+                    Ok(answer) => print(&answer, global.json, output),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        composition.close().await;
+        done.map(|()| Exit::Done)
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+    let prompts = listed(app, ContextList::Prompts)?;
+    if as_json {
+        return Ok(output.json(&json!({"prompts": prompts}))?);
+    }
+    for prompt in &prompts {
+        let text = |name: &str| prompt.get(name).and_then(Value::as_str).unwrap_or("");
+        let arguments = prompt.get("arguments").and_then(Value::as_array).into_iter().flatten();
+        let arguments: Vec<String> = arguments
+            .map(|one| {
+                let name = one["name"].as_str().unwrap_or("?");
+                if one["required"] == true { name.to_owned() } else { format!("[{name}]") }
+            })
+            .collect();
+        let line = format!("{} {}  {}", text("name"), arguments.join(" "), text("description"));
+        output.line(&cut(&visible(&line), output.width()))?;
+    }
+    Ok(())
+}
+
+fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+    if as_json {
+        return Ok(output.json(answer)?);
+    }
+    for message in answer.get("messages").and_then(Value::as_array).into_iter().flatten() {
+        let text = message["content"]["text"].as_str().unwrap_or("[content that is no text; `--json` prints it]");
+        output.line(&if std::io::stdout().is_terminal() { visible(text) } else { text.to_owned() })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! `toolstead resources [list|read URI]`.
+
+use super::{
+    Outcome,
+    exit::{Exit, Failed},
+    forwarded::{answered, listed},
+    global::Global,
+    output::{Output, cut, visible},
+};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use std::io::IsTerminal;
+use toolstead_application::list_context::ContextList;
+use toolstead_domain::context::{READ_RESOURCE, request::ContextRequest};
+
+/// Lists the resources, or reads one.
+#[derive(Debug, Args)]
+pub struct Resources {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists resources and templates of resources
+    List,
+    /// Reads a resource
+    Read {
+        /// The resource: `config://server`, `status://health`, or `file:///` and an absolute path without its first slash
+        uri: String,
+    },
+}
+
+impl Resources {
+    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+        let composition = global.compose_to_forward(READ_RESOURCE).await?;
+        let done = match self.command.unwrap_or(Command::List) {
+            Command::List => list(&composition.app, global.json, output),
+            Command::Read { uri } => match answered(&composition, ContextRequest::Read { uri }).await {
+                Ok(answer) => print(&answer, global.json, output),
+                Err(error) => Err(error),
+            },
+        };
+        composition.close().await;
+        done.map(|()| Exit::Done)
+    }
+}
+
+fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+    let (resources, templates) = (listed(app, ContextList::Resources)?, listed(app, ContextList::Templates)?);
+    if as_json {
+        return Ok(output.json(&json!({"resources": resources, "resourceTemplates": templates}))?);
+    }
+    let text = |one: &Map<String, Value>, name: &str| one.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
+    let rows: Vec<(String, String)> = resources
+        .iter()
+        .map(|one| (text(one, "uri"), text(one, "description")))
+        .chain(templates.iter().map(|one| (text(one, "uriTemplate"), text(one, "description"))))
+        .collect();
+    let width = rows.iter().map(|(uri, _)| uri.chars().count()).max().unwrap_or(0);
+    for (uri, description) in rows {
+        let first = description.lines().next().unwrap_or("");
+        output.line(&cut(&visible(&format!("{uri:width$}  {first}")), output.width()))?;
+    }
+    Ok(())
+}
+
+/// Text goes out as it is; other content is named, and whole with `--json`.
+fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Result<(), Failed> {
+    if as_json {
+        return Ok(output.json(answer)?);
+    }
+    for content in answer.get("contents").and_then(Value::as_array).into_iter().flatten() {
+        let text = match content["text"].as_str() {
+            Some(text) if std::io::stdout().is_terminal() => visible(text),
+            Some(text) => text.to_owned(),
+            None => {
+                let media_type = content["mimeType"].as_str().unwrap_or("unknown type");
+                let bytes = content["blob"].as_str().map_or(0, |blob| blob.len() / 4 * 3);
+                visible(&format!("[content of {media_type}, about {bytes} bytes; `--json` prints it]"))
+            }
+        };
+        output.line(text.strip_suffix('\n').unwrap_or(&text))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! What Toolstead tells of itself as resources: its configuration and its health.
+
+use crate::{
+    app::App,
+    config::{Config, value},
+};
+use serde_json::{Map, Value, json};
+use std::{sync::Arc, time::Instant};
+use toolstead_application::redaction::{redacted, redacted_value};
+use toolstead_domain::ports::tool_provider::ProviderState;
+use toolstead_infrastructure::builtin::context::Report;
+
+/// `config://server` and `status://health`.
+pub(super) fn reports(config: &Config, app: &App, version: &str) -> Vec<Report> {
+    vec![configuration(config), health(app, version)]
+}
+
+fn configuration(config: &Config) -> Report {
+    let told: Arc<Value> = Arc::new(told(config));
+    Report {
+        uri: "config://server",
+        name: "config",
+        title: "Effective configuration",
+        description: "Every setting that is in force, without secrets.",
+        make: Box::new(move || {
+            let told = told.clone();
+            Box::pin(async move { Value::clone(&told) })
+        }),
+    }
+}
+
+/// Each setting by its name.
+fn told(config: &Config) -> Value {
+    let settings = config.resolved.all();
+    let told = settings.iter().filter_map(|setting| Some((setting.name(), shown(setting.value.as_ref()?))));
+    json!({"settings": redacted_value(&Value::Object(told.collect()))})
+}
+
+/// Of environments and headers only that a variable is named is told: anything else may be a secret, a default behind the
+/// name as well.
+fn shown(value: &value::Value) -> Value {
+    let value::Value::Map(members) = value else { return value.to_json() };
+    let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let told = members.iter().map(|(name, item)| {
+        let variable = item.text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+        let told = if variable.is_some_and(is_name) { item.text.as_str() } else { "…" };
+        (name.clone(), told.into())
+    });
+    told.collect::<Map<_, _>>().into()
+}
+
+fn health(app: &App, version: &str) -> Report {
+    // Not the whole application, which holds the provider of this.
+    let (registry, open_calls, calls) = (app.registry.clone(), app.open_calls.clone(), app.execute_tool.clone());
+    let (version, started) = (version.to_owned(), Instant::now());
+    Report {
+        uri: "status://health",
+        name: "health",
+        title: "Health",
+        description: "Version, uptime, providers of tools and how they are, open calls, and whether calls can be recorded.",
+        make: Box::new(move || {
+            let (registry, open_calls, calls) = (registry.clone(), open_calls.clone(), calls.clone());
+            let version = version.clone();
+            Box::pin(async move {
+                let providers = registry.providers().into_iter().map(|provider| {
+                    let mut told = json!({
+                        "name": provider.name, "state": provider.state.label(), "tools": provider.tools,
+                    });
+                    if let ProviderState::Failed { reason } | ProviderState::NeedsAuthorization { reason } =
+                        &provider.state
+                    {
+                        told["reason"] = redacted(reason).into();
+                    }
+                    told
+                });
+                json!({
+                    "version": version,
+                    "uptimeSeconds": started.elapsed().as_secs(),
+                    "providers": providers.collect::<Vec<_>>(),
+                    "openCalls": open_calls.len(),
+                    "callsCanBeRecorded": calls.can_record().await.is_ok(),
+                })
+            })
+        }),
+    }
+}

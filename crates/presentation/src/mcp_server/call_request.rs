@@ -1,0 +1,54 @@
+//! The requests that take the path of a call: for tools, resources, prompts and completions.
+
+use super::{
+    McpServer,
+    answer::Answer,
+    call_tool::{Client, ToolCallRequest},
+    forward_request::ForwardedRequest,
+};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use toolstead_application::cancel_signal::CancelSignal;
+use toolstead_domain::ports::caller::Caller;
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+
+/// One of them, taken out of its message.
+#[derive(Debug)]
+pub(super) enum CallRequest {
+    Tool(ToolCallRequest),
+    Forwarded(ForwardedRequest),
+}
+
+impl CallRequest {
+    /// Reads the parameters of the method.
+    ///
+    /// # Errors
+    /// -32601 for a method that is none of these; -32602 for parameters that do not fit.
+    pub(super) fn parse(
+        method: &str,
+        params: &mut Map<String, Value>,
+        meta: Map<String, Value>,
+    ) -> Result<Self, RpcError> {
+        match method {
+            "tools/call" => ToolCallRequest::parse(params, meta).map(Self::Tool),
+            _ => ForwardedRequest::parse(method, params, meta).map(Self::Forwarded),
+        }
+    }
+}
+
+impl McpServer {
+    /// Answers it. `None` when the client took it back: it wants no answer any more.
+    pub(super) async fn call(
+        &self,
+        id: &Id,
+        request: CallRequest,
+        client: Client,
+        caller: Arc<dyn Caller>,
+        cancel: CancelSignal,
+    ) -> Option<Answer> {
+        match request {
+            CallRequest::Tool(request) => self.call_tool(id, request, client, caller, cancel).await,
+            CallRequest::Forwarded(request) => self.forward(id, request, client, caller, cancel).await,
+        }
+    }
+}

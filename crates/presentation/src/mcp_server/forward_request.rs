@@ -1,0 +1,133 @@
+//! `resources/read`, `prompts/get` and `completion/complete`.
+
+use super::{
+    McpServer,
+    answer::Answer,
+    call_tool::{Client, input_required, not_recorded, shut_down, take_retry},
+    protocol_error::{method_not_found, of_failure, of_kind},
+};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use toolstead_application::{
+    cancel_signal::CancelSignal,
+    execute_tool::{ExecuteToolCommand, ExecuteToolError},
+    forward_request::{ForwardRequestCommand, Forwarded},
+};
+use toolstead_domain::{
+    client_profile::Generation,
+    context::request::ContextRequest,
+    error_kind::ErrorKind,
+    ports::caller::{Caller, InputResponses},
+    tool_execution::{CancelReason, RequestKind},
+    tool_failure::ToolFailure,
+};
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+
+/// One request, taken out of its message.
+#[derive(Debug)]
+pub(super) struct ForwardedRequest {
+    request: ContextRequest,
+    answers: Option<InputResponses>,
+    state: Option<String>,
+    meta: Map<String, Value>,
+}
+
+impl ForwardedRequest {
+    /// Reads the parameters of the method.
+    ///
+    /// # Errors
+    /// -32601 for another method; -32602 for parameters that do not fit.
+    pub(super) fn parse(
+        method: &str,
+        params: &mut Map<String, Value>,
+        meta: Map<String, Value>,
+    ) -> Result<Self, RpcError> {
+        let kind = match method {
+            "resources/read" => RequestKind::Resource,
+            "prompts/get" => RequestKind::Prompt,
+            "completion/complete" => RequestKind::Completion,
+            _ => return Err(method_not_found(method)),
+        };
+        let (answers, state) = take_retry(params)?;
+        let request = ContextRequest::parse(kind, params).map_err(|failure| of_failure(&failure))?;
+        Ok(Self { request, answers, state, meta })
+    }
+}
+
+impl McpServer {
+    /// Answers it. `None` when the client took it back: it wants no answer any more.
+    pub(super) async fn forward(
+        &self,
+        id: &Id,
+        request: ForwardedRequest,
+        client: Client,
+        caller: Arc<dyn Caller>,
+        cancel: CancelSignal,
+    ) -> Option<Answer> {
+        let generation = client.generation();
+        let (kind, subject) = (request.request.kind(), request.request.subject().to_owned());
+        let command = ForwardRequestCommand::new(request.request);
+        let call = ExecuteToolCommand {
+            meta: request.meta,
+            scope: client.scope,
+            client: client.profile,
+            caller,
+            answers: request.answers,
+            request_state: request.state,
+            cancel,
+            ..command.call
+        };
+        let command = ForwardRequestCommand { call, ..command };
+        let failed = |failure: &ToolFailure| Answer::error(id, &error(kind, &subject, failure, generation));
+        Some(match self.app.forward_request.handle(command).await {
+            Ok(Forwarded::Answer(members)) => Answer::result(id, &wire(kind, members, generation)),
+            Ok(Forwarded::InputRequired(questions)) => input_required(id, questions),
+            Err(
+                ExecuteToolError::NotCallable(failure)
+                | ExecuteToolError::Refused(failure)
+                | ExecuteToolError::Failed(failure),
+            ) => failed(&failure),
+            Err(ExecuteToolError::Cancelled(CancelReason::Client)) => return None,
+            Err(ExecuteToolError::Cancelled(CancelReason::Deadline)) => {
+                failed(&ToolFailure::new(ErrorKind::Timeout, "The request ran out of time."))
+            }
+            Err(ExecuteToolError::Cancelled(CancelReason::Shutdown)) => shut_down(id),
+            Err(ExecuteToolError::NotRecorded { what, source }) => not_recorded(id, what, &source),
+        })
+    }
+}
+
+/// The result as the generation wants it. Contents may change at any moment, so nobody keeps them.
+fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation) -> Map<String, Value> {
+    let mut result = Map::new();
+    if generation == Generation::Modern {
+        result.insert("resultType".into(), "complete".into());
+        if kind == RequestKind::Resource {
+            result.insert("ttlMs".into(), 0.into());
+            result.insert("cacheScope".into(), "private".into());
+        }
+    }
+    result.extend(members.into_iter().filter(|(name, _)| name != "resultType"));
+    result
+}
+
+/// The failure as an error. A resource that there is not is -32002 up to 2025-11-25 (server/resources, "Error Handling")
+/// and -32602 since 2026-07-28; its URI stands in the data.
+fn error(kind: RequestKind, subject: &str, failure: &ToolFailure, generation: Generation) -> RpcError {
+    let told = of_failure(failure);
+    if kind != RequestKind::Resource || failure.kind != ErrorKind::NotFound {
+        return told;
+    }
+    let code = match generation {
+        Generation::Legacy => RpcError::RESOURCE_NOT_FOUND,
+        Generation::Modern => RpcError::INVALID_PARAMS,
+    };
+    let mut error = of_kind(code, failure.kind, failure.message.clone());
+    let mut data = match told.data {
+        Some(Value::Object(data)) => data,
+        _ => Map::new(),
+    };
+    data.insert("uri".into(), subject.into());
+    error.data = Some(data.into());
+    error
+}

@@ -1,0 +1,59 @@
+//! Bearer tokens: whoever shows the secret is its holder.
+
+use super::{
+    authenticator::{Authenticated, Authenticator, NotAuthenticated, bearer, is_same_secret},
+    settings::BearerToken,
+};
+use async_trait::async_trait;
+use http::{HeaderValue, StatusCode, request::Parts};
+use std::fmt;
+use toolstead_domain::principal::Principal;
+
+/// A fixed set of tokens, each of which is one principal.
+#[derive(Debug)]
+pub struct BearerTokens {
+    holders: Vec<Holder>,
+}
+
+struct Holder {
+    secret: Box<[u8]>,
+    principal: Principal,
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Holder").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+impl BearerTokens {
+    /// These tokens; an empty secret lets nobody in.
+    pub fn new(tokens: &[BearerToken]) -> Self {
+        let holder = |token: &BearerToken| Holder {
+            secret: token.secret.as_bytes().into(),
+            principal: Principal::token(&token.name),
+        };
+        Self { holders: tokens.iter().filter(|token| !token.secret.is_empty()).map(holder).collect() }
+    }
+
+    /// The holder of the secret. Every token is compared in full, so that the time it takes tells nothing about any of
+    /// them.
+    pub fn holder(&self, given: &str) -> Option<&Principal> {
+        let given = given.as_bytes();
+        self.holders.iter().fold(None, |found, holder| match is_same_secret(&holder.secret, given) {
+            true => Some(&holder.principal),
+            false => found,
+        })
+    }
+}
+
+#[async_trait]
+impl Authenticator for BearerTokens {
+    async fn authenticate(&self, head: &Parts) -> Result<Authenticated, NotAuthenticated> {
+        let holder = bearer(&head.headers).and_then(|given| self.holder(given));
+        holder.map(|principal| Authenticated::new(principal.clone())).ok_or_else(|| {
+            let refusal = NotAuthenticated::new(StatusCode::UNAUTHORIZED, "a bearer token is required");
+            refusal.challenging(HeaderValue::from_static("Bearer"))
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! MCP over streamable HTTP to be mounted in somebody else's server.
+
+pub use super::request_body::RequestBody;
+
+use super::{FIRST_LIST_WAITS, endpoint::Endpoint, settings::HttpSettings};
+use crate::{app::App, mcp_server::McpServer};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use std::{
+    convert::Infallible,
+    error::Error,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tower_service::Service;
+
+/// The body of an answer: whole, or a stream of events.
+pub type McpBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
+
+/// MCP over streamable HTTP as a service of tower, at whatever path it is mounted. Nothing listens by itself.
+///
+/// Clones are one service: keep one to end it by [`drain`](Self::drain). The server around it keeps connections, TLS and
+/// the times for heads; `Host`, `Origin`, the authenticator, sizes, sessions and the bounds on requests are this one's.
+#[derive(Debug, Clone)]
+pub struct McpService {
+    endpoint: Arc<Endpoint>,
+}
+
+impl App {
+    /// MCP over streamable HTTP for a server of the program's own, such as one of axum; it is to be called within a Tokio
+    /// runtime, which looks after the sessions.
+    ///
+    /// [`HttpSettings::allowed_hosts`] names the hosts of that server. Its own pages are strangers until
+    /// [`HttpSettings::allowed_origins`] lists their origin.
+    ///
+    /// ```
+    /// # use toolstead_presentation::{app::App, mcp_server::http::settings::HttpSettings};
+    /// # fn mount<S>(app: &App, serve: impl FnOnce(toolstead_presentation::mcp_server::http::service::McpService) -> S) {
+    /// let mut settings = HttpSettings::default();
+    /// settings.allowed_hosts.push("tools.example.com".into());
+    /// let service = app.mcp_service(settings);
+    /// // axum::Router::new().route_service("/mcp", service.clone())
+    /// # serve(service);
+    /// # }
+    /// ```
+    pub fn mcp_service(&self, settings: HttpSettings) -> McpService {
+        let server = McpServer::new(self.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
+        let endpoint = Arc::new(Endpoint::new(server, settings, None));
+        tokio::spawn(look_after(endpoint.clone()));
+        McpService { endpoint }
+    }
+}
+
+/// Waits for the first lists of tools, and ends idle sessions until the service ends.
+async fn look_after(endpoint: Arc<Endpoint>) {
+    let ending = endpoint.ending().clone();
+    let mut sweep = endpoint.between_sweeps();
+    let weak = Arc::downgrade(&endpoint);
+    tokio::select! {
+        () = endpoint.server.settle() => {}
+        () = ending.cancelled() => return,
+    }
+    drop(endpoint);
+    loop {
+        tokio::select! {
+            _ = sweep.tick() => {}
+            () = ending.cancelled() => return,
+        }
+        match weak.upgrade() {
+            Some(endpoint) => endpoint.expire_sessions(),
+            None => return,
+        }
+    }
+}
+
+impl McpService {
+    /// Takes no new requests from here on (503), and ends the streams that never end by themselves, so that the server
+    /// around it can shut down. Calls that run go on to their end: [`App::close`] gives them a time.
+    pub fn drain(&self) {
+        self.endpoint.drain();
+    }
+}
+
+impl<B: RequestBody> Service<Request<B>> for McpService {
+    type Response = Response<McpBody>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<McpBody>, Infallible>>;
+
+    /// At any time: what is too much is refused with 503.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let endpoint = self.endpoint.clone();
+        Box::pin(async move { Ok(endpoint.answer(request, None).await.map(BodyExt::boxed_unsync)) })
+    }
+}

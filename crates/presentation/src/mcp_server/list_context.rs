@@ -1,0 +1,55 @@
+//! `resources/list`, `resources/templates/list` and `prompts/list`.
+
+use super::{
+    McpServer,
+    answer::Answer,
+    list_tools::{LIST_TTL_MS, PAGE_BYTES, cursor},
+    protocol_error::of_kind,
+};
+use serde_json::{Map, Value};
+use toolstead_application::list_context::{ContextList, ListContextQuery};
+use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, scope::Scope};
+use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+
+impl McpServer {
+    /// One page of the list that the method names; every other method is `tools/list`.
+    pub(super) async fn list(
+        &self,
+        id: &Id,
+        method: &str,
+        params: &Map<String, Value>,
+        generation: Generation,
+        scope: Scope,
+    ) -> Answer {
+        let (of, member) = match method {
+            "resources/list" => (ContextList::Resources, "resources"),
+            "resources/templates/list" => (ContextList::Templates, "resourceTemplates"),
+            "prompts/list" => (ContextList::Prompts, "prompts"),
+            _ => return self.list_tools(id, params, scope, generation).await,
+        };
+        let cursor = match cursor(params) {
+            Ok(cursor) => cursor,
+            Err(error) => return Answer::error(id, &error),
+        };
+        let query = ListContextQuery { of, scope, cursor, page_bytes: PAGE_BYTES };
+        let page = match self.app.list_context.handle(&query) {
+            Ok(page) => page,
+            Err(error) => {
+                let error = of_kind(RpcError::INVALID_PARAMS, ErrorKind::InvalidInput, error.to_string());
+                return Answer::error(id, &error);
+            }
+        };
+        let mut result = Map::new();
+        if generation == Generation::Modern {
+            result.insert("resultType".into(), "complete".into());
+            result.insert("ttlMs".into(), LIST_TTL_MS.into());
+            result.insert("cacheScope".into(), "private".into());
+            result.insert("_meta".into(), self.identity.result_meta());
+        }
+        result.insert(member.into(), page.definitions.into());
+        if let Some(next) = page.next_cursor {
+            result.insert("nextCursor".into(), next.into());
+        }
+        Answer::result(id, &result)
+    }
+}

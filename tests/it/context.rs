@@ -1,0 +1,219 @@
+//! Resources and prompts from outside: over both transports, for both generations, and from the command line.
+
+use crate::{
+    binaries::{Home, stderr, stdout},
+    support::{HttpFront, StdioClient, TestApp, echo, legacy, modern, soon},
+};
+use serde_json::{Value, json};
+use std::{os::unix::fs::symlink, sync::Arc};
+use toolstead_domain::{testing::scripted_context::ScriptedContext, tool_execution::RequestKind};
+use toolstead_presentation::mcp_server::stdio::StdioSettings;
+
+async fn app() -> TestApp {
+    let app = TestApp::with([echo()]).await;
+    let provider =
+        ScriptedContext::new("team").with_resource("team://a").with_template("team://{x}/b").with_prompt("p");
+    app.app.context.register(Arc::new(provider)).await.unwrap();
+    app
+}
+
+/// One way to one server.
+enum Way {
+    Stdio(StdioClient),
+    Http { front: HttpFront, session: Option<String> },
+}
+
+impl Way {
+    /// Every transport with every generation.
+    async fn all(app: &TestApp) -> Vec<(bool, Self)> {
+        let front = HttpFront::start(app).await;
+        let session = Some(front.open_session().await);
+        vec![
+            (false, Self::Stdio(StdioClient::legacy(app).await)),
+            (true, Self::Stdio(StdioClient::start(app, StdioSettings::default()))),
+            (false, Self::Http { front, session }),
+            (true, Self::Http { front: HttpFront::start(app).await, session: None }),
+        ]
+    }
+
+    async fn ask(&mut self, is_modern: bool, method: &str, params: Value) -> Value {
+        let request = if is_modern { modern(7, method, params) } else { legacy(7, method, params) };
+        match self {
+            Self::Stdio(client) => client.ask(request).await,
+            Self::Http { front, session: Some(session) } => front.ask_in_session(session, &request).await.1,
+            Self::Http { front, session: None } => {
+                let post = front.post_modern(&request);
+                let post = match request["params"]["uri"].as_str() {
+                    Some(uri) => post.header("mcp-name", uri),
+                    None => post,
+                };
+                let response = soon(post.send()).await.unwrap();
+                serde_json::from_str(&soon(response.text()).await.unwrap()).unwrap()
+            }
+        }
+    }
+}
+
+/// The members that 2026-07-28 adds, taken away.
+fn bare(mut result: Value) -> Value {
+    for added in ["resultType", "ttlMs", "cacheScope", "_meta"] {
+        result.as_object_mut().unwrap().shift_remove(added);
+    }
+    result
+}
+
+#[tokio::test]
+async fn every_client_lists_reads_gets_and_completes() {
+    let app = app().await;
+    for (is_modern, mut way) in Way::all(&app).await {
+        for (method, params, expected) in [
+            (
+                "resources/list",
+                json!({}),
+                json!({"resources": [{"uri": "team://a", "name": "team://a", "mimeType": "text/plain"}]}),
+            ),
+            (
+                "resources/templates/list",
+                json!({}),
+                json!({"resourceTemplates": [{"uriTemplate": "team://{x}/b", "name": "team://{x}/b"}]}),
+            ),
+            ("prompts/list", json!({}), json!({"prompts": [{"name": "p"}]})),
+            (
+                "resources/read",
+                json!({"uri": "team://1/b"}),
+                json!({"contents": [{"uri": "team://1/b", "text": "team://1/b"}]}),
+            ),
+            (
+                "prompts/get",
+                json!({"name": "p", "arguments": {"a": "b"}}),
+                json!({"messages": [{"role": "user", "content": {"type": "text", "text": "p {\"a\":\"b\"}"}}]}),
+            ),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": "b"}}),
+                json!({"completion": {"values": ["b!"], "hasMore": false}}),
+            ),
+        ] {
+            let answer = way.ask(is_modern, method, params).await;
+            let result = &answer["result"];
+            assert!(result.is_object(), "{method}: {answer}");
+            assert_eq!(result["resultType"] == "complete", is_modern, "{method}: {answer}");
+            if is_modern && (method.ends_with("list") || method == "resources/read") {
+                assert!(result["ttlMs"].is_u64() && result["cacheScope"] == "private", "{answer}");
+            }
+            assert_eq!(bare(result.clone()), expected, "{method}");
+        }
+    }
+    let kinds = |kind| app.log.rows().iter().filter(|row| row.kind == kind).count();
+    assert_eq!([RequestKind::Resource, RequestKind::Prompt, RequestKind::Completion].map(kinds), [4; 3]);
+}
+
+#[tokio::test]
+async fn what_there_is_not_and_what_is_malformed_has_the_code_of_its_generation() {
+    let app = app().await;
+    for (is_modern, mut way) in Way::all(&app).await {
+        let missing = if is_modern { -32602 } else { -32002 };
+        for (method, params, code, kind) in [
+            ("resources/read", json!({"uri": "team://none"}), missing, "not_found"),
+            ("prompts/get", json!({"name": "none"}), -32602, "not_found"),
+            ("prompts/get", json!({"name": "p", "arguments": {"a": 1}}), -32602, "invalid_input"),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": "none"}, "argument": {"name": "a", "value": ""}}),
+                -32602,
+                "not_found",
+            ),
+            ("completion/complete", json!({"ref": {}}), -32602, "invalid_input"),
+            ("prompts/list", json!({"cursor": "x"}), -32602, "invalid_input"),
+            ("resources/subscribe", json!({}), -32601, "not_found"),
+        ] {
+            let error = &way.ask(is_modern, method, params.clone()).await["error"];
+            assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(code), &json!(kind)), "{method} {params}");
+            if method == "resources/read" {
+                assert_eq!(error["data"]["uri"], "team://none");
+            }
+        }
+    }
+}
+
+fn uri(home: &Home, name: &str) -> String {
+    format!("file://{}/{name}", home.work().canonicalize().unwrap().display())
+}
+
+#[test]
+fn the_configuration_is_told_without_its_secrets() {
+    let home = Home::new();
+    let config = r#"
+        [limits]
+        timeout_seconds = 77
+        [mcp_servers.one]
+        command = "one-server"
+        args = ["--token", "secret-argument", "--url", "https://me:secret-password@h/"]
+        env = { PLAIN = "secret-plain", NAMED = "${HOME}", HALF = "secret-half${HOME}", FALLBACK = "${NONE:-secret-default}" }
+        [mcp_servers.two]
+        url = "https://user:secret-url@127.0.0.1:9/mcp?token=secret-query"
+        headers = { Authorization = "Bearer secret-header", X-Other = "secret-other" }
+        [server]
+        token_file = "secret-file"
+        [permissions]
+        ask = ["Bash(curl -H 'Authorization: Bearer secret-rule' *)"]
+    "#;
+    let config = home.config(config);
+    let config = config.to_str().unwrap();
+    let output = home.run(&["--config", config, "resources", "read", "config://server"]);
+    let told = stdout(&output);
+    let json: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}{}", stderr(&output)));
+    let settings = &json["settings"];
+    assert_eq!(settings["limits.timeout_seconds"], 77);
+    assert_eq!(settings["mcp_servers.one.command"], "one-server");
+    assert_eq!(settings["mcp_servers.one.env"]["NAMED"], "${HOME}");
+    assert!(!told.contains("secret-"), "{told}");
+}
+
+#[test]
+fn files_are_read_within_roots_and_rules_and_the_trail_tells_of_it() {
+    let home = Home::new();
+    std::fs::write(home.work().join("a.txt"), "hello\n").unwrap();
+    std::fs::create_dir(home.work().join("secret")).unwrap();
+    std::fs::write(home.work().join("secret/key"), "key\n").unwrap();
+    symlink("/etc/passwd", home.work().join("link")).unwrap();
+    let secret = home.work().canonicalize().unwrap().join("secret");
+    let rule = format!("Read(/{}/**)", secret.display());
+    let config = home.config(&format!("[permissions]\ndeny = [{rule:?}, \"get_prompt(name:debug_help)\"]\n"));
+    let config = config.to_str().unwrap();
+    let read = |uri: &str| {
+        let output = home.run(&["--config", config, "resources", "read", uri]);
+        (output.status.code(), stdout(&output))
+    };
+    assert_eq!(read(&uri(&home, "a.txt")), (Some(0), "hello\n".to_owned()));
+    for (name, code) in [
+        ("secret/key", 3),
+        ("link", 3),
+        ("../config", 2),
+        ("..%2f..%2fetc/passwd", 2),
+        ("%252e%252e/config", 4),
+        ("a.txt%00", 2),
+        ("missing", 4),
+    ] {
+        assert_eq!(read(&uri(&home, name)), (Some(code), String::new()), "{name}");
+    }
+    assert_eq!(read("file://host/etc/passwd").0, Some(4));
+    assert_eq!(read("file:///etc/passwd").0, Some(3));
+    let prompts = stdout(&home.run(&["--config", config, "prompts"]));
+    assert!(prompts.contains("code_review code [language]") && !prompts.contains("debug_help"), "{prompts}");
+    let get = home.run(&["--config", config, "prompts", "get", "code_review", "--argument", "code=let x = 1;"]);
+    assert!(stdout(&get).contains("let x = 1;"), "{}", stderr(&get));
+    let denied = home.run(&["--config", config, "prompts", "get", "debug_help", "--argument", "code=x"]);
+    assert_eq!(denied.status.code(), Some(3), "{}", stderr(&denied));
+    let trail = home.run(&["--config", config, "--json", "executions", "list", "--kind", "resource", "--limit", "99"]);
+    let trail: Value = serde_json::from_slice(&trail.stdout).unwrap();
+    let rows = trail["executions"].as_array().unwrap();
+    assert_eq!(rows.len(), 10);
+    assert!(
+        rows.iter().all(|row| row["kind"] == "resource" && row["called_as"].as_str().unwrap().starts_with("file:"))
+    );
+    let closed = home.config("[permissions]\ndeny = [\"read_resource\"]\n");
+    let listed = home.run(&["--config", closed.to_str().unwrap(), "--json", "resources", "list"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed, json!({"resources": [], "resourceTemplates": []}));
+}
