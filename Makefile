@@ -47,6 +47,8 @@ conformance: peers  ## runs the official MCP conformance suite against the serve
 
 example:        # programs outside of the workspace that embed Toolstead
 	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/weather/Cargo.toml
+	CARGO_TARGET_DIR=target cargo build --locked --manifest-path examples/doors/Cargo.toml --bins
+	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/doors/Cargo.toml
 	CARGO_TARGET_DIR=target cargo run --locked --manifest-path examples/mounted/Cargo.toml
 
 tool-docs:      ## writes docs/tools/ anew from the tools' definitions

@@ -469,6 +469,7 @@ impl ExecuteToolHandler {
             arguments::prepare(&registered, command, arguments, outputs, record, validation).await?;
         let mut call = self.call(record.id(), registered.tool.clone(), command, arguments);
         hooked.before(&self.ports.hooks, &registered, &mut call, record, command, validation).await?;
+        arguments::complete(&registered, &mut call, validation).await?;
 
         let mut accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
         let provider = registered.provider.as_ref();

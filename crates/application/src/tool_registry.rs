@@ -64,6 +64,8 @@ struct Entry {
 pub struct ProviderStatus {
     /// Its name.
     pub name: String,
+    /// Its version, if it is a provider of this program that has one.
+    pub version: Option<String>,
     /// Its state.
     pub state: ProviderState,
     /// How many tools it offers, or offered when it was last heard of.
@@ -272,6 +274,7 @@ impl ToolRegistry {
     pub fn providers(&self) -> Vec<ProviderStatus> {
         let status = |entry: &Entry| ProviderStatus {
             name: entry.provider.name().into(),
+            version: entry.provider.version(),
             state: entry.provider.state(),
             tools: entry.catalogue.tools.len(),
             changes: entry.catalogue.changes.clone(),

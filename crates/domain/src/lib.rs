@@ -14,6 +14,7 @@ pub mod client_profile;
 pub mod coercion;
 pub mod content_digest;
 pub mod context;
+pub mod defaults;
 pub mod error_chain;
 pub mod error_kind;
 pub mod event;

@@ -313,6 +313,10 @@ impl std::fmt::Display for DefinitionPart {
 }
 
 impl ToolAnnotations {
+    /// No hints.
+    pub const UNSAID: Self =
+        Self { read_only_hint: None, destructive_hint: None, idempotent_hint: None, open_world_hint: None };
+
     /// The hints of a tool that only reads.
     pub const READ_ONLY: Self = Self {
         read_only_hint: Some(true),

@@ -4,6 +4,7 @@
 //! stand in `tools/`, one file each; `commands/`, `files/` and `text/` hold what several of them need. Tools reach files
 //! through `sandbox/` alone.
 
+pub mod added_tool;
 mod aliases;
 mod answer;
 mod blocking;
@@ -11,6 +12,8 @@ pub mod built_in_tool;
 pub mod commands;
 pub mod context;
 pub mod files;
+pub mod in_process_server;
+pub mod prelude;
 pub mod provider;
 pub mod run;
 pub mod schema;
@@ -20,36 +23,36 @@ pub mod schema;
 pub mod testing;
 mod text;
 mod tools;
+pub mod typed_tool;
 pub mod world;
 
 pub use tools::all;
 
-use crate::builtin::built_in_tool::AnyBuiltInTool;
 use std::sync::LazyLock;
 
 /// Every name and alias of a built-in tool.
 pub fn spellings() -> Vec<&'static str> {
-    let names: Vec<&'static str> = all().iter().map(|tool| tool.name()).collect();
-    let aliases = names.iter().flat_map(|name| aliases::aliases_of(name)).map(|alias| alias.name);
-    aliases.chain(names.iter().copied()).collect()
+    let names = || tools::NAMES.iter().map(|(name, _)| *name);
+    let aliases = names().flat_map(aliases::aliases_of).map(|alias| alias.name);
+    aliases.chain(names()).collect()
 }
 
 /// The names of each built-in tool, its own first.
 pub fn spellings_by_tool() -> Vec<Vec<&'static str>> {
-    all().iter().map(|tool| spellings_of(&**tool)).collect()
+    tools::NAMES.iter().map(|(name, _)| spellings_of(name)).collect()
 }
 
 /// Every name and alias of a built-in tool that takes command lines.
 pub fn command_tools() -> &'static [&'static str] {
     static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-        all().iter().filter(|tool| tool.takes_command_lines()).flat_map(|tool| spellings_of(&**tool)).collect()
+        tools::NAMES.iter().filter(|(_, takes_lines)| *takes_lines).flat_map(|(name, _)| spellings_of(name)).collect()
     });
     &NAMES
 }
 
-fn spellings_of(tool: &dyn AnyBuiltInTool) -> Vec<&'static str> {
-    let aliases = aliases::aliases_of(tool.name()).into_iter().map(|alias| alias.name);
-    std::iter::once(tool.name()).chain(aliases).collect()
+fn spellings_of(tool: &'static str) -> Vec<&'static str> {
+    let aliases = aliases::aliases_of(tool).into_iter().map(|alias| alias.name);
+    std::iter::once(tool).chain(aliases).collect()
 }
 
 #[cfg(test)]

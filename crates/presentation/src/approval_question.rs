@@ -113,7 +113,11 @@ fn facts(request: &ApprovalRequest<'_>) -> Vec<String> {
     let said = arguments.get("description").and_then(|said| said.as_str());
     let said = said.map(|said| format!("The model says: {}", quoted(said, FACT_CHARACTERS).text));
     // A change that is shown says what long arguments say. Short ones may say what no line of it does: permission bits.
-    let told = arguments.iter().map(|(name, value)| (name, value.to_string()));
+    // Defaults were filled in, and say nothing of this call.
+    let properties = request.call.tool.input_schema().get("properties");
+    let usual = |name: &str| properties.and_then(|all| all.get(name)?.get("default"));
+    let told = arguments.iter().filter(|(name, value)| usual(name.as_str()) != Some(*value));
+    let told = told.map(|(name, value)| (name, value.to_string()));
     let told = told.filter(|(_, value)| request.preview.is_none() || value.chars().count() <= SHORT_CHARACTERS);
     let with = told.map(|(name, value)| {
         let name = quoted(name, FACT_CHARACTERS).text;

@@ -5,6 +5,7 @@ mod command_line_words;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+pub mod embedded;
 pub mod executions;
 pub mod exit;
 mod forwarded;

@@ -15,6 +15,7 @@
 mod command_settings;
 mod hooks;
 mod orchestration;
+pub mod program_tools;
 mod reports;
 mod stores;
 mod upstream;
@@ -39,6 +40,7 @@ use crate::{
     mcp_server::elicitation_approver::ElicitationApprover,
 };
 use command_settings::command_settings;
+use program_tools::{ProgramTools, Shop};
 use std::{sync::Arc, time::Duration};
 use stores::OpenStores;
 use toolstead_application::{
@@ -72,6 +74,7 @@ use toolstead_infrastructure::{
         built_in_tool::AnyBuiltInTool,
         commands::{programs::Programs, tasks::Tasks},
         context::{BuiltInContext, InvalidBuiltInContext},
+        in_process_server::InProcessServer,
         provider::{BuiltInTools, InvalidBuiltInTools},
         world::World,
     },
@@ -118,7 +121,8 @@ pub struct AppBuilder {
     servers: Servers,
     providers: Vec<Arc<dyn ToolProvider>>,
     context_providers: Vec<Arc<dyn ContextProvider>>,
-    tools: Vec<Box<dyn AnyBuiltInTool>>,
+    tools: Vec<Arc<dyn AnyBuiltInTool>>,
+    in_process: Vec<InProcessServer>,
     program: ServerName,
     hooks: Vec<Arc<dyn ToolHook>>,
     approver: Option<Arc<dyn Approver>>,
@@ -141,6 +145,8 @@ pub struct Composition {
     pub servers: Vec<Arc<McpServer>>,
     /// What it was built of.
     pub config: Config,
+    /// The tools that the program added; more come and go here while it runs.
+    pub tools: Arc<ProgramTools>,
     /// The configured hooks; those that a program added are not among them.
     pub hooks: Option<Arc<CommandHooks>>,
     tasks: Arc<Tasks>,
@@ -213,6 +219,7 @@ impl App {
             providers: Vec::new(),
             context_providers: Vec::new(),
             tools: Vec::new(),
+            in_process: Vec::new(),
             program: ServerName::program(),
             hooks: Vec::new(),
             approver: None,
@@ -262,7 +269,15 @@ impl AppBuilder {
     /// itself in hints grants nothing.
     #[must_use]
     pub fn tool(mut self, tool: impl AnyBuiltInTool + 'static) -> Self {
-        self.tools.push(Box::new(tool));
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds a server within this program: its tools are called `mcp__{server}__{tool}`. No other server and no provider may
+    /// bear its name.
+    #[must_use]
+    pub fn in_process_server(mut self, server: InProcessServer) -> Self {
+        self.in_process.push(server);
         self
     }
 
@@ -390,16 +405,20 @@ impl AppBuilder {
             .with_helpers(helpers.clone())
             .with_programs(Arc::new(Programs::new(command_settings(&config, &self.environment))))
             .with_tasks(tasks.clone());
-        let mut added = BuiltInTools::of_program(&self.program, self.tools, world.clone())?;
+        let own = InProcessServer::of_program(self.program, self.tools);
+        let of_program: Vec<InProcessServer> = [own].into_iter().chain(self.in_process).collect();
+        let mut shop = Shop { world: world.clone(), shows_output_schemas: config.server.output_schemas };
+        let added = of_program.iter().map(|server| Ok(shop.provider(server)?.definitions().to_vec()));
+        let added = added.collect::<Result<Vec<_>, InvalidBuiltInTools>>()?.concat();
         let mut built_in =
             BuiltInTools::new(builtin::all(), world.clone())?.leaving_names_to(|server| config.names_server(server));
         let mut orchestration = orchestration();
         if config.server.output_schemas {
-            (added, built_in) = (added.with_output_schemas(), built_in.with_output_schemas());
+            built_in = built_in.with_output_schemas();
             orchestration = orchestration.with_output_schemas();
         }
-        let built_in = built_in.explaining(orchestration.definitions()).explaining(added.definitions());
-        let in_process = [built_in.definitions(), orchestration.definitions(), added.definitions()].concat();
+        let built_in = built_in.explaining(orchestration.definitions()).explaining(&added);
+        let in_process = [built_in.definitions(), orchestration.definitions(), &added].concat();
         let known = known_names(&in_process);
         check_tool_names(&config, &known)?;
         // Providers that a program added may offer anything.
@@ -423,10 +442,11 @@ impl AppBuilder {
         let outputs = outputs.unwrap_or_else(|| Arc::new(NoOutputs));
         let journal = self.change_journal.or_else(|| stored.map(|stores| stores.change_journal.clone()));
         let journal = journal.unwrap_or_else(|| Arc::new(NoJournal));
-        let (mut built_in, mut added) = (built_in.with_journal(journal.clone()), added.with_journal(journal));
+        let mut built_in = built_in.with_journal(journal.clone());
+        shop.world = shop.world.with_journal(journal);
         if let Some(Stores { seen_files, .. }) = stored.filter(|_| self.going_on.is_some()) {
-            (built_in, added) =
-                (built_in.with_seen_files(seen_files.clone()), added.with_seen_files(seen_files.clone()));
+            built_in = built_in.with_seen_files(seen_files.clone());
+            shop.world = shop.world.with_seen_files(seen_files.clone());
         }
         let command_hooks = hooks::start(&config, &self.environment)?;
         let asks_client = || Arc::new(ElicitationApprover::new(config.approval_timeout)) as Arc<dyn Approver>;
@@ -451,8 +471,10 @@ impl AppBuilder {
         };
         let app = App::assemble(parts, repository).await?;
 
+        let tools = Arc::new(ProgramTools::new(app.registry.clone(), shop, of_program));
+        let (servers, event_file) = (Vec::new(), None);
         let mut composition =
-            Composition { app, servers: Vec::new(), config, hooks: command_hooks, tasks, event_file: None, stores };
+            Composition { app, servers, tools, config, hooks: command_hooks, tasks, event_file, stores };
         let registered = async {
             let reports = reports::reports(&composition.config, &composition.app, version);
             composition.app.context.register(Arc::new(BuiltInContext::new(world, reports)?)).await?;
@@ -461,9 +483,7 @@ impl AppBuilder {
             }
             composition.app.registry.register(Arc::new(built_in)).await?;
             composition.app.registry.register(Arc::new(orchestration)).await?;
-            if !added.definitions().is_empty() {
-                composition.app.registry.register(Arc::new(added)).await?;
-            }
+            composition.tools.open().await?;
             for provider in self.providers {
                 composition.app.registry.register(provider).await?;
             }

@@ -10,6 +10,7 @@ pub mod composition_root;
 pub mod config;
 pub mod event_file;
 pub mod mcp_server;
+pub mod prelude;
 pub mod runtime;
 pub mod shutdown;
 pub mod telemetry;

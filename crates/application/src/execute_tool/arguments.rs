@@ -10,8 +10,8 @@ use super::{
 use crate::tool_registry::Registered;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    alias::Alias, coercion::coerce, error_kind::ErrorKind, ports::output_store::OutputStore, tool_failure::ToolFailure,
-    tool_input_schema::InvalidArguments,
+    alias::Alias, coercion::coerce, defaults::fill_defaults, error_kind::ErrorKind, ports::output_store::OutputStore,
+    tool_call::ToolCall, tool_failure::ToolFailure, tool_input_schema::InvalidArguments,
 };
 
 /// The argument by which a caller wants less of a result than the budget allows: so many characters. The rest is kept
@@ -117,6 +117,24 @@ fn take_max_output(
             Err(ExecuteToolError::Refused(ToolFailure::new(ErrorKind::InvalidInput, message)))
         }
     }
+}
+
+/// Makes of the call what its provider sees: one with the defaults of a schema that is ours. Hooks hear what was given.
+/// Returns whether anything is another now.
+pub(super) fn with_defaults(registered: &Registered, call: &mut ToolCall) -> bool {
+    registered.provider.owns_schemas() && fill_defaults(registered.tool.input_schema(), &mut call.arguments)
+}
+
+/// The same, of arguments that are valid: they are so with the defaults as well.
+pub(super) async fn complete(
+    registered: &Registered,
+    call: &mut ToolCall,
+    validation: Validation<'_>,
+) -> Result<(), ExecuteToolError> {
+    if with_defaults(registered, call) {
+        call.arguments = validated(registered, std::mem::take(&mut call.arguments), validation).await?;
+    }
+    Ok(())
 }
 
 /// The arguments, valid; repaired only where they are not valid as they are.

@@ -105,7 +105,7 @@ impl ExecuteToolHandler {
         let arguments = std::mem::take(&mut command.arguments);
         let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time };
         let prepared = arguments::prepare(&registered, &command, arguments, outputs, &mut record, validation).await?;
-        let call = ToolCall {
+        let mut call = ToolCall {
             id: CallId(Uuid::now_v7()),
             principal: command.scope.principal,
             session: command.scope.session,
@@ -114,6 +114,7 @@ impl ExecuteToolHandler {
             arguments: prepared.arguments,
             meta: command.meta,
         };
+        arguments::complete(&registered, &mut call, validation).await?;
         let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await;
         Ok(Foreseen { call, accesses })
     }

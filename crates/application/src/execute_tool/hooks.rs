@@ -2,7 +2,7 @@
 
 use super::{
     ExecuteToolCommand, ExecuteToolError,
-    arguments::validated,
+    arguments::{validated, with_defaults},
     output::{self, Budget},
     record::Record,
     running,
@@ -183,7 +183,9 @@ impl Touched {
         command: &ExecuteToolCommand,
         time: Duration,
     ) -> Result<Self, ExecuteToolError> {
-        match running::accesses(registered.provider.as_ref(), call, &command.cancel, time).await {
+        let mut call = call.clone();
+        with_defaults(registered, &mut call);
+        match running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await {
             Ok(accesses) => Ok(Self::Told(Some(accesses))),
             Err(error @ ExecuteToolError::Cancelled(_)) => Err(error),
             Err(_) => Ok(Self::Told(None)),

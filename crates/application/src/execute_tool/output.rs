@@ -58,7 +58,7 @@ pub(super) async fn bound(
 ) -> Result<CallOutcome, ExecuteToolError> {
     match outcome {
         Ok(CallOutcome::Done(result)) => {
-            check_structured_content(registered, &result);
+            let result = with_promised_content(registered, result)?;
             let schema = if result.is_error() { None } else { registered.output_schema() };
             let promised = schema.map(|schema| Promised { schema, schemas });
             Ok(CallOutcome::Done(bounded(result, promised, budget, &mut keeper).await))
@@ -244,23 +244,34 @@ fn length(value: &Value) -> usize {
     count.0
 }
 
-/// A tool that breaks its own promise is reported to the operator; the result goes on as it came (MCP 2025-11-25,
-/// server/tools, "Output Schema": clients should validate).
-fn check_structured_content(registered: &Registered, result: &ToolResult) {
-    if result.is_error() {
-        return;
+/// The result, if its structured content is what the tool's output schema says. Where the tool is this program's own, one
+/// that is not is a fault of the program, and nobody gets it. One of an MCP server is reported to the operator and goes on
+/// as it came (MCP 2025-11-25, server/tools, "Output Schema": clients should validate).
+fn with_promised_content(registered: &Registered, result: ToolResult) -> Result<ToolResult, ExecuteToolError> {
+    let Some(fault) = broken_promise(registered, &result) else { return Ok(result) };
+    let name = registered.tool.name();
+    tracing::warn!(tool = %name, fault, "the result does not fit the tool's own output schema");
+    if !registered.provider.owns_schemas() {
+        return Ok(result);
     }
-    let Some(schema) = registered.output_schema() else { return };
-    let fault = match result.structured_content() {
+    let message = format!("The tool `{name}` ran, and its result does not fit its own output schema:\n{fault}\n");
+    let failure = ToolFailure::new(ErrorKind::Internal, message)
+        .next("This is a fault of the tool: tell the user, and do not rely on what it answered.");
+    Err(ExecuteToolError::Failed(failure))
+}
+
+fn broken_promise(registered: &Registered, result: &ToolResult) -> Option<String> {
+    if result.is_error() {
+        return None;
+    }
+    let schema = registered.output_schema()?;
+    match result.structured_content() {
         Some(content) => match schema.validate(content) {
             // What it costs to find out is not spent for a remark.
             Ok(()) | Err(NotValid::Unbounded(_)) => None,
             Err(NotValid::Invalid(invalid)) => Some(invalid.to_string()),
         },
         None => Some("there is no structured content".to_owned()),
-    };
-    if let Some(fault) = fault {
-        tracing::warn!(tool = %registered.tool.name(), fault, "the result does not fit the tool's own output schema");
     }
 }
 

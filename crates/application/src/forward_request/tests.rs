@@ -15,6 +15,7 @@ use toolstead_domain::{
     permission::{
         path_pattern::PatternBase,
         policy::PermissionPolicy,
+        remedy::PlainWords,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::{
@@ -59,6 +60,7 @@ async fn house(rules: &[(Effect, &str)], hooks: Vec<Arc<dyn ToolHook>>, settings
         schemas: Arc::new(NoSchemaValidator),
         hooks,
         events: EventBus::new(clock.clone()),
+        words: Arc::new(PlainWords),
     };
     let tools = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await.unwrap();
     let book = Arc::new(PermissionBook::new(Arc::new(policy), Arc::new(InMemoryRuleStore::new())));

@@ -51,6 +51,11 @@ pub trait ToolProvider: Send + Sync {
         std::future::pending().await
     }
 
+    /// Its version, if it has one of its own.
+    fn version(&self) -> Option<String> {
+        None
+    }
+
     /// How the provider is. Never blocks.
     fn state(&self) -> ProviderState {
         ProviderState::Ready

@@ -23,6 +23,9 @@ use toolstead_domain::{
 
 /// A tool: its definition and what it does, in one type.
 ///
+/// A program writes less with [`TypedTool`](crate::builtin::typed_tool::TypedTool) and
+/// [`tool_fn`](crate::builtin::added_tool::tool_fn), and is asked about what it forgets to say.
+///
 /// Arguments are validated against the schema of [`Input`](Self::Input) before a tool sees them. A tool touches nothing
 /// beyond what [`accesses`](Self::accesses) said and the grant permits; files are reached through
 /// [`Run::on_files`] alone.
@@ -144,18 +147,19 @@ pub trait BuiltInTool: Send + Sync + 'static {
 
 /// A [`BuiltInTool`] whose types are forgotten, so that unlike tools stand in one list. Every tool is one.
 #[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no tool",
+    note = "a `TypedTool` becomes one by `typed(..)`, a closure by `tool_fn(..)`; a `BuiltInTool` is one"
+)]
 pub trait AnyBuiltInTool: Send + Sync {
     /// Its canonical name.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
-    /// Arguments of a typical call, as JSON text.
-    fn example(&self) -> &'static str;
+    /// Arguments of a typical call, as JSON text, if its author gave some.
+    fn example(&self) -> Option<&str>;
 
     /// See [`BuiltInTool::TELLS_CHANGE`].
     fn tells_change(&self) -> bool;
-
-    /// See [`BuiltInTool::TAKES_COMMAND_LINES`].
-    fn takes_command_lines(&self) -> bool;
 
     /// Its definition under a name, from a source.
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool;
@@ -184,20 +188,16 @@ impl std::fmt::Debug for dyn AnyBuiltInTool {
 
 #[async_trait]
 impl<T: BuiltInTool> AnyBuiltInTool for T {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         T::NAME
     }
 
-    fn example(&self) -> &'static str {
-        T::EXAMPLE
+    fn example(&self) -> Option<&str> {
+        Some(T::EXAMPLE)
     }
 
     fn tells_change(&self) -> bool {
         T::TELLS_CHANGE
-    }
-
-    fn takes_command_lines(&self) -> bool {
-        T::TAKES_COMMAND_LINES
     }
 
     fn definition(&self, name: ToolName, source: ToolSource, world: &World) -> Tool {
@@ -246,7 +246,11 @@ fn brief<T: BuiltInTool>() -> Map<String, Value> {
     brief
 }
 
-fn parsed<I: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<I, ToolFailure> {
+/// The arguments as the type that the tool takes.
+///
+/// # Errors
+/// `invalid_input` when they do not fit it.
+pub(super) fn parsed<I: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<I, ToolFailure> {
     I::deserialize(arguments).map_err(|error| {
         ToolFailure::new(ErrorKind::InvalidInput, format!("the arguments cannot be used: {error}"))
             .caused_by(format!("arguments do not fit {}", type_name::<I>()))

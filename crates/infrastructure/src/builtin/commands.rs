@@ -7,5 +7,6 @@ pub(crate) mod command_output;
 pub(crate) mod line_accesses;
 pub(crate) mod program_run;
 pub mod programs;
+pub mod run_program;
 pub mod tasks;
 pub(crate) mod waiting;

@@ -9,6 +9,7 @@ pub mod file_limits;
 pub(crate) mod image_view;
 pub(crate) mod listing;
 pub(crate) mod reverting;
+mod run_files;
 pub(crate) mod sampled;
 pub(crate) mod seen_files;
 pub(crate) mod sniff;

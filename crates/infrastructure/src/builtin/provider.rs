@@ -37,8 +37,11 @@ const ROOM_FOR_NEWS: usize = 1_000;
 pub struct BuiltInTools {
     name: String,
     world: World,
-    tools: Vec<Box<dyn AnyBuiltInTool>>,
+    tools: Vec<Arc<dyn AnyBuiltInTool>>,
     definitions: Vec<Tool>,
+    version: Option<String>,
+    /// Whether another provider has charge of the world, and of what runs in it.
+    is_guest: bool,
     /// Tools of other providers that `help` explains as well.
     explained: Vec<Tool>,
     places: HashMap<ToolName, usize>,
@@ -49,7 +52,10 @@ impl BuiltInTools {
     ///
     /// # Errors
     /// [`InvalidBuiltInTools`] when a name breaks MCP's rule or is there twice.
-    pub fn new(tools: Vec<Box<dyn AnyBuiltInTool>>, world: World) -> Result<Self, InvalidBuiltInTools> {
+    pub fn new(
+        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
+        world: World,
+    ) -> Result<Self, InvalidBuiltInTools> {
         let mut provider = Self::of(BUILT_IN.into(), tools, world, |name| (name, ToolSource::BuiltIn))?;
         for tool in &mut provider.definitions {
             tool.aliases = aliases_of(tool.name().as_str());
@@ -64,7 +70,7 @@ impl BuiltInTools {
     /// [`InvalidBuiltInTools`] when a tool's name breaks MCP's rule or is there twice.
     pub fn named(
         name: &ServerName,
-        tools: Vec<Box<dyn AnyBuiltInTool>>,
+        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
         world: World,
     ) -> Result<Self, InvalidBuiltInTools> {
         Self::of(name.to_string(), tools, world, |tool| {
@@ -79,7 +85,7 @@ impl BuiltInTools {
     /// As [`named`](Self::named).
     pub fn of_program(
         program: &ServerName,
-        tools: Vec<Box<dyn AnyBuiltInTool>>,
+        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
         world: World,
     ) -> Result<Self, InvalidBuiltInTools> {
         Self::of(program.to_string(), tools, world, |name| (name, ToolSource::Embedded(program.clone())))
@@ -94,10 +100,11 @@ impl BuiltInTools {
 
     fn of(
         name: String,
-        tools: Vec<Box<dyn AnyBuiltInTool>>,
+        tools: impl IntoIterator<Item = impl Into<Arc<dyn AnyBuiltInTool>>>,
         world: World,
         offered_as: impl Fn(ToolName) -> (ToolName, ToolSource),
     ) -> Result<Self, InvalidBuiltInTools> {
+        let tools: Vec<Arc<dyn AnyBuiltInTool>> = tools.into_iter().map(Into::into).collect();
         let mut definitions = Vec::with_capacity(tools.len());
         let mut places = HashMap::with_capacity(tools.len());
         for (place, tool) in tools.iter().enumerate() {
@@ -107,7 +114,19 @@ impl BuiltInTools {
             }
             definitions.push(tool.definition(name, source, &world));
         }
-        Ok(Self { name, world, tools, definitions, explained: Vec::new(), places })
+        Ok(Self { name, world, tools, definitions, version: None, is_guest: false, explained: Vec::new(), places })
+    }
+
+    /// Says its version to those who list providers.
+    #[must_use]
+    pub fn with_version(self, version: &str) -> Self {
+        Self { version: Some(version.to_owned()), ..self }
+    }
+
+    /// Leaves what runs in the world to the provider that has charge of it: closing this one ends nothing there.
+    #[must_use]
+    pub fn in_world_of_another(self) -> Self {
+        Self { is_guest: true, ..self }
     }
 
     /// Leaves the names of these MCP servers to them: an alias of the form `{server}__{tool}` is none any more.
@@ -157,8 +176,8 @@ impl BuiltInTools {
     }
 
     /// Arguments of a typical call of a tool, as JSON text; `None` if it is not among these.
-    pub fn example(&self, tool: &str) -> Option<&'static str> {
-        self.places.get(tool).map(|place| self.tools[*place].example())
+    pub fn example(&self, tool: &str) -> Option<&str> {
+        self.places.get(tool).and_then(|place| self.tools[*place].example())
     }
 
     fn tool(&self, call: &ToolCall) -> Result<&dyn AnyBuiltInTool, ToolFailure> {
@@ -174,6 +193,10 @@ impl BuiltInTools {
 impl ToolProvider for BuiltInTools {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn version(&self) -> Option<String> {
+        self.version.clone()
     }
 
     async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
@@ -225,7 +248,9 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn close(&self) {
-        self.world.tasks().close().await;
+        if !self.is_guest {
+            self.world.tasks().close().await;
+        }
     }
 }
 
@@ -247,6 +272,9 @@ pub enum InvalidBuiltInTools {
     /// A name breaks MCP's rule.
     #[error(transparent)]
     Name(#[from] InvalidToolName),
+    /// A tool bears a name that leads to a built-in one.
+    #[error("the tool `{0}` cannot be added: a built-in tool answers to that name; choose another")]
+    Spelling(String),
     /// Two tools bear the same name.
     #[error("there are two tools named `{0}`")]
     Twice(ToolName),

@@ -23,7 +23,7 @@ pub fn advertised_schema<T: JsonSchema>() -> Value {
 }
 
 fn marked_schema<T: JsonSchema>() -> Value {
-    let mut schema = plain_schema(SchemaSettings::draft2020_12().for_deserialize().into_root::<T>());
+    let mut schema = plain_schema(SchemaSettings::draft2020_12().for_deserialize().into_root::<T>(), Null::LeftOut);
     if let Value::Object(members) = &mut schema {
         members.entry("properties").or_insert_with(|| json!({}));
         members.entry("additionalProperties").or_insert(Value::Bool(false));
@@ -34,7 +34,33 @@ fn marked_schema<T: JsonSchema>() -> Value {
 /// The schema of a tool's structured content. Members that are `None` must be left out when it is written
 /// (`skip_serializing_if`).
 pub fn output_schema<T: JsonSchema>() -> Value {
-    plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>())
+    plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>(), Null::LeftOut)
+}
+
+/// The schema of what the type is written as, if that is always an object. Members may be null where the type says so.
+pub(super) fn answer_schema<T: JsonSchema>() -> Option<Value> {
+    let mut schema = plain_schema(SchemaSettings::draft2020_12().for_serialize().into_root::<T>(), Null::Kept);
+    if !is_object(&schema) {
+        return None;
+    }
+    if let Value::Object(members) = &mut schema {
+        // MCP wants the word also where all alternatives are objects.
+        members.entry("type").or_insert_with(|| "object".into());
+    }
+    Some(schema)
+}
+
+fn is_object(schema: &Value) -> bool {
+    let choices = ["anyOf", "oneOf"].into_iter().find_map(|name| schema.get(name)?.as_array());
+    let are_objects = choices.is_some_and(|choices| !choices.is_empty() && choices.iter().all(is_object));
+    schema.get("type").map_or(are_objects, |kind| kind == "object")
+}
+
+/// What becomes of "or null" in a schema.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Null {
+    Kept,
+    LeftOut,
 }
 
 trait IntoRoot {
@@ -51,13 +77,13 @@ impl IntoRoot for SchemaSettings {
     }
 }
 
-fn plain_schema(mut schema: Value) -> Value {
+fn plain_schema(mut schema: Value, null: Null) -> Value {
     if let Value::Object(members) = &mut schema {
         // The tool has a title and a description of its own.
         members.shift_remove("title");
         members.shift_remove("description");
     }
-    make_plain(&mut schema);
+    make_plain(&mut schema, null);
     schema
 }
 
@@ -114,10 +140,12 @@ fn says_nothing(default: &Value) -> bool {
 }
 
 /// Takes out what only Rust means: "or null" of an `Option`, the widths of numbers, defaults that say nothing.
-fn make_plain(schema: &mut Value) {
+fn make_plain(schema: &mut Value, null: Null) {
     match schema {
         Value::Object(members) => {
-            without_null(members);
+            if null == Null::LeftOut {
+                without_null(members);
+            }
             if members.get("format").and_then(Value::as_str).is_some_and(is_width) {
                 members.shift_remove("format");
             }
@@ -128,9 +156,9 @@ fn make_plain(schema: &mut Value) {
                 // Doc comments are broken into lines for those who read the source.
                 *description = description.replace('\n', " ");
             }
-            members.values_mut().for_each(make_plain);
+            members.values_mut().for_each(|member| make_plain(member, null));
         }
-        Value::Array(items) => items.iter_mut().for_each(make_plain),
+        Value::Array(items) => items.iter_mut().for_each(|item| make_plain(item, null)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

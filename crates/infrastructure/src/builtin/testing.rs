@@ -1,12 +1,7 @@
 //! The path that a call takes to a tool, for the tests of whoever writes one (feature `testing`).
 
 use crate::{
-    builtin::{
-        built_in_tool::{AnyBuiltInTool, BuiltInTool},
-        provider::BuiltInTools,
-        run::Run,
-        world::World,
-    },
+    builtin::{built_in_tool::AnyBuiltInTool, provider::BuiltInTools, run::Run, world::World},
     sandbox::workspace::{FolderNames, Workspace},
 };
 use serde_json::{Map, Value};
@@ -22,6 +17,7 @@ use toolstead_domain::{
     access::Access,
     client_profile::ClientProfile,
     coercion::coerce,
+    defaults::fill_defaults,
     error_kind::ErrorKind,
     permission::{
         decision::Verdict,
@@ -99,7 +95,7 @@ impl TestRun {
     ///
     /// # Panics
     /// As [`of_tools`](Self::of_tools).
-    pub fn of(tool: impl BuiltInTool, folder: impl AsRef<Path>) -> Self {
+    pub fn of(tool: impl AnyBuiltInTool + 'static, folder: impl AsRef<Path>) -> Self {
         Self::of_tools(vec![Box::new(tool)], folder)
     }
 
@@ -258,6 +254,7 @@ impl TestRun {
         let tool = self.definition(tool);
         let mut arguments = object(arguments);
         coerce(tool.input_schema(), &mut arguments);
+        fill_defaults(tool.input_schema(), &mut arguments);
         let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).expect("the schema is one");
         schema
             .validate(&Value::Object(arguments.clone()))

@@ -4,6 +4,8 @@
 use super::*;
 use crate::{
     builtin::{
+        added_tool::AddedTool,
+        built_in_tool::AnyBuiltInTool,
         commands::programs::{CommandSettings, Programs},
         files::{change_set::recording::Recording, etag::digest_of},
         provider::BuiltInTools,
@@ -28,6 +30,7 @@ use toolstead_domain::{
     access::Access,
     category::Category,
     content_digest::ContentDigest,
+    defaults::fill_defaults,
     error_kind::ErrorKind,
     permission::{
         grant::Grant,
@@ -151,6 +154,13 @@ impl Bench {
         settings.environment.insert("PATH".into(), format!("{}:{usual}", self.path(folder).display()));
         self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
         self.run.tools = BuiltInTools::new(all(), self.run.world.clone()).unwrap();
+        self
+    }
+
+    /// The same with one tool more.
+    pub(super) fn adding(mut self, tool: AddedTool) -> Self {
+        let tools = all().into_iter().map(Arc::from).chain([Arc::new(tool) as Arc<dyn AnyBuiltInTool>]);
+        self.run.tools = BuiltInTools::new(tools, self.run.world.clone()).unwrap();
         self
     }
 
@@ -381,8 +391,19 @@ fn every_tool_is_defined_in_full_and_its_example_is_valid() {
 }
 
 #[test]
+fn the_defaults_of_every_tool_fit_its_schema() {
+    let tools = BuiltInTools::new(all(), test_world(Workspace::closed())).unwrap();
+    for tool in tools.definitions() {
+        let mut example = serde_json::from_str(tools.example(tool.name().as_str()).unwrap()).unwrap();
+        fill_defaults(tool.input_schema(), &mut example);
+        let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).unwrap();
+        schema.validate(&Value::Object(example)).unwrap_or_else(|error| panic!("{}: {error:?}", tool.name()));
+    }
+}
+
+#[test]
 fn a_name_is_not_given_to_two_tools() {
-    let twice = all().into_iter().chain(all()).collect();
+    let twice: Vec<_> = all().into_iter().chain(all()).collect();
     assert!(BuiltInTools::new(twice, test_world(Workspace::closed())).is_err());
 }
 

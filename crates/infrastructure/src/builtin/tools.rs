@@ -1,8 +1,8 @@
 //! The built-in tools: one file a tool, one line in the list below. None imports another.
 
-use crate::builtin::built_in_tool::AnyBuiltInTool;
+use crate::builtin::built_in_tool::{AnyBuiltInTool, BuiltInTool};
 
-/// Declares the module of each tool and puts the tool into [`all`].
+/// Declares the module of each tool and puts the tool into [`all`] and [`NAMES`].
 macro_rules! built_in_tools {
     ($($module:ident::$tool:ident,)*) => {
         $(mod $module;)*
@@ -11,6 +11,10 @@ macro_rules! built_in_tools {
         pub fn all() -> Vec<Box<dyn AnyBuiltInTool>> {
             vec![$(Box::new($module::$tool)),*]
         }
+
+        /// The name of each, and whether it takes command lines.
+        pub(super) const NAMES: &[(&str, bool)] =
+            &[$(($module::$tool::NAME, $module::$tool::TAKES_COMMAND_LINES)),*];
     };
 }
 

@@ -82,6 +82,16 @@ fn question(asked: &Asked) -> ApprovalQuestion {
 }
 
 #[test]
+fn defaults_that_were_filled_in_are_no_news() {
+    let schema = json!({"properties": {"n": {"default": 1}, "o": {"default": {}}, "path": {}}});
+    let definition = json!({"description": "x", "inputSchema": schema}).as_object().unwrap().clone();
+    let mut asked = Asked::about(json!({"path": "a", "n": 1, "o": {"deep": true}}), vec![write("/w/a")]);
+    let tool = &asked.call.tool;
+    asked.call.tool = Arc::new(Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone()));
+    assert_eq!(question(&asked).facts, [r#"With `path`: `"a"`"#, r#"With `o`: `{"deep":true}`"#]);
+}
+
+#[test]
 fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours() {
     let content = "y".repeat(60);
     let mut asked = Asked::about(json!({"path": "a", "content": content, "mode": "4755"}), vec![write("/w/a")]);

@@ -4,8 +4,7 @@ use super::{command_line_words::builder, exit::Failed, output::note, terminal_ap
 use crate::{
     composition_root::{Composition, GoingOn, Servers, StartupError},
     config::{
-        ADMINISTRATOR_FOLDER, Config,
-        environment::Environment,
+        Config,
         hooks::choosing,
         policy::{check_tool_names, nameable},
         problem::Problem,
@@ -114,19 +113,14 @@ impl Global {
     }
 
     fn request(&self, listen: Option<String>) -> Result<Request, Failed> {
-        Ok(Request {
-            environment: Environment::of_process(),
-            start: std::env::current_dir()?,
-            administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
-            file: self.config.clone(),
-            flags: Flags {
-                roots: self.root.clone(),
-                allow: self.allow.clone(),
-                tools: self.tools.clone(),
-                dialect: self.dialect.clone(),
-                listen,
-            },
-        })
+        let flags = Flags {
+            roots: self.root.clone(),
+            allow: self.allow.clone(),
+            tools: self.tools.clone(),
+            dialect: self.dialect.clone(),
+            listen,
+        };
+        Ok(Request { file: self.config.clone(), flags, ..Request::of_process()? })
     }
 
     /// Builds the application with these roots beside those that were typed. The notes of the configuration are told

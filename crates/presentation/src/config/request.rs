@@ -1,11 +1,12 @@
 //! What a configuration is loaded from, besides files.
 
 use crate::config::{
+    ADMINISTRATOR_FOLDER,
     environment::Environment,
     node::{Content, Member, Node},
     origin::Origin,
 };
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 /// What a configuration is loaded from.
 #[derive(Debug, Clone)]
@@ -35,6 +36,22 @@ pub struct Flags {
     pub dialect: Option<String>,
     /// `--listen`.
     pub listen: Option<String>,
+}
+
+impl Request {
+    /// What a program loads that was started here, with the environment of this process and without flags.
+    ///
+    /// # Errors
+    /// The operating system's, when the current folder is gone.
+    pub fn of_process() -> io::Result<Self> {
+        Ok(Self {
+            environment: Environment::of_process(),
+            start: std::env::current_dir()?,
+            administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
+            file: None,
+            flags: Flags::default(),
+        })
+    }
 }
 
 impl Flags {

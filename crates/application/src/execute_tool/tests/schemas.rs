@@ -59,3 +59,99 @@ async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at()
     assert!(matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _)), "{row:?}");
     assert_eq!(row.decision.map(|decision| decision.verdict).as_deref(), Some("deny"));
 }
+
+#[tokio::test]
+async fn defaults_of_our_own_schemas_are_filled_in_and_those_of_servers_are_left() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"n": {"type": "integer", "default": 10}, "o": {"properties": {"deep": {"default": "x"}}}},
+    });
+    for (is_ours, given, expected) in [
+        (true, json!({}), json!({"n": 10})),
+        (true, json!({"n": null}), json!({"n": 10})),
+        (true, json!({"n": "3", "o": {}}), json!({"n": 3, "o": {"deep": "x"}})),
+        (false, json!({}), json!({})),
+    ] {
+        let tool = ScriptedTool::of(tool_with_schema("t", schema.clone()))
+            .ends_by(|moment| Ending::Done(ToolResult::json(moment.call.arguments.clone().into())));
+        let provider = ScriptedProvider::new("p").with(tool);
+        let provider = if is_ours { provider } else { provider.with_foreign_schemas() };
+        let house = Plan::default().house(provider).await;
+        house.call("t", given.clone()).await;
+        assert_eq!(Value::Object(house.provider.calls()[0].arguments.clone()), expected, "{given}");
+    }
+}
+
+#[tokio::test]
+async fn a_default_that_its_own_schema_forbids_reaches_no_provider() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "default": "many"}}});
+    let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", schema)));
+    let house = Plan::default().house(provider).await;
+    let told = house.call("t", json!({})).await;
+    assert!(told.starts_with("refused invalid_input"), "{told}");
+    assert!(house.provider.calls().is_empty());
+}
+
+#[tokio::test]
+async fn a_result_that_breaks_the_promise_of_our_own_tool_is_a_failure() {
+    let promising = || {
+        let mut definition = samples::tool("t").definition().clone();
+        definition.insert("outputSchema".into(), json!({"type": "object", "required": ["a"]}));
+        Tool::new(samples::tool("t").name().clone(), definition, Category::Utility, ToolSource::BuiltIn)
+    };
+    let (kept, broken) = (ToolResult::json(json!({"a": 1})), ToolResult::json(json!({"b": 1})));
+    for (result, is_ours, expected) in [
+        (kept.clone(), true, None),
+        (broken.clone(), true, Some("does not fit its own output schema")),
+        (ToolResult::text("plain"), true, Some("there is no structured content")),
+        (ToolResult::error(ErrorKind::NotFound, "nothing"), true, None),
+        (broken, false, None),
+    ] {
+        let provider = ScriptedProvider::new("p").with(ScriptedTool::of(promising()).answers(result));
+        let provider = if is_ours { provider } else { provider.with_foreign_schemas() };
+        let house = Plan::default().house(provider).await;
+        let told = house.call("t", json!({})).await;
+        match expected {
+            Some(expected) => assert!(told.starts_with("failed internal") && told.contains(expected), "{told}"),
+            None => assert!(!told.contains("internal"), "{told}"),
+        }
+        assert_eq!(house.log.rows().len(), 1);
+    }
+}
+
+/// Notes the arguments that it hears, and what they touch.
+#[derive(Default)]
+struct Listener(std::sync::Mutex<Vec<(Value, Vec<Access>)>>);
+
+#[async_trait]
+impl ToolHook for Listener {
+    fn name(&self) -> &str {
+        "listener"
+    }
+
+    async fn before(&self, call: &ToolCall, accesses: Option<&[Access]>) -> BeforeCall {
+        let heard = (call.arguments.clone().into(), accesses.unwrap_or_default().to_vec());
+        self.0.lock().unwrap().push(heard);
+        BeforeCall::go_on()
+    }
+
+    async fn after(&self, _: EndedCall<'_>) -> AfterCall {
+        AfterCall::default()
+    }
+}
+
+#[tokio::test]
+async fn hooks_hear_what_was_given_and_all_that_the_call_touches_with_its_defaults() {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string", "default": "/w/usual"}}});
+    let tool = ScriptedTool::of(tool_with_schema("t", schema)).touches_by(|call| {
+        let path = call.arguments.get("path").and_then(Value::as_str).unwrap_or("/w/none");
+        Ok(vec![Access::ReadPath(PathAccess::plain(path))])
+    });
+    let listener = Arc::new(Listener::default());
+    let house =
+        Plan { hooks: vec![listener.clone()], ..Plan::default() }.house(ScriptedProvider::new("p").with(tool)).await;
+    house.call("t", json!({})).await;
+    let touched = vec![Access::ReadPath(PathAccess::plain("/w/usual"))];
+    assert_eq!(*listener.0.lock().unwrap(), [(json!({}), touched)]);
+    assert_eq!(house.only_row().accesses, ["read /w/usual"]);
+}

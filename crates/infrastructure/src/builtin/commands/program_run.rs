@@ -51,7 +51,7 @@ pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a s
 pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
     let programs = run.world().programs();
     let settings = programs.settings();
-    let words = std::iter::once(program.name.to_owned()).chain(program.args.iter().cloned()).collect();
+    let words = std::iter::once(program.name.to_string()).chain(program.args.iter().cloned()).collect();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
     let started = programs.start(program, run.context(), run.world().workspace()).await?;
     let command = Arc::new(Command::of(started, capture, Some(run.context().deadline), Excess::Ends, None, false));

@@ -14,6 +14,7 @@ use crate::{
     },
 };
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     os::fd::OwnedFd,
     path::PathBuf,
@@ -89,7 +90,7 @@ pub(crate) struct Started {
 /// A program to start.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) args: Vec<String>,
     /// A real path.
     pub(crate) working_dir: PathBuf,

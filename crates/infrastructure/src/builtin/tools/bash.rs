@@ -257,7 +257,7 @@ async fn start(
 ) -> Result<(Arc<Command>, bool), ToolFailure> {
     let programs = run.world().programs();
     let program = Program {
-        name: "bash",
+        name: "bash".into(),
         args: ["--noprofile", "--norc", "-c", &input.command].map(str::to_owned).into(),
         working_dir: folder,
         input: standard_input(input),

@@ -303,7 +303,7 @@ fn program(folder: &Path, args: Vec<String>, run: &Run<'_>) -> Program {
         // What it says is wrong is read here as well.
         ("LC_ALL".to_owned(), "C".to_owned()),
     ]);
-    Program { name: "git", args, working_dir: folder.to_path_buf(), input: StandardInput::Nothing, environment }
+    Program { name: "git".into(), args, working_dir: folder.to_path_buf(), input: StandardInput::Nothing, environment }
 }
 
 #[cfg(test)]

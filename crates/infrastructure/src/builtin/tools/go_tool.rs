@@ -95,7 +95,7 @@ impl BuiltInTool for GoTool {
 
     async fn run(&self, input: Input, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
         let program = Program {
-            name: "go",
+            name: "go".into(),
             args: input.words()?,
             working_dir: run.permitted_folder(input.folder()).await?,
             input: StandardInput::Nothing,

@@ -139,7 +139,7 @@ impl BuiltInTool for MediaProbe {
         let file = run.on_files(move |files| Ok(files.find(&asked)?.path().real.clone())).await?;
         let start = run.world().workspace().start().unwrap_or(Path::new("/")).to_path_buf();
         let program = Program {
-            name: "ffprobe",
+            name: "ffprobe".into(),
             args: input.words(&file)?,
             working_dir: start,
             input: StandardInput::Nothing,

@@ -177,6 +177,15 @@ impl Recording {
         }
     }
 
+    /// The session knows what it read. Blocks.
+    pub(crate) fn saw(&self, real: &Path, digest: ContentDigest) {
+        let saw = self.seen.saw(&self.viewer.principal, &self.viewer.session, real, digest);
+        // What is read is told all the same: whoever changes the file is refused at worst.
+        if let Err(error) = self.runtime.block_on(saw) {
+            tracing::warn!(call = %self.call, %error, "the session does not know what it has read");
+        }
+    }
+
     /// The content of a file that the session knows.
     pub(crate) fn known(&self, real: &Path) -> Result<Option<ContentDigest>, ToolFailure> {
         let known = self.seen.known(&self.viewer.principal, &self.viewer.session, real);

@@ -1,0 +1,71 @@
+//! Arguments that were left out, as the schema fills them in.
+
+use serde_json::{Map, Value};
+
+/// Puts the `default` of each property that is missing into the arguments, also within objects that were given. Looks at
+/// the schema's own `properties` only: not behind `$ref`, and not into lists, so that no more is added than the schema
+/// itself holds. Returns whether anything is another now.
+pub fn fill_defaults(schema: &Value, arguments: &mut Map<String, Value>) -> bool {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return false };
+    let mut is_changed = false;
+    for (name, property) in properties {
+        match (arguments.get_mut(name), property.get("default")) {
+            (Some(Value::Object(given)), _) => is_changed |= fill_defaults(property, given),
+            (None, Some(default)) => {
+                arguments.insert(name.clone(), default.clone());
+                is_changed = true;
+            }
+            (Some(_), _) | (None, None) => {}
+        }
+    }
+    is_changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(schema: Value, given: Value, expected: Value) {
+        let mut arguments = given.as_object().unwrap().clone();
+        assert_eq!(fill_defaults(&schema, &mut arguments), given != expected);
+        assert_eq!(Value::Object(arguments), expected);
+    }
+
+    #[test]
+    fn what_is_missing_is_filled_in_and_what_is_given_stays() {
+        let schema = json!({"properties": {"n": {"default": 10}, "s": {"default": null}, "x": {"type": "string"}}});
+        check(schema.clone(), json!({}), json!({"n": 10, "s": null}));
+        check(schema.clone(), json!({"n": 1, "s": "a", "x": "b"}), json!({"n": 1, "s": "a", "x": "b"}));
+        check(schema, json!({"n": null}), json!({"n": null, "s": null}));
+        check(json!({}), json!({"a": 1}), json!({"a": 1}));
+        check(json!(true), json!({}), json!({}));
+    }
+
+    #[test]
+    fn objects_that_are_given_are_filled_and_lists_are_left() {
+        let inner = json!({"type": "object", "properties": {"deep": {"default": true}}});
+        let schema = json!({"properties": {"o": inner.clone(), "l": {"items": inner}}});
+        check(schema.clone(), json!({"o": {}, "l": [{}]}), json!({"o": {"deep": true}, "l": [{}]}));
+        check(schema, json!({"l": []}), json!({"l": []}));
+    }
+
+    proptest! {
+        #[test]
+        fn filling_twice_is_filling_once_and_changes_nothing_that_was_given(
+            defaults in prop::collection::btree_map("[a-e]", prop::option::of(0..9), 0..5),
+            given in prop::collection::btree_map("[a-g]", 0..9, 0..5),
+        ) {
+            let property = |default: &Option<i32>| default.map_or(json!({}), |default| json!({"default": default}));
+            let properties: Map<String, Value> =
+                defaults.iter().map(|(name, default)| (name.clone(), property(default))).collect();
+            let schema = json!({"properties": properties});
+            let mut filled: Map<String, Value> = given.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+            fill_defaults(&schema, &mut filled);
+            prop_assert!(given.iter().all(|(name, value)| filled[name] == json!(value)));
+            prop_assert!(!fill_defaults(&schema, &mut filled));
+        }
+    }
+}

@@ -1,0 +1,517 @@
+//! Tools that programs add: made of a closure, or of a type.
+
+use crate::builtin::{
+    built_in_tool::{AnyBuiltInTool, parsed},
+    run::Run,
+    schema::{answer_schema, input_schema},
+    world::World,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use toolstead_domain::{
+    access::Access,
+    category::Category,
+    error_kind::ErrorKind,
+    server_name::ServerName,
+    tool::{Availability, Tool, ToolAnnotations, ToolSource},
+    tool_call::ToolCall,
+    tool_failure::ToolFailure,
+    tool_name::ToolName,
+    tool_result::ToolResult,
+};
+
+/// Work of a tool that is under way: what `Box::pin(async move { .. })` makes.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolFailure>> + Send + 'a>>;
+
+type Body = dyn for<'a> Fn(&'a Map<String, Value>, Run<'a>) -> Pending<'a, ToolResult> + Send + Sync;
+type Touching = dyn for<'a> Fn(&'a Map<String, Value>, &'a World) -> Pending<'a, Touches> + Send + Sync;
+
+/// What a call would touch, as far as its tool says.
+///
+/// A call that touches nothing is allowed by default. So silence must not count as that: a tool that does not say what it
+/// touches is judged as one of an MCP server, of which nothing is known either.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Touches {
+    /// Nobody knows: somebody is asked, unless a rule allows the tool.
+    #[default]
+    Unknown,
+    /// Nothing that a rule could judge: no file, no command, no host.
+    Nothing,
+    /// These, each judged by the rules.
+    These(Vec<Access>),
+}
+
+impl From<Access> for Touches {
+    fn from(access: Access) -> Self {
+        Self::These(vec![access])
+    }
+}
+
+impl From<Vec<Access>> for Touches {
+    fn from(accesses: Vec<Access>) -> Self {
+        Self::These(accesses)
+    }
+}
+
+/// What a tool may answer with: any type that can be written as JSON and has a schema, or a [`Raw`] result.
+pub trait ToolOutput: Send {
+    /// The schema of the structured content that every answer has; `None` where there is no such promise.
+    fn schema() -> Option<Value>;
+
+    /// The answer for client and model.
+    ///
+    /// # Errors
+    /// `internal` when it cannot be written as JSON.
+    fn into_result(self) -> Result<ToolResult, ToolFailure>;
+}
+
+/// An object is structured content, and its JSON text for those who read no other. A text stands as it is, and every
+/// other value as its JSON.
+impl<T: Serialize + JsonSchema + Send> ToolOutput for T {
+    fn schema() -> Option<Value> {
+        answer_schema::<T>()
+    }
+
+    fn into_result(self) -> Result<ToolResult, ToolFailure> {
+        match serde_json::to_value(self) {
+            Ok(Value::String(text)) => Ok(ToolResult::text(text)),
+            Ok(Value::Null) => Ok(ToolResult::empty()),
+            Ok(value) => Ok(ToolResult::json(value)),
+            Err(error) => {
+                let message = "the result could not be written as JSON";
+                Err(ToolFailure::new(ErrorKind::Internal, message).caused_by(error))
+            }
+        }
+    }
+}
+
+/// A result with content of its own, such as an image. It promises no structured content.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Raw(pub ToolResult);
+
+impl ToolOutput for Raw {
+    fn schema() -> Option<Value> {
+        None
+    }
+
+    fn into_result(self) -> Result<ToolResult, ToolFailure> {
+        Ok(self.0)
+    }
+}
+
+/// A tool that a program adds. Cheap to clone.
+#[derive(Clone)]
+pub struct AddedTool {
+    name: Arc<str>,
+    title: String,
+    description: String,
+    category: Category,
+    tags: Vec<String>,
+    annotations: ToolAnnotations,
+    example: String,
+    input_schema: Value,
+    output_schema: Option<Value>,
+    touching: Arc<Touching>,
+    body: Arc<Body>,
+}
+
+/// A tool out of a closure. It gets the arguments as their type, and the run by which it reaches files and programs.
+///
+/// Unless [`touches`](AddedTool::touches) or [`touching_nothing`](AddedTool::touching_nothing) follows, somebody is asked
+/// about each call. Where arguments have a schema of their own, as of a definition that comes from elsewhere, the type is
+/// `Map<String, Value>` and [`with_input_schema`](AddedTool::with_input_schema) follows.
+///
+/// ```
+/// use toolstead_infrastructure::builtin::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// #[serde(crate = "toolstead_infrastructure::builtin::prelude::serde")]
+/// struct Pair { a: i64, b: i64 }
+///
+/// let add = tool_fn("add", "Adds two numbers.", |pair: Pair, _| {
+///     Box::pin(async move { Ok(format!("{}", pair.a + pair.b)) })
+/// });
+/// let add = add.touching_nothing().with_tags(["arithmetic"]);
+/// ```
+pub fn tool_fn<In, Out, F>(name: impl Into<Arc<str>>, description: impl Into<String>, run: F) -> AddedTool
+where
+    In: DeserializeOwned + JsonSchema + Send + 'static,
+    Out: ToolOutput + 'static,
+    F: for<'a> Fn(In, Run<'a>) -> Pending<'a, Out> + Send + Sync + 'static,
+{
+    let body: Arc<Body> = Arc::new(move |arguments, context| match parsed::<In>(arguments) {
+        Ok(input) => {
+            let running = run(input, context);
+            Box::pin(async move { running.await?.into_result() })
+        }
+        Err(failure) => Box::pin(async move { Err(failure) }),
+    });
+    AddedTool {
+        name: name.into(),
+        title: String::new(),
+        description: description.into(),
+        category: Category::Utility,
+        tags: Vec::new(),
+        annotations: ToolAnnotations::UNSAID,
+        example: String::new(),
+        input_schema: input_schema::<In>(),
+        output_schema: Out::schema(),
+        touching: Arc::new(|_, _| Box::pin(async { Ok(Touches::Unknown) })),
+        body,
+    }
+}
+
+impl AddedTool {
+    /// Says what a call with these arguments would touch. The closure changes nothing.
+    #[must_use]
+    pub fn touches<In, F>(mut self, touches: F) -> Self
+    where
+        In: DeserializeOwned + Send + 'static,
+        F: for<'a> Fn(In, &'a World) -> Pending<'a, Touches> + Send + Sync + 'static,
+    {
+        self.touching = Arc::new(move |arguments, world| match parsed::<In>(arguments) {
+            Ok(input) => touches(input, world),
+            Err(failure) => Box::pin(async move { Err(failure) }),
+        });
+        self
+    }
+
+    /// Says that no call touches anything that a rule could judge: no file, no command, no host.
+    #[must_use]
+    pub fn touching_nothing(mut self) -> Self {
+        self.touching = Arc::new(|_, _| Box::pin(async { Ok(Touches::Nothing) }));
+        self
+    }
+
+    /// With this name for people.
+    #[must_use]
+    pub fn with_title(self, title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..self }
+    }
+
+    /// In this category instead of [`Category::Utility`].
+    #[must_use]
+    pub fn with_category(self, category: Category) -> Self {
+        Self { category, ..self }
+    }
+
+    /// With free words to filter by.
+    #[must_use]
+    pub fn with_tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
+        self.tags = tags.into_iter().map(Into::into).collect();
+        self.tags.sort();
+        self
+    }
+
+    /// With MCP's hints, which inform people and grant nothing.
+    #[must_use]
+    pub fn with_annotations(self, annotations: ToolAnnotations) -> Self {
+        Self { annotations, ..self }
+    }
+
+    /// With arguments of a typical call, as JSON text, for `help`.
+    #[must_use]
+    pub fn with_example(self, example: impl Into<String>) -> Self {
+        Self { example: example.into(), ..self }
+    }
+
+    /// With this schema of the arguments instead of that of their type. What it lets through must fit the type.
+    #[must_use]
+    pub fn with_input_schema(self, schema: Value) -> Self {
+        Self { input_schema: schema, ..self }
+    }
+
+    /// With this schema of the structured content instead of that of its type. A result that does not fit it is a
+    /// failure.
+    #[must_use]
+    pub fn with_output_schema(self, schema: Value) -> Self {
+        Self { output_schema: Some(schema), ..self }
+    }
+
+    fn fault(&self) -> Option<String> {
+        let kind = self.input_schema.get("type");
+        (kind != Some(&"object".into()))
+            .then(|| "the schema of its arguments is no object's: its input must be a struct or a map".into())
+    }
+}
+
+#[async_trait]
+impl AnyBuiltInTool for AddedTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn example(&self) -> Option<&str> {
+        Some(self.example.as_str()).filter(|example| !example.is_empty())
+    }
+
+    fn tells_change(&self) -> bool {
+        false
+    }
+
+    fn definition(&self, name: ToolName, source: ToolSource, _: &World) -> Tool {
+        let mut definition = Map::new();
+        definition.insert("name".into(), name.as_str().into());
+        if !self.title.is_empty() {
+            definition.insert("title".into(), self.title.as_str().into());
+        }
+        definition.insert("description".into(), self.description.as_str().into());
+        let mut schema = self.input_schema.clone();
+        let example = self.example().and_then(|example| serde_json::from_str::<Value>(example).ok());
+        if let (Some(example), Value::Object(members)) = (example, &mut schema) {
+            members.insert("examples".into(), Value::Array(vec![example]));
+        }
+        definition.insert("inputSchema".into(), schema);
+        if let Some(schema) = &self.output_schema {
+            definition.insert("outputSchema".into(), schema.clone());
+        }
+        if self.annotations != ToolAnnotations::UNSAID {
+            definition.insert("annotations".into(), self.annotations.to_json());
+        }
+        let mut tool = Tool::new(name, definition, self.category, source);
+        tool.tags.clone_from(&self.tags);
+        if let Some(fault) = self.fault() {
+            tool.set_availability(Availability::Unavailable(fault));
+        }
+        tool
+    }
+
+    async fn accesses(&self, call: &ToolCall, world: &World) -> Result<Vec<Access>, ToolFailure> {
+        Ok(match (self.touching)(&call.arguments, world).await? {
+            Touches::Nothing => Vec::new(),
+            Touches::These(accesses) => accesses,
+            Touches::Unknown => {
+                let server = call.tool.server().cloned().unwrap_or_else(ServerName::program);
+                vec![Access::CallUpstream { server, tool: self.name.clone() }]
+            }
+        })
+    }
+
+    fn time_wanted(&self, _: &Map<String, Value>) -> Option<Duration> {
+        None
+    }
+
+    async fn run(&self, arguments: &Map<String, Value>, run: &Run<'_>) -> Result<ToolResult, ToolFailure> {
+        (self.body)(arguments, *run).await
+    }
+}
+
+impl fmt::Debug for AddedTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddedTool").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        builtin::{
+            prelude::*,
+            provider::{BuiltInTools, InvalidBuiltInTools},
+            tests::Bench,
+        },
+        sandbox::workspace::Workspace,
+        system_clock::SystemClock,
+    };
+    use std::{collections::BTreeMap, future::Future, sync::Arc};
+    use toolstead_domain::{
+        permission::{
+            decision::Verdict,
+            path_pattern::PatternBase,
+            policy::{Mode, PermissionPolicy},
+            rule::{Effect, PermissionRule, RuleOrigin},
+        },
+        ports::tool_provider::ToolProvider,
+        server_name::ServerName,
+        testing::{samples, tool_provider_contract::tool_provider_contract},
+        tool::{Availability, Tool},
+        tool_input_schema::{Formats, ToolInputSchema},
+    };
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Sum {
+        /// The numbers.
+        numbers: Vec<i64>,
+    }
+
+    fn sum() -> AddedTool {
+        tool_fn("sum", "Adds numbers.", |sum: Sum, _| Box::pin(async move { Ok(sum.numbers.iter().sum::<i64>()) }))
+    }
+
+    fn block_on<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+    }
+
+    fn world() -> World {
+        World::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new())
+    }
+
+    fn definition(tool: AddedTool) -> Tool {
+        let server = ServerName::parse("s").unwrap();
+        BuiltInTools::of_program(&server, [Arc::new(tool) as Arc<_>], world()).unwrap().definitions()[0].clone()
+    }
+
+    #[test]
+    fn a_closure_tool_is_defined_by_its_types_and_by_what_is_said_of_it() {
+        let tool = sum().with_title("Sum").with_category(Category::Search).with_tags(["math", "add"]);
+        let tool = definition(tool.with_example(r#"{"numbers": [1]}"#).with_annotations(ToolAnnotations::READ_ONLY));
+        let schema = tool.input_schema();
+        assert_eq!(schema["properties"]["numbers"]["description"], "The numbers.");
+        assert_eq!((&schema["additionalProperties"], &schema["examples"]), (&json!(false), &json!([{"numbers": [1]}])));
+        assert_eq!(
+            (tool.title(), tool.category, tool.tags.join(" ")),
+            (Some("Sum"), Category::Search, "add math".into())
+        );
+        assert_eq!((tool.source().label(), tool.output_schema()), ("embedded:s".into(), None));
+        assert_eq!(tool.advertised(), tool.definition());
+    }
+
+    #[test]
+    fn arguments_may_have_a_schema_of_their_own() {
+        let schema = json!({"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]});
+        let double = tool_fn("double", "Doubles a number.", |given: Map<String, Value>, _| {
+            Box::pin(async move { Ok(json!({"twice": given["x"].as_i64().map(|x| 2 * x)})) })
+        });
+        let bench = Bench::new().adding(double.with_input_schema(schema).touching_nothing());
+        let result = bench.call("double", json!({"x": 4})).unwrap();
+        assert_eq!(result.structured_content(), Some(&json!({"twice": 8})));
+        assert_eq!(bench.call("double", json!({})).unwrap_err().kind, ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_tool_that_does_not_say_what_it_touches_is_asked_about() {
+        let rule = |effect, text: &str| {
+            Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        };
+        let verdict = |tool: AddedTool, rules: &[(Effect, &str)], mode| {
+            let server = ServerName::parse("s").unwrap();
+            let tools = BuiltInTools::named(&server, [Arc::new(tool) as Arc<_>], world()).unwrap();
+            let call = samples::call(1, tools.definitions()[0].clone(), json!({"numbers": []}));
+            let rules = rules.iter().map(|(effect, text)| rule(*effect, text)).collect();
+            let policy = PermissionPolicy { rules, mode, ..PermissionPolicy::default() };
+            policy.decide(&call.tool, &call.arguments, &block_on(tools.accesses(&call)).unwrap()).verdict
+        };
+        let default = |tool| verdict(tool, &[], Mode::Default);
+        assert_eq!(default(sum()), Verdict::Ask);
+        assert_eq!(default(sum().with_annotations(ToolAnnotations::READ_ONLY)), Verdict::Ask);
+        assert_eq!(default(sum().touching_nothing()), Verdict::Allow);
+        assert_eq!(
+            default(sum().touches(|_: Sum, _| Box::pin(async { Ok(Access::Send("ada".into()).into()) }))),
+            Verdict::Ask
+        );
+        assert_eq!(verdict(sum(), &[], Mode::Plan), Verdict::Deny);
+        assert_eq!(verdict(sum(), &[(Effect::Allow, "mcp__s__sum")], Mode::Default), Verdict::Allow);
+        assert_eq!(verdict(sum(), &[(Effect::Allow, "mcp__s")], Mode::Default), Verdict::Allow);
+        assert_eq!(verdict(sum(), &[(Effect::Allow, "mcp__other")], Mode::Default), Verdict::Ask);
+        assert_eq!(verdict(sum().touching_nothing(), &[(Effect::Deny, "mcp__s__sum")], Mode::Default), Verdict::Deny);
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Weather {
+        degrees: f64,
+        wind: Option<u8>,
+        words: Vec<String>,
+        by_hour: BTreeMap<String, Sky>,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    #[serde(tag = "kind")]
+    enum Sky {
+        Clear,
+        Clouds { oktas: u8 },
+    }
+
+    /// Each value fits the schema of its type, and says whether it has one.
+    #[track_caller]
+    fn check<T: ToolOutput>(value: T, has_schema: bool, text: &str) {
+        let (schema, result) = (T::schema(), value.into_result().unwrap());
+        assert_eq!(schema.is_some(), has_schema);
+        assert!(result.joined_text().contains(text), "{}", result.joined_text());
+        if let Some(schema) = schema {
+            assert_eq!(schema["type"], "object");
+            let schema = ToolInputSchema::compile(&schema, Formats::Asserted).unwrap();
+            schema.validate(result.structured_content().unwrap()).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_a_type_is_written_as_fits_the_schema_that_is_made_of_it() {
+        let by_hour = BTreeMap::from([("6".to_owned(), Sky::Clear), ("7".to_owned(), Sky::Clouds { oktas: 3 })]);
+        check(Weather { degrees: 1.5, wind: None, words: vec![], by_hour }, true, "1.5");
+        check(Weather { degrees: 1.0, wind: Some(1), words: vec!["a".into()], by_hour: BTreeMap::new() }, true, "wind");
+        check(Sky::Clouds { oktas: 8 }, true, "oktas");
+        check("a text".to_owned(), false, "a text");
+        check(7, false, "7");
+        check(vec![1, 2], false, "1");
+        check(json!({"a": 1}), false, "a");
+        check(Raw(ToolResult::image("", "image/png")), false, "");
+    }
+
+    struct Greet;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Whom {
+        name: String,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Greeting {
+        text: String,
+    }
+
+    #[async_trait]
+    impl TypedTool for Greet {
+        const NAME: &str = "greet";
+        const DESCRIPTION: &str = "Greets somebody.";
+        const TOUCHES: Touches = Touches::Nothing;
+        type Input = Whom;
+        type Output = Greeting;
+
+        async fn run(&self, whom: Whom, _: &Run<'_>) -> Result<Greeting, ToolFailure> {
+            Ok(Greeting { text: format!("Hello, {}!", whom.name) })
+        }
+    }
+
+    #[test]
+    fn a_typed_tool_answers_with_its_type_and_promises_its_schema() {
+        let bench = Bench::new().adding(typed(Greet));
+        let result = bench.call("greet", json!({"name": "Ada"})).unwrap();
+        assert_eq!(result.structured_content(), Some(&json!({"text": "Hello, Ada!"})));
+        assert_eq!(bench.call_unchecked("greet", json!({"name": "Ada"})).unwrap(), []);
+        let tool = definition(typed(Greet));
+        assert_eq!(tool.output_schema().unwrap()["properties"]["text"]["type"], "string");
+        assert!(tool.advertised().contains_key("outputSchema"));
+    }
+
+    #[test]
+    fn tools_that_cannot_be_called_say_why_and_names_are_checked() {
+        let number = tool_fn("n", "Takes a number.", |_: u8, _| Box::pin(async { Ok(()) }));
+        let Availability::Unavailable(why) = definition(number).availability else { panic!() };
+        assert!(why.contains("struct or a map"), "{why}");
+        let server = in_process_server("s", "1", [sum(), sum()]).unwrap();
+        assert!(matches!(server.provider(world()), Err(InvalidBuiltInTools::Twice(_))));
+        let named = |name: &str| tool_fn(name, "x", |_: Sum, _| Box::pin(async { Ok(()) }));
+        assert!(matches!(
+            in_process_server("s", "1", [named("a b")]).unwrap().provider(world()),
+            Err(InvalidBuiltInTools::Name(_))
+        ));
+        assert!(in_process_server("a__b", "1", [sum()]).is_err());
+        let program = |name| InProcessServer::of_program(ServerName::program(), Vec::new()).with(named(name));
+        for name in ["Read", "read_file", "Bash"] {
+            assert_eq!(program(name).provider(world()).unwrap_err(), InvalidBuiltInTools::Spelling(name.into()));
+        }
+        assert!(in_process_server("s", "1", [named("Read")]).unwrap().provider(world()).is_ok());
+    }
+
+    #[test]
+    fn a_server_of_added_tools_keeps_the_contract_of_providers() {
+        let server = in_process_server("s", "1.2", [sum(), typed(Greet)]).unwrap();
+        let provider = server.provider(world()).unwrap();
+        assert_eq!(provider.version().as_deref(), Some("1.2"));
+        block_on(tool_provider_contract(&provider));
+    }
+}

@@ -1,0 +1,202 @@
+//! Programs of a run: started without a shell, confined as every command is, and judged before they begin.
+
+use crate::{
+    builtin::{
+        blocking::on_blocking_thread,
+        commands::{
+            capture::{Capture, Stream, lost},
+            command::{Cause, Command, Excess},
+            command_output::remarks,
+            line_accesses,
+            programs::Program,
+            waiting::ended_in_time,
+        },
+        run::Run,
+        world::World,
+    },
+    sandbox::launcher::Input,
+};
+use std::{borrow::Cow, collections::BTreeMap};
+use toolstead_domain::{
+    access::{Access, CommandAccess},
+    error_kind::ErrorKind,
+    tool_failure::ToolFailure,
+};
+
+/// What a program printed, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProgramResult {
+    /// The exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// Its standard output, whole.
+    pub stdout: Vec<u8>,
+    /// Its standard error, whole.
+    pub stderr: Vec<u8>,
+}
+
+impl ProgramResult {
+    /// Whether its exit code is 0.
+    pub fn is_success(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// Its standard output as text; what is no UTF-8 is replaced.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.stdout)
+    }
+}
+
+impl World {
+    /// What a call touches that runs this program in the start folder by [`Run::program`]: the command, judged by its
+    /// words, and the files that it names.
+    ///
+    /// # Errors
+    /// `invalid_input` when the words are no command.
+    pub async fn program(&self, words: &[&str]) -> Result<Vec<Access>, ToolFailure> {
+        let is_command = words.first().is_some_and(|program| !program.is_empty());
+        if !is_command || words.iter().any(|word| word.contains('\0')) {
+            let message = "a command is the name of a program and its arguments, without NUL characters";
+            return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
+        }
+        let text = CommandAccess::program(words.iter().copied()).text.to_string();
+        line_accesses::accesses_in(self.workspace().clone(), text, ".".into()).await
+    }
+}
+
+impl Run<'_> {
+    /// Runs a program in the start folder, until it ends or the time of the call is over. It is started without a shell,
+    /// and reads nothing.
+    ///
+    /// What it touches ([`World::program`]) belongs among the accesses of the call: what the policy only asks about must
+    /// have been said before.
+    ///
+    /// # Errors
+    /// `permission_denied` where the call may not run it, `unavailable` when there is no such program or nothing can be
+    /// confined here, `timeout`, and `execution_failed` when it printed more than is kept or did what is closed to it.
+    /// Another exit code than 0 is no failure.
+    pub async fn program(&self, words: &[&str]) -> Result<ProgramResult, ToolFailure> {
+        let accesses = self.world().program(words).await?;
+        if let Some(access) = accesses.iter().find(|access| !self.context().grant.permits(access)) {
+            let message = format!("this call may not {access}: no rule allows it, and nobody was asked about it");
+            return Err(ToolFailure::new(ErrorKind::PermissionDenied, message)
+                .next("A tool says which programs it runs before it is called."));
+        }
+        let (name, args) = words.split_first().map(|(name, args)| (*name, args)).unwrap_or_default();
+        let program = Program {
+            name: name.to_owned().into(),
+            args: args.iter().map(|word| (*word).to_owned()).collect(),
+            working_dir: self.permitted_folder(".").await?,
+            input: Input::Nothing,
+            environment: BTreeMap::new(),
+        };
+        let (programs, workspace) = (self.world().programs(), self.world().workspace());
+        let settings = programs.settings();
+        let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
+        let started = programs.start(program, self.context(), workspace).await?;
+        let command = Command::of(started, capture, Some(self.context().deadline), Excess::Ends, None, false);
+        let end = ended_in_time(&command, self.context().caller).await;
+        let kind = match end.cause {
+            Cause::Itself if !end.is_tainted => None,
+            Cause::TimedOut => Some(ErrorKind::Timeout),
+            _ => Some(ErrorKind::ExecutionFailed),
+        };
+        if let Some(kind) = kind {
+            let said = remarks(&end, settings.kept_bytes);
+            let said: String = said.iter().map(|remark| format!(" {remark}")).collect();
+            return Err(ToolFailure::new(kind, format!("The program `{name}` {}.{said}", end.told())));
+        }
+        let capture = command.capture.clone();
+        let printed = move || {
+            let whole = usize::try_from(capture.total()).unwrap_or(usize::MAX);
+            let (place, bytes) = capture.read(0, whole).map_err(lost)?;
+            let mut streams = [Vec::new(), Vec::new()];
+            for (stream, part) in capture.turns_in(place, bytes.len()) {
+                streams[usize::from(stream == Stream::Stderr)].extend_from_slice(&bytes[part]);
+            }
+            Ok(streams)
+        };
+        let [stdout, stderr] = on_blocking_thread(printed).await?;
+        Ok(ProgramResult { code: end.code, stdout, stderr })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin::{prelude::*, tests::Bench};
+    use std::time::Duration;
+    use toolstead_domain::permission::rule::Effect;
+
+    /// Runs the words that it is given, and says so beforehand where it is told to.
+    fn running(says: bool) -> AddedTool {
+        let run = tool_fn("run", "Runs a program.", |words: Words, run| {
+            Box::pin(async move {
+                let words: Vec<&str> = words.words.iter().map(String::as_str).collect();
+                let ProgramResult { code, stdout, stderr } = run.program(&words).await?;
+                let [out, err] = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                Ok(json!({"code": code, "out": out, "err": err}))
+            })
+        });
+        run.touches(move |words: Words, world| {
+            Box::pin(async move {
+                let words: Vec<&str> = words.words.iter().map(String::as_str).collect();
+                Ok(if says { world.program(&words).await?.into() } else { Touches::Nothing })
+            })
+        })
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Words {
+        words: Vec<String>,
+    }
+
+    fn run(bench: &Bench, words: &[&str]) -> Result<Value, ToolFailure> {
+        Ok(bench.call("run", json!({"words": words}))?.structured_content().unwrap().clone())
+    }
+
+    #[test]
+    fn a_program_runs_in_the_start_folder_and_its_streams_come_apart() {
+        let bench = Bench::new().adding(running(true));
+        bench.put("a.txt", "hello\n");
+        assert_eq!(run(&bench, &["cat", "a.txt"]).unwrap(), json!({"code": 0, "out": "hello\n", "err": ""}));
+        let failed = run(&bench, &["cat", "a.txt", "no such"]).unwrap();
+        assert_eq!((&failed["code"], &failed["out"]), (&json!(1), &json!("hello\n")));
+        assert!(failed["err"].as_str().unwrap().contains("no such"), "{failed}");
+        let many = run(&bench, &["seq", "100000"]).unwrap();
+        assert_eq!(many["out"].as_str().unwrap().lines().count(), 100_000);
+        assert_eq!(run(&bench, &["no-such-program"]).unwrap_err().kind, ErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn a_program_is_judged_like_a_command_also_by_the_files_that_it_names() {
+        let refused = Err(ErrorKind::PermissionDenied);
+        for (rules, says, words, expected) in [
+            (&[][..], true, &["true"][..], Ok(json!(0))),
+            (&[], false, &["true"], refused.clone()),
+            (&[(Effect::Allow, "Bash(true)")], false, &["true"], Ok(json!(0))),
+            (&[(Effect::Deny, "Bash(cat *)")], true, &["cat", "a.txt"], refused.clone()),
+            // Which files `cat` opens shows only when it does.
+            (&[(Effect::Deny, "Read(a.txt)")], true, &["cat", "a.txt"], Ok(json!(1))),
+            (&[(Effect::Deny, "Read(a.txt)")], true, &["cp", "a.txt", "b"], refused.clone()),
+            (&[(Effect::Deny, "Bash(rm *)")], true, &["sh", "-c", "rm a.txt"], refused),
+        ] {
+            let bench = rules.iter().fold(Bench::new(), |bench, (effect, rule)| bench.with_rule(*effect, rule));
+            let bench = bench.adding(running(says));
+            bench.put("a.txt", "x");
+            let ran = run(&bench, words).map(|ran| ran["code"].clone()).map_err(|failure| failure.kind);
+            assert_eq!(ran, expected, "{rules:?} {words:?}");
+            assert!(bench.exists("a.txt"));
+        }
+        let bench = Bench::new().adding(running(true));
+        for words in [&[][..], &[""], &["echo", "a\0b"]] {
+            assert_eq!(run(&bench, words).unwrap_err().kind, ErrorKind::InvalidInput, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_ends_with_the_time_of_its_call() {
+        let bench = Bench::new().adding(running(true));
+        let failure = bench.call_within(Duration::from_millis(200), "run", json!({"words": ["sleep", "600"]}));
+        assert_eq!(failure.unwrap_err().kind, ErrorKind::Timeout);
+    }
+}

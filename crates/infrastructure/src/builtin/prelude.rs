@@ -1,0 +1,23 @@
+//! All that a tool in Rust needs, in one `use`.
+//!
+//! The crates behind the derives are here as well, so that a program gets the versions that Toolstead was built with:
+//! `#[serde(crate = "toolstead_infrastructure::builtin::prelude::serde")]` on a type that derives `Deserialize` or
+//! `Serialize`. A program that depends on serde itself needs no such line.
+
+pub use crate::builtin::{
+    added_tool::{AddedTool, Pending, Raw, ToolOutput, Touches, tool_fn},
+    built_in_tool::BuiltInTool,
+    commands::run_program::ProgramResult,
+    in_process_server::{InProcessServer, in_process_server},
+    run::Run,
+    typed_tool::{TypedTool, typed},
+    world::World,
+};
+pub use ::async_trait::async_trait;
+pub use ::schemars::{self, JsonSchema};
+pub use ::serde::{self, Deserialize, Serialize};
+pub use ::serde_json::{self, Map, Value, json};
+pub use toolstead_domain::{
+    access::Access, category::Category, error_kind::ErrorKind, tool::ToolAnnotations, tool_failure::ToolFailure,
+    tool_result::ToolResult,
+};

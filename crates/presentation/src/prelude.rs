@@ -1,0 +1,21 @@
+//! All that a program with tools of its own needs, in one `use`.
+//!
+//! What a tool needs is that of [`toolstead_infrastructure::builtin::prelude`], with the crates behind the derives.
+
+pub use crate::{
+    app::App,
+    cli::embedded::mcp_server,
+    composition_root::{
+        AppBuilder, Composition, StartupError,
+        program_tools::{ChangeToolsError, ProgramTools},
+    },
+    config::{
+        Config,
+        environment::Environment,
+        request::{Flags, Request},
+    },
+};
+pub use std::process::ExitCode;
+pub use toolstead_application::execute_tool::{ExecuteToolCommand, ExecuteToolError};
+pub use toolstead_domain::ports::tool_provider::CallOutcome;
+pub use toolstead_infrastructure::{builtin::prelude::*, helper::enter_if_helper};

@@ -1,0 +1,25 @@
+use toolstead_presentation::prelude::*;
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Place {
+    /// The city, such as "Bern".
+    city: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Weather {
+    degrees_celsius: f64,
+}
+
+pub struct Forecast;
+#[async_trait]
+impl TypedTool for Forecast {
+    const NAME: &str = "forecast";
+    const DESCRIPTION: &str = "Tells tomorrow's weather in a city. Use it when somebody plans a day.";
+    const TOUCHES: Touches = Touches::Nothing;
+    type Input = Place;
+    type Output = Weather;
+    async fn run(&self, place: Place, _: &Run<'_>) -> Result<Weather, ToolFailure> {
+        Ok(Weather { degrees_celsius: if place.city == "Bern" { 21.5 } else { 9.0 } })
+    }
+}
