@@ -96,7 +96,7 @@ impl Nesting {
     pub(super) fn admit(&self) -> Result<(), ExecuteToolError> {
         if self.branch.depth > MAX_DEPTH {
             let message = format!(
-                "Calls out of calls are at most {MAX_DEPTH} deep, and this call of `{}` stands as deep as that.",
+                "Calls stand at most {MAX_DEPTH} deep within each other, and this call of `{}` stands as deep as that.",
                 self.branch.tool.name()
             );
             let failure = ToolFailure::new(ErrorKind::TooLarge, message);
