@@ -5,7 +5,8 @@ use crate::{
         Home, Pipe, Server, TOKEN as SERVER_TOKEN, node_path, node_program, peer, python_program, stderr, stdout,
     },
     support::{
-        Events, HttpFront, StdioClient, TestApp, call, echo, initialize, legacy, messages, modern, only, soon, text_of,
+        Events, HttpFront, StdioClient, TOKEN, TestApp, call, echo, initialize, legacy, messages, modern, only, soon,
+        text_of,
     },
 };
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -14,7 +15,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{BufRead, BufReader, Read, Write},
     os::unix::fs::OpenOptionsExt,
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::Arc,
     time::Duration,
 };
@@ -24,8 +25,12 @@ use toolstead_domain::{
     access::{Access, PathAccess},
     permission::{policy::PermissionPolicy, remedy::PlainWords},
     ports::{
-        approver::ApprovalScope, caller::InputRequest, clock::Timestamp, output_store::NoOutputs,
-        schema_validator::NoSchemaValidator, tool_provider::ToolProvider,
+        approver::ApprovalScope,
+        caller::{InputRequest, Progress},
+        clock::Timestamp,
+        output_store::NoOutputs,
+        schema_validator::NoSchemaValidator,
+        tool_provider::ToolProvider,
     },
     testing::{
         fixed_clock::FixedClock,
@@ -37,6 +42,7 @@ use toolstead_domain::{
             scripted_tool::{Ending, ScriptedTool},
         },
     },
+    tool_execution::{Outcome, OutcomeKind},
     tool_result::ToolResult,
     workspace_roots::WorkspaceRoots,
 };
@@ -65,7 +71,17 @@ impl House {
         let curious = ScriptedTool::named("curious").asks(roots).ends_by(|moment| {
             Ending::Done(ToolResult::text(moment.responses.iter().map(|one| one.0.to_string()).collect::<String>()))
         });
-        let tools = [echo(), write, send, curious];
+        let form = |field: &str| InputRequest {
+            method: "elicitation/create".into(),
+            params: json!({"message": format!("{field}?"), "requestedSchema":
+                {"type": "object", "properties": {(field): {"type": "string"}}, "required": [field]}}),
+        };
+        let half = Progress { progress: 1.0, total: None, message: None };
+        let nosy = ScriptedTool::named("nosy").asks(form("first")).reports(half).asks(form("last")).ends_by(|moment| {
+            let said = moment.responses.iter().map(|one| one.0["content"].to_string());
+            Ending::Done(ToolResult::text(said.collect::<Vec<_>>().join(" and ")))
+        });
+        let tools = [echo(), write, send, curious, nosy];
         let provider = Arc::new(tools.into_iter().fold(ScriptedProvider::new("scripted"), ScriptedProvider::with));
         let (log, store) = (Arc::new(InMemoryExecutionLog::new()), Arc::new(InMemoryRuleStore::new()));
         let ports = ExecuteToolPorts {
@@ -343,13 +359,12 @@ async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
     let changed = retried(2, modern_call(1, "write", json!({"n": 2})), &asked, accept("once"));
     let (_, told) = front.ask_modern(&changed).await;
     assert_eq!((&told["error"]["code"], &told["error"]["data"]["kind"]), (&json!(-32602), &json!("invalid_input")));
-    // That used the state up.
-    let (_, told) = front.ask_modern(&retried(3, request.clone(), &asked, accept("once"))).await;
-    assert_eq!(told["error"]["code"], -32602, "{told}");
+    let waiting = house.app.log.rows().remove(0);
+    assert_eq!((waiting.outcome, waiting.ended), (Outcome::InputRequired, None), "the call waits on");
 
-    let (_, asked) = front.ask_modern(&request).await;
     let retry = retried(4, request.clone(), &asked, accept("once"));
     assert_eq!(text_of(&front.ask_modern(&retry).await.1), "written");
+    assert_eq!(house.app.log.rows().remove(0).outcome, Outcome::Succeeded, "one row over all rounds");
     let (_, replayed) = front.ask_modern(&retry).await;
     assert_eq!(replayed["error"]["code"], -32602, "{replayed}");
     assert_eq!(house.ran(), 1);
@@ -401,6 +416,67 @@ async fn a_modern_client_on_pipes_answers_in_the_same_way() {
     assert_eq!(text_of(&told), "sent");
     assert_eq!(text_of(&client.ask(send(3, "hi")).await), "sent");
     assert_eq!(client.ask(send(4, "other")).await["result"]["resultType"], "input_required");
+}
+
+/// What a client says when it is asked for a name.
+fn named(field: &str, name: &str) -> Value {
+    json!({"action": "accept", "content": {field: name}})
+}
+
+#[tokio::test]
+async fn a_tool_asks_a_modern_client_in_several_rounds_and_runs_once() {
+    let house = House::new(LONG).await;
+    let front = HttpFront::start(&house.app).await;
+    let mut pipes = StdioClient::start(&house.app, StdioSettings::default());
+    for is_http in [true, false] {
+        let mut ask = async |request: Value| match is_http {
+            true => front.ask_modern(&request).await.1,
+            false => pipes.ask(request).await,
+        };
+        let request = || modern_call(1, "nosy", json!({"n": 1}));
+        let first = ask(request()).await;
+        assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+        // An answer is whatever the client says. A state that somebody made up changes nothing.
+        let second = ask(retried(2, request(), &first, json!(null))).await;
+        let mut forged = retried(3, request(), &first, named("first", "eve"));
+        forged["params"]["requestState"] = "bm90IG91cnM".into();
+        assert_eq!(ask(forged).await["error"]["code"], -32602);
+        assert_eq!(second["result"]["inputRequests"].as_object().unwrap().len(), 1, "{second}");
+        let mut last = retried(4, request(), &second, named("last", "lovelace"));
+        last["params"]["_meta"]["progressToken"] = "t".into();
+        let done = ask(last).await;
+        assert_eq!(text_of(&done), r#"null and {"last":"lovelace"}"#);
+        assert_eq!(ask(retried(5, request(), &second, named("last", "eve"))).await["error"]["code"], -32602);
+    }
+    assert_eq!(house.ran(), 2);
+    let outcomes: Vec<_> = house.app.log.rows().into_iter().map(|row| row.outcome.kind()).collect();
+    use OutcomeKind::{Refused, Succeeded};
+    assert_eq!(outcomes, [Succeeded, Refused, Refused, Succeeded, Refused, Refused]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_official_sdks_answer_a_tool_in_several_rounds_in_both_generations() {
+    let house = House::new(LONG).await;
+    let front = HttpFront::start(&house.app).await;
+    let clients = [
+        ("client.py", "legacy"),
+        ("client.py", "2026-07-28"),
+        ("client2.mjs", "legacy"),
+        ("client2.mjs", "2026-07-28"),
+    ];
+    for (client, mode) in clients {
+        let program = if client.ends_with(".py") { python_program("python") } else { node_program("node") };
+        let mut command = Command::new(program);
+        command.arg(peer(client)).arg(front.url("/mcp")).stdin(Stdio::null());
+        command.env("PATH", node_path()).env("MODE", mode).env("TOKEN", TOKEN).env("TOOL", "nosy").env("ARGS", "{}");
+        command.env("ANSWER", r#"{"first": "ada", "last": "lovelace"}"#);
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        assert!(output.status.success(), "{client} {mode}: {}", stderr(&output));
+        let said: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
+        let text = said["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.matches("ada").count() == 2 && text.contains(" and "), "{client} {mode}: {said}");
+    }
+    assert_eq!(house.ran(), 4, "each call ran once");
 }
 
 #[tokio::test]

@@ -5,11 +5,12 @@
 mod answered;
 mod approval;
 mod arguments;
+mod asking;
 mod events;
 pub mod explain;
+mod held;
 mod hooks;
 mod nesting;
-mod open_questions;
 mod outliving;
 mod output;
 mod preview;
@@ -28,12 +29,15 @@ use crate::{
     permission_book::PermissionBook,
     tool_registry::ToolRegistry,
 };
-use approval::{Asking, Obtained};
+use approval::Approvals;
 use arguments::Prepared;
 use futures::FutureExt;
+use held::{
+    HeldCalls,
+    rounds::{FirstRound, later_round},
+};
 use hooks::Hooked;
 pub use nesting::Nesting;
-use open_questions::OpenQuestions;
 use outliving::Outliving;
 use output::{Budget, keeper::Keeper};
 use preview::Previews;
@@ -59,12 +63,14 @@ use toolstead_domain::{
         tool_provider::{CallOutcome, ToolProvider},
         tool_repository::StoreError,
     },
+    principal::Principal,
     scope::Scope,
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
 };
+use uuid::Uuid;
 use validation::Validation;
 
 /// Calls a tool.
@@ -83,9 +89,9 @@ pub struct ExecuteToolCommand {
     pub client: Arc<ClientProfile>,
     /// The way back to the client.
     pub caller: Arc<dyn Caller>,
-    /// Answers that came with this retry of the call.
+    /// Answers to what was asked: with a state those of its call, without one some for the tool's provider.
     pub answers: Option<InputResponses>,
-    /// The state that came with this retry (MCP 2026-07-28, `requestState`).
+    /// The state of the call that this one comes back to (MCP 2026-07-28, `requestState`).
     pub request_state: Option<String>,
     /// How long it may run; `None`: the default. More than the configured maximum is cut to it.
     pub timeout: Option<Duration>,
@@ -151,7 +157,7 @@ pub struct CallSettings {
     pub timeouts: ToolTimeouts,
     /// The most that a call may ask for.
     pub max_timeout: Duration,
-    /// How long a question about a call stays open that travels to the client and comes back with a retry.
+    /// How long a call waits for a client that is to come back with answers.
     pub approval_timeout: Duration,
     /// How long after its deadline a provider may still return what it has: longer than a program is given to end.
     pub grace: Duration,
@@ -252,8 +258,6 @@ pub enum Unrecorded {
     Failure,
     /// It was taken back, perhaps after it had begun.
     Cancellation,
-    /// It waits for answers of its client.
-    Question,
 }
 
 impl Unrecorded {
@@ -261,7 +265,7 @@ impl Unrecorded {
         match outcome {
             Ok(CallOutcome::Done(result)) if result.is_error() => Self::Failure,
             Ok(CallOutcome::Done(_)) => Self::Success,
-            Ok(CallOutcome::InputRequired(_)) => Self::Question,
+            Ok(CallOutcome::InputRequired(_)) => Self::Start,
             Err(ExecuteToolError::NotCallable(_) | ExecuteToolError::Refused(_)) => Self::Refusal,
             Err(ExecuteToolError::Failed(_)) => Self::Failure,
             Err(ExecuteToolError::Cancelled(_)) => Self::Cancellation,
@@ -282,7 +286,6 @@ impl std::fmt::Display for Unrecorded {
                 "the call ran and failed, but its outcome could not be recorded, so its result is withheld"
             }
             Self::Cancellation => "the call was taken back, perhaps after it had begun, and that could not be recorded",
-            Self::Question => "the call did not run: the question that it waits for could not be recorded",
         })
     }
 }
@@ -332,7 +335,7 @@ pub struct ExecuteToolHandler {
     permissions: Arc<PermissionBook>,
     ports: ExecuteToolPorts,
     open_calls: Arc<OpenCalls>,
-    questions: OpenQuestions,
+    held: HeldCalls,
     settings: CallSettings,
 }
 
@@ -351,21 +354,45 @@ impl ExecuteToolHandler {
         open_calls: Arc<OpenCalls>,
         settings: CallSettings,
     ) -> Arc<Self> {
-        Arc::new(Self { registry, permissions, ports, open_calls, questions: OpenQuestions::default(), settings })
+        let held = HeldCalls::new(open_calls.clone(), settings.approval_timeout);
+        Arc::new(Self { registry, permissions, ports, open_calls, held, settings })
     }
 
     /// Runs the call and records it. The answer is not returned before its row is on record.
+    ///
+    /// A call whose caller [answers by retry](Caller::answers_by_retry) may come back with questions, and waits. A command
+    /// with the state that came along goes on with that call.
     ///
     /// Dropping the future cancels the call (reason: client); its row is written all the same.
     ///
     /// # Errors
     /// [`ExecuteToolError`].
-    pub async fn handle(self: &Arc<Self>, command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
+    pub async fn handle(self: &Arc<Self>, mut command: ExecuteToolCommand) -> Result<CallOutcome, ExecuteToolError> {
+        let id = CallId(Uuid::now_v7());
+        let barred = match self.held.attach(&command) {
+            Some(Ok(call)) => return later_round(call, command.cancel).await,
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        let held = if barred.is_none() { self.held.hold(id, &command) } else { None };
         let (handler, cancel) = (self.clone(), command.cancel.clone());
+        if let Some(call) = &held {
+            command.caller = call.clone();
+        }
         // Thousands of bytes: made where they stay.
-        let path = Box::pin(async move { AssertUnwindSafe(handler.run_and_record(command)).catch_unwind().await });
-        let outcome = Outliving::new(path, cancel).await;
-        outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
+        let path = Box::pin(async move {
+            let outcome = AssertUnwindSafe(handler.run_and_record(id, command, barred)).catch_unwind().await;
+            outcome.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
+        });
+        match held {
+            Some(call) => FirstRound::new(path, call, self.settings.grace).await,
+            None => Outliving::new(path, cancel).await,
+        }
+    }
+
+    /// A session is over: its calls that wait for their client to come back are ended.
+    pub fn session_ended(&self, principal: &Principal, session: &str) {
+        self.held.session_ended(principal, session);
     }
 
     /// Finds out whether a call could be recorded now.
@@ -376,20 +403,23 @@ impl ExecuteToolHandler {
         self.ports.log.check().await
     }
 
+    /// Takes the path of the call, or refuses it where it is barred.
     async fn run_and_record(
         self: &Arc<Self>,
+        id: CallId,
         mut command: ExecuteToolCommand,
+        barred: Option<ExecuteToolError>,
     ) -> Result<CallOutcome, ExecuteToolError> {
-        let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
+        let mut record = Record::begin(id, &command, self.settings.arguments, self.ports.clock.as_ref());
         // Handed on and never copied: they may be large.
         let arguments = std::mem::take(&mut command.arguments);
         // Open until the row is written: who waits for the end of all calls waits for their rows.
         let mut open = None;
         let mut hooked = Hooked::default();
-        let work =
-            AssertUnwindSafe(self.run(&command, arguments, &mut record, &mut hooked, &mut open)).catch_unwind().await;
-        let outcome = work.unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())));
-        let outcome = nesting::without_retry(&command, outcome)
+        let work = AssertUnwindSafe(self.run(&command, arguments, barred, &mut record, &mut hooked, &mut open));
+        let work = work.catch_unwind().await;
+        let outcome = work
+            .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
         let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
         let budget = self.settings.output_budget();
@@ -411,12 +441,16 @@ impl ExecuteToolHandler {
         self: &Arc<Self>,
         command: &ExecuteToolCommand,
         arguments: Value,
+        barred: Option<ExecuteToolError>,
         record: &mut Record,
         hooked: &mut Hooked,
         open: &mut Option<OpenCallGuard>,
     ) -> Result<CallOutcome, ExecuteToolError> {
         let registered = resolution::find(&self.registry, command).await?;
         record.resolved(&registered.tool);
+        if let Some(error) = barred {
+            return Err(error);
+        }
         match &command.parent {
             // It has the place of the call that makes it.
             Some(nesting) => nesting.admit()?,
@@ -437,37 +471,43 @@ impl ExecuteToolHandler {
         hooked.before(&self.ports.hooks, &registered, &mut call, record, command, validation).await?;
         arguments::complete(&registered, &mut call, validation).await?;
 
-        let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
-        hooked.touches(&accesses);
-        let policy = self.permissions.policy_of(&command.scope);
-        let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.asks_nobody());
-        record.decided(&accesses, &decision);
-        events::permission_requested(&self.ports.events, &call, &decision, record.row());
+        let mut accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await?;
         let provider = registered.provider.as_ref();
-        let obtained =
-            self.asking(&policy, provider).obtain(command, &call, &references, accesses, &decision, record).await;
-        // A question that travels to the client is still open.
-        if !matches!(obtained, Ok(Obtained::AskedClient(_))) {
+        let (policy, by_person) = loop {
+            hooked.touches(&accesses);
+            let policy = self.permissions.policy_of(&command.scope);
+            let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &accesses), policy.asks_nobody());
+            record.decided(&accesses, &decision);
+            events::permission_requested(&self.ports.events, &call, &decision, record.row());
+            let approvals = self.approvals(&policy, provider);
+            let obtained = approvals.obtain(command, &call, &references, &accesses, &decision, record).await;
             events::permission_resolved(&self.ports.events, &call, &decision, &obtained);
-        }
-        let approved = match obtained? {
-            Obtained::Approved(approved) => approved,
-            Obtained::AskedClient(question) => return Ok(CallOutcome::InputRequired(question)),
+            let approved = obtained?;
+            if !approved.was_asked {
+                break (policy, approved.by_person);
+            }
+            // Somebody took their time: the call may lead elsewhere by now, and the rules may be others.
+            let now = running::accesses(provider, &call, &command.cancel, time).await?;
+            let policy = self.permissions.policy_of(&command.scope);
+            let decision = hooked.judged(policy.decide(&call.tool, &call.arguments, &now), policy.asks_nobody());
+            if approved.covers(&accesses, &now, &decision) {
+                break (policy, approved.by_person);
+            }
+            accesses = now;
         };
 
         // Whoever took the call back while it waited for its turn must not find that it ran.
         if let Some(reason) = command.cancel.reason() {
             return Err(ExecuteToolError::Cancelled(reason));
         }
-        let is_on_record = can_change(&approved.accesses);
+        let is_on_record = can_change(&accesses);
         if is_on_record {
             let recorded = self.ports.log.record(record.started()).await;
             recorded.map_err(|source| ExecuteToolError::NotRecorded { what: Unrecorded::Start, source })?;
         }
         events::started(&self.ports.events, &call, record.row());
-        let answers = approved.answers.clone();
-        let grant = Grant::new(policy, call.tool.clone(), approved.by_person);
-        let running = Running { command, answers: answers.as_ref(), grant: &grant, record, is_on_record };
+        let grant = Grant::new(policy, call.tool.clone(), by_person);
+        let running = Running { command, grant: &grant, record, is_on_record };
         let outcome = running::run(self, provider, &call, &running).await;
         if command.answered_by.is_some() {
             return answered::bound(outcome, self.settings.answer_bytes());
@@ -479,13 +519,11 @@ impl ExecuteToolHandler {
         output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await
     }
 
-    fn asking<'a>(&'a self, policy: &'a Arc<PermissionPolicy>, provider: &'a dyn ToolProvider) -> Asking<'a> {
-        Asking {
+    fn approvals<'a>(&'a self, policy: &'a Arc<PermissionPolicy>, provider: &'a dyn ToolProvider) -> Approvals<'a> {
+        Approvals {
             previews: Previews { provider, ports: &self.ports, settings: &self.settings, policy },
             approver: self.ports.approver.as_ref(),
             book: &self.permissions,
-            questions: &self.questions,
-            patience: self.settings.approval_timeout,
             policy,
             words: self.ports.words.as_ref(),
         }

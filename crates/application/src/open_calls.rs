@@ -3,7 +3,10 @@
 use crate::cancel_signal::CancelSignal;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tokio::sync::watch;
 use toolstead_domain::{principal::Principal, tool_call::CallId, tool_execution::CancelReason};
@@ -13,6 +16,8 @@ use toolstead_domain::{principal::Principal, tool_call::CallId, tool_execution::
 pub struct OpenCalls {
     calls: Mutex<HashMap<CallId, OpenCall>>,
     limit: usize,
+    /// How many of the calls wait for their client to come back. Changes under the lock alone.
+    waiting: AtomicUsize,
     count: watch::Sender<usize>,
     closing: CancelSignal,
 }
@@ -21,6 +26,7 @@ pub struct OpenCalls {
 struct OpenCall {
     owner: Principal,
     cancel: CancelSignal,
+    is_waiting: bool,
 }
 
 /// Keeps one call open; dropping it closes the call.
@@ -44,7 +50,13 @@ pub enum NotAdmitted {
 impl OpenCalls {
     /// Room for `limit` calls at once.
     pub fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { calls: Mutex::default(), limit, count: watch::Sender::new(0), closing: CancelSignal::new() })
+        Arc::new(Self {
+            calls: Mutex::default(),
+            limit,
+            waiting: AtomicUsize::new(0),
+            count: watch::Sender::new(0),
+            closing: CancelSignal::new(),
+        })
     }
 
     /// Opens a call.
@@ -62,12 +74,50 @@ impl OpenCalls {
         if self.closing.reason().is_some() {
             return Err(NotAdmitted::Closing);
         }
-        if calls.len() >= self.limit {
-            return Err(NotAdmitted::TooMany(self.limit));
-        }
-        calls.insert(id, OpenCall { owner, cancel });
+        self.check_room(calls.len())?;
+        calls.insert(id, OpenCall { owner, cancel, is_waiting: false });
         self.count.send_replace(calls.len());
         Ok(OpenCallGuard { calls: self.clone(), id })
+    }
+
+    /// A call waits for its client to come back, and takes no room meanwhile: it does nothing, and a client that never comes
+    /// would keep others out.
+    pub fn wait(&self, id: CallId) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(call) = calls.get_mut(&id).filter(|call| !call.is_waiting) {
+            call.is_waiting = true;
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The client of a call that waits came back. A call that is not open has nothing left to do, and goes on.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`] when there is no room, or no time left. Then the call waits on.
+    pub fn go_on(&self, id: CallId) -> Result<(), NotAdmitted> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = calls.len();
+        if let Some(call) = calls.get_mut(&id).filter(|call| call.is_waiting) {
+            if self.closing.reason().is_some() {
+                return Err(NotAdmitted::Closing);
+            }
+            self.check_room(open)?;
+            call.is_waiting = false;
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn check_room(&self, open: usize) -> Result<(), NotAdmitted> {
+        match open - self.waiting.load(Ordering::Relaxed) < self.limit {
+            true => Ok(()),
+            false => Err(NotAdmitted::TooMany(self.limit)),
+        }
+    }
+
+    /// Returns when no call is let in any more.
+    pub async fn closed(&self) {
+        self.closing.cancelled().await;
     }
 
     /// How many calls are open.
@@ -110,7 +160,9 @@ impl OpenCalls {
 impl Drop for OpenCallGuard {
     fn drop(&mut self) {
         let mut calls = self.calls.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.remove(&self.id);
+        if calls.remove(&self.id).is_some_and(|call| call.is_waiting) {
+            self.calls.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
         self.calls.count.send_replace(calls.len());
     }
 }
@@ -134,5 +186,29 @@ mod tests {
         calls.drained().await;
         calls.close();
         assert_eq!(admit().unwrap_err(), NotAdmitted::Closing);
+    }
+
+    #[test]
+    fn a_call_that_waits_takes_no_room_and_needs_it_again_to_go_on() {
+        let calls = OpenCalls::new(1);
+        let [one, two] = [CallId(Uuid::now_v7()), CallId(Uuid::now_v7())];
+        let admit = |id| calls.admit(id, Principal::local(), CancelSignal::new());
+        let first = admit(one).unwrap();
+        calls.wait(one);
+        calls.wait(one);
+        let second = admit(two).unwrap();
+        assert_eq!(calls.len(), 2);
+        assert_eq!(calls.go_on(one), Err(NotAdmitted::TooMany(1)));
+        drop(second);
+        assert_eq!((calls.go_on(one), calls.go_on(two)), (Ok(()), Ok(())));
+        assert!(admit(two).is_err());
+        calls.wait(one);
+        drop(first);
+        let third = admit(two).unwrap();
+        assert!(admit(one).is_err(), "what went while it waited leaves no room behind");
+        calls.wait(two);
+        calls.close();
+        assert_eq!(calls.go_on(two), Err(NotAdmitted::Closing));
+        drop(third);
     }
 }

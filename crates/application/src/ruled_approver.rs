@@ -30,10 +30,6 @@ impl fmt::Debug for RuledApprover {
 #[async_trait]
 impl Approver for RuledApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
-        // Who answers a question has been asked it: a person was.
-        if request.answer.is_some() {
-            return self.person.ask(request).await;
-        }
         for rule in &self.rules {
             let by = || format!("the program's rule `{}`", rule.name());
             match rule.judge(&request).await {

@@ -9,6 +9,7 @@
 pub mod access;
 pub mod alias;
 pub mod category;
+pub mod client_capability;
 pub mod client_profile;
 pub mod coercion;
 pub mod content_digest;

@@ -116,7 +116,7 @@ pub enum Outcome {
     Refused(ErrorKind, String),
     /// It was taken back, ran out of time, or the runtime shut down.
     Cancelled(CancelReason),
-    /// It waits for answers from the client.
+    /// It waits for answers from the client, and goes on when they come.
     InputRequired,
     /// The process died while it ran.
     Interrupted,
@@ -225,6 +225,6 @@ impl Outcome {
 
     /// Whether nothing can follow.
     pub fn is_final(&self) -> bool {
-        !matches!(self, Self::Running)
+        !matches!(self, Self::Running | Self::InputRequired)
     }
 }

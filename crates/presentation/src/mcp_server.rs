@@ -6,7 +6,6 @@
 mod answer;
 mod call_request;
 mod call_tool;
-mod capability;
 mod client_caller;
 pub mod elicitation_approver;
 mod forward_request;

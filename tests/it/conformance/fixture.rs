@@ -6,7 +6,10 @@ use toolstead_domain::{
     category::Category,
     client_profile::LogLevel,
     error_kind::ErrorKind,
-    ports::caller::{LogMessage, Progress},
+    ports::{
+        caller::{InputRequest, LogMessage, Progress},
+        tool_provider::InputRequired,
+    },
     testing::scripted_provider::{
         ScriptedProvider,
         scripted_tool::{Ending, Moment, ScriptedTool},
@@ -67,10 +70,12 @@ fn tools(provider: &Weak<ScriptedProvider>, with_dynamic: bool) -> Vec<ScriptedT
             .reports(step(100.0))
             .answers(ToolResult::text("Done")),
         tool("test_missing_capability").ends_by(needs_sampling),
+        tool("test_input_required_result_capabilities").ends_by(asks_what_the_client_can),
         tool("test_streaming_elicitation").answers(ToolResult::text("Nothing to ask")),
         with_schema("json_schema_2020_12_tool", rich_schema()).answers(ToolResult::text("Taken")),
         change_tool(provider.clone(), with_dynamic),
     ];
+    tools.extend(asking());
     if with_dynamic {
         tools.push(tool("test_dynamic_tool").answers(ToolResult::text("Here for now")));
     }
@@ -85,6 +90,107 @@ fn with_schema(name: &str, schema: Value) -> ScriptedTool {
     let definition = json!({"name": name, "description": format!("The fixture {name}."), "inputSchema": schema});
     let definition = definition.as_object().unwrap().clone();
     ScriptedTool::of(Tool::new(ToolName::parse(name).unwrap(), definition, Category::Utility, ToolSource::BuiltIn))
+}
+
+/// The tools that ask in mid-call, up to 2025-11-25.
+fn asking() -> Vec<ScriptedTool> {
+    let said =
+        |moment: &Moment<'_>| Ending::Done(ToolResult::text(format!("The client said {}", moment.responses[0].0)));
+    let name = || form("What is your name?", json!({"name": {"type": "string"}}));
+    let contact = json!({"username": {"type": "string"}, "email": {"type": "string"}});
+    let defaults = json!({
+        "name": {"type": "string", "default": "John Doe"},
+        "age": {"type": "integer", "default": 30},
+        "score": {"type": "number", "default": 95.5},
+        "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+        "verified": {"type": "boolean", "default": true},
+    });
+    let titled = json!([{"const": "value1", "title": "First"}, {"const": "value2", "title": "Second"}, {"const": "value3", "title": "Third"}]);
+    let enums = json!({
+        "untitledSingle": {"type": "string", "enum": ["option1", "option2", "option3"]},
+        "titledSingle": {"type": "string", "oneOf": titled},
+        "legacyEnum": {"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]},
+        "untitledMulti": {"type": "array", "items": {"type": "string", "enum": ["option1", "option2", "option3"]}},
+        "titledMulti": {"type": "array", "items": {"anyOf": titled}},
+    });
+    let roots = || InputRequest { method: "roots/list".into(), params: json!({}) };
+    let ok = || form("Please confirm", json!({"ok": {"type": "boolean"}}));
+    vec![
+        with_schema("test_sampling", json!({"type": "object", "properties": {"prompt": {"type": "string"}}}))
+            .asks(sampling("What do you think?"))
+            .ends_by(said),
+        with_schema("test_elicitation", json!({"type": "object", "properties": {"message": {"type": "string"}}}))
+            .asks(form("Who are you?", contact))
+            .ends_by(said),
+        tool("test_elicitation_sep1034_defaults").asks(form("Is this right?", defaults)).ends_by(said),
+        tool("test_elicitation_sep1330_enums").asks(form("Which ones?", enums)).ends_by(said),
+        in_rounds("test_input_required_result_elicitation", vec![vec![("user_name", name())]]),
+        in_rounds(
+            "test_input_required_result_sampling",
+            vec![vec![("capital_question", sampling("What is the capital of France?"))]],
+        ),
+        in_rounds("test_input_required_result_list_roots", vec![vec![("client_roots", roots())]]),
+        in_rounds("test_input_required_result_request_state", vec![vec![("confirm", ok())]]),
+        in_rounds("test_input_required_result_tampered_state", vec![vec![("confirm", ok())]]),
+        in_rounds(
+            "test_input_required_result_multiple_inputs",
+            vec![vec![("user_name", name()), ("greeting", sampling("Generate a greeting")), ("client_roots", roots())]],
+        ),
+        in_rounds(
+            "test_input_required_result_multi_round",
+            vec![
+                vec![("step1", name())],
+                vec![("step2", form("What is your favorite color?", json!({"color": {"type": "string"}})))],
+            ],
+        ),
+    ]
+}
+
+fn form(message: &str, properties: Value) -> InputRequest {
+    let required: Vec<&String> = properties.as_object().unwrap().keys().collect();
+    let schema = json!({"type": "object", "required": required, "properties": properties});
+    let params = json!({"message": message, "requestedSchema": schema});
+    InputRequest { method: "elicitation/create".into(), params }
+}
+
+fn sampling(prompt: &str) -> InputRequest {
+    let message = json!({"role": "user", "content": {"type": "text", "text": prompt}});
+    InputRequest { method: "sampling/createMessage".into(), params: json!({"messages": [message], "maxTokens": 100}) }
+}
+
+/// A tool that ends with questions as often as there are rounds, and knows by its own state which one is answered.
+fn in_rounds(name: &str, rounds: Vec<Vec<(&'static str, InputRequest)>>) -> ScriptedTool {
+    tool(name).ends_by(move |moment| {
+        let answers = moment.context.answers;
+        let state = answers.and_then(|answers| answers.state.as_deref());
+        let round: usize = state.map_or(0, |state| state.parse().unwrap());
+        let is_answered = answers.is_some_and(|answers| {
+            let said = |key: &str| answers.responses.get(key).is_some_and(|answer| answer.0.is_object());
+            rounds[round].iter().all(|(key, _)| said(key))
+        });
+        let next = if is_answered { round + 1 } else { round };
+        match rounds.get(next) {
+            Some(questions) => ask(questions.clone(), next.to_string()),
+            None => {
+                Ending::Done(ToolResult::text(format!("state-ok, {:?}", answers.map(|answers| &answers.responses))))
+            }
+        }
+    })
+}
+
+fn ask(questions: Vec<(&'static str, InputRequest)>, state: String) -> Ending {
+    let requests = questions.into_iter().map(|(key, question)| (key.to_owned(), question)).collect();
+    Ending::InputRequired(InputRequired { requests, state: Some(state) })
+}
+
+fn asks_what_the_client_can(moment: &Moment<'_>) -> Ending {
+    let declared = |name: &str| moment.context.client.capabilities.contains_key(name);
+    let all = [
+        ("elicitation", "form", form("What is your name?", json!({"name": {"type": "string"}}))),
+        ("sampling", "model", sampling("Who are you?")),
+    ];
+    let questions = all.into_iter().filter(|(capability, ..)| declared(capability)).map(|(_, key, one)| (key, one));
+    ask(questions.collect(), "0".into())
 }
 
 fn needs_sampling(moment: &Moment<'_>) -> Ending {

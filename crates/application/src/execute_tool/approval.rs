@@ -2,13 +2,12 @@
 
 use super::{
     ExecuteToolCommand, ExecuteToolError, Nesting,
-    open_questions::{Brought, OpenQuestions},
+    asking::Asking,
     preview::Previews,
     record::{Record, digest},
 };
 use crate::permission_book::{CallIdentity, PermissionBook, rule_to_remember};
 use serde_json::{Value, json};
-use std::time::Duration;
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
@@ -17,11 +16,7 @@ use toolstead_domain::{
         policy::PermissionPolicy,
         remedy::RemedyWords,
     },
-    ports::{
-        approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
-        caller::InputResponses,
-        tool_provider::InputRequired,
-    },
+    ports::approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver},
     scope::Scope,
     tool::Tool,
     tool_call::ToolCall,
@@ -30,103 +25,82 @@ use toolstead_domain::{
 
 /// What is there to ask with.
 #[derive(Clone, Copy)]
-pub(super) struct Asking<'a> {
+pub(super) struct Approvals<'a> {
     pub(super) approver: &'a dyn Approver,
     pub(super) book: &'a PermissionBook,
-    pub(super) questions: &'a OpenQuestions,
-    /// How long a question that travels to the client stays open.
-    pub(super) patience: Duration,
     pub(super) policy: &'a PermissionPolicy,
     pub(super) previews: Previews<'a>,
     pub(super) words: &'a dyn RemedyWords,
 }
 
-/// What came of it.
-#[derive(Debug)]
-pub(super) enum Obtained {
-    /// The call may run.
-    Approved(Approved),
-    /// The client is asked, and calls again with the answer.
-    AskedClient(InputRequired),
-}
-
-/// What the call may touch.
+/// A yes to a call.
 #[derive(Debug)]
 pub(super) struct Approved {
-    /// The accesses that were judged.
-    pub(super) accesses: Vec<Access>,
-    /// Answers that the call brought along for the tool's provider.
-    pub(super) answers: Option<InputResponses>,
-    /// Those of them that a person was asked about and said yes to. What was allowed anyway is not among them: a yes to
-    /// one part of a call is none to what a rule asks about below another.
+    /// Those of the accesses that a person was asked about and said yes to. What was allowed anyway is not among them: a
+    /// yes to one part of a call is none to what a rule asks about below another.
     pub(super) by_person: Vec<Access>,
+    /// Whether somebody was asked about this very call, who may have taken their time.
+    pub(super) was_asked: bool,
 }
 
-impl Asking<'_> {
+impl Approved {
+    /// Whether the yes is one to the call as it is by now. What is denied by now, is asked about for the first time or
+    /// touches something else was not what was shown.
+    pub(super) fn covers(&self, shown: &[Access], now: &[Access], decision: &Decision) -> bool {
+        decision.verdict != Verdict::Deny
+            && shown == now
+            && decision.asked().all(|access| self.by_person.contains(access))
+    }
+}
+
+impl Approvals<'_> {
     /// Goes on where the decision allows it, asks where it says so, and refuses otherwise.
     pub(super) async fn obtain(
         self,
         command: &ExecuteToolCommand,
         call: &ToolCall,
         references: &[String],
-        accesses: Vec<Access>,
+        accesses: &[Access],
         decision: &Decision,
         record: &mut Record,
-    ) -> Result<Obtained, ExecuteToolError> {
-        if decision.verdict == Verdict::Deny {
-            return Err(refused(&call.tool, decision, self.words));
+    ) -> Result<Approved, ExecuteToolError> {
+        match decision.verdict {
+            Verdict::Deny => return Err(refused(&call.tool, decision, self.words)),
+            Verdict::Allow => return Ok(Approved { by_person: Vec::new(), was_asked: false }),
+            Verdict::Ask => {}
         }
-        let Brought { answer, answers } = self.questions.take(command, || identity(call))?;
-        let is_allowed = decision.verdict == Verdict::Allow;
-        if is_allowed && answer.is_none() {
-            return Ok(Obtained::Approved(Approved { accesses, answers, by_person: Vec::new() }));
-        }
-        let by_person: Vec<Access> = decision.asked().filter(|_| !is_allowed).cloned().collect();
+        let by_person: Vec<Access> = decision.asked().cloned().collect();
         let identity = identity(call);
-        let principal = &command.scope.principal;
-        let mut parts = if is_allowed { Vec::new() } else { self.parts(&command.scope, call, decision) };
-        let has_questions = !parts.is_empty();
+        let mut parts = self.parts(&command.scope, call, decision);
         // It answers what is asked by default, and never what a rule or a hook asks.
         parts.retain(|part| {
             !matches!(part.cause, Cause::Default(_))
                 || !self.book.is_approved(&command.scope, &identity, part.access.as_ref())
         });
-        // Another question may have been answered meanwhile, with a yes that holds here as well.
-        let is_open = is_allowed || (has_questions && parts.is_empty());
-        let answer = match answer {
-            // Whoever said no to this call is heard all the same.
-            Some(answer) if is_open => {
-                let (response, shown) = answer.whole();
-                parts = shown;
-                Some(response)
-            }
-            // What was shown may have changed since: then it is shown again.
-            answer => answer.and_then(|answer| answer.to(&parts)),
-        };
-        if is_open && has_questions {
+        if parts.is_empty() {
             record.approved_by("what was approved in this session, for exactly this call".into());
+            return Ok(Approved { by_person, was_asked: false });
         }
-        if is_open && answer.is_none() {
-            return Ok(Obtained::Approved(Approved { accesses, answers, by_person }));
-        }
-        let preview = if is_open { None } else { self.previews.of(command, call, &accesses).await? };
-        let request = ApprovalRequest {
-            call,
-            references,
-            within: command.parent.as_ref().map(Nesting::tool),
-            principal,
-            preview: preview.as_deref(),
-            accesses: &accesses,
-            decision,
-            parts: &parts,
-            client: &command.client,
-            caller: command.caller.as_ref(),
-            answer: answer.as_ref(),
-        };
-        let said = tokio::select! {
-            biased;
-            reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
-            said = self.approver.ask(request) => said,
+        let preview = self.previews.of(command, call, accesses).await?;
+        let said = {
+            let caller = Asking::new(command.caller.as_ref(), call, record.row(), self.previews.ports);
+            let request = ApprovalRequest {
+                call,
+                references,
+                within: command.parent.as_ref().map(Nesting::tool),
+                principal: &command.scope.principal,
+                preview: preview.as_deref(),
+                accesses,
+                decision,
+                parts: &parts,
+                client: &command.client,
+                caller: &caller,
+            };
+            tokio::select! {
+                biased;
+                reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
+                said = self.approver.ask(request) => said,
+            }
         };
         match said {
             Approval::Denied { by } => {
@@ -137,7 +111,6 @@ impl Asking<'_> {
                 record.approved_by(by);
                 Err(ExecuteToolError::Refused(failure))
             }
-            _ if is_open => Ok(Obtained::Approved(Approved { accesses, answers, by_person })),
             Approval::Granted { by, scopes } => {
                 let mut holds = ApprovalScope::Once;
                 for (index, part) in parts.iter().enumerate() {
@@ -148,17 +121,13 @@ impl Asking<'_> {
                     ApprovalScope::Once => by,
                     longer => format!("{by} ({})", longer.as_str()),
                 });
-                Ok(Obtained::Approved(Approved { accesses, answers, by_person }))
+                Ok(Approved { by_person, was_asked: true })
             }
             Approval::Unattended => {
                 Err(self.refusal(ErrorKind::PermissionDenied, &call.tool, decision, " Nobody can be asked here."))
             }
             Approval::TimedOut => {
                 Err(self.refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " Nobody answered in time."))
-            }
-            Approval::Pending(question) => {
-                let required = self.questions.open(principal, identity, parts, question, answers, self.patience)?;
-                Ok(Obtained::AskedClient(required))
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::{ExecuteToolCommand, ExecuteToolError};
 use crate::{event_bus::EventBus, redaction::Redaction};
 use async_trait::async_trait;
+use std::time::Duration;
 use toolstead_domain::{
     error_kind::ErrorKind,
     event::{EventKind, EventOrigin},
@@ -37,6 +38,13 @@ pub(super) fn permission_resolved<T>(
     }
 }
 
+/// The call waits for answers of its client.
+pub(super) fn suspended(bus: &EventBus, call: &ToolCall) {
+    if bus.is_watched() {
+        bus.send(of(call), EventKind::ToolCallSuspended { tool: tool(call) });
+    }
+}
+
 /// The call is about to run. The row has the arguments that may be seen.
 pub(super) fn started(bus: &EventBus, call: &ToolCall, row: &ToolExecution) {
     if bus.is_watched() {
@@ -68,7 +76,6 @@ fn end_of(row: &ToolExecution) -> Option<EventKind> {
     let duration = row.ended.unwrap_or(Timestamp(0)).since(row.started);
     Some(match &row.outcome {
         Outcome::Succeeded => EventKind::ToolCallCompleted { tool, duration, result_bytes: row.result_bytes },
-        Outcome::InputRequired => EventKind::ToolCallSuspended { tool },
         Outcome::Refused(ErrorKind::PermissionDenied | ErrorKind::ApprovalTimeout, reason) => {
             EventKind::ToolCallDenied { tool, reason: reason.clone() }
         }
@@ -81,7 +88,7 @@ fn end_of(row: &ToolExecution) -> Option<EventKind> {
             message: format!("cancelled ({})", reason.as_str()),
             duration,
         },
-        Outcome::Running | Outcome::Interrupted => return None,
+        Outcome::Running | Outcome::InputRequired | Outcome::Interrupted => return None,
     })
 }
 
@@ -104,6 +111,10 @@ impl Caller for Watched<'_> {
         self.caller.hurried().await;
     }
 
+    fn waited(&self) -> Duration {
+        self.caller.waited()
+    }
+
     fn progress(&self, progress: Progress) {
         if self.bus.is_watched() {
             let Progress { progress, total, message } = progress.clone();
@@ -120,6 +131,10 @@ impl Caller for Watched<'_> {
 
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         self.caller.ask(request).await
+    }
+
+    async fn ask_as(&self, key: &str, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        self.caller.ask_as(key, request).await
     }
 }
 

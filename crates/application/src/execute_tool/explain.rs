@@ -99,7 +99,8 @@ impl ExecuteToolHandler {
     async fn foresee(&self, mut command: ExecuteToolCommand, time: Duration) -> Result<Foreseen, ExecuteToolError> {
         let registered = resolution::find(&self.registry, &command).await?;
         // The steps of a call fill in a row; this one is never written.
-        let mut record = Record::begin(&command, self.settings.arguments, self.ports.clock.as_ref());
+        let mut record =
+            Record::begin(CallId(Uuid::now_v7()), &command, self.settings.arguments, self.ports.clock.as_ref());
         let outputs = self.ports.outputs.as_ref();
         let arguments = std::mem::take(&mut command.arguments);
         let validation = Validation { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time };

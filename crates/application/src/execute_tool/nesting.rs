@@ -96,7 +96,7 @@ impl Nesting {
     pub(super) fn admit(&self) -> Result<(), ExecuteToolError> {
         if self.branch.depth > MAX_DEPTH {
             let message = format!(
-                "Calls out of calls are at most {MAX_DEPTH} deep, and this call of `{}` stands as deep as that.",
+                "Calls stand at most {MAX_DEPTH} deep within each other, and this call of `{}` stands as deep as that.",
                 self.branch.tool.name()
             );
             let failure = ToolFailure::new(ErrorKind::TooLarge, message);
@@ -122,26 +122,6 @@ fn too_many() -> ToolFailure {
         format!("A call may lead to {MAX_CALLS} calls, and that many were made."),
     )
     .next("Do the rest in another call.")
-}
-
-/// The outcome of a call, which is the last word on a nested one: nobody calls it again with an answer.
-pub(super) fn without_retry(
-    command: &ExecuteToolCommand,
-    outcome: Result<CallOutcome, ExecuteToolError>,
-) -> Result<CallOutcome, ExecuteToolError> {
-    match (&command.parent, outcome) {
-        (Some(nesting), Ok(CallOutcome::InputRequired(_))) => {
-            let (tool, within) = (&command.tool, nesting.tool().name());
-            let tool: String = tool.chars().take(128).collect();
-            let message = format!(
-                "`{tool}` waits for an answer that this client gives with a retry of the call, and a call out of \
-                 `{within}` cannot be retried."
-            );
-            let failure = ToolFailure::new(ErrorKind::Unavailable, message);
-            Err(ExecuteToolError::Refused(failure.next(format!("Call `{tool}` by itself."))))
-        }
-        (_, outcome) => outcome,
-    }
 }
 
 /// The calls that a running call may make.
@@ -301,6 +281,10 @@ impl Caller for Below {
 
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         self.0.ask(request).await
+    }
+
+    async fn ask_as(&self, key: &str, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        self.0.ask_as(key, request).await
     }
 }
 

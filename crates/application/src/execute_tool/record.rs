@@ -19,7 +19,6 @@ use toolstead_domain::{
     tool_execution::{Outcome, RecordedDecision, ToolExecution},
     tool_failure::ToolFailure,
 };
-use uuid::Uuid;
 
 /// Texts of arguments are kept to this length.
 const KEPT_TEXT: usize = 2_000;
@@ -44,7 +43,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn begin(command: &ExecuteToolCommand, keep: RecordedArguments, clock: &dyn Clock) -> Self {
+    pub(super) fn begin(id: CallId, command: &ExecuteToolCommand, keep: RecordedArguments, clock: &dyn Clock) -> Self {
         // It may be as long as a message.
         let name: String = Redaction::default().text(&command.tool).chars().take(128).collect();
         let redaction = match keep {
@@ -52,7 +51,7 @@ impl Record {
             RecordedArguments::Full | RecordedArguments::None => Redaction::default(),
         };
         let row = ToolExecution {
-            id: CallId(Uuid::now_v7()),
+            id,
             parent: command.parent.as_ref().map(Nesting::parent),
             kind: command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default(),
             tool: name.clone(),
@@ -373,7 +372,7 @@ pub(super) fn digest(value: &impl serde::Serialize) -> (String, u64) {
 }
 
 /// Hands out the value as compact JSON, piece by piece, and returns how many bytes that were.
-fn each_piece(value: &impl serde::Serialize, take: impl FnMut(&[u8])) -> u64 {
+pub(super) fn each_piece(value: &impl serde::Serialize, take: impl FnMut(&[u8])) -> u64 {
     struct Sink<F>(F, u64);
     impl<F: FnMut(&[u8])> io::Write for Sink<F> {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -424,11 +423,14 @@ fn cut(beginning: &str, whole: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{ports::clock::Timestamp, testing::fixed_clock::FixedClock};
+    use toolstead_domain::{
+        ports::clock::Timestamp,
+        testing::{fixed_clock::FixedClock, samples},
+    };
 
     fn record(arguments: Value, keep: RecordedArguments) -> Record {
         let command = ExecuteToolCommand::new("t", arguments);
-        Record::begin(&command, keep, &FixedClock::at(Timestamp(1)))
+        Record::begin(samples::call_id(1), &command, keep, &FixedClock::at(Timestamp(1)))
     }
 
     #[test]

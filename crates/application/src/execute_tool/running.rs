@@ -1,11 +1,12 @@
 //! The one place where providers are called: bounded in time, cancellable, and safe from panics.
 
 use super::{
-    CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, events::Watched,
-    nesting::Nested, record::Record,
+    CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, asking::Asking,
+    events::Watched, nesting::Nested, record::Record,
 };
 use crate::{cancel_signal::CancelSignal, redaction::Redaction};
-use futures::FutureExt;
+use futures::{FutureExt, future::try_join_all};
+use serde_json::{Map, json};
 use std::{
     any::Any,
     future::Future,
@@ -15,19 +16,25 @@ use std::{
 };
 use toolstead_domain::{
     access::Access,
+    client_capability::Capability,
+    client_profile::{Generation, ProtocolVersion},
     error_chain::with_causes,
     error_kind::ErrorKind,
     permission::grant::Grant,
     ports::{
-        caller::{Caller, InputResponses, SilentCaller},
+        caller::{Caller, InputResponses, NotAnswered, SilentCaller},
         calls::NoCalls,
-        tool_provider::{CallContext, CallOutcome, ToolProvider},
+        tool_provider::{Answers, CallContext, CallOutcome, InputRequired, ToolProvider},
     },
     tool::Tool,
     tool_call::ToolCall,
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
+
+/// So often a provider may ask about one call.
+const MAX_ROUNDS: usize = 16;
 
 /// What the call would touch.
 pub(super) async fn accesses(
@@ -43,7 +50,6 @@ pub(super) async fn accesses(
 /// The company of a call that runs.
 pub(super) struct Running<'a> {
     pub(super) command: &'a ExecuteToolCommand,
-    pub(super) answers: Option<&'a InputResponses>,
     pub(super) grant: &'a Grant,
     /// Its row as it is by now.
     pub(super) record: &'a Record,
@@ -60,32 +66,87 @@ pub(super) async fn run(
     running: &Running<'_>,
 ) -> Result<CallOutcome, ExecuteToolError> {
     let (ports, settings) = (&handler.ports, &handler.settings);
-    let Running { command, answers, grant, record, is_on_record } = *running;
+    let Running { command, grant, record, is_on_record } = *running;
     let (parent, wanted) = (command.parent.as_ref(), command.timeout.or_else(|| provider.time_wanted(call)));
     let time = settings.time_for(&call.tool, wanted, parent);
     // Takes its secrets out of texts; `None` where no text of it may be told.
     let redaction = record.redaction();
-    let caller = Watched { caller: command.caller.as_ref(), bus: &ports.events, call, redaction: redaction.as_deref() };
+    let asking = Asking::new(command.caller.as_ref(), call, record.row(), ports);
+    let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let context = context(command, call, grant, &caller, ports, settings, time);
     let nested = Nested::new(handler, command, call, context.deadline, record, is_on_record);
     let output_characters = parent.and_then(|nesting| nesting.output_characters).unwrap_or(usize::MAX);
-    let context = CallContext {
-        answers,
-        calls: &nested,
-        output_characters: context.output_characters.min(output_characters),
-        ..context
-    };
-    let work = provider.call(call, &context);
-    let ended = bounded(&call.tool, work, &command.cancel, time + settings.grace_for(parent)).await;
+    let context =
+        CallContext { calls: &nested, output_characters: context.output_characters.min(output_characters), ..context };
+    let work = to_its_end(provider, call, &context, command.answers.clone());
+    let ended = bounded_for(&asking, &call.tool, work, &command.cancel, time + settings.grace_for(parent)).await;
     nested.end().await;
     match ended? {
-        Ok(outcome) => Ok(outcome),
+        Ok(result) => Ok(CallOutcome::Done(result)),
         Err(failure) => {
             if let Some(cause) = &failure.source {
                 tracing::info!(call = %call.id, tool = %call.tool.name(), error = told(&**cause, redaction.as_deref()), "the tool failed");
             }
             Err(ExecuteToolError::Failed(failure))
         }
+    }
+}
+
+/// Runs the call, and puts what its provider asks to the client, until there is a result.
+async fn to_its_end(
+    provider: &dyn ToolProvider,
+    call: &ToolCall,
+    context: &CallContext<'_>,
+    brought: Option<InputResponses>,
+) -> Result<ToolResult, ToolFailure> {
+    let mut answers = brought.map(|responses| Answers { responses, state: None });
+    for _ in 0..MAX_ROUNDS {
+        let context = CallContext { answers: answers.as_ref(), ..*context };
+        match provider.call(call, &context).await? {
+            CallOutcome::Done(result) => return Ok(result),
+            CallOutcome::InputRequired(required) => answers = Some(answered(required, &context).await?),
+        }
+    }
+    let message = format!("The tool `{}` asked again and again, {MAX_ROUNDS} times.", call.tool.name());
+    Err(ToolFailure::new(ErrorKind::Unavailable, message).next("Use another tool."))
+}
+
+/// The client's answers to what a provider asks, with the provider's own state.
+async fn answered(required: InputRequired, context: &CallContext<'_>) -> Result<Answers, ToolFailure> {
+    let unavailable = |message: &str| {
+        ToolFailure::new(ErrorKind::Unavailable, message).next("Answer it another way, or use another tool.")
+    };
+    let mut missing = Map::new();
+    for question in required.requests.values() {
+        match Capability::of(question) {
+            Some(capability) if capability.is_declared(&context.client.capabilities) => {}
+            Some(capability) => missing.extend(capability.as_object()),
+            None => return Err(unavailable("The tool asks for something that MCP does not know.")),
+        }
+    }
+    match context.client.protocol.map(ProtocolVersion::generation) {
+        // The client can mend it by declaring more.
+        Some(Generation::Modern) if !missing.is_empty() => {
+            let failure = ToolFailure::new(ErrorKind::MissingCapability, "Missing required client capability");
+            return Err(failure.with_data(json!({"requiredCapabilities": missing})));
+        }
+        _ => {}
+    }
+    let asked = required.requests.into_iter().map(async |(key, question)| {
+        let answer = context.caller.ask_as(&key, question).await?;
+        Ok((key, answer))
+    });
+    let answers: Result<InputResponses, NotAnswered> = try_join_all(asked).await.map(|all| all.into_iter().collect());
+    match answers {
+        Ok(responses) => Ok(Answers { responses, state: required.state }),
+        Err(NotAnswered::Unsupported) => {
+            Err(unavailable("The tool needs an answer from the person at the client, which cannot be asked here."))
+        }
+        Err(why @ NotAnswered::TimedOut) => {
+            let message = format!("The tool needs an answer of the client, and {why}.");
+            Err(ToolFailure::new(ErrorKind::Timeout, message).next("Call again to be asked again.").caused_by(why))
+        }
+        Err(why) => Err(unavailable(&format!("The tool needs an answer of the client, but {why}.")).caused_by(why)),
     }
 }
 
@@ -141,6 +202,17 @@ pub(super) async fn bounded<T>(
     cancel: &CancelSignal,
     at_most: Duration,
 ) -> Result<Result<T, ToolFailure>, ExecuteToolError> {
+    bounded_for(&SilentCaller, tool, work, cancel, at_most).await
+}
+
+/// The same without the time in which this caller was asked.
+async fn bounded_for<T>(
+    caller: &dyn Caller,
+    tool: &Tool,
+    work: impl Future<Output = Result<T, ToolFailure>>,
+    cancel: &CancelSignal,
+    at_most: Duration,
+) -> Result<Result<T, ToolFailure>, ExecuteToolError> {
     tokio::select! {
         biased;
         done = AssertUnwindSafe(work).catch_unwind() => match done {
@@ -151,7 +223,21 @@ pub(super) async fn bounded<T>(
             CancelReason::Deadline => Err(late(tool, at_most)),
             CancelReason::Client | CancelReason::Shutdown => Err(ExecuteToolError::Cancelled(reason)),
         },
-        () = tokio::time::sleep(at_most) => Err(late(tool, at_most)),
+        () = over(at_most, caller) => Err(late(tool, at_most)),
+    }
+}
+
+/// Returns when so much time is over, without that in which the call waited for answers.
+async fn over(at_most: Duration, caller: &dyn Caller) {
+    let began = tokio::time::Instant::now();
+    let mut waited = caller.waited();
+    loop {
+        tokio::time::sleep_until(began + at_most + waited).await;
+        let by_now = caller.waited();
+        if by_now == waited {
+            return;
+        }
+        waited = by_now;
     }
 }
 

@@ -4,12 +4,15 @@ use crate::{
     access::{Access, AccessKind},
     client_profile::ClientProfile,
     permission::decision::{Cause, Decision, Verdict},
-    ports::caller::{Caller, InputRequest, InputResponse},
+    ports::caller::Caller,
     principal::Principal,
     tool::Tool,
     tool_call::ToolCall,
 };
 use async_trait::async_trait;
+
+/// The key under which a client is asked about a call, where questions have keys.
+pub const APPROVAL_KEY: &str = "toolstead/approval";
 
 /// One question: may this call, with these accesses, run?
 pub struct ApprovalRequest<'a> {
@@ -32,10 +35,8 @@ pub struct ApprovalRequest<'a> {
     pub parts: &'a [ApprovalPart],
     /// What the client can do.
     pub client: &'a ClientProfile,
-    /// The way to the client.
+    /// The way to the client. [`APPROVAL_KEY`] is the key of such a question.
     pub caller: &'a dyn Caller,
-    /// What the client answered to the question that [`Approval::Pending`] put to it, with a retry of this very call.
-    pub answer: Option<&'a InputResponse>,
 }
 
 impl ApprovalRequest<'_> {
@@ -126,8 +127,6 @@ pub enum Approval {
     Unattended,
     /// Somebody was asked and did not answer in time. The call is refused.
     TimedOut,
-    /// This question is to be put to the client, who answers with a retry of the call (MCP 2026-07-28). Nothing has run.
-    Pending(InputRequest),
 }
 
 impl Approval {

@@ -3,7 +3,7 @@
 use crate::client_profile::LogLevel;
 use async_trait::async_trait;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 /// How far a call is (MCP `notifications/progress`).
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +55,12 @@ pub enum NotAnswered {
     /// The client is gone.
     #[error("the client is gone")]
     Gone,
+    /// As many calls as may wait for answers of clients.
+    #[error("too many calls wait for answers already")]
+    TooMany,
+    /// It cannot be recorded that the call waits, so the client was not asked.
+    #[error("the question could not be recorded")]
+    NotRecorded,
 }
 
 /// Talks to the one who made the call.
@@ -74,6 +80,18 @@ pub trait Caller: Send + Sync {
         std::future::pending().await
     }
 
+    /// Whether the client hears questions with the outcome of its call, and answers them with a retry (MCP 2026-07-28). The
+    /// path of the call holds such a call while it waits, and asks in this caller's stead.
+    fn answers_by_retry(&self) -> bool {
+        false
+    }
+
+    /// How long the call has waited for answers so far, with the question that is open now. That is no time of the call: its
+    /// deadline is later by so much.
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Reports progress. Does nothing if the client did not ask for it.
     fn progress(&self, progress: Progress);
 
@@ -85,6 +103,15 @@ pub trait Caller: Send + Sync {
     /// # Errors
     /// [`NotAnswered`]; the runtime never makes an answer up.
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered>;
+
+    /// Asks the client, under this key where questions have keys and it is free. By default they have none.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    async fn ask_as(&self, key: &str, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        let _ = key;
+        self.ask(request).await
+    }
 }
 
 /// A caller that listens to nothing and answers nothing.

@@ -70,8 +70,9 @@ impl Default for ExecutionFilter {
 /// Records every call, in exactly one row a call.
 #[async_trait]
 pub trait ExecutionLog: Send + Sync {
-    /// Writes the row of a call that begins ([`Outcome::Running`](crate::tool_execution::Outcome::Running)), or the
-    /// final row of a call, replacing the one that said it was running. Returns once the row is on record: it survives
+    /// Writes the row of a call that begins ([`Outcome::Running`](crate::tool_execution::Outcome::Running)) or waits
+    /// ([`Outcome::InputRequired`](crate::tool_execution::Outcome::InputRequired)), or the final row of a call, replacing
+    /// the one before. Returns once the row is on record: it survives
     /// a kill of this process, and whoever reads the log from then on finds it.
     ///
     /// A row with a final outcome is never changed again; recording it a second time has no effect.

@@ -123,14 +123,15 @@ pub struct CallContext<'a> {
     pub principal: &'a Principal,
     /// The session's id.
     pub session: &'a str,
-    /// When the call is to be over. A tool that can returns what it has until then.
+    /// When the call is to be over, later by what it has [waited](Caller::waited) for answers. A tool that can returns what
+    /// it has until then.
     pub deadline: Instant,
     /// What the policy allows while running.
     pub grant: &'a Grant,
     /// What the client can do.
     pub client: &'a ClientProfile,
-    /// Answers that came with this retry of the call.
-    pub answers: Option<&'a InputResponses>,
+    /// Answers to what the provider's [`InputRequired`] asked about this call before.
+    pub answers: Option<&'a Answers>,
     /// The way back to the client.
     pub caller: &'a dyn Caller,
     /// Calls other tools, within the scope of this call.
@@ -182,7 +183,16 @@ pub enum CallOutcome {
 pub struct InputRequired {
     /// The questions, by key.
     pub requests: BTreeMap<String, InputRequest>,
-    /// What the client sends back unread.
+    /// What comes back to the provider unread, and reaches nobody else.
+    pub state: Option<String>,
+}
+
+/// What a provider gets back for its [`InputRequired`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answers {
+    /// The answers, by the keys of their questions.
+    pub responses: InputResponses,
+    /// [`InputRequired::state`], as it was.
     pub state: Option<String>,
 }
 

@@ -38,7 +38,17 @@ async fn a_final_row_replaces_the_running_one_and_stays(log: &dyn ExecutionLog) 
     let [running, done] = [samples::running_execution(1), samples::execution(1)];
     log.record(running.clone()).await.unwrap();
     assert_eq!(log.find(running.id).await.unwrap(), Some(running.clone()), "a call that runs has a row");
-    log.record(running.clone()).await.unwrap();
+    let waiting = ToolExecution { outcome: Outcome::InputRequired, ..running.clone() };
+    for turn in [waiting.clone(), running.clone(), waiting] {
+        log.record(turn.clone()).await.unwrap();
+        assert_eq!(
+            log.find(turn.id).await.unwrap(),
+            Some(turn.clone()),
+            "a call waits and goes on as often as it asks"
+        );
+        let filter = ExecutionFilter { outcome: Some(turn.outcome.kind()), limit: 1, ..ExecutionFilter::default() };
+        assert_eq!(log.list(&filter).await.unwrap(), [turn], "it is listed as what it is");
+    }
     log.record(done.clone()).await.unwrap();
     assert_eq!(log.find(done.id).await.unwrap(), Some(done.clone()), "the final row replaces the running one");
     let other = ToolExecution { outcome: Outcome::Interrupted, tool: "other".into(), ..done.clone() };

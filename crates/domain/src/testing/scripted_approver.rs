@@ -35,8 +35,6 @@ pub struct ApprovalQuestion {
     pub reason: String,
     /// What must be said yes to.
     pub parts: Vec<ApprovalPart>,
-    /// Whether the client's answer to an earlier question came along.
-    pub answered: bool,
 }
 
 #[derive(Debug)]
@@ -91,7 +89,6 @@ impl Approver for ScriptedApprover {
             accesses: request.accesses.to_vec(),
             reason: request.decision.reason(),
             parts: request.parts.to_vec(),
-            answered: request.answer.is_some(),
         });
         self.asked.raise();
         let answer = lock(&self.script).pop_front();
@@ -154,7 +151,6 @@ mod tests {
                 parts: &[],
                 client: &client,
                 caller: &SilentCaller,
-                answer: None,
             };
             block_on(approver.ask(request))
         };
@@ -180,7 +176,6 @@ mod tests {
                 parts: &[],
                 client: &client,
                 caller: &SilentCaller,
-                answer: None,
             };
             let mut asking = pin!(approver.ask(request));
             assert_eq!(asking.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending);

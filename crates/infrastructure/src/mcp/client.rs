@@ -35,6 +35,7 @@ use crate::mcp::{
 use async_trait::async_trait;
 use serde_json::json;
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -304,14 +305,19 @@ impl ToolProvider for McpServer {
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         let called = called(call)?;
         let time = self.time_for(context);
-        let exchange = self.exchange(called, call, context);
-        let deadline = tokio::time::Instant::now() + time;
-        match timeout_at(deadline, exchange).await {
-            Ok(answered) => {
-                let (answer, generation) = answered?;
-                self.advised(called.outcome(answer, generation))
+        let mut exchange = pin!(self.exchange(called, call, context));
+        let (began, waited) = (tokio::time::Instant::now(), context.caller.waited());
+        loop {
+            // The time in which somebody is asked is none of the call.
+            let asked = context.caller.waited().saturating_sub(waited);
+            match timeout_at(began + time + asked, &mut exchange).await {
+                Ok(answered) => {
+                    let (answer, generation) = answered?;
+                    return self.advised(called.outcome(answer, generation));
+                }
+                Err(_) if context.caller.waited().saturating_sub(waited) > asked => {}
+                Err(_) => return Err(called.failure(RequestError::Late(time))),
             }
-            Err(_) => Err(called.failure(RequestError::Late(time))),
         }
     }
 

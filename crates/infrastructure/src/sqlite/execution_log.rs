@@ -67,22 +67,31 @@ impl SqliteExecutionLog {
                 },
             },
         };
-        let rows = sqlx::query(statement(filter))
-            .bind(match before {
-                Some(Place::Stored(seq)) => seq,
-                Some(Place::Waiting(_)) | None => i64::MAX,
-            })
-            .bind(filter.tool.clone())
-            .bind(filter.principal.clone())
-            .bind(filter.outcome.map(OutcomeKind::as_str))
-            .bind(i64::from(filter.limit))
-            .bind(filter.client.clone())
-            .bind(filter.since.map(|since| since.0))
-            .bind(filter.label.as_ref().map(|(name, value)| execution_row::written_label(name, value)))
-            .bind(filter.parent.map(|parent| parent.0))
-            .bind(filter.kind.map(RequestKind::as_str))
-            .fetch_all(&self.readers)
-            .await?;
+        let mut rows = Vec::new();
+        for outcome in execution_row::stored_outcomes(filter.outcome) {
+            let mut stored = filter.clone();
+            stored.outcome = outcome;
+            // Calls that run and calls that wait stand there as one; they are as many as may be open.
+            let is_open = outcome == Some(OutcomeKind::Running);
+            let limit = if is_open { i64::MAX } else { i64::from(filter.limit) };
+            let found = sqlx::query(statement(&stored))
+                .bind(match before {
+                    Some(Place::Stored(seq)) => seq,
+                    Some(Place::Waiting(_)) | None => i64::MAX,
+                })
+                .bind(filter.tool.clone())
+                .bind(filter.principal.clone())
+                .bind(outcome.map(OutcomeKind::as_str))
+                .bind(limit)
+                .bind(filter.client.clone())
+                .bind(filter.since.map(|since| since.0))
+                .bind(filter.label.as_ref().map(|(name, value)| execution_row::written_label(name, value)))
+                .bind(filter.parent.map(|parent| parent.0))
+                .bind(filter.kind.map(RequestKind::as_str))
+                .fetch_all(&self.readers)
+                .await?;
+            rows.extend(found);
+        }
         // What is committed by now stands where it was committed. The last one is looked for first: where it is committed
         // so are those before it, and the order stays as it was.
         let waiting: Vec<Place> =

@@ -59,7 +59,7 @@ pub(super) struct RecordedRow {
     detail: Option<String>,
     result_bytes: i64,
     result_digest: Option<String>,
-    /// The process that writes it; kept while the call runs.
+    /// The process that writes it; kept while the call runs or waits, and by nothing that is final.
     instance: Option<Uuid>,
     trace: Option<String>,
     /// Absent in files of versions that did not keep it.
@@ -101,7 +101,7 @@ impl RecordedRow {
             approved_by,
             started: execution.started.0,
             ended: execution.ended.map(|ended| ended.0),
-            outcome: execution.outcome.kind().as_str().into(),
+            outcome: stored_as(execution.outcome.kind()).as_str().into(),
             error_kind: execution.outcome.error_kind().map(|kind| kind.as_str().into()),
             // SQLite's integers have a sign.
             result_bytes: i64::try_from(execution.result_bytes).unwrap_or(i64::MAX),
@@ -209,11 +209,29 @@ fn labels(text: &str) -> Result<Labels, Fault> {
     all.into_iter().try_fold(Labels::default(), |labels, (name, value)| labels.with(&name, value)).map_err(unreadable)
 }
 
+/// The detail of a call that runs, and waits for its client meanwhile: it is marked as interrupted as one that runs.
+const WAITS: &str = "input_required";
+
+/// The outcome that a call has in the database.
+fn stored_as(outcome: OutcomeKind) -> OutcomeKind {
+    if outcome == OutcomeKind::InputRequired { OutcomeKind::Running } else { outcome }
+}
+
+/// The outcomes that rows of this one have in the database: those of versions in which a question ended the call have
+/// their own.
+pub(super) fn stored_outcomes(outcome: Option<OutcomeKind>) -> Vec<Option<OutcomeKind>> {
+    match outcome {
+        Some(OutcomeKind::InputRequired) => vec![outcome, Some(OutcomeKind::Running)],
+        other => vec![other],
+    }
+}
+
 fn detail(outcome: Outcome) -> Option<String> {
     match outcome {
+        Outcome::InputRequired => Some(WAITS.to_owned()),
         Outcome::Failed(_, message) | Outcome::Refused(_, message) => Some(message),
         Outcome::Cancelled(reason) => Some(reason.as_str().to_owned()),
-        Outcome::Running | Outcome::Succeeded | Outcome::InputRequired | Outcome::Interrupted => None,
+        Outcome::Running | Outcome::Succeeded | Outcome::Interrupted => None,
     }
 }
 
@@ -279,6 +297,7 @@ fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
 fn outcome(kind: &str, error_kind: Option<Cow<'static, str>>, detail: String) -> Result<Outcome, Fault> {
     let unknown = || unreadable(format!("the outcome `{kind}` is not known"));
     Ok(match OutcomeKind::parse(kind).ok_or_else(unknown)? {
+        OutcomeKind::Running if detail == WAITS => Outcome::InputRequired,
         OutcomeKind::Running => Outcome::Running,
         OutcomeKind::Succeeded => Outcome::Succeeded,
         OutcomeKind::InputRequired => Outcome::InputRequired,

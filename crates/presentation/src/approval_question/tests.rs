@@ -10,7 +10,7 @@ use toolstead_domain::{
         policy::PermissionPolicy,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
-    ports::caller::{Caller, InputResponse, SilentCaller},
+    ports::caller::{Caller, SilentCaller},
     principal::Principal,
     testing::samples,
     tool::Tool,
@@ -56,7 +56,7 @@ impl Asked {
         }
     }
 
-    pub(crate) fn request<'a>(&'a self, answer: Option<&'a InputResponse>) -> ApprovalRequest<'a> {
+    pub(crate) fn request(&self) -> ApprovalRequest<'_> {
         static PRINCIPAL: LazyLock<Principal> = LazyLock::new(Principal::local);
         ApprovalRequest {
             call: &self.call,
@@ -69,7 +69,6 @@ impl Asked {
             parts: &self.parts,
             client: &self.client,
             caller: self.caller.as_ref(),
-            answer,
         }
     }
 }
@@ -79,7 +78,7 @@ pub(crate) fn write(path: &str) -> Access {
 }
 
 fn question(asked: &Asked) -> ApprovalQuestion {
-    ApprovalQuestion::of(&asked.request(None)).unwrap()
+    ApprovalQuestion::of(&asked.request()).unwrap()
 }
 
 #[test]
@@ -216,7 +215,7 @@ fn a_question_is_bounded_and_one_that_nobody_would_read_is_not_asked() {
     let length: usize =
         longest.facts.iter().chain(longest.rows.iter().map(|row| &row.what)).map(|line| line.chars().count()).sum();
     assert!(length < 30_000, "{length}");
-    assert!(ApprovalQuestion::of(&many(MAX_ROWS + 1).request(None)).is_none());
+    assert!(ApprovalQuestion::of(&many(MAX_ROWS + 1).request()).is_none());
 }
 
 proptest! {

@@ -3,8 +3,7 @@
 use super::{
     McpServer,
     answer::Answer,
-    capability::Capability,
-    protocol_error::{invalid_params, missing_capabilities, of_failure, of_kind},
+    protocol_error::{invalid_params, of_failure, of_kind},
     tool_result_wire::{ToolResultWire, with_error_kind},
 };
 use serde_json::{Map, Value, json};
@@ -99,7 +98,6 @@ impl McpServer {
         cancel: CancelSignal,
     ) -> Option<Answer> {
         let generation = client.generation();
-        let profile = client.profile.clone();
         let command = ExecuteToolCommand {
             meta: request.meta,
             client: client.profile,
@@ -111,7 +109,7 @@ impl McpServer {
         };
         Some(match self.app.execute_tool.handle(command).await {
             Ok(CallOutcome::Done(result)) => done(id, result, generation),
-            Ok(CallOutcome::InputRequired(questions)) => input_required(id, questions, &profile, generation),
+            Ok(CallOutcome::InputRequired(questions)) => input_required(id, questions),
             Err(ExecuteToolError::NotCallable(failure)) => Answer::error(id, &of_failure(&failure)),
             Err(ExecuteToolError::Refused(failure) | ExecuteToolError::Failed(failure)) => {
                 match (failure.kind, generation) {
@@ -160,35 +158,8 @@ fn error_result(id: &Id, result: ToolResult, kind: ErrorKind, generation: Genera
     Answer::result(id, &ToolResultWire::of_object(&object, generation))
 }
 
-/// The questions, for a client that can be asked; else why there is no result.
-pub(super) fn input_required(
-    id: &Id,
-    questions: InputRequired,
-    profile: &ClientProfile,
-    generation: Generation,
-) -> Answer {
-    let unavailable = |message: &str| {
-        let failure = ToolFailure::new(ErrorKind::Unavailable, message);
-        failed(id, failure.next("Answer it another way, or use another tool."), generation)
-    };
-    if generation == Generation::Legacy {
-        return unavailable("The tool needs an answer from the person at the client, which cannot be asked here.");
-    }
-    let mut missing = Map::new();
-    for question in questions.requests.values() {
-        match Capability::of(question) {
-            Some(capability) if capability.is_declared(&profile.capabilities) => {}
-            Some(capability) => missing.extend(capability.as_object()),
-            None => return unavailable("The tool asks for something that MCP does not know."),
-        }
-    }
-    if !missing.is_empty() {
-        return Answer::error(id, &missing_capabilities(missing));
-    }
-    // One of the two must be there (MCP 2026-07-28, basic/patterns/mrtr).
-    if questions.requests.is_empty() && questions.state.is_none() {
-        return unavailable("The tool waits for an answer to no question.");
-    }
+/// The questions, and the name under which the call waits for the answers.
+pub(super) fn input_required(id: &Id, questions: InputRequired) -> Answer {
     let requests: Map<String, Value> = questions.requests.into_iter().map(|(key, one)| (key, wire(one))).collect();
     let mut result = Map::new();
     result.insert("resultType".into(), "input_required".into());
@@ -213,59 +184,18 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn questions(method: &str, params: Value) -> InputRequired {
-        let request = InputRequest { method: method.into(), params };
-        InputRequired { requests: BTreeMap::from([("q".to_owned(), request)]), state: Some("s".into()) }
-    }
-
-    fn profile(protocol: ProtocolVersion, capabilities: Value) -> ClientProfile {
-        let capabilities = capabilities.as_object().unwrap().clone();
-        ClientProfile { protocol: Some(protocol), capabilities, client: String::new(), log_level: None }
-    }
-
-    #[track_caller]
-    fn asked(questions: InputRequired, protocol: ProtocolVersion, capabilities: Value) -> Value {
-        let answer = input_required(&Id::Number(1), questions, &profile(protocol, capabilities), protocol.generation());
-        serde_json::from_slice(&answer.json).unwrap()
-    }
-
     #[test]
-    fn a_modern_client_is_asked_what_it_declared_to_answer() {
-        let answer = asked(
-            questions("elicitation/create", json!({"message": "?"})),
-            ProtocolVersion::V20260728,
-            json!({"elicitation": {}}),
-        );
+    fn questions_go_out_under_their_keys_beside_the_state() {
+        let request = |method: &str, params| InputRequest { method: method.into(), params };
+        let form = request("elicitation/create", json!({"message": "?"}));
+        let requests = BTreeMap::from([("q".to_owned(), form), ("r".to_owned(), request("roots/list", Value::Null))]);
+        let answer = input_required(&Id::Number(1), InputRequired { requests, state: Some("s".into()) });
+        let answer: Value = serde_json::from_slice(&answer.json).unwrap();
         assert_eq!(
             answer["result"],
-            json!({"resultType": "input_required", "requestState": "s",
-                "inputRequests": {"q": {"method": "elicitation/create", "params": {"message": "?"}}}})
+            json!({"resultType": "input_required", "requestState": "s", "inputRequests": {
+                "q": {"method": "elicitation/create", "params": {"message": "?"}}, "r": {"method": "roots/list"}}})
         );
-    }
-
-    #[test]
-    fn a_question_that_the_client_did_not_declare_is_a_protocol_error() {
-        for (method, params, missing) in [
-            ("sampling/createMessage", json!({}), json!({"sampling": {}})),
-            ("roots/list", json!(null), json!({"roots": {}})),
-            ("elicitation/create", json!({"mode": "url"}), json!({"elicitation": {"url": {}}})),
-        ] {
-            let declared = json!({"elicitation": {"form": {}}});
-            let answer = asked(questions(method, params), ProtocolVersion::V20260728, declared);
-            assert_eq!(answer["error"]["code"], -32021, "{answer}");
-            assert_eq!(answer["error"]["data"]["requiredCapabilities"], missing);
-        }
-    }
-
-    #[test]
-    fn an_old_client_and_an_unknown_question_get_an_error_that_a_model_can_read() {
-        for (question, version) in [("roots/list", ProtocolVersion::V20251125), ("x/y", ProtocolVersion::V20260728)] {
-            let result = &asked(questions(question, json!({})), version, json!({"roots": {}}))["result"];
-            assert_eq!(
-                (&result["isError"], &result["_meta"]["toolstead/errorKind"]),
-                (&json!(true), &json!("unavailable"))
-            );
-        }
     }
 
     #[test]

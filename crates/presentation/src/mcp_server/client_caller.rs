@@ -1,7 +1,6 @@
 //! The way back to an MCP client while its call runs.
 
 use super::{
-    capability::Capability,
     log_threshold::LogThreshold,
     questions::{OpenQuestion, Questions},
 };
@@ -17,6 +16,7 @@ use std::{
 use tokio::sync::Notify;
 use toolstead_application::cancel_signal::CancelSignal;
 use toolstead_domain::{
+    client_capability::Capability,
     client_profile::ClientProfile,
     ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
 };
@@ -38,6 +38,7 @@ pub(super) struct ClientCaller {
     outlet: Outlet,
     /// `None`: this client takes no requests.
     asking: Option<Asking>,
+    answers_by_retry: bool,
     state: Mutex<State>,
 }
 
@@ -76,7 +77,15 @@ impl ClientCaller {
         outlet: Outlet,
     ) -> Self {
         let state = State { open: true, reported: f64::NEG_INFINITY, unsent: None, waiting: VecDeque::new() };
-        Self { progress_token, threshold, cancel, outlet, asking: None, state: Mutex::new(state) }
+        Self {
+            progress_token,
+            threshold,
+            cancel,
+            outlet,
+            asking: None,
+            answers_by_retry: false,
+            state: Mutex::new(state),
+        }
     }
 
     /// Lets the call ask the client, as far as it declared that it answers. For clients up to MCP 2025-11-25; later ones
@@ -84,6 +93,11 @@ impl ClientCaller {
     pub(super) fn asking(mut self, questions: Arc<Questions>, client: Arc<ClientProfile>) -> Self {
         self.asking = Some(Asking { questions, client, asked: AtomicUsize::new(0) });
         self
+    }
+
+    /// Says that the client answers questions with a retry. For clients of MCP 2026-07-28 on.
+    pub(super) fn asked_by_retry(self) -> Self {
+        Self { answers_by_retry: true, ..self }
     }
 
     /// The next notification of this call, for [`Outlet::Response`]. Never returns once there can be none. Cancel-safe.
@@ -155,6 +169,10 @@ impl ClientCaller {
 impl Caller for ClientCaller {
     fn wants_progress(&self) -> bool {
         self.progress_token.is_some() && !matches!(self.outlet, Outlet::Nowhere)
+    }
+
+    fn answers_by_retry(&self) -> bool {
+        self.answers_by_retry
     }
 
     fn progress(&self, progress: Progress) {

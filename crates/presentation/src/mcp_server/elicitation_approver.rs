@@ -1,15 +1,14 @@
 //! Asks the person behind the client that calls, by a form (MCP `elicitation/create`).
 
-use super::capability::Capability;
 use crate::approval_question::{ApprovalQuestion, Row};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
 use toolstead_domain::{
-    client_profile::Generation,
+    client_capability::Capability,
     ports::{
-        approver::{Approval, ApprovalRequest, ApprovalScope, Approver},
+        approver::{APPROVAL_KEY, Approval, ApprovalRequest, ApprovalScope, Approver},
         caller::{InputRequest, InputResponse, NotAnswered},
     },
 };
@@ -19,8 +18,7 @@ const DENY: &str = "deny";
 /// As much of a part stands above its field; all of it stands in the message.
 const TITLE_CHARACTERS: usize = 160;
 
-/// Puts each question to the client of the call, if it declared that it fills in forms: up to MCP 2025-11-25 by a
-/// request to the client, since 2026-07-28 by a question that the client answers with a retry.
+/// Puts each question to the client of the call, if it declared that it fills in forms.
 #[derive(Debug, Clone, Copy)]
 pub struct ElicitationApprover {
     patience: Duration,
@@ -36,8 +34,7 @@ impl ElicitationApprover {
 #[async_trait]
 impl Approver for ElicitationApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
-        let Some(protocol) = request.client.protocol else { return Approval::Unattended };
-        if !Capability::Elicitation.is_declared(&request.client.capabilities) {
+        if request.client.protocol.is_none() || !Capability::Elicitation.is_declared(&request.client.capabilities) {
             return Approval::Unattended;
         }
         let Some(question) = ApprovalQuestion::of(&request) else {
@@ -48,14 +45,13 @@ impl Approver for ElicitationApprover {
             "" => "the person at the client".to_owned(),
             client => format!("the person at {client}"),
         };
-        match (protocol.generation(), request.answer) {
-            (Generation::Modern, None) => Approval::Pending(form(&question)),
-            (Generation::Modern, Some(answer)) => read(answer, &question.rows, by),
-            (Generation::Legacy, _) => match timeout(self.patience, request.caller.ask(form(&question))).await {
-                Ok(Ok(answer)) => read(&answer, &question.rows, by),
-                Ok(Err(NotAnswered::Unsupported | NotAnswered::Gone)) => Approval::Unattended,
-                Ok(Err(NotAnswered::TimedOut)) | Err(_) => Approval::TimedOut,
-            },
+        match timeout(self.patience, request.caller.ask_as(APPROVAL_KEY, form(&question))).await {
+            Ok(Ok(answer)) => read(&answer, &question.rows, by),
+            Ok(Err(NotAnswered::TimedOut)) | Err(_) => Approval::TimedOut,
+            Ok(Err(why)) => {
+                tracing::debug!(call = %request.call.id, %why, "the client is not asked");
+                Approval::Unattended
+            }
         }
     }
 }
@@ -129,7 +125,11 @@ fn read(answer: &InputResponse, rows: &[Row], by: String) -> Approval {
 mod tests {
     use super::*;
     use crate::approval_question::tests::{Asked, write};
-    use toolstead_domain::client_profile::{ClientProfile, ProtocolVersion};
+    use std::sync::Arc;
+    use toolstead_domain::{
+        client_profile::{ClientProfile, ProtocolVersion},
+        testing::recording_caller::RecordingCaller,
+    };
 
     fn asked(version: ProtocolVersion, capabilities: Value) -> Asked {
         let mut asked = Asked::about(json!({"path": "a"}), vec![write("/w/a"), write("/w/b")]);
@@ -141,17 +141,18 @@ mod tests {
     }
 
     async fn answered(answer: Value) -> Approval {
-        let asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
-        let answer = InputResponse(answer);
-        ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request(Some(&answer))).await
+        let mut asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
+        asked.caller = Arc::new(RecordingCaller::answering([Ok(InputResponse(answer))]));
+        ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await
     }
 
     #[tokio::test]
     async fn the_form_has_one_field_a_part_with_the_choices_that_are_offered() {
-        let asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
-        let Approval::Pending(form) = ElicitationApprover::new(Duration::ZERO).ask(asked.request(None)).await else {
-            panic!("it is not asked")
-        };
+        let mut asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
+        let caller = Arc::new(RecordingCaller::new());
+        asked.caller = caller.clone();
+        ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await;
+        let form = caller.questions().remove(0);
         assert_eq!(form.method, "elicitation/create");
         insta::assert_snapshot!(form.params["message"].as_str().unwrap(), @r#"
         May the tool `write_file` run?
@@ -217,12 +218,12 @@ mod tests {
             (ProtocolVersion::V20251125, json!({"elicitation": {"form": {}}})),
         ] {
             let asked = asked(version, capabilities);
-            let told = ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request(None)).await;
+            let told = ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await;
             assert_eq!(told, Approval::Unattended);
         }
         let mut nobody = asked(ProtocolVersion::V20251125, json!({"elicitation": {}}));
         nobody.client.protocol = None;
-        let told = ElicitationApprover::new(Duration::from_secs(1)).ask(nobody.request(None)).await;
+        let told = ElicitationApprover::new(Duration::from_secs(1)).ask(nobody.request()).await;
         assert_eq!(told, Approval::Unattended);
     }
 }

@@ -64,7 +64,7 @@ impl McpServer {
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
     ) -> Option<Answer> {
-        let (generation, profile) = (client.generation(), client.profile.clone());
+        let generation = client.generation();
         let (kind, subject) = (request.request.kind(), request.request.subject().to_owned());
         let command = ForwardRequestCommand::new(request.request);
         let call = ExecuteToolCommand {
@@ -81,7 +81,7 @@ impl McpServer {
         let failed = |failure: &ToolFailure| Answer::error(id, &error(kind, &subject, failure, generation));
         Some(match self.app.forward_request.handle(command).await {
             Ok(Forwarded::Answer(members)) => Answer::result(id, &wire(kind, members, generation)),
-            Ok(Forwarded::InputRequired(questions)) => input_required(id, questions, &profile, generation),
+            Ok(Forwarded::InputRequired(questions)) => input_required(id, questions),
             Err(
                 ExecuteToolError::NotCallable(failure)
                 | ExecuteToolError::Refused(failure)

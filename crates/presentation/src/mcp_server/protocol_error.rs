@@ -39,13 +39,6 @@ pub(super) fn unsupported_version(requested: &str) -> RpcError {
     }))
 }
 
-/// A call that needs what the client did not declare: -32021 (MCP 2026-07-28, schema,
-/// `MissingRequiredClientCapabilityError`).
-pub(super) fn missing_capabilities(required: Map<String, Value>) -> RpcError {
-    RpcError::new(RpcError::MISSING_CAPABILITY, "Missing required client capability")
-        .with_data(json!({"kind": ErrorKind::MissingCapability.as_str(), "requiredCapabilities": required}))
-}
-
 /// A message in a state of the session that does not take it: -32600.
 pub(super) fn of_session(error: SessionError) -> RpcError {
     invalid_request(error.kind(), error.to_string())

@@ -1,6 +1,9 @@
 //! Calls that a call makes.
 
-use super::*;
+use super::{
+    retries::{Forms, modern, retry},
+    *,
+};
 use crate::orchestration::{Examples, Orchestration};
 use futures::poll;
 use proptest::prelude::*;
@@ -163,21 +166,14 @@ async fn a_question_about_a_nested_call_says_what_it_belongs_to() {
     assert_eq!(within, [Some("make".to_owned()), None]);
 }
 
-struct ByRetry;
-
-#[async_trait]
-impl Approver for ByRetry {
-    async fn ask(&self, _: ApprovalRequest<'_>) -> Approval {
-        Approval::Pending(InputRequest { method: "elicitation/create".into(), params: json!({}) })
-    }
-}
-
 #[tokio::test]
-async fn a_nested_call_that_needs_a_retry_is_refused_and_did_not_run() {
-    let house = Plan { approver: Arc::new(ByRetry), ..Default::default() }.house_that_nests().await;
-    let told = house.call("make", calls(json!([["write", {}]]))).await;
-    assert!(told.starts_with("unavailable: `write` waits for an answer") && told.ends_with("Call `write` by itself."));
-    assert_eq!((house.row("write").outcome.kind(), house.provider.calls().len()), (OutcomeKind::Refused, 0));
+async fn a_nested_call_asks_the_client_of_the_call_from_outside_in_a_round() {
+    let house = Plan { approver: Arc::new(Forms::default()), ..Default::default() }.house_that_nests().await;
+    let make = || modern("make", calls(json!([["write", {}]])));
+    let state = house.asked(make()).await;
+    assert_eq!((house.row("write").outcome.kind(), house.provider.calls().len()), (OutcomeKind::InputRequired, 0));
+    assert_eq!(house.told(retry(make(), &state, "yes")).await, "written");
+    assert_eq!((house.row("write").outcome.kind(), house.provider.calls().len()), (OutcomeKind::Succeeded, 1));
 }
 
 #[tokio::test]

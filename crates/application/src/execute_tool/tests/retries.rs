@@ -1,34 +1,92 @@
-//! Questions that travel to the client, who answers with a retry.
+//! Calls that wait for a client which answers with a retry.
 
 use super::*;
+use crate::event_bus::Heard;
+use proptest::prelude::*;
+use std::{sync::Mutex, time::Duration};
+use tokio::task::yield_now;
+use toolstead_domain::{
+    client_profile::ProtocolVersion,
+    event::EventKind,
+    ports::{
+        approver::APPROVAL_KEY,
+        caller::{LogMessage, NotAnswered},
+        execution_log::ExecutionFilter,
+        tool_provider::InputRequired,
+    },
+    testing::recording_caller::RecordingCaller,
+    tool_execution::OutcomeKind,
+};
 
-/// Puts its question to the client, and says yes where the client's answer is `yes`.
+/// Puts its question to the client, and says yes where the answer is `yes`.
 #[derive(Default)]
-struct ByRetry {
+pub(super) struct Forms {
     scopes: Vec<ApprovalScope>,
 }
 
 #[async_trait]
-impl Approver for ByRetry {
+impl Approver for Forms {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
-        match request.answer {
-            None => Approval::Pending(InputRequest { method: "elicitation/create".into(), params: json!({}) }),
-            Some(answer) if answer.0 == "yes" => Approval::Granted { by: "ann".into(), scopes: self.scopes.clone() },
-            Some(_) => Approval::Denied { by: "ann".into() },
+        match request.caller.ask_as(APPROVAL_KEY, form("may it run?")).await {
+            Ok(answer) if answer.0 == "yes" => Approval::Granted { by: "ann".into(), scopes: self.scopes.clone() },
+            Ok(_) => Approval::Denied { by: "ann".into() },
+            Err(NotAnswered::TimedOut) => Approval::TimedOut,
+            Err(_) => Approval::Unattended,
         }
     }
 }
 
+fn form(message: &str) -> InputRequest {
+    InputRequest { method: "elicitation/create".into(), params: json!({"message": message}) }
+}
+
+/// The client of one round.
+#[derive(Default)]
+struct Round {
+    heard: Mutex<Vec<f64>>,
+}
+
+#[async_trait]
+impl Caller for Round {
+    fn answers_by_retry(&self) -> bool {
+        true
+    }
+    fn progress(&self, progress: Progress) {
+        self.heard.lock().unwrap().push(progress.progress);
+    }
+    fn log(&self, _: LogMessage) {}
+    async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
+        panic!("this client takes no requests")
+    }
+}
+
+/// A call by a client that fills in forms and answers with retries.
+pub(super) fn modern(tool: &str, arguments: Value) -> ExecuteToolCommand {
+    let client = ClientProfile {
+        protocol: Some(ProtocolVersion::V20260728),
+        capabilities: json!({"elicitation": {}}).as_object().unwrap().clone(),
+        client: "test".into(),
+        log_level: None,
+    };
+    ExecuteToolCommand { client: Arc::new(client), caller: Arc::new(Round::default()), ..command(tool, arguments) }
+}
+
 impl House {
-    /// Calls, and returns the state of the question that is put to the client.
-    async fn asked(&self, command: ExecuteToolCommand) -> String {
+    /// Calls, and returns what the client is asked: the keys, and the state.
+    async fn asked_for(&self, command: ExecuteToolCommand) -> (Vec<String>, String) {
         match self.handler.handle(command).await {
             Ok(CallOutcome::InputRequired(required)) => {
-                assert_eq!(required.requests.keys().collect::<Vec<_>>(), ["toolstead/approval"]);
-                required.state.unwrap()
+                (required.requests.into_keys().collect(), required.state.unwrap())
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Calls, and returns the state of the question whether it may run.
+    pub(super) async fn asked(&self, command: ExecuteToolCommand) -> String {
+        let (keys, state) = self.asked_for(command).await;
+        assert_eq!(keys, [APPROVAL_KEY]);
+        state
     }
 
     pub(super) async fn told(&self, command: ExecuteToolCommand) -> String {
@@ -38,71 +96,207 @@ impl House {
             Err(error) => format!("{}: {error}", error.kind()),
         }
     }
+
+    fn outcomes(&self) -> Vec<OutcomeKind> {
+        self.log.rows().into_iter().map(|row| row.outcome.kind()).collect()
+    }
 }
 
-fn retry(of: ExecuteToolCommand, state: &str, answer: &str) -> ExecuteToolCommand {
-    let answers = [("toolstead/approval".to_owned(), InputResponse(answer.into()))].into();
+fn answered(of: ExecuteToolCommand, state: &str, answers: &[(&str, &str)]) -> ExecuteToolCommand {
+    let answers = answers.iter().map(|(key, answer)| ((*key).to_owned(), InputResponse((*answer).into()))).collect();
     ExecuteToolCommand { answers: Some(answers), request_state: Some(state.into()), ..of }
 }
 
-async fn asking_by_retry() -> House {
-    Plan { approver: Arc::new(ByRetry::default()), ..Default::default() }.house(provider()).await
+pub(super) fn retry(of: ExecuteToolCommand, state: &str, answer: &str) -> ExecuteToolCommand {
+    answered(of, state, &[(APPROVAL_KEY, answer)])
+}
+
+fn plan() -> Plan {
+    Plan { approver: Arc::new(Forms::default()), ..Default::default() }
+}
+
+/// A tool that asks for a first name and then for a last name, and greets.
+fn greeting() -> ScriptedTool {
+    let report = |progress| Progress { progress, total: None, message: None };
+    let tool = ScriptedTool::named("greet").reports(report(1.0)).asks(form("first?")).reports(report(2.0));
+    tool.asks(form("last?")).ends_by(|moment| {
+        let names: Vec<_> = moment.responses.iter().filter_map(|one| one.0.as_str()).collect();
+        Ending::Done(ToolResult::text(format!("hello {}", names.join(" "))))
+    })
+}
+
+async fn greeting_house() -> House {
+    plan().house(ScriptedProvider::new("built-in").with(greeting())).await
 }
 
 #[tokio::test]
 async fn an_answer_that_comes_with_a_retry_lets_the_call_run_once() {
-    let house = asking_by_retry().await;
-    let state = house.asked(command("write", json!({"a": 1, "b": 2}))).await;
+    use OutcomeKind::{InputRequired, Refused, Succeeded};
+    let house = plan().house(provider()).await;
+    let state = house.asked(modern("write", json!({"a": 1, "b": {"c": 2, "d": 3}}))).await;
     assert_eq!(house.provider.calls().len(), 0, "nothing runs before the answer");
+    assert_eq!((house.outcomes(), house.only_row().ended), (vec![InputRequired], None), "the row says that it waits");
     // The order of the keys is the client's business.
-    assert_eq!(house.told(retry(command("write", json!({"b": 2, "a": 1})), &state, "yes")).await, "written");
-    let replayed = house.told(retry(command("write", json!({"a": 1, "b": 2})), &state, "yes")).await;
-    assert!(replayed.starts_with("invalid_input: `requestState` is of no open question"), "{replayed}");
-    let state = house.asked(command("write", json!({}))).await;
-    let denied = house.told(retry(command("write", json!({})), &state, "no")).await;
+    let again = || modern("write", json!({"b": {"d": 3, "c": 2}, "a": 1}));
+    assert_eq!(house.told(retry(again(), &state, "yes")).await, "written");
+    assert_eq!(house.outcomes(), [Succeeded], "one row over all rounds");
+    assert_eq!(house.only_row().decision.unwrap().approved_by.as_deref(), Some("ann"));
+    let replayed = house.told(retry(again(), &state, "yes")).await;
+    let refusal = "invalid_input: `requestState` is of no open question: it was used already, or the call has ended.";
+    assert_eq!(replayed, refusal);
+    let state = house.asked(modern("write", json!({}))).await;
+    let denied = house.told(retry(modern("write", Value::Null), &state, "no")).await;
     assert_eq!(denied, "permission_denied: The call of `write` was refused by ann.");
-    assert_eq!(house.provider.calls().len(), 1);
-    let rows: Vec<_> = house.log.rows().into_iter().map(|row| row.outcome.kind()).collect();
-    use toolstead_domain::tool_execution::OutcomeKind::{InputRequired, Refused, Succeeded};
-    assert_eq!(rows, [InputRequired, Succeeded, Refused, InputRequired, Refused]);
+    assert_eq!((house.provider.calls().len(), house.outcomes()), (1, vec![Succeeded, Refused, Refused]));
+    assert!(house.open_calls.is_empty());
 }
 
 #[tokio::test]
-async fn an_answer_is_bound_to_principal_tool_and_arguments() {
-    let house = asking_by_retry().await;
-    let asked = || command("write", json!({"a": 1}));
-    let stranger = asked().within(Scope::of(Principal::token("other"), "s"));
-    for (other, is_used_up) in
-        [(command("write", json!({"a": 2})), true), (command("endless", json!({"a": 1})), true), (stranger, false)]
-    {
-        let state = house.asked(asked()).await;
-        let told = house.told(retry(other, &state, "yes")).await;
-        assert!(told.starts_with("invalid_input"), "{told}");
-        let told = house.told(retry(asked(), &state, "yes")).await;
-        assert_eq!(told == "written", !is_used_up, "{told}");
+async fn a_state_is_its_principals_and_its_calls_and_a_stranger_leaves_the_call_alone() {
+    let (house, restarted) = (plan().house(provider()).await, plan().house(provider()).await);
+    let asked = || modern("write", json!({"a": 1}));
+    let state = house.asked(asked()).await;
+    let stale = restarted.asked(asked()).await;
+    let (mut forged, mut last) = (state.clone(), state.clone());
+    forged.replace_range(20..21, if &forged[20..21] == "A" { "B" } else { "A" });
+    last.pop();
+    let owned = |scope| asked().within(scope);
+    for (command, state, why) in [
+        (modern("write", json!({"a": 2})), &state, "another tool or other arguments"),
+        (modern("endless", json!({"a": 1})), &state, "another tool or other arguments"),
+        (owned(Scope::of(Principal::token("other"), "s")), &state, "another client's, or of another session"),
+        (owned(Scope::of(Principal::local(), "other")), &state, "another client's, or of another session"),
+        (asked(), &forged, "changed, or made before this process started"),
+        (asked(), &last, "changed, or made before this process started"),
+        (asked(), &stale, "changed, or made before this process started"),
+        (asked(), &"an upstream's".to_owned(), "changed, or made before this process started"),
+        (asked(), &String::new(), "changed, or made before this process started"),
+        (command("write", json!({"a": 1})), &forged, "changed, or made before this process started"),
+    ] {
+        let told = house.told(retry(command, state, "yes")).await;
+        assert!(told.starts_with("invalid_input") && told.contains(why), "{told}");
     }
-    let told = house.told(retry(asked(), "toolstead-approval-guessed", "yes")).await;
-    assert!(told.starts_with("invalid_input"), "{told}");
-    // Without a state, and with one of somebody else's making, there is nothing that it could answer.
+    assert_eq!(house.provider.calls().len(), 0);
+    assert_eq!(house.told(retry(asked(), &state, "yes")).await, "written");
+    // Without a state there is nothing that it could answer.
     assert_eq!(house.told(ExecuteToolCommand { request_state: None, ..retry(asked(), "", "yes") }).await, "asked");
-    assert_eq!(house.told(retry(asked(), "an upstream's", "yes")).await, "asked");
     assert_eq!(house.provider.calls().len(), 1);
 }
 
 #[tokio::test]
-async fn an_answer_holds_for_the_parts_that_were_shown() {
-    let target = Arc::new(std::sync::Mutex::new("/w/a"));
+async fn a_tool_asks_in_several_rounds_and_tells_the_one_that_is_open() {
+    let house = greeting_house().await;
+    let rounds = [(); 3].map(|()| Arc::new(Round::default()));
+    let by = |round: usize| ExecuteToolCommand { caller: rounds[round].clone(), ..modern("greet", json!({})) };
+    let (first, state) = house.asked_for(by(0)).await;
+    assert_eq!(house.outcomes(), [OutcomeKind::InputRequired]);
+    let (second, next) = house.asked_for(answered(by(1), &state, &[(first[0].as_str(), "ada")])).await;
+    assert_ne!(first, second);
+    // The first round is over.
+    assert!(house.told(answered(by(2), &state, &[(second[0].as_str(), "eve")])).await.starts_with("invalid_input"));
+    let told = house.told(answered(by(2), &next, &[(second[0].as_str(), "lovelace")])).await;
+    assert_eq!(told, "hello ada lovelace");
+    assert_eq!(rounds.map(|round| round.heard.lock().unwrap().clone()), [vec![1.0], vec![2.0], vec![]]);
+    assert_eq!(house.outcomes(), [OutcomeKind::Succeeded, OutcomeKind::Refused]);
+    assert_eq!(house.provider.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn an_approval_and_a_question_of_the_tool_are_two_rounds_of_one_call() {
+    let house = plan().house(ScriptedProvider::new("built-in").with(greeting().touches(write("/w/a")))).await;
+    let state = house.asked(modern("greet", json!({}))).await;
+    let (first, state) = house.asked_for(retry(modern("greet", json!({})), &state, "yes")).await;
+    let (second, state) = house.asked_for(answered(modern("greet", json!({})), &state, &[(&first[0], "a")])).await;
+    assert_eq!(house.told(answered(modern("greet", json!({})), &state, &[(&second[0], "b")])).await, "hello a b");
+    assert_eq!(house.outcomes(), [OutcomeKind::Succeeded]);
+}
+
+#[tokio::test]
+async fn what_is_not_answered_is_asked_again_and_a_providers_own_state_comes_back_to_it_alone() {
+    let asking = ScriptedTool::named("asking").ends_by(|moment| {
+        let requests = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), form(key))).collect();
+        let ask = |keys, state: &str| {
+            Ending::InputRequired(InputRequired { requests: requests(keys), state: Some(state.into()) })
+        };
+        let Some(answers) = moment.context.answers else { return ask(&["a", "b"], "theirs 1") };
+        let said: Vec<_> = answers.responses.iter().map(|(key, answer)| format!("{key}={}", answer.0)).collect();
+        match answers.state.as_deref() {
+            Some("theirs 1") => ask(&["a"], &format!("theirs 2 {}", said.join(","))),
+            state => Ending::Done(ToolResult::text(format!("{state:?} {}", said.join(",")))),
+        }
+    });
+    let house = plan().house(ScriptedProvider::new("built-in").with(asking)).await;
+    let call = || modern("asking", json!({}));
+    let (keys, state) = house.asked_for(call()).await;
+    assert_eq!(keys, ["a", "b"]);
+    assert!(!state.contains("theirs"));
+    let (keys, state) = house.asked_for(answered(call(), &state, &[("b", "2"), ("c", "3")])).await;
+    assert_eq!(keys, ["a"], "what is answered is not asked again");
+    let (keys, state) = house.asked_for(ExecuteToolCommand { answers: None, ..answered(call(), &state, &[]) }).await;
+    assert_eq!(keys, ["a"]);
+    let (keys, state) = house.asked_for(answered(call(), &state, &[("a", "1")])).await;
+    assert_eq!(keys, ["a"]);
+    let told = house.told(answered(call(), &state, &[("a", "4")])).await;
+    assert_eq!(told, r#"Some("theirs 2 a=\"1\",b=\"2\"") a="4""#);
+    assert_eq!((house.outcomes(), house.open_calls.len()), (vec![OutcomeKind::Succeeded], 0));
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
+    let asks = |name, method: &str| {
+        let request = InputRequest { method: method.into(), params: json!({}) };
+        let requests = [("q".to_owned(), request)].into();
+        ScriptedTool::named(name).needs_input(InputRequired { requests, state: None })
+    };
+    let provider = ScriptedProvider::new("built-in").with(asks("sampling", "sampling/createMessage"));
+    let house = plan().house(provider.with(asks("odd", "x/y")).with(asks("form", "elicitation/create"))).await;
+    let of = |protocol, capabilities: Value| {
+        let capabilities = capabilities.as_object().unwrap().clone();
+        Arc::new(ClientProfile { protocol: Some(protocol), capabilities, client: String::new(), log_level: None })
+    };
+    let bare = of(ProtocolVersion::V20260728, json!({}));
+    assert!(house.told(modern("sampling", json!({}))).await.starts_with("missing_capability: "));
+    assert!(house.told(modern("odd", json!({}))).await.starts_with("unavailable: "));
+    let undeclared = ExecuteToolCommand { client: bare, ..modern("form", json!({})) };
+    assert!(house.told(undeclared).await.starts_with("missing_capability: "));
+    assert!(house.told(command("form", json!({}))).await.starts_with("unavailable: "));
+    // An old client is asked where it is, and its provider called again with the answer.
+    let old = of(ProtocolVersion::V20251125, json!({"elicitation": {}}));
+    let asked = RecordingCaller::answering([Ok(InputResponse("yes".into()))]);
+    let old = ExecuteToolCommand { client: old, caller: Arc::new(asked), ..command("form", json!({})) };
+    assert!(house.told(old).await.starts_with("unavailable: "), "the second time nobody answers");
+    assert_eq!(house.provider.calls().len(), 6);
+}
+
+#[tokio::test]
+async fn an_answer_holds_for_what_was_shown_and_the_rules_hold_after_it() {
+    let target = Arc::new(Mutex::new("/w/a"));
     let now = target.clone();
-    let moving = ScriptedTool::named("moving").touches_by(move |_| Ok(write(&now.lock().unwrap())));
+    let moving = ScriptedTool::named("moving").touches_by(move |_| Ok(write(now.lock().unwrap().as_ref())));
     let provider = ScriptedProvider::new("built-in").with(moving.answers(ToolResult::text("written")));
-    let house = Plan { approver: Arc::new(ByRetry::default()), ..Default::default() }.house(provider).await;
-    let call = || command("moving", json!({}));
+    let house = Plan { rules: vec![(Effect::Deny, "Write(//w/closed)")], ..plan() }.house(provider).await;
+    let call = || modern("moving", json!({}));
     let state = house.asked(call()).await;
     // The same arguments lead elsewhere by now, as by a link.
     *target.lock().unwrap() = "/w/b";
     let state = house.asked(retry(call(), &state, "yes")).await;
     assert_eq!(house.provider.calls().len(), 0);
+    *target.lock().unwrap() = "/w/closed";
+    assert!(house.told(retry(call(), &state, "yes")).await.starts_with("permission_denied"));
+    assert_eq!(house.provider.calls().len(), 0);
+    *target.lock().unwrap() = "/w/c";
+    let state = house.asked(call()).await;
     assert_eq!(house.told(retry(call(), &state, "yes")).await, "written");
+    assert_eq!(house.only_one_ran().accesses, ["write /w/c"]);
+}
+
+impl House {
+    fn only_one_ran(&self) -> ToolExecution {
+        let mut rows = self.log.rows();
+        rows.retain(|row| row.outcome == Outcome::Succeeded);
+        assert_eq!((rows.len(), self.provider.calls().len()), (1, 1));
+        rows.remove(0)
+    }
 }
 
 /// Wants somebody to be asked about every call, for another reason each time.
@@ -125,11 +319,11 @@ impl ToolHook for Wordy {
 }
 
 #[tokio::test]
-async fn an_answer_holds_whatever_reason_a_hook_has_the_second_time() {
+async fn an_answer_holds_whatever_reason_a_hook_has() {
     let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Wordy::default())];
-    let house = Plan { approver: Arc::new(ByRetry::default()), hooks, ..Default::default() }.house(provider()).await;
-    let state = house.asked(command("write", json!({}))).await;
-    assert_eq!(house.told(retry(command("write", json!({})), &state, "yes")).await, "written");
+    let house = Plan { hooks, ..plan() }.house(provider()).await;
+    let state = house.asked(modern("write", json!({}))).await;
+    assert_eq!(house.told(retry(modern("write", json!({})), &state, "yes")).await, "written");
 }
 
 #[tokio::test]
@@ -138,10 +332,10 @@ async fn a_no_is_heard_also_where_somebody_said_yes_to_the_same_meanwhile() {
         || ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));
     // One yes is kept as a rule, the other for exactly this call.
     for (tool, done) in [("write", "written"), ("send", "sent")] {
-        let approver = ByRetry { scopes: vec![ApprovalScope::Session] };
+        let approver = Forms { scopes: vec![ApprovalScope::Session] };
         let provider = provider().with(send());
         let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider).await;
-        let call = || command(tool, json!({}));
+        let call = || modern(tool, json!({}));
         let (first, second, third) = (house.asked(call()).await, house.asked(call()).await, house.asked(call()).await);
         assert_eq!(house.told(retry(call(), &first, "yes")).await, done);
         let told = house.told(retry(call(), &second, "no")).await;
@@ -166,45 +360,287 @@ async fn a_yes_to_one_part_of_a_call_answers_no_rule_about_another() {
     assert_eq!(house.call("copying", json!({})).await, "true false");
 }
 
+/// Waits until every call is closed and on record. Time stands still meanwhile.
+async fn settled(house: &House) {
+    house.open_calls.drained().await;
+    while !house.log.rows().iter().all(|row| row.outcome.is_final()) {
+        yield_now().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_question_that_travels_expires() {
-    let house = asking_by_retry().await;
-    let state = house.asked(command("write", json!({}))).await;
-    tokio::time::advance(CallSettings::default().approval_timeout).await;
-    let told = house.told(retry(command("write", json!({})), &state, "yes")).await;
-    assert_eq!(told, "approval_timeout: The answer came too late. Nothing has run.");
+async fn a_client_that_never_comes_back_ends_the_call_on_record() {
+    let patience = CallSettings::default().approval_timeout;
+    let house = plan().house(provider().with(greeting())).await;
+    let state = house.asked(modern("write", json!({}))).await;
+    let (_, tools) = house.asked_for(modern("greet", json!({}))).await;
+    tokio::time::advance(patience).await;
+    settled(&house).await;
+    let outcome = |tool: &str| house.log.rows().into_iter().find(|row| row.tool == tool).unwrap().outcome;
+    assert_eq!(outcome("write").error_kind(), Some(ErrorKind::ApprovalTimeout));
+    assert!(matches!(outcome("greet"), Outcome::Failed(_, why) if why.contains("did not answer in time")));
+    for (tool, state) in [("write", state), ("greet", tools)] {
+        let told = house.told(retry(modern(tool, json!({})), &state, "yes")).await;
+        assert_eq!(told, "approval_timeout: The answer came too late: the call has ended.");
+    }
+    assert_eq!(house.provider.calls().len(), 1, "only what asked itself ran");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_in_which_a_client_is_asked_is_none_of_the_call() {
+    let settings = CallSettings { default_timeout: Duration::from_secs(1), ..CallSettings::default() };
+    let house = Plan { settings, ..plan() }.house(ScriptedProvider::new("built-in").with(greeting())).await;
+    let call = || modern("greet", json!({}));
+    let (first, state) = house.asked_for(call()).await;
+    tokio::time::advance(Duration::from_secs(200)).await;
+    let (second, state) = house.asked_for(answered(call(), &state, &[(&first[0], "a")])).await;
+    tokio::time::advance(Duration::from_secs(200)).await;
+    assert_eq!(house.told(answered(call(), &state, &[(&second[0], "b")])).await, "hello a b");
 }
 
 #[tokio::test]
-async fn a_retry_without_the_answer_is_asked_anew_and_answers_of_the_tool_come_through() {
-    let told = ScriptedTool::named("told").touches(write("/w/a")).ends_by(|moment| {
-        let answers = moment.context.answers.map(|answers| answers.values().map(|one| one.0.to_string()).collect());
-        Ending::Done(ToolResult::text(answers.unwrap_or_else(|| "nothing".to_owned())))
-    });
-    let provider = ScriptedProvider::new("built-in").with(told);
-    let house = Plan { approver: Arc::new(ByRetry::default()), ..Default::default() }.house(provider).await;
-    let with_answers = ExecuteToolCommand {
-        answers: Some([("name".to_owned(), InputResponse("eve".into()))].into()),
-        ..command("told", json!({}))
-    };
-    let state = house.asked(with_answers).await;
-    let unanswered = ExecuteToolCommand { request_state: Some(state), ..command("told", json!({})) };
-    let state = house.asked(unanswered).await;
-    assert_eq!(house.told(retry(command("told", json!({})), &state, "yes")).await, r#""eve""#);
-    let state = house.asked(command("told", json!({}))).await;
-    assert_eq!(house.told(retry(command("told", json!({})), &state, "yes")).await, "nothing", "ours is ours");
-}
-
-#[tokio::test]
-async fn open_questions_are_bounded() {
-    let house = asking_by_retry().await;
-    let first = house.asked(command("write", json!({}))).await;
+async fn waiting_calls_are_bounded_and_take_no_room_of_running_ones() {
+    let house = plan().house(provider()).await;
+    let first = house.asked(modern("write", json!({}))).await;
     let mut last = String::new();
     for _ in 0..64 {
-        last = house.asked(command("write", json!({}))).await;
+        last = house.asked(modern("write", json!({}))).await;
     }
-    assert!(house.told(retry(command("write", json!({})), &first, "yes")).await.starts_with("invalid_input"));
-    assert_eq!(house.told(retry(command("write", json!({})), &last, "yes")).await, "written");
+    assert!(house.told(retry(modern("write", json!({})), &first, "yes")).await.starts_with("invalid_input"));
+    assert_eq!(house.call("echo", json!({})).await, "hi");
+    assert_eq!(house.told(retry(modern("write", json!({})), &last, "yes")).await, "written");
+    while house.open_calls.len() > 63 {
+        yield_now().await;
+    }
+    let made_room = house.log.rows().remove(0).outcome;
+    assert_eq!(made_room, Outcome::Cancelled(CancelReason::Client), "the one that waited longest made room");
+    house.handler.session_ended(&Principal::local(), "another");
+    assert_eq!(house.open_calls.len(), 63);
+    house.handler.session_ended(&Principal::local(), "s");
+    settled(&house).await;
+    assert_eq!(house.provider.calls().len(), 2, "the echo, and what was answered");
+}
+
+#[tokio::test]
+async fn where_there_is_no_room_to_go_on_the_answers_can_be_sent_again() {
+    let house = Arc::new(
+        Plan { rules: vec![(Effect::Allow, "Write(//w/free)")], ..plan() }
+            .house(provider().with(ScriptedTool::named("busy").touches(write("/w/free")).never_ends()))
+            .await,
+    );
+    let state = house.asked(modern("write", json!({}))).await;
+    let busy: Vec<_> = (0..8)
+        .map(|_| {
+            let handler = house.handler.clone();
+            tokio::spawn(async move { handler.handle(command("busy", json!({}))).await })
+        })
+        .collect();
+    house.provider.began(8).await;
+    assert!(house.told(retry(modern("write", json!({})), &state, "yes")).await.starts_with("rate_limited"));
+    busy[0].abort();
+    while house.open_calls.len() > 8 {
+        yield_now().await;
+    }
+    assert_eq!(house.told(retry(modern("write", json!({})), &state, "yes")).await, "written");
+}
+
+/// A tool that asks once and then never ends.
+fn curious() -> ScriptedTool {
+    ScriptedTool::named("curious").asks(form("?")).touches(write("/w/free")).never_ends()
+}
+
+#[tokio::test]
+async fn whoever_takes_a_round_back_takes_the_call_back() {
+    for by_signal in [true, false] {
+        let rules = vec![(Effect::Allow, "Write(//w/free)")];
+        let house = Arc::new(Plan { rules, ..plan() }.house(ScriptedProvider::new("built-in").with(curious())).await);
+        let (keys, state) = house.asked_for(modern("curious", json!({}))).await;
+        let round = answered(modern("curious", json!({})), &state, &[(&keys[0], "a")]);
+        let cancel = round.cancel.clone();
+        let handler = house.handler.clone();
+        let attached = tokio::spawn(async move { handler.handle(round).await });
+        while house.log.rows()[0].outcome != Outcome::Running {
+            yield_now().await;
+        }
+        // Another comes with the same state while the client is in its round.
+        let again = answered(modern("curious", json!({})), &state, &[(&keys[0], "b")]);
+        assert!(house.told(again).await.starts_with("invalid_input"));
+        assert_eq!(house.log.rows()[0].outcome, Outcome::Running);
+        if by_signal {
+            cancel.cancel(CancelReason::Client);
+            let told = attached.await.unwrap();
+            assert!(matches!(told, Err(ExecuteToolError::Cancelled(CancelReason::Client))), "{told:?}");
+        } else {
+            attached.abort();
+        }
+        settled(&house).await;
+        assert_eq!(house.log.rows()[0].outcome, Outcome::Cancelled(CancelReason::Client));
+        assert_eq!(house.provider.ends()[0].1, CallEnd::Dropped);
+    }
+}
+
+#[tokio::test]
+async fn calls_that_wait_are_ended_at_shutdown_without_waiting_for_anybody() {
+    let house = plan().house(provider()).await;
+    let state = house.asked(modern("write", json!({}))).await;
+    house.open_calls.close();
+    settled(&house).await;
+    assert_eq!(house.only_row().outcome, Outcome::Cancelled(CancelReason::Shutdown));
+    assert!(!house.told(retry(modern("write", json!({})), &state, "yes")).await.contains("written"));
+    assert_eq!(house.provider.calls().len(), 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_is_not_asked() {
+    let house = plan().house(provider()).await;
+    house.log.fail_next_record();
+    let told = house.told(modern("write", json!({}))).await;
+    assert!(told.starts_with("permission_denied") && told.contains("Nobody can be asked here"), "{told}");
+}
+
+#[tokio::test]
+async fn who_watches_sees_that_a_call_waits() {
+    let house = greeting_house().await;
+    let mut events = house.events.subscribe();
+    house.asked_for(modern("greet", json!({}))).await;
+    let mut seen = Vec::new();
+    while let Some(Heard::Event(event)) = events.waiting() {
+        seen.push(event.kind.clone());
+    }
+    let first_and_last = (seen.first(), seen.last());
+    let is_fitting =
+        matches!(first_and_last, (Some(EventKind::ToolCallStarted { .. }), Some(EventKind::ToolCallSuspended { .. })));
+    assert!(is_fitting, "{seen:?}");
+}
+
+/// Writes down how often each row became final.
+#[derive(Default)]
+struct Finals(InMemoryExecutionLog, Mutex<Vec<CallId>>);
+
+#[async_trait]
+impl ExecutionLog for Finals {
+    async fn record(&self, execution: ToolExecution) -> Result<(), StoreError> {
+        if execution.outcome.is_final() {
+            self.1.lock().unwrap().push(execution.id);
+        }
+        self.0.record(execution).await
+    }
+    async fn find(&self, id: CallId) -> Result<Option<ToolExecution>, StoreError> {
+        self.0.find(id).await
+    }
+    async fn beginning_with(&self, digits: &str, at_most: u32) -> Result<Vec<CallId>, StoreError> {
+        self.0.beginning_with(digits, at_most).await
+    }
+    async fn list(&self, filter: &ExecutionFilter) -> Result<Vec<ToolExecution>, StoreError> {
+        self.0.list(filter).await
+    }
+    async fn check(&self) -> Result<(), StoreError> {
+        self.0.check().await
+    }
+}
+
+/// What happens to a call that waits.
+#[derive(Debug, Clone, Copy)]
+enum Turn {
+    /// Its client answers what was asked last.
+    Answer,
+    /// Its client comes without an answer.
+    Silence,
+    /// Somebody answers with the state of an earlier round, or another one's.
+    Replay,
+    /// Two come with the same state at once.
+    Twice,
+    /// Its client comes and goes away at once.
+    GoAway,
+    /// Its client takes its round back.
+    TakeBack,
+    /// Time goes by.
+    Wait(u64),
+}
+
+fn turns() -> impl Strategy<Value = Vec<Turn>> {
+    use Turn::{Answer, GoAway, Replay, Silence, TakeBack, Twice, Wait};
+    let turn = prop_oneof![
+        6 => Just(Answer), 2 => Just(Silence), 3 => Just(Replay), 2 => Just(Twice),
+        1 => Just(GoAway), 1 => Just(TakeBack), 3 => (1..400_u64).prop_map(Wait),
+    ];
+    proptest::collection::vec(turn, 0..10)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn a_call_runs_at_most_once_and_its_row_is_final_exactly_once(turns in turns()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let (ran, finals) = runtime.block_on(play(&turns));
+        prop_assert!(ran <= 1, "it ran {} times", ran);
+        let mut ids = finals.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        prop_assert_eq!(ids.len(), finals.len(), "a row was final twice");
+    }
+}
+
+/// Plays the turns to a call that is asked about and asks twice itself. Returns how often it ran, and the final rows.
+async fn play(turns: &[Turn]) -> (usize, Vec<CallId>) {
+    let provider = Arc::new(ScriptedProvider::new("built-in").with(greeting().touches(write("/w/a"))));
+    let log = Arc::new(Finals::default());
+    let built = plan().built(provider.clone(), log.clone()).await;
+    let call = || modern("greet", json!({}));
+    let mut states = Vec::new();
+    let mut keys = Vec::new();
+    let mut answer = built.handler.handle(call()).await;
+    for turn in turns {
+        if let Ok(CallOutcome::InputRequired(required)) = answer {
+            keys = required.requests.into_keys().collect::<Vec<_>>();
+            states.push(required.state.unwrap());
+        }
+        let said: Vec<_> = keys.iter().map(|key| (key.as_str(), "yes")).collect();
+        let last = states.last().unwrap();
+        let handle = |command| built.handler.handle(command);
+        answer = match turn {
+            Turn::Answer => handle(answered(call(), last, &said)).await,
+            Turn::Silence => handle(answered(call(), last, &[])).await,
+            Turn::Replay => {
+                let told = handle(answered(call(), &states[0], &said)).await;
+                // Only the state of the round that is open is one.
+                assert!(states.len() == 1 || told.is_err(), "{told:?}");
+                told
+            }
+            Turn::Twice => {
+                let (one, two) =
+                    tokio::join!(handle(answered(call(), last, &said)), handle(answered(call(), last, &said)));
+                assert!(two.is_err(), "{two:?}");
+                one
+            }
+            Turn::GoAway => {
+                let mut round = Box::pin(handle(answered(call(), last, &said)));
+                match futures::poll!(&mut round) {
+                    std::task::Poll::Ready(told) => told,
+                    std::task::Poll::Pending => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
+                }
+            }
+            Turn::TakeBack => {
+                let round = answered(call(), last, &said);
+                round.cancel.cancel(CancelReason::Client);
+                handle(round).await
+            }
+            Turn::Wait(seconds) => {
+                tokio::time::advance(Duration::from_secs(*seconds)).await;
+                yield_now().await;
+                Err(ExecuteToolError::Cancelled(CancelReason::Client))
+            }
+        };
+    }
+    built.open_calls.close();
+    built.open_calls.drained().await;
+    let all = log.0.rows();
+    while !log.0.rows().iter().all(|row| row.outcome.is_final()) {
+        yield_now().await;
+    }
+    let finals = log.1.lock().unwrap().clone();
+    assert_eq!(finals.len(), all.len(), "every row is final");
+    (provider.calls().len(), finals)
 }
 
 #[tokio::test]
@@ -222,7 +658,7 @@ async fn an_answer_to_a_call_that_was_taken_back_grants_nothing() {
     impl Approver for TooLate {
         async fn ask(&self, _: ApprovalRequest<'_>) -> Approval {
             self.0.cancel(CancelReason::Client);
-            tokio::task::yield_now().await;
+            yield_now().await;
             Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Always] }
         }
     }

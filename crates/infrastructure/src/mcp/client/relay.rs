@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, sleep_until};
-use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse, NotAnswered};
+use toolstead_domain::ports::caller::{Caller, InputRequest, InputResponse};
 
 /// Runs `exchange` to its end and hands progress, log messages and questions on meanwhile.
 ///
@@ -83,9 +83,7 @@ fn tell(caller: &dyn Caller, notice: Notice) {
 async fn ask(caller: &dyn Caller, id: Id, request: InputRequest) -> (Id, Result<Value, RpcError>) {
     let outcome = match caller.ask(request).await {
         Ok(InputResponse(answer)) => Ok(answer),
-        Err(reason @ (NotAnswered::Unsupported | NotAnswered::TimedOut | NotAnswered::Gone)) => {
-            Err(RpcError::new(RpcError::INTERNAL, reason.to_string()))
-        }
+        Err(reason) => Err(RpcError::new(RpcError::INTERNAL, reason.to_string())),
     };
     (id, outcome)
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
     client_profile::{Generation, LogLevel, ProtocolVersion},
-    ports::caller::InputResponses,
+    ports::tool_provider::Answers,
 };
 
 /// Our name in both generations.
@@ -36,7 +36,7 @@ pub(super) struct CallRequest<'a> {
     /// The caller's `_meta`.
     pub(super) meta: &'a Map<String, Value>,
     /// Answers to the questions of an earlier try.
-    pub(super) answers: Option<&'a InputResponses>,
+    pub(super) answers: Option<&'a Answers>,
     /// The least severe log message that is wanted.
     pub(super) log_level: Option<LogLevel>,
     /// Whether progress is wanted.
@@ -84,8 +84,12 @@ impl RequestWriter {
         member(&mut text, "", "name", call.tool);
         member(&mut text, ",", "arguments", call.arguments);
         if let Some(answers) = call.answers {
-            let answers: Map<_, _> = answers.iter().map(|(key, answer)| (key.clone(), answer.0.clone())).collect();
-            member(&mut text, ",", "inputResponses", &answers);
+            let responses: Map<_, _> =
+                answers.responses.iter().map(|(key, answer)| (key.clone(), answer.0.clone())).collect();
+            member(&mut text, ",", "inputResponses", &responses);
+            if let Some(state) = &answers.state {
+                member(&mut text, ",", "requestState", state);
+            }
         }
         self.call_meta(&mut text, id, call);
         text.extend_from_slice(b"}}");
@@ -228,7 +232,8 @@ mod tests {
             "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
         });
         assert_eq!((method.as_str(), params), ("tools/list", json!({"cursor": "c", "_meta": common.clone()})));
-        let answers = InputResponses::from([("k".to_owned(), InputResponse(json!({"action": "accept"})))]);
+        let responses = [("k".to_owned(), InputResponse(json!({"action": "accept"})))].into();
+        let answers = Answers { responses, state: Some("theirs".into()) };
         let meta = map(json!({"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}, "a/b": 1}));
         let call = CallRequest {
             tool: "t",

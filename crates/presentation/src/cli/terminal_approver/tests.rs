@@ -34,7 +34,7 @@ impl Person {
 
     fn ask(&self, asked: Asked) -> tokio::task::JoinHandle<Approval> {
         let approver = self.approver.clone();
-        tokio::spawn(async move { approver.ask(asked.request(None)).await })
+        tokio::spawn(async move { approver.ask(asked.request()).await })
     }
 
     /// Reads until the terminal shows this, and returns all that it showed.
@@ -207,5 +207,5 @@ async fn a_question_that_nobody_answers_ends_and_the_terminal_is_as_before() {
 #[tokio::test]
 async fn what_is_no_terminal_cannot_be_asked() {
     let approver = TerminalApprover::new(tempfile::tempfile().unwrap(), SOON);
-    assert_eq!(approver.ask(asked().request(None)).await, Approval::Unattended);
+    assert_eq!(approver.ask(asked().request()).await, Approval::Unattended);
 }

@@ -9,7 +9,6 @@ use crate::{
     app::App,
     mcp_server::{
         McpServer,
-        capability::Capability,
         client_caller::{ClientCaller, Outlet},
         log_threshold::LogThreshold,
         questions::Questions,
@@ -25,6 +24,7 @@ use tokio::{
 };
 use toolstead_application::cancel_signal::CancelSignal;
 use toolstead_domain::{
+    client_capability::Capability,
     client_profile::ClientProfile,
     ports::caller::{Caller, InputRequest, InputResponse},
 };

@@ -9,7 +9,6 @@ use crate::mcp_server::{
     answer::Answer,
     call_request::CallRequest,
     call_tool::Client,
-    capability::Capability,
     client_caller::{ClientCaller, Outlet},
     in_flight::{InFlight, Running},
     log_threshold::LogThreshold,
@@ -27,6 +26,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolstead_domain::{
+    client_capability::Capability,
     client_profile::{ClientProfile, Generation, ProtocolVersion},
     error_kind::ErrorKind,
     scope::Scope,
@@ -356,7 +356,7 @@ impl Connection {
         );
         let caller = Arc::new(match self.generation {
             Some(Generation::Legacy) => caller.asking(self.questions.clone(), profile.clone()),
-            Some(Generation::Modern) | None => caller,
+            Some(Generation::Modern) | None => caller.asked_by_retry(),
         });
         let client = Client { scope: self.scope(), profile };
         let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());

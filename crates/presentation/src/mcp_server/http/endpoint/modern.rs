@@ -92,7 +92,8 @@ impl Endpoint {
         };
         let cancel = CancelSignal::new();
         let threshold = LogThreshold::Request(profile.log_level);
-        let caller = Arc::new(ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept)));
+        let caller = ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(accept));
+        let caller = Arc::new(caller.asked_by_retry());
         let session = self.stateless.enter(holder, &client_name, Instant::now());
         let scope = Scope::of(holder.principal.clone(), session.id.clone());
         let client = Client { scope, profile: Arc::new(profile) };

@@ -1,20 +1,24 @@
 //! What a client must have declared to be asked something.
 
+use crate::ports::caller::InputRequest;
 use serde_json::{Map, Value, json};
-use toolstead_domain::ports::caller::InputRequest;
 
 /// A client's capability to answer questions of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Capability {
+pub enum Capability {
+    /// It puts forms before a person.
     Elicitation,
+    /// It sends a person to a page.
     UrlElicitation,
+    /// It asks its model.
     Sampling,
+    /// It names its folders.
     Roots,
 }
 
 impl Capability {
     /// What the question needs; `None` for one that MCP does not know.
-    pub(super) fn of(question: &InputRequest) -> Option<Self> {
+    pub fn of(question: &InputRequest) -> Option<Self> {
         match question.method.as_str() {
             "elicitation/create" if question.params["mode"] == "url" => Some(Self::UrlElicitation),
             "elicitation/create" => Some(Self::Elicitation),
@@ -24,7 +28,8 @@ impl Capability {
         }
     }
 
-    pub(super) fn is_declared(self, declared: &Map<String, Value>) -> bool {
+    /// Whether a client that declared this (MCP's `ClientCapabilities`) has it.
+    pub fn is_declared(self, declared: &Map<String, Value>) -> bool {
         let elicitation = || declared.get("elicitation").and_then(Value::as_object);
         match self {
             // "An empty capabilities object is equivalent to declaring support for form mode only" (MCP 2025-11-25,
@@ -39,7 +44,7 @@ impl Capability {
     }
 
     /// As MCP's `ClientCapabilities` would declare it.
-    pub(super) fn as_object(self) -> Map<String, Value> {
+    pub fn as_object(self) -> Map<String, Value> {
         let (name, value) = match self {
             Self::Elicitation => ("elicitation", json!({})),
             Self::UrlElicitation => ("elicitation", json!({"url": {}})),

@@ -1,0 +1,158 @@
+//! Calls that wait for answers of a client which answers with a retry (MCP 2026-07-28, basic/patterns/mrtr). The call goes
+//! on waiting, its client gets the questions and a sealed state, and the retry comes back to the same call: nothing is run
+//! a second time, and one row stays open over all rounds.
+
+pub(super) mod held_call;
+pub(super) mod rounds;
+mod sealed_state;
+mod waiting_room;
+
+use super::{ExecuteToolCommand, ExecuteToolError, record::each_piece};
+use crate::open_calls::{NotAdmitted, OpenCalls};
+use held_call::{HeldCall, NotAttached, Terms};
+use sealed_state::{Digest, Seal};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
+use toolstead_domain::{
+    error_kind::ErrorKind, principal::Principal, scope::Scope, tool_call::CallId, tool_execution::CancelReason,
+    tool_failure::ToolFailure,
+};
+use waiting_room::WaitingRoom;
+
+/// What a client must have declared one of, so that there is anything that it could be asked.
+const CAPABILITIES: &[&str] = &["elicitation", "sampling", "roots"];
+
+/// The calls that their clients may come back to.
+pub(super) struct HeldCalls {
+    room: Arc<WaitingRoom<HeldCall>>,
+    seal: Arc<Seal>,
+    open_calls: Arc<OpenCalls>,
+    patience: Duration,
+}
+
+impl HeldCalls {
+    /// Each waits so long for its client.
+    pub(super) fn new(open_calls: Arc<OpenCalls>, patience: Duration) -> Self {
+        Self { room: Arc::new(WaitingRoom::new()), seal: Arc::new(Seal::new()), open_calls, patience }
+    }
+
+    /// The call behind the command's caller, if it is one that can be asked and answers with retries.
+    pub(super) fn hold(&self, id: CallId, command: &ExecuteToolCommand) -> Option<Arc<HeldCall>> {
+        let declared = &command.client.capabilities;
+        if !command.caller.answers_by_retry() || !CAPABILITIES.iter().any(|name| declared.contains_key(*name)) {
+            return None;
+        }
+        let terms = Terms {
+            id,
+            principal: command.scope.principal.clone(),
+            session: command.scope.session.clone(),
+            owner: owner(&command.scope),
+            request: request(command),
+            client: command.client.clone(),
+            cancel: command.cancel.clone(),
+            patience: self.patience,
+            seal: self.seal.clone(),
+            room: self.room.clone(),
+            open_calls: self.open_calls.clone(),
+        };
+        Some(HeldCall::new(terms, command.caller.clone()))
+    }
+
+    /// The call that the retry comes back to, and goes on with from here; `None` for a command that is no retry.
+    ///
+    /// # Errors
+    /// The refusal of a retry that comes back to nothing. It leaves every call alone.
+    pub(super) fn attach(&self, command: &ExecuteToolCommand) -> Option<Result<Arc<HeldCall>, ExecuteToolError>> {
+        let state = self.seal.open(command.request_state.as_deref()?);
+        let unfit = |why: &str| {
+            let failure =
+                ToolFailure::new(ErrorKind::InvalidInput, format!("`requestState` is of no open question: {why}."));
+            let next = "Begin again: call without `requestState` and `inputResponses`.";
+            ExecuteToolError::NotCallable(failure.next(next))
+        };
+        let late = || {
+            let failure = ToolFailure::new(ErrorKind::ApprovalTimeout, "The answer came too late: the call has ended.");
+            ExecuteToolError::Refused(failure.next("Call again to be asked again."))
+        };
+        let Some(state) = state else {
+            return Some(Err(unfit("it was changed, or made before this process started")));
+        };
+        Some(if state.owner != owner(&command.scope) {
+            Err(unfit("the call is another client's, or of another session"))
+        } else if state.request != request(command) {
+            Err(unfit("it was given for another tool or other arguments"))
+        } else if state.until <= Instant::now() {
+            Err(late())
+        } else {
+            let answers = command.answers.as_ref();
+            let attached = self.room.find(state.call).ok_or(NotAttached::Used).and_then(|call| {
+                call.attach(state.round, command.caller.clone(), answers)?;
+                Ok(call)
+            });
+            attached.map_err(|why| match why {
+                NotAttached::Used => unfit("it was used already, or the call has ended"),
+                NotAttached::NotAdmitted(NotAdmitted::Closing) => ExecuteToolError::Cancelled(CancelReason::Shutdown),
+                NotAttached::NotAdmitted(why @ NotAdmitted::TooMany(_)) => {
+                    let failure = ToolFailure::new(ErrorKind::RateLimited, why.to_string());
+                    ExecuteToolError::Refused(failure.next("The call waits on: send the same answers again later."))
+                }
+            })
+        })
+    }
+
+    /// A session is over: nobody comes back to the calls of it that wait.
+    pub(super) fn session_ended(&self, principal: &Principal, session: &str) {
+        for call in self.room.of(principal) {
+            if *call.terms.session == *session && call.is_waiting() {
+                call.take_back();
+            }
+        }
+    }
+}
+
+fn owner(scope: &Scope) -> Digest {
+    let mut hasher = Sha256::new();
+    each_piece(&(scope.principal.id(), &*scope.session), |piece| hasher.update(piece));
+    hasher.finalize().into()
+}
+
+/// Stands for tool and arguments as they were sent. The order of members is the client's business.
+fn request(command: &ExecuteToolCommand) -> Digest {
+    let mut hasher = Sha256::new();
+    // What is no call of a tool stands under the name of one.
+    let kind = command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default();
+    each_piece(&(kind.as_str(), &command.tool), |piece| hasher.update(piece));
+    match &command.arguments {
+        Value::Null => hasher.update(b"{}"),
+        arguments => feed(arguments, &mut hasher),
+    }
+    hasher.finalize().into()
+}
+
+fn feed(value: &Value, hasher: &mut Sha256) {
+    match value {
+        Value::Array(items) => {
+            hasher.update(b"[");
+            for item in items {
+                feed(item, hasher);
+                hasher.update(b",");
+            }
+            hasher.update(b"]");
+        }
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            hasher.update(b"{");
+            for (name, value) in members {
+                each_piece(name, |piece| hasher.update(piece));
+                hasher.update(b":");
+                feed(value, hasher);
+                hasher.update(b",");
+            }
+            hasher.update(b"}");
+        }
+        plain => drop(each_piece(plain, |piece| hasher.update(piece))),
+    }
+}

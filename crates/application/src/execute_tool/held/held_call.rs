@@ -1,0 +1,383 @@
+//! One call that may wait for its client: the questions that are open, and the round that the client is in.
+
+use super::{
+    sealed_state::{Digest, Seal, SealedState},
+    waiting_room::WaitingRoom,
+};
+use crate::{
+    cancel_signal::CancelSignal,
+    execute_tool::ExecuteToolError,
+    open_calls::{NotAdmitted, OpenCalls},
+};
+use async_trait::async_trait;
+use futures::task::AtomicWaker;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, oneshot, watch},
+    time::{Instant, sleep_until},
+};
+use toolstead_domain::{
+    client_capability::Capability,
+    client_profile::ClientProfile,
+    ports::{
+        caller::{Caller, InputRequest, InputResponse, InputResponses, LogMessage, NotAnswered, Progress},
+        tool_provider::{CallOutcome, InputRequired},
+    },
+    principal::Principal,
+    tool_call::CallId,
+    tool_execution::CancelReason,
+};
+
+/// Questions that one call may ask, all rounds together. A tool that asks more wears a person out.
+const MAX_QUESTIONS: usize = 64;
+
+/// How a call ends, and how one of its rounds does.
+pub(in crate::execute_tool) type Outcome = Result<CallOutcome, ExecuteToolError>;
+
+/// A call of a client that answers with retries. To its path it is the caller: what it asks goes out when the path can do
+/// nothing more, and what it tells goes to the round in which its client is.
+pub(in crate::execute_tool) struct HeldCall {
+    pub(super) terms: Terms,
+    /// Wakes the path: a question may come from another task of its tool.
+    pub(super) waker: AtomicWaker,
+    /// Something happened that the round that is attached waits for.
+    changed: Notify,
+    /// Until when the call waits for a round; `None` while its client is in one.
+    until: watch::Sender<Option<Instant>>,
+    state: Mutex<State>,
+    me: Weak<HeldCall>,
+}
+
+/// What stands about a call from its beginning.
+pub(super) struct Terms {
+    pub(super) id: CallId,
+    pub(super) principal: Principal,
+    pub(super) session: Arc<str>,
+    pub(super) owner: Digest,
+    pub(super) request: Digest,
+    pub(super) client: Arc<ClientProfile>,
+    pub(super) cancel: CancelSignal,
+    /// How long it waits for a round.
+    pub(super) patience: Duration,
+    pub(super) seal: Arc<Seal>,
+    pub(super) room: Arc<WaitingRoom<HeldCall>>,
+    pub(super) open_calls: Arc<OpenCalls>,
+}
+
+struct State {
+    round: u32,
+    is_waiting: bool,
+    /// Nobody comes any more, or may.
+    is_over: bool,
+    /// The caller of the round that is attached.
+    caller: Option<Arc<dyn Caller>>,
+    questions: BTreeMap<String, Question>,
+    asked: usize,
+    /// Questions came since they were last looked at.
+    has_news: bool,
+    /// The questions are to go out.
+    is_due: bool,
+    outcome: Option<Outcome>,
+}
+
+struct Question {
+    number: usize,
+    request: InputRequest,
+    answer: oneshot::Sender<Result<InputResponse, NotAnswered>>,
+}
+
+/// Why nobody comes back to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Abandoned {
+    /// The client did not come in time.
+    Late,
+    /// The runtime shuts down.
+    Shutdown,
+}
+
+/// Why a retry does not get to its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotAttached {
+    /// It is not what the call waits for.
+    Used,
+    /// There is no room for it to go on, or no time.
+    NotAdmitted(NotAdmitted),
+}
+
+impl HeldCall {
+    pub(super) fn new(terms: Terms, caller: Arc<dyn Caller>) -> Arc<Self> {
+        let state = State {
+            round: 0,
+            is_waiting: false,
+            is_over: false,
+            caller: Some(caller),
+            questions: BTreeMap::new(),
+            asked: 0,
+            has_news: false,
+            is_due: false,
+            outcome: None,
+        };
+        Arc::new_cyclic(|me| Self {
+            terms,
+            waker: AtomicWaker::new(),
+            changed: Notify::new(),
+            until: watch::Sender::new(None),
+            state: Mutex::new(state),
+            me: me.clone(),
+        })
+    }
+
+    /// Lets the client in whose turn it is, with its answers.
+    pub(super) fn attach(
+        &self,
+        round: u32,
+        caller: Arc<dyn Caller>,
+        answers: Option<&InputResponses>,
+    ) -> Result<(), NotAttached> {
+        let mut state = self.lock();
+        if !state.is_waiting || state.round != round {
+            return Err(NotAttached::Used);
+        }
+        self.terms.open_calls.go_on(self.terms.id).map_err(NotAttached::NotAdmitted)?;
+        state.is_waiting = false;
+        state.caller = Some(caller);
+        self.until.send_replace(None);
+        for (key, answer) in answers.into_iter().flatten() {
+            if let Some(question) = state.questions.remove(key) {
+                // Whoever asked may have gone in this moment.
+                let _ = question.answer.send(Ok(answer.clone()));
+            }
+        }
+        // What is not answered is asked again at once.
+        state.is_due = !state.questions.is_empty();
+        Ok(())
+    }
+
+    /// What the round that is attached ends with, as soon as it can.
+    pub(super) async fn round(&self) -> Outcome {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(outcome) = self.taken() {
+                return outcome;
+            }
+            changed.await;
+        }
+    }
+
+    fn taken(&self) -> Option<Outcome> {
+        let mut state = self.lock();
+        match state.outcome.take() {
+            Some(outcome) => {
+                state.is_over = true;
+                self.until.send_replace(None);
+                Some(outcome)
+            }
+            None => self.asked(&mut state).map(|questions| Ok(CallOutcome::InputRequired(questions))),
+        }
+    }
+
+    /// The questions that are due, with which the round ends.
+    pub(super) fn due(&self) -> Option<InputRequired> {
+        self.asked(&mut self.lock())
+    }
+
+    fn asked(&self, state: &mut State) -> Option<InputRequired> {
+        if !std::mem::take(&mut state.is_due) || state.questions.is_empty() || state.is_over {
+            return None;
+        }
+        let terms = &self.terms;
+        let until = Instant::now() + terms.patience;
+        state.round += 1;
+        state.is_waiting = true;
+        state.caller = None;
+        terms.open_calls.wait(terms.id);
+        self.until.send_replace(Some(until));
+        let sealed =
+            SealedState { call: terms.id, round: state.round, until, owner: terms.owner, request: terms.request };
+        let requests = state.questions.iter().map(|(key, question)| (key.clone(), question.request.clone())).collect();
+        Some(InputRequired { requests, state: Some(terms.seal.seal(&sealed)) })
+    }
+
+    /// Whether questions came since this was last asked.
+    pub(super) fn has_news(&self) -> bool {
+        std::mem::take(&mut self.lock().has_news)
+    }
+
+    /// The path can do nothing more: what it asked is to go out.
+    pub(super) fn send_questions(&self) {
+        self.lock().is_due = true;
+        self.changed.notify_one();
+    }
+
+    /// The path is at its end. Returns whether somebody is there, or may come, to hear of it.
+    pub(super) fn finish(&self, outcome: Outcome) -> bool {
+        let mut state = self.lock();
+        state.outcome = Some(outcome);
+        self.changed.notify_one();
+        !state.is_over
+    }
+
+    /// Returns when nobody comes back to the call any more: it waits no longer from then on.
+    pub(super) async fn abandoned(&self) -> Abandoned {
+        let mut until = self.until.subscribe();
+        loop {
+            let at = *until.borrow_and_update();
+            let why = match at {
+                None => {
+                    // The sender lives as long as `self`.
+                    let _ = until.changed().await;
+                    continue;
+                }
+                Some(at) => tokio::select! {
+                    biased;
+                    _ = until.changed() => continue,
+                    () = sleep_until(at) => Abandoned::Late,
+                    () = self.terms.open_calls.closed() => Abandoned::Shutdown,
+                },
+            };
+            let mut state = self.lock();
+            if state.is_waiting && *self.until.borrow() == at {
+                self.end(&mut state, if why == Abandoned::Late { NotAnswered::TimedOut } else { NotAnswered::Gone });
+                return why;
+            }
+        }
+    }
+
+    /// Returns once the outcome was taken.
+    pub(super) async fn outcome_taken(&self) {
+        let mut until = self.until.subscribe();
+        while self.lock().outcome.is_some() {
+            let _ = until.changed().await;
+        }
+    }
+
+    /// Ends the call from outside: its client took it back, or somebody else needs its place.
+    pub(super) fn take_back(&self) {
+        self.end(&mut self.lock(), NotAnswered::Gone);
+        self.terms.cancel.cancel(CancelReason::Client);
+    }
+
+    /// Whether the call waits for its client to come.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.lock().is_waiting
+    }
+
+    fn end(&self, state: &mut State, why: NotAnswered) {
+        state.is_over = true;
+        state.is_waiting = false;
+        state.is_due = false;
+        state.caller = None;
+        state.outcome = None;
+        // Who keeps the outcome, or watches the time, need not any longer.
+        self.until.send_replace(None);
+        for (_, question) in std::mem::take(&mut state.questions) {
+            let _ = question.answer.send(Err(why));
+        }
+    }
+
+    async fn put(&self, key: Option<&str>, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        let is_declared = |capability: Capability| capability.is_declared(&self.terms.client.capabilities);
+        if !Capability::of(&request).is_some_and(is_declared) {
+            return Err(NotAnswered::Unsupported);
+        }
+        let me = self.me.upgrade().ok_or(NotAnswered::Gone)?;
+        let terms = &self.terms;
+        let made_room = terms.room.enter(terms.id, &terms.principal, &me, Self::is_waiting);
+        if let Some(oldest) = made_room.map_err(|_| NotAnswered::TooMany)? {
+            oldest.take_back();
+        }
+        let (answer, answered) = oneshot::channel();
+        let open = {
+            let mut state = self.lock();
+            if state.is_over {
+                return Err(NotAnswered::Gone);
+            }
+            if state.asked >= MAX_QUESTIONS {
+                return Err(NotAnswered::Unsupported);
+            }
+            state.asked += 1;
+            let number = state.asked;
+            let key = match key {
+                Some(key) if !state.questions.contains_key(key) => key.to_owned(),
+                Some(key) => format!("{key}-{number}"),
+                None => format!("toolstead/question-{number}"),
+            };
+            state.questions.insert(key.clone(), Question { number, request, answer });
+            state.has_news = true;
+            Open { call: self, key, number }
+        };
+        self.waker.wake();
+        let said = answered.await.unwrap_or(Err(NotAnswered::Gone));
+        drop(open);
+        said
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn attached(&self) -> Option<Arc<dyn Caller>> {
+        self.lock().caller.clone()
+    }
+}
+
+/// A question that somebody waits for; dropping it takes it back.
+struct Open<'a> {
+    call: &'a HeldCall,
+    key: String,
+    number: usize,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut state = self.call.lock();
+        if state.questions.get(&self.key).is_some_and(|question| question.number == self.number) {
+            state.questions.remove(&self.key);
+        }
+    }
+}
+
+#[async_trait]
+impl Caller for HeldCall {
+    fn wants_progress(&self) -> bool {
+        self.attached().is_some_and(|caller| caller.wants_progress())
+    }
+
+    async fn hurried(&self) {
+        match self.attached() {
+            Some(caller) => caller.hurried().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn progress(&self, progress: Progress) {
+        if let Some(caller) = self.attached() {
+            caller.progress(progress);
+        }
+    }
+
+    fn log(&self, message: LogMessage) {
+        if let Some(caller) = self.attached() {
+            caller.log(message);
+        }
+    }
+
+    async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        self.put(None, request).await
+    }
+
+    async fn ask_as(&self, key: &str, request: InputRequest) -> Result<InputResponse, NotAnswered> {
+        self.put(Some(key), request).await
+    }
+}
+
+impl std::fmt::Debug for HeldCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HeldCall").field("id", &self.terms.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,160 @@
+//! The rounds of a call: its path runs where the first one is waited for, and in a task of its own from the first question
+//! on.
+
+use super::held_call::{Abandoned, HeldCall, Outcome};
+use crate::cancel_signal::CancelSignal;
+use futures::future::{BoxFuture, FutureExt};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::{runtime::Handle, time::timeout};
+use toolstead_domain::{ports::tool_provider::CallOutcome, tool_execution::CancelReason};
+
+/// The path of a call, which says when all that it asks is asked.
+struct Path {
+    work: BoxFuture<'static, Outcome>,
+    call: Arc<HeldCall>,
+    is_asking: bool,
+}
+
+impl Future for Path {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        self.call.waker.register(context.waker());
+        let outcome = self.work.as_mut().poll(context);
+        if outcome.is_pending() {
+            // Once more first: what stands beside a question may ask, too.
+            let has_news = self.call.has_news();
+            if has_news {
+                context.waker().wake_by_ref();
+            } else if self.is_asking {
+                self.call.send_questions();
+            }
+            self.is_asking = has_news;
+        }
+        outcome
+    }
+}
+
+/// The first round of a call. The usual call asks nothing: then it runs here, and changes no thread. Whoever drops it
+/// takes the call back.
+pub(in crate::execute_tool) struct FirstRound {
+    path: Option<Path>,
+    call: Arc<HeldCall>,
+    grace: Duration,
+    runtime: Handle,
+}
+
+impl FirstRound {
+    /// To be called within a tokio runtime.
+    pub(in crate::execute_tool) fn new(
+        work: impl Future<Output = Outcome> + Send + 'static,
+        call: Arc<HeldCall>,
+        grace: Duration,
+    ) -> Self {
+        let path = Path { work: work.boxed(), call: call.clone(), is_asking: false };
+        Self { path: Some(path), call, grace, runtime: Handle::current() }
+    }
+
+    fn hand_over(&mut self) {
+        if let Some(path) = self.path.take() {
+            self.runtime.spawn(keep(path, self.call.clone(), self.grace));
+        }
+    }
+}
+
+impl Future for FirstRound {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let Some(path) = &mut self.path else { return Poll::Pending };
+        let outcome = path.poll_unpin(context);
+        if outcome.is_pending()
+            && let Some(questions) = self.call.due()
+        {
+            self.hand_over();
+            return Poll::Ready(Ok(CallOutcome::InputRequired(questions)));
+        }
+        let outcome = ready!(outcome);
+        self.path = None;
+        self.call.terms.room.leave(self.call.terms.id);
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for FirstRound {
+    fn drop(&mut self) {
+        if self.path.is_some() {
+            self.call.take_back();
+            self.hand_over();
+        }
+    }
+}
+
+/// A later round, which is attached to its call. Whoever drops it or gives its signal takes the call back.
+pub(in crate::execute_tool) async fn later_round(call: Arc<HeldCall>, cancel: CancelSignal) -> Outcome {
+    let mut attached = Attached(Some(&call));
+    let outcome = tokio::select! {
+        biased;
+        outcome = call.round() => outcome,
+        reason = cancel.cancelled() => {
+            call.terms.cancel.cancel(reason);
+            call.round().await
+        }
+    };
+    attached.0 = None;
+    outcome
+}
+
+struct Attached<'a>(Option<&'a Arc<HeldCall>>);
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.0 {
+            call.take_back();
+        }
+    }
+}
+
+/// Runs the path to its end, whoever is attached, and keeps its outcome until the client comes for it.
+async fn keep(mut path: Path, call: Arc<HeldCall>, grace: Duration) {
+    let _place = Place(call.clone());
+    let abandoned = tokio::select! {
+        biased;
+        outcome = &mut path => {
+            return hand_out(&call, outcome).await;
+        }
+        abandoned = call.abandoned() => abandoned,
+    };
+    let reason = match abandoned {
+        // Whoever asked hears that nobody answered, and may end the call in its own words.
+        Abandoned::Late if timeout(grace, &mut path).await.is_ok() => return,
+        Abandoned::Late => CancelReason::Client,
+        Abandoned::Shutdown => CancelReason::Shutdown,
+    };
+    call.terms.cancel.cancel(reason);
+    drop(path.await);
+}
+
+async fn hand_out(call: &HeldCall, outcome: Outcome) {
+    if call.finish(outcome) {
+        tokio::select! {
+            () = call.outcome_taken() => {}
+            _ = call.abandoned() => {}
+        }
+    }
+}
+
+/// The place of a call in the waiting room.
+struct Place(Arc<HeldCall>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.terms.room.leave(self.0.terms.id);
+    }
+}

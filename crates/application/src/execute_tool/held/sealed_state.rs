@@ -1,0 +1,127 @@
+//! The text with which a client comes back to a call that waits for it (MCP 2026-07-28, `requestState`).
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use std::{array, time::Duration};
+use tokio::time::Instant;
+use toolstead_domain::tool_call::CallId;
+use uuid::Uuid;
+
+/// SHA-256 of something.
+pub(super) type Digest = [u8; 32];
+
+/// Bytes of a state before its seal, and of the seal.
+const STATE: usize = 16 + 4 + 8 + 32 + 32;
+const SEAL: usize = 32;
+
+/// One round of one call. It says nothing that its client does not know, so it is authenticated and not encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SealedState {
+    pub(super) call: CallId,
+    pub(super) round: u32,
+    /// Until when the call waits.
+    pub(super) until: Instant,
+    /// Principal and session.
+    pub(super) owner: Digest,
+    /// Tool and arguments, as they were sent.
+    pub(super) request: Digest,
+}
+
+/// Seals states, and tells its own from all others. The key is made at start, so those of an earlier start are none.
+pub(super) struct Seal {
+    /// One block of HMAC-SHA256.
+    key: [u8; 64],
+    /// Times are told from here.
+    start: Instant,
+}
+
+impl Seal {
+    pub(super) fn new() -> Self {
+        // 488 bits of the system's randomness.
+        let secret: [[u8; 16]; 4] = array::from_fn(|_| *Uuid::new_v4().as_bytes());
+        let mut key = [0; 64];
+        key.copy_from_slice(secret.as_flattened());
+        Self { key, start: Instant::now() }
+    }
+
+    pub(super) fn seal(&self, state: &SealedState) -> String {
+        let until = u64::try_from(state.until.duration_since(self.start).as_millis()).unwrap_or(u64::MAX);
+        let mut bytes = Vec::with_capacity(STATE + SEAL);
+        bytes.extend_from_slice(state.call.0.as_bytes());
+        bytes.extend_from_slice(&state.round.to_be_bytes());
+        bytes.extend_from_slice(&until.to_be_bytes());
+        bytes.extend_from_slice(&state.owner);
+        bytes.extend_from_slice(&state.request);
+        let seal = sign(&self.key, &bytes);
+        bytes.extend_from_slice(&seal);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// The state, if this seal is on it.
+    pub(super) fn open(&self, text: &str) -> Option<SealedState> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (state, seal) = bytes.split_at_checked(STATE)?;
+        // Signed once more, the two tell nothing by the place where they differ.
+        if sign(&self.key, seal) != sign(&self.key, &sign(&self.key, state)) {
+            return None;
+        }
+        let (call, rest) = state.split_first_chunk::<16>()?;
+        let (round, rest) = rest.split_first_chunk::<4>()?;
+        let (until, rest) = rest.split_first_chunk::<8>()?;
+        let (owner, rest) = rest.split_first_chunk::<32>()?;
+        let request = rest.first_chunk::<32>()?;
+        Some(SealedState {
+            call: CallId(Uuid::from_bytes(*call)),
+            round: u32::from_be_bytes(*round),
+            until: self.start.checked_add(Duration::from_millis(u64::from_be_bytes(*until)))?,
+            owner: *owner,
+            request: *request,
+        })
+    }
+}
+
+/// HMAC-SHA256 (RFC 2104).
+fn sign(key: &[u8; 64], text: &[u8]) -> Digest {
+    let inner = Sha256::new().chain_update(key.map(|byte| byte ^ 0x36)).chain_update(text).finalize();
+    Sha256::new().chain_update(key.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_seal_is_hmac_sha256() {
+        // RFC 4231, test case 1.
+        let mut key = [0; 64];
+        key[..20].fill(0x0b);
+        let text: String = sign(&key, b"Hi There").iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(text, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+    }
+
+    fn state(seal: &Seal) -> SealedState {
+        let until = seal.start + Duration::from_millis(300_000);
+        SealedState { call: CallId(Uuid::now_v7()), round: 3, until, owner: [1; 32], request: [2; 32] }
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_was_and_only_to_whom_sealed_it() {
+        let (seal, other) = (Seal::new(), Seal::new());
+        let state = state(&seal);
+        let text = seal.seal(&state);
+        assert_eq!(seal.open(&text), Some(state));
+        assert_eq!(other.open(&text), None, "another start has another key");
+        assert_eq!((seal.open(""), seal.open("toolstead"), seal.open(&format!("{text}AA"))), (None, None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn no_changed_state_is_one(at in 0..(STATE + SEAL), by in 1..=255_u8) {
+            let seal = Seal::new();
+            let mut bytes = URL_SAFE_NO_PAD.decode(seal.seal(&state(&seal))).unwrap();
+            bytes[at] ^= by;
+            prop_assert_eq!(seal.open(&URL_SAFE_NO_PAD.encode(bytes)), None);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The calls that wait for their clients, within bounds.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use toolstead_domain::{principal::Principal, tool_call::CallId};
+
+/// Calls of one principal that may wait. The one that waits longest makes room, and is ended.
+const MAX_OF_ONE: usize = 64;
+/// Calls of all that may wait: each keeps its arguments.
+const MAX: usize = 1024;
+
+/// Finds the call that a client comes back to. Such calls have a limit of their own beside that of calls in flight: a
+/// call that waits for a person does no work, and a client that asks and never answers would close the door for all.
+#[derive(Debug)]
+pub(super) struct WaitingRoom<C>(Mutex<HashMap<CallId, (Principal, Arc<C>)>>);
+
+/// No place is left, and no call of the same principal could make one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full;
+
+impl<C> WaitingRoom<C> {
+    pub(super) fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// Gives the call a place, if it has none. Returns the call that had to make room.
+    pub(super) fn enter(
+        &self,
+        id: CallId,
+        owner: &Principal,
+        call: &Arc<C>,
+        is_waiting: impl Fn(&C) -> bool,
+    ) -> Result<Option<Arc<C>>, Full> {
+        let mut calls = self.lock();
+        if calls.contains_key(&id) {
+            return Ok(None);
+        }
+        let of_one = || calls.iter().filter(|(_, (other, _))| other == owner);
+        let mut made_room = None;
+        if of_one().count() >= MAX_OF_ONE {
+            // Ids are in the order of time.
+            let oldest = of_one().filter(|(_, (_, call))| is_waiting(call)).map(|(id, _)| *id).min().ok_or(Full)?;
+            made_room = calls.remove(&oldest).map(|(_, call)| call);
+        } else if calls.len() >= MAX {
+            return Err(Full);
+        }
+        calls.insert(id, (owner.clone(), call.clone()));
+        Ok(made_room)
+    }
+
+    pub(super) fn find(&self, id: CallId) -> Option<Arc<C>> {
+        self.lock().get(&id).map(|(_, call)| call.clone())
+    }
+
+    pub(super) fn leave(&self, id: CallId) {
+        self.lock().remove(&id);
+    }
+
+    /// All calls of the principal.
+    pub(super) fn of(&self, owner: &Principal) -> Vec<Arc<C>> {
+        self.lock().values().filter(|(other, _)| other == owner).map(|(_, call)| call.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<CallId, (Principal, Arc<C>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolstead_domain::testing::samples::call_id;
+
+    #[test]
+    fn the_one_that_waits_longest_makes_room_and_no_stranger_does() {
+        let room = WaitingRoom::new();
+        let (one, other) = (Principal::local(), Principal::token("other"));
+        let enter = |number: u32, owner| room.enter(call_id(number), owner, &Arc::new(number), |call| *call != 0);
+        assert_eq!(enter(1000, &other), Ok(None));
+        for number in 0..64 {
+            assert_eq!(enter(number, &one), Ok(None));
+        }
+        assert_eq!(enter(63, &one), Ok(None), "who is in needs no second place");
+        assert_eq!(enter(64, &one), Ok(Some(Arc::new(1))), "the first does not wait");
+        assert!(room.find(call_id(1)).is_none() && room.find(call_id(0)).is_some() && room.find(call_id(64)).is_some());
+        assert_eq!((room.of(&one).len(), room.of(&other).len()), (64, 1));
+        room.leave(call_id(64));
+        assert_eq!(enter(65, &one), Ok(None));
+    }
+
+    #[test]
+    fn all_together_are_bounded() {
+        let room = WaitingRoom::new();
+        let enter = |number: u32| {
+            let owner = Principal::token(&format!("p{}", number / 32));
+            room.enter(call_id(number), &owner, &Arc::new(()), |()| true)
+        };
+        assert!((0..1024).all(|number| enter(number) == Ok(None)));
+        assert_eq!(enter(1024), Err(Full));
+    }
+}
