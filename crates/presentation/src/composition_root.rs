@@ -376,6 +376,11 @@ impl AppBuilder {
     /// # Errors
     /// [`StartupError`]; then nothing is left running.
     pub async fn build(self) -> Result<Composition, StartupError> {
+        // Sixteen kilobytes of state, which nobody wants in a future of their own.
+        Box::pin(self.built()).await
+    }
+
+    async fn built(self) -> Result<Composition, StartupError> {
         let config = self.config;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
 

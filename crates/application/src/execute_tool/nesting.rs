@@ -200,7 +200,7 @@ impl<'a> Nested<'a> {
         self.on_record
             .get_or_try_init(record)
             .await
-            .map(|()| ())
+            .copied()
             .map_err(|source| ToolFailure::new(ErrorKind::Internal, Unrecorded::Start.to_string()).caused_by(source))
     }
 }

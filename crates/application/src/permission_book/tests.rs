@@ -53,7 +53,7 @@ impl Shelf {
     }
 
     async fn remember(&self, session: &str, access: Access, scope: ApprovalScope) -> ApprovalScope {
-        self.book.remember(&of(&Principal::local(), &session), &identity("1"), &self.part(access), scope).await
+        self.book.remember(&of(&Principal::local(), session), &identity("1"), &self.part(access), scope).await
     }
 
     fn verdict(&self, principal: &Principal, session: &str, access: &Access) -> Verdict {
@@ -164,7 +164,7 @@ async fn memory_is_bounded_and_the_oldest_is_asked_about_again() {
     let local = Principal::local();
     let send = |number: usize| Access::Send(number.to_string().into());
     let is_approved = |session: &str, number: usize| {
-        shelf.book.is_approved(&of(&local, &session), &identity("1"), Some(&send(number)))
+        shelf.book.is_approved(&of(&local, session), &identity("1"), Some(&send(number)))
     };
     for number in 0..=MAX_APPROVALS {
         shelf.remember("s", send(number), ApprovalScope::Session).await;

@@ -76,7 +76,11 @@ pub async fn reopened_execution_log_contract(mut reopen: impl AsyncFnMut() -> Ar
             let filter = ExecutionFilter { outcome: Some(outcome), ..ExecutionFilter::default() };
             log.list(&filter).await.unwrap()
         };
-        assert_eq!(of_kind(OutcomeKind::Interrupted).await, [row.clone()], "it is listed as interrupted ({opening})");
+        assert_eq!(
+            of_kind(OutcomeKind::Interrupted).await,
+            std::slice::from_ref(&row),
+            "it is listed as interrupted ({opening})"
+        );
         assert_eq!(of_kind(OutcomeKind::Running).await, [], "and nothing as running ({opening})");
         // The process may have been slow to end.
         log.record(samples::execution(2)).await.unwrap();
