@@ -17,6 +17,9 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
+/// What they are called.
+pub const NAMES: &[&str] = &[batch::NAME];
+
 /// Arguments of typical calls, as JSON text, for the documentation and for models. They name tools, which nothing here
 /// does.
 #[derive(Debug, Clone, Copy)]

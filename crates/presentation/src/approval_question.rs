@@ -5,6 +5,7 @@ use toolstead_domain::{
     access::{Access, Clarity, PathAccess},
     permission::decision::Cause,
     ports::approver::{ApprovalPart, ApprovalRequest, ApprovalScope},
+    tool::ToolSource,
 };
 
 /// Parts that one person is asked about at once. A call with more is refused: nobody would read them.
@@ -113,8 +114,10 @@ fn facts(request: &ApprovalRequest<'_>) -> Vec<String> {
     let said = arguments.get("description").and_then(|said| said.as_str());
     let said = said.map(|said| format!("The model says: {}", quoted(said, FACT_CHARACTERS).text));
     // A change that is shown says what long arguments say. Short ones may say what no line of it does: permission bits.
-    // Defaults were filled in, and say nothing of this call.
-    let properties = request.call.tool.input_schema().get("properties");
+    // Defaults were filled in, and say nothing of this call. Of an MCP server's schema none are: what is there was sent.
+    let tool = &request.call.tool;
+    let is_filled = !matches!(tool.source(), ToolSource::McpServer { .. });
+    let properties = tool.input_schema().get("properties").filter(|_| is_filled);
     let usual = |name: &str| properties.and_then(|all| all.get(name)?.get("default"));
     let told = arguments.iter().filter(|(name, value)| usual(name.as_str()) != Some(*value));
     let told = told.map(|(name, value)| (name, value.to_string()));

@@ -28,7 +28,7 @@ use toolstead_domain::{
 };
 use touch::Touch;
 
-const NAME: &str = "batch";
+pub(super) const NAME: &str = "batch";
 /// Calls of one batch.
 const MAX_CALLS: usize = 25;
 /// Calls of a batch that run at once.

@@ -82,7 +82,9 @@ impl ContextProvider for BuiltInContext {
         match request {
             ContextRequest::Read { uri } if self.report(uri).is_some() => Ok(Vec::new()),
             ContextRequest::Read { uri } => self.files.accesses(uri).await,
-            ContextRequest::Complete(Completion { of: CompletionOf::Template(_), value, .. }) => {
+            ContextRequest::Complete(Completion { of: CompletionOf::Template(of), value, .. })
+                if self.report(of).is_none() =>
+            {
                 self.files.completion_accesses(value).await
             }
             ContextRequest::Get { .. } | ContextRequest::Complete(_) => Ok(Vec::new()),
@@ -106,6 +108,8 @@ impl ContextProvider for BuiltInContext {
             ContextRequest::Complete(completion) => {
                 let (values, total) = match &completion.of {
                     CompletionOf::Prompt(name) => self.prompts.values(name, completion)?,
+                    // A report has no variable that could be completed.
+                    CompletionOf::Template(of) if self.report(of).is_some() => (Vec::new(), 0),
                     CompletionOf::Template(_) => self.files.values(completion, context).await?,
                 };
                 let more = total > values.len();

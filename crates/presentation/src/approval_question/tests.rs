@@ -12,6 +12,7 @@ use toolstead_domain::{
     },
     ports::caller::{Caller, SilentCaller},
     principal::Principal,
+    server_name::ServerName,
     testing::samples,
     tool::Tool,
     tool_call::ToolCall,
@@ -89,6 +90,17 @@ fn defaults_that_were_filled_in_are_no_news() {
     let tool = &asked.call.tool;
     asked.call.tool = Arc::new(Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone()));
     assert_eq!(question(&asked).facts, [r#"With `path`: `"a"`"#, r#"With `o`: `{"deep":true}`"#]);
+}
+
+#[test]
+fn what_a_client_sends_to_an_mcp_server_is_told_though_the_server_calls_it_a_default() {
+    let schema = json!({"properties": {"to": {"default": "all"}}});
+    let definition = json!({"description": "x", "inputSchema": schema}).as_object().unwrap().clone();
+    let mut asked = Asked::about(json!({"to": "all"}), vec![write("/w/a")]);
+    let (name, category) = (asked.call.tool.name().clone(), asked.call.tool.category);
+    let source = ToolSource::McpServer { server: ServerName::parse("mail").unwrap(), tool: "send".into() };
+    asked.call.tool = Arc::new(Tool::new(name, definition, category, source));
+    assert_eq!(question(&asked).facts, [r#"With `to`: `"all"`"#]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::{
 };
 use clap::Args;
 use std::{convert::Infallible, path::PathBuf};
+use toolstead_domain::context;
 use toolstead_infrastructure::builtin;
 
 /// The global flags.
@@ -191,14 +192,14 @@ fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config)
     tools.map(|tool| needed_for(tool, config)).fold(first, |all, one| if all == one { all } else { Servers::All })
 }
 
-/// A built-in tool needs no server, a tool with a server's name needs that one.
+/// A built-in tool needs no server, a tool with a server's name needs that one; a tool that calls others may need any.
 pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
     let named = tool.strip_prefix("mcp__").unwrap_or(tool).split_once("__").map(|(server, _)| server);
     match named {
         Some(server) if config.mcp_servers.iter().any(|one| one.name.as_str() == server) => {
             Servers::Only(server.into())
         }
-        _ if nameable().contains(&tool) => Servers::None,
+        _ if builtin::spellings().contains(&tool) || context::RULE_NAMES.contains(&tool) => Servers::None,
         _ => Servers::All,
     }
 }

@@ -13,6 +13,7 @@ use crate::config::{
     value::Value,
 };
 use std::{collections::BTreeSet, path::Path, sync::Arc};
+use toolstead_application::orchestration;
 use toolstead_domain::{
     context,
     permission::{
@@ -158,9 +159,10 @@ pub(super) fn is_known_tool(name: &str) -> bool {
     nameable().contains(&name)
 }
 
-/// Every name and alias of a built-in tool, and the names of requests for resources and prompts.
+/// Every name and alias of a built-in tool, those that call other tools among them, and the names of requests for
+/// resources and prompts.
 pub fn nameable() -> Vec<&'static str> {
-    spellings().into_iter().chain(context::RULE_NAMES).collect()
+    spellings().into_iter().chain(orchestration::NAMES.iter().copied()).chain(context::RULE_NAMES).collect()
 }
 
 /// Whether the name may be one of the spellings of an MCP server's tool.

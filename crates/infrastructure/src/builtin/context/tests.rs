@@ -218,6 +218,8 @@ async fn a_path_is_completed_within_roots_and_rules() {
     let beside = bench.completed(template(), "path", &format!("{top}/out")).await.unwrap();
     assert_eq!((&beside["values"], &beside["hasMore"]), (&json!([]), &json!(false)));
     assert_eq!(bench.completed(template(), "file", "").await, Err(ErrorKind::InvalidInput));
+    let report = bench.completed(CompletionOf::Template("config://server".into()), "path", "").await.unwrap();
+    assert_eq!(report["values"], json!([]), "no paths by another name");
 }
 
 #[tokio::test]

@@ -38,6 +38,8 @@ pub enum Range {
     Private,
     /// The link, where cloud machines find their metadata and credentials.
     LinkLocal,
+    /// Where some of them find these beside the link, in the midst of private networks.
+    Metadata,
     /// Nothing that could be connected to: unspecified, multicast, broadcast, reserved, documentation, benchmarks, and
     /// all IPv6 that is no global unicast or another form of IPv4.
     Special,
@@ -50,6 +52,7 @@ impl Range {
             Self::Loopback => "this machine itself",
             Self::Private => "one of a private network",
             Self::LinkLocal => "one of the local link",
+            Self::Metadata => "where a cloud keeps its credentials",
             Self::Special => "a reserved one",
         }
     }
@@ -60,9 +63,12 @@ impl Range {
     }
 }
 
+/// The first that fits counts.
 const V4: &[(Ipv4Addr, u32, Range)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8, Range::Special),
     (Ipv4Addr::new(10, 0, 0, 0), 8, Range::Private),
+    // Alibaba Cloud.
+    (Ipv4Addr::new(100, 100, 100, 200), 32, Range::Metadata),
     (Ipv4Addr::new(100, 64, 0, 0), 10, Range::Private),
     (Ipv4Addr::new(127, 0, 0, 0), 8, Range::Loopback),
     (Ipv4Addr::new(169, 254, 0, 0), 16, Range::LinkLocal),
@@ -79,6 +85,9 @@ const V4: &[(Ipv4Addr, u32, Range)] = &[
 /// The first that fits counts; what fits none is not global, for only 2000::/3 is.
 const V6: &[(Ipv6Addr, u32, Option<Range>)] = &[
     (Ipv6Addr::LOCALHOST, 128, Some(Range::Loopback)),
+    // Amazon and Google.
+    (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, Some(Range::Metadata)),
+    (Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128, Some(Range::Metadata)),
     (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, Some(Range::Private)),
     (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, Some(Range::LinkLocal)),
     // Teredo, documentation, 6to4, documentation.
@@ -171,13 +180,16 @@ mod tests {
 
     #[test]
     fn every_other_range_is_named_in_each_of_its_forms() {
-        use Range::{LinkLocal, Loopback, Private, Special};
+        use Range::{LinkLocal, Loopback, Metadata, Private, Special};
         for (text, range) in [
             ("0.0.0.0", Special),
             ("0.255.255.255", Special),
             ("10.0.0.0", Private),
             ("10.255.255.255", Private),
             ("100.64.0.0", Private),
+            ("100.100.100.199", Private),
+            ("100.100.100.200", Metadata),
+            ("::ffff:100.100.100.200", Metadata),
             ("100.127.255.255", Private),
             ("127.0.0.1", Loopback),
             ("127.255.255.255", Loopback),
@@ -202,7 +214,9 @@ mod tests {
             ("::2", Special),
             ("fc00::1", Private),
             ("fdff:ffff::1", Private),
-            ("fd00:ec2::254", Private),
+            ("fd00:ec2::253", Private),
+            ("fd00:ec2::254", Metadata),
+            ("fd20:ce::254", Metadata),
             ("fe80::1", LinkLocal),
             ("fec0::1", Special),
             ("ff02::1", Special),
@@ -262,7 +276,7 @@ mod tests {
 
     fn not_global() -> impl Strategy<Value = Ipv4Addr> {
         (prop::sample::select(V4), any::<u32>()).prop_map(|((network, length, _), host)| {
-            Ipv4Addr::from_bits(network.to_bits() | host & (u32::MAX >> length))
+            Ipv4Addr::from_bits(network.to_bits() | host & u32::MAX.checked_shr(length).unwrap_or(0))
         })
     }
 
