@@ -169,6 +169,21 @@ async fn tools_and_servers_come_and_go_and_a_name_that_is_taken_changes_nothing(
 }
 
 #[tokio::test]
+async fn the_first_tool_of_a_program_takes_the_place_of_no_server_of_the_same_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let add = |app: AppBuilder| app.program(ServerName::parse("desk").unwrap()).in_process_server(desk());
+    let composition = program(folder.path(), &[], add).await;
+    assert!(composition.tools.add(closures::word_count()).await.is_err());
+    assert_eq!(names(&composition), ["mcp__desk__forecast", "mcp__desk__sum"]);
+    composition.tools.withdraw("desk").await.unwrap();
+    composition.tools.add(closures::word_count()).await.unwrap();
+    composition.tools.remove("word_count").await.unwrap();
+    composition.tools.serve(desk()).await.unwrap();
+    assert_eq!(names(&composition), ["mcp__desk__forecast", "mcp__desk__sum"]);
+    composition.close().await;
+}
+
+#[tokio::test]
 async fn a_name_that_is_taken_at_the_start_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let build = async |add: fn(AppBuilder) -> AppBuilder| {

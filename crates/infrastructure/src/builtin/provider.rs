@@ -123,7 +123,8 @@ impl BuiltInTools {
         Self { version: Some(version.to_owned()), ..self }
     }
 
-    /// Leaves what runs in the world to the provider that has charge of it: closing this one ends nothing there.
+    /// Leaves what runs in the world to the provider that has charge of it: closing this one ends nothing there, and that
+    /// one alone hears of the end of sessions.
     #[must_use]
     pub fn in_world_of_another(self) -> Self {
         Self { is_guest: true, ..self }
@@ -243,6 +244,9 @@ impl ToolProvider for BuiltInTools {
     }
 
     async fn session_ended(&self, principal: &Principal, session: &str) {
+        if self.is_guest {
+            return;
+        }
         self.world.programs().end_session(principal, session);
         self.world.tasks().end_session(&Viewer { principal: principal.clone(), session: session.to_owned() });
     }

@@ -178,7 +178,8 @@ impl McpClient {
         let arguments = match arguments {
             Value::Object(arguments) => arguments,
             other => {
-                let message = format!("the arguments of `{tool}` are no JSON object: {other:.80}");
+                let shown: String = other.to_string().chars().take(80).collect();
+                let message = format!("the arguments of `{tool}` are no JSON object: {shown}");
                 return Err(ToolFailure::new(ErrorKind::InvalidInput, message));
             }
         };

@@ -621,7 +621,10 @@ fn find_program(spec: &LaunchSpec) -> Result<PathBuf, LaunchError> {
 fn found_over(links: &mut Links, program: &str, path: &str, writable: &WritableRoots) -> (Option<PathBuf>, String) {
     let mut outside = |path: &Path| writable.outside_over(links, path);
     let folders: Vec<PathBuf> = absolute(path).filter_map(|folder| outside(Path::new(folder))).collect();
-    let mut candidates = folders.iter().map(|folder| folder.join(program)).filter(|path| is_executable(path));
+    // A relative path leads from the working folder: `./make` is not the `make` of a folder of the `PATH`.
+    let can_be_found = program.starts_with('/') || !program.contains('/');
+    let candidates = folders.iter().filter(|_| can_be_found).map(|folder| folder.join(program));
+    let mut candidates = candidates.filter(|path| is_executable(path));
     let found = candidates.find(|path| outside(path).is_some());
     let folders: Vec<_> = folders.iter().map(|folder| folder.to_string_lossy()).collect();
     (found, folders.join(":"))

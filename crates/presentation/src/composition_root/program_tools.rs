@@ -83,7 +83,7 @@ impl ProgramTools {
     /// When a name is taken.
     pub(super) async fn open(&self) -> Result<(), ChangeToolsError> {
         let servers = self.servers.lock().await;
-        for server in servers.iter().filter(|server| !server.bears_own_names() || !server.is_empty()) {
+        for server in servers.iter().filter(|server| is_offered(server)) {
             self.registry.register(Arc::new(self.shop.provider(server)?)).await?;
         }
         Ok(())
@@ -153,10 +153,21 @@ impl ProgramTools {
         let mut servers = self.servers.lock().await;
         let at = server.map_or(Ok(0), |name| place(&servers, name))?;
         let changed = changed(&servers[at])?;
-        self.registry.replace(Arc::new(self.shop.provider(&changed)?)).await?;
+        let provider = Arc::new(self.shop.provider(&changed)?);
+        match (is_offered(&servers[at]), is_offered(&changed)) {
+            (true, true) => self.registry.replace(provider).await?,
+            (true, false) => self.registry.unregister(changed.name().as_str()).await?,
+            // Not `replace`: whoever bears the program's name meanwhile keeps its place.
+            (false, _) => self.registry.register(provider).await?,
+        }
         servers[at] = changed;
         Ok(())
     }
+}
+
+/// Whether it is a provider: the program's own tools are one while there are some.
+fn is_offered(server: &InProcessServer) -> bool {
+    !server.bears_own_names() || !server.is_empty()
 }
 
 /// The place of a server among them; the program's own tools are none.

@@ -455,6 +455,9 @@ impl Supervisor {
             }
             may_have_printed = may_print;
         };
+        if cause == Cause::Itself && matches!(exit, Some(Exit::TimedOut(_))) {
+            cause = Cause::TimedOut;
+        }
         let after = self.started.elapsed();
         let Self { mut stdout, mut stderr, mut child, proxy, closed_wider, capture, excess, .. } = self;
         // What was printed before the end is in the pipes; who else holds them is not waited for.

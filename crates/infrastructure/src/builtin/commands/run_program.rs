@@ -66,7 +66,8 @@ impl World {
 
 impl Run<'_> {
     /// Runs a program in the start folder, until it ends or the time of the call is over. It is started without a shell,
-    /// and reads nothing.
+    /// and reads nothing. It is named as a folder of the `PATH` holds it, or by its absolute path; what stands where
+    /// programs may write is not started.
     ///
     /// What it touches ([`World::program`]) belongs among the accesses of the call: what the policy only asks about must
     /// have been said before.

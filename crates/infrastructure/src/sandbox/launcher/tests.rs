@@ -177,6 +177,16 @@ fn a_child_that_nobody_waits_for_when_it_is_looked_up_is_not_started() {
     });
 }
 
+#[test]
+fn a_relative_path_names_no_program_of_the_path() {
+    let found = |program: &str| Launcher::found_outside(program, "/usr/bin:/bin", &WritableRoots::default()).0;
+    assert!(found("sh").is_some());
+    assert_eq!(found("/bin/sh"), Some(PathBuf::from("/bin/sh")));
+    for program in ["./sh", "../bin/sh"] {
+        assert_eq!(found(program), None, "{program}");
+    }
+}
+
 #[tokio::test]
 async fn a_child_that_nobody_waited_for_is_ended() {
     let launcher = Launcher::start().unwrap();
