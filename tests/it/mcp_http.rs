@@ -163,7 +163,8 @@ async fn a_new_client_needs_no_session_and_gets_none() {
     let (_, answer) = front.ask_modern(&modern(3, "tools/call", call("echo", json!({"message": "hi"})))).await;
     assert_eq!(answer["result"], json!({"resultType": "complete", "content": [{"type": "text", "text": "hi"}]}));
 
-    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "prompts/list", "no/such"] {
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such"]
+    {
         check_error(&front.ask_modern(&modern(4, method, json!({}))).await, 404, -32601, "not_found");
     }
     for method in [Method::GET, Method::DELETE] {
