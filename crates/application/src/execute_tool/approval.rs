@@ -83,7 +83,9 @@ impl Approvals<'_> {
         }
         let preview = self.previews.of(command, call, accesses).await?;
         let said = {
-            let caller = Asking::new(command.caller.as_ref(), call, record.row(), self.previews.ports);
+            // Also where somebody beside the client is asked, that is no time of the calls that this one comes out of.
+            let _wait = command.parent.as_ref().map(|nesting| nesting.waiting().begin());
+            let caller = Asking::new(command, call, record.row(), self.previews.ports);
             let request = ApprovalRequest {
                 call,
                 references,

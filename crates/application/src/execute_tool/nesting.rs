@@ -1,7 +1,10 @@
 //! Calls out of a call that runs. Each takes the whole path; here stands what they share with the call that makes them:
 //! its scope, its place among the open calls, its deadline and its end.
 
-use super::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded, record::Record};
+use super::{
+    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded, asking::WaitingTime, record::Record,
+    running::over,
+};
 use crate::{cancel_signal::CancelSignal, list_tools::mentions};
 use async_trait::async_trait;
 use std::{
@@ -48,6 +51,8 @@ struct Branch {
     tool: Arc<Tool>,
     depth: u32,
     deadline: Instant,
+    /// The deadline is later by this.
+    waiting: WaitingTime,
     /// Ends them all.
     cancel: CancelSignal,
     /// How many of them are not on record yet.
@@ -105,9 +110,15 @@ impl Nesting {
         if self.number > MAX_CALLS { Err(ExecuteToolError::Refused(too_many())) } else { Ok(()) }
     }
 
+    /// How long the call that makes it has waited for answers. It does so while somebody is asked about this one.
+    pub(super) fn waiting(&self) -> &WaitingTime {
+        &self.branch.waiting
+    }
+
     /// As much of the time as is left of the time of the call that makes it.
     pub(super) fn time(&self, time: Duration) -> Duration {
-        time.min(self.branch.deadline.saturating_duration_since(Instant::now()))
+        let deadline = self.branch.deadline + self.branch.waiting.so_far();
+        time.min(deadline.saturating_duration_since(Instant::now()))
     }
 
     /// The grace of such a call: less with every level, so that the call that makes it can still tell what became of it.
@@ -130,6 +141,8 @@ pub(super) struct Nested<'a> {
     command: &'a ExecuteToolCommand,
     call: &'a ToolCall,
     deadline: Instant,
+    /// The deadline is later by this.
+    waiting: &'a WaitingTime,
     record: &'a Record,
     /// Set once the row of the running call is on record.
     on_record: OnceCell<()>,
@@ -145,11 +158,12 @@ impl<'a> Nested<'a> {
         command: &'a ExecuteToolCommand,
         call: &'a ToolCall,
         deadline: Instant,
+        waiting: &'a WaitingTime,
         record: &'a Record,
         is_on_record: bool,
     ) -> Self {
         let on_record = OnceCell::new_with(is_on_record.then_some(()));
-        Self { handler, command, call, deadline, record, on_record, branch: OnceLock::new() }
+        Self { handler, command, call, deadline, waiting, record, on_record, branch: OnceLock::new() }
     }
 
     /// Ends what is left of them, and returns once they are on record.
@@ -168,6 +182,7 @@ impl<'a> Nested<'a> {
                 tool: self.call.tool.clone(),
                 depth: above.map_or(0, |above| above.depth) + 1,
                 deadline: self.deadline,
+                waiting: self.waiting.clone(),
                 cancel: self.command.cancel.child(),
                 open: watch::Sender::new(0),
                 made: above.map_or_else(Arc::default, |above| above.made.clone()),
@@ -218,7 +233,7 @@ impl Calls for Nested<'_> {
 
     async fn foresee(&self, call: NestedCall) -> Result<ForeseenCall, ToolFailure> {
         let command = self.command(call, self.branch().cancel.child(), None);
-        let time = self.deadline.saturating_duration_since(Instant::now());
+        let time = (self.deadline + self.waiting.so_far()).saturating_duration_since(Instant::now());
         self.handler.foresee_nested(command, time).await.map_err(failure)
     }
 
@@ -233,8 +248,8 @@ impl Calls for Nested<'_> {
         let outcome = tokio::select! {
             biased;
             outcome = &mut made => outcome,
-            // Also while it waits for a person.
-            () = tokio::time::sleep_until(last.into()) => {
+            // Whatever it is at, save waiting for a person.
+            () = over(last.into(), || self.waiting.so_far()) => {
                 cancel.cancel(CancelReason::Deadline);
                 made.await
             }
@@ -300,6 +315,7 @@ mod tests {
             tool: Arc::new(samples::tool("make")),
             depth: 1,
             deadline: Instant::now(),
+            waiting: WaitingTime::default(),
             cancel: CancelSignal::new(),
             open: watch::Sender::new(0),
             made: Arc::new(AtomicUsize::new(MAX_CALLS - 1)),

@@ -35,6 +35,8 @@ use toolstead_domain::{
 
 /// So often a provider may ask about one call.
 const MAX_ROUNDS: usize = 16;
+/// So often it is looked whether a question that was asked at the end of a call's time is still open.
+const AT_THE_END: Duration = Duration::from_millis(10);
 
 /// What the call would touch.
 pub(super) async fn accesses(
@@ -71,10 +73,10 @@ pub(super) async fn run(
     let time = settings.time_for(&call.tool, wanted, parent);
     // Takes its secrets out of texts; `None` where no text of it may be told.
     let redaction = record.redaction();
-    let asking = Asking::new(command.caller.as_ref(), call, record.row(), ports);
+    let asking = Asking::new(command, call, record.row(), ports);
     let caller = Watched { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let context = context(command, call, grant, &caller, ports, settings, time);
-    let nested = Nested::new(handler, command, call, context.deadline, record, is_on_record);
+    let nested = Nested::new(handler, command, call, context.deadline, asking.time(), record, is_on_record);
     let output_characters = parent.and_then(|nesting| nesting.output_characters).unwrap_or(usize::MAX);
     let context =
         CallContext { calls: &nested, output_characters: context.output_characters.min(output_characters), ..context };
@@ -213,6 +215,10 @@ async fn bounded_for<T>(
     cancel: &CancelSignal,
     at_most: Duration,
 ) -> Result<Result<T, ToolFailure>, ExecuteToolError> {
+    let end = async {
+        let end = tokio::time::Instant::now() + at_most;
+        over(end, || caller.waited()).await;
+    };
     tokio::select! {
         biased;
         done = AssertUnwindSafe(work).catch_unwind() => match done {
@@ -223,21 +229,22 @@ async fn bounded_for<T>(
             CancelReason::Deadline => Err(late(tool, at_most)),
             CancelReason::Client | CancelReason::Shutdown => Err(ExecuteToolError::Cancelled(reason)),
         },
-        () = over(at_most, caller) => Err(late(tool, at_most)),
+        () = end => Err(late(tool, at_most)),
     }
 }
 
-/// Returns when so much time is over, without that in which the call waited for answers.
-async fn over(at_most: Duration, caller: &dyn Caller) {
-    let began = tokio::time::Instant::now();
-    let mut waited = caller.waited();
+/// Returns when the time is over, later by what was waited for answers.
+pub(super) async fn over(end: tokio::time::Instant, waited_by_now: impl Fn() -> Duration) {
+    let mut waited = waited_by_now();
     loop {
-        tokio::time::sleep_until(began + at_most + waited).await;
-        let by_now = caller.waited();
+        tokio::time::sleep_until(end + waited).await;
+        let by_now = waited_by_now();
         if by_now == waited {
             return;
         }
         waited = by_now;
+        // What is asked at the very end would otherwise keep this busy until it is answered.
+        tokio::time::sleep(AT_THE_END).await;
     }
 }
 

@@ -233,7 +233,7 @@ async fn make(
     let mut running = FuturesUnordered::new();
     let mut stopped: Option<ToolFailure> = None;
     loop {
-        if Instant::now() >= context.deadline {
+        if Instant::now() >= context.deadline + context.caller.waited() {
             stopped.get_or_insert_with(|| {
                 ToolFailure::new(ErrorKind::Timeout, "Not run: there was no time left. Call it again.")
             });

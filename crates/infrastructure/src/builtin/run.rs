@@ -5,7 +5,7 @@ use crate::{
     sandbox::workspace::{granted::GrantedWorkspace, stop::Stop},
 };
 use serde_json::Value;
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Instant};
 use toolstead_domain::{
     access::Access,
     error_kind::ErrorKind,
@@ -47,6 +47,11 @@ impl<'a> Run<'a> {
         self.context
     }
 
+    /// When the run is to be over, as it is by now: later by what was waited for answers.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.context.deadline + self.context.caller.waited()
+    }
+
     /// Calls another tool, by any of its names, within the scope of this call. It is judged, asked about, recorded and
     /// bounded as if it were called alone, has the time that is left of this call, and is cancelled with it.
     /// [`CallContext::calls`] lists and finds the tools that there are.
@@ -79,7 +84,7 @@ impl<'a> Run<'a> {
         &self,
         work: impl FnOnce(&GrantedWorkspace) -> Result<T, ToolFailure> + Send + 'static,
     ) -> Result<T, ToolFailure> {
-        let stop = Stop::at(self.context.deadline);
+        let stop = Stop::at(self.deadline());
         let _abandon = stop.when_dropped();
         let granted = GrantedWorkspace::new(self.world.workspace().clone(), self.context.grant.clone(), stop);
         on_blocking_thread(move || work(&granted)).await

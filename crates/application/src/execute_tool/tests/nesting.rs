@@ -196,14 +196,34 @@ async fn a_nested_call_has_the_time_that_is_left_of_its_parents() {
     assert_eq!(house.row("endless").outcome.error_kind(), Some(ErrorKind::Timeout));
 }
 
+/// Says yes after this time, beside the client.
+struct Slow(Duration);
+
+#[async_trait]
+impl Approver for Slow {
+    async fn ask(&self, _: ApprovalRequest<'_>) -> Approval {
+        tokio::time::sleep(self.0).await;
+        Approval::once("tester")
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn the_deadline_ends_also_a_nested_call_that_waits_for_a_person() {
-    let approver = Arc::new(ScriptedApprover::default().then_silent());
-    let house = Plan { approver: approver.clone(), ..Default::default() }.house_that_nests().await;
+async fn the_time_in_which_a_person_is_asked_about_a_nested_call_is_none_of_the_calls_above() {
+    let arguments = || calls(json!([["make", {"calls": [["write", {}], ["write", {}]]}]]));
     let timeout = Some(Duration::from_secs(5));
-    let told = house.told(ExecuteToolCommand { timeout, ..command("make", calls(json!([["write", {}]]))) }).await;
-    assert_eq!((told.as_str(), approver.withdrawn()), ("timeout: the call was cancelled (deadline)", 1));
-    assert_eq!(house.row("write").outcome, Outcome::Cancelled(CancelReason::Deadline));
+    let house = Plan { approver: Arc::new(Slow(Duration::from_secs(60))), ..Default::default() };
+    let house = house.house_that_nests().await;
+    let told = house.told(ExecuteToolCommand { timeout, ..command("make", arguments()) }).await;
+    assert_eq!(told, "written\nwritten");
+
+    let house = Plan { approver: Arc::new(Forms::default()), ..Default::default() }.house_that_nests().await;
+    let make = || ExecuteToolCommand { timeout, ..modern("make", arguments()) };
+    let mut state = house.asked(make()).await;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    state = house.asked(retry(make(), &state, "yes")).await;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_eq!(house.told(retry(make(), &state, "yes")).await, "written\nwritten");
+    house.check_tree("asked for two minutes");
 }
 
 #[tokio::test]

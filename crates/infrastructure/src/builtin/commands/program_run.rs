@@ -54,7 +54,7 @@ pub(crate) async fn run_to_end(program: Program, run: &Run<'_>) -> Result<(Arc<C
     let words = std::iter::once(program.name.to_string()).chain(program.args.iter().cloned()).collect();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
     let started = programs.start(program, run.context(), run.world().workspace()).await?;
-    let command = Arc::new(Command::of(started, capture, Some(run.context().deadline), Excess::Ends, None, false));
+    let command = Arc::new(Command::of(started, capture, Some(run.deadline()), Excess::Ends, None, false));
     let end = ended_in_time(&command, run.context().caller).await;
     let output = ProgramOutput { command: words, exit_code: end.code, truncated: false, output: None };
     if end.cause == Cause::TimedOut {

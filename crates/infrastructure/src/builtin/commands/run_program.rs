@@ -95,7 +95,7 @@ impl Run<'_> {
         let settings = programs.settings();
         let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
         let started = programs.start(program, self.context(), workspace).await?;
-        let command = Command::of(started, capture, Some(self.context().deadline), Excess::Ends, None, false);
+        let command = Command::of(started, capture, Some(self.deadline()), Excess::Ends, None, false);
         let end = ended_in_time(&command, self.context().caller).await;
         let kind = match end.cause {
             Cause::Itself if !end.is_tainted => None,
