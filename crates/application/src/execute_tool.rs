@@ -20,6 +20,7 @@ mod resolution;
 mod running;
 pub mod tool_timeouts;
 mod validation;
+mod waiting_time;
 
 use crate::{
     cancel_signal::CancelSignal,

@@ -1,86 +1,13 @@
-//! The time in which a call waits for answers of its client: told in its row and to those who watch, and not counted.
+//! The way to the client: that a call waits for its answers is told in its row and to those who watch, and not counted.
 
-use super::{ExecuteToolCommand, ExecuteToolPorts, Nesting, events};
+use super::{ExecuteToolCommand, ExecuteToolPorts, Nesting, events, waiting_time::WaitingTime};
 use async_trait::async_trait;
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
-use tokio::time::Instant;
+use std::time::Duration;
 use toolstead_domain::{
     ports::caller::{Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress},
     tool_call::ToolCall,
     tool_execution::{Outcome, ToolExecution},
 };
-
-/// How long a call has waited for answers: to what it asked, and to what was asked about the calls that it makes.
-#[derive(Debug, Clone, Default)]
-pub(super) struct WaitingTime {
-    waits: Arc<Mutex<Waits>>,
-    /// That of the call that makes it, which waits with it.
-    above: Option<Arc<WaitingTime>>,
-}
-
-#[derive(Debug, Default)]
-struct Waits {
-    open: usize,
-    since: Option<Instant>,
-    before: Duration,
-}
-
-impl WaitingTime {
-    /// None so far. What is waited here is waited above as well.
-    pub(super) fn below(above: Option<&Self>) -> Self {
-        Self { waits: Arc::default(), above: above.cloned().map(Arc::new) }
-    }
-
-    /// An answer is waited for from now on, until this is dropped.
-    pub(super) fn begin(&self) -> Wait {
-        for one in self.with_those_above() {
-            let mut waits = one.lock();
-            waits.open += 1;
-            waits.since.get_or_insert_with(Instant::now);
-        }
-        Wait(self.clone())
-    }
-
-    /// With that for the answer that is waited for now.
-    pub(super) fn so_far(&self) -> Duration {
-        let waits = self.lock();
-        waits.before + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
-    }
-
-    /// How many answers are waited for.
-    fn open(&self) -> usize {
-        self.lock().open
-    }
-
-    fn with_those_above(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |one| one.above.as_deref())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One answer that is waited for.
-#[derive(Debug)]
-pub(super) struct Wait(WaitingTime);
-
-impl Drop for Wait {
-    fn drop(&mut self) {
-        for one in self.0.with_those_above() {
-            let mut waits = one.lock();
-            waits.open -= 1;
-            if waits.open == 0
-                && let Some(since) = waits.since.take()
-            {
-                waits.before += since.elapsed();
-            }
-        }
-    }
-}
 
 /// The way to the client, for whoever asks something about a call. What cannot be recorded is not asked.
 pub(super) struct Asking<'a> {

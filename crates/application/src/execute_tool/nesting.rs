@@ -2,8 +2,9 @@
 //! its scope, its place among the open calls, its deadline and its end.
 
 use super::{
-    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded, asking::WaitingTime, record::Record,
-    running::over,
+    ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, Unrecorded,
+    record::Record,
+    waiting_time::{WaitingTime, over},
 };
 use crate::{cancel_signal::CancelSignal, list_tools::mentions};
 use async_trait::async_trait;

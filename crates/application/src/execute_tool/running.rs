@@ -2,7 +2,7 @@
 
 use super::{
     CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts, asking::Asking,
-    events::Watched, nesting::Nested, record::Record,
+    events::Watched, nesting::Nested, record::Record, waiting_time::over,
 };
 use crate::{cancel_signal::CancelSignal, redaction::Redaction};
 use futures::{FutureExt, future::try_join_all};
@@ -35,8 +35,6 @@ use toolstead_domain::{
 
 /// So often a provider may ask about one call.
 const MAX_ROUNDS: usize = 16;
-/// So often it is looked whether a question that was asked at the end of a call's time is still open.
-const AT_THE_END: Duration = Duration::from_millis(10);
 
 /// What the call would touch.
 pub(super) async fn accesses(
@@ -230,21 +228,6 @@ async fn bounded_for<T>(
             CancelReason::Client | CancelReason::Shutdown => Err(ExecuteToolError::Cancelled(reason)),
         },
         () = end => Err(late(tool, at_most)),
-    }
-}
-
-/// Returns when the time is over, later by what was waited for answers.
-pub(super) async fn over(end: tokio::time::Instant, waited_by_now: impl Fn() -> Duration) {
-    let mut waited = waited_by_now();
-    loop {
-        tokio::time::sleep_until(end + waited).await;
-        let by_now = waited_by_now();
-        if by_now == waited {
-            return;
-        }
-        waited = by_now;
-        // What is asked at the very end would otherwise keep this busy until it is answered.
-        tokio::time::sleep(AT_THE_END).await;
     }
 }
 

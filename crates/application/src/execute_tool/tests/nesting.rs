@@ -207,17 +207,25 @@ impl Approver for Slow {
     }
 }
 
+/// A call that makes one which writes twice.
+fn two_levels() -> Value {
+    calls(json!([["make", {"calls": [["write", {}], ["write", {}]]}]]))
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_time_in_which_a_person_is_asked_about_a_nested_call_is_none_of_the_calls_above() {
-    let arguments = || calls(json!([["make", {"calls": [["write", {}], ["write", {}]]}]]));
-    let timeout = Some(Duration::from_secs(5));
     let house = Plan { approver: Arc::new(Slow(Duration::from_secs(60))), ..Default::default() };
     let house = house.house_that_nests().await;
-    let told = house.told(ExecuteToolCommand { timeout, ..command("make", arguments()) }).await;
+    let timeout = Some(Duration::from_secs(5));
+    let told = house.told(ExecuteToolCommand { timeout, ..command("make", two_levels()) }).await;
     assert_eq!(told, "written\nwritten");
+}
 
+#[tokio::test(start_paused = true)]
+async fn nor_is_the_time_in_which_the_client_comes_back_to_it() {
     let house = Plan { approver: Arc::new(Forms::default()), ..Default::default() }.house_that_nests().await;
-    let make = || ExecuteToolCommand { timeout, ..modern("make", arguments()) };
+    let timeout = Some(Duration::from_secs(5));
+    let make = || ExecuteToolCommand { timeout, ..modern("make", two_levels()) };
     let mut state = house.asked(make()).await;
     tokio::time::advance(Duration::from_secs(60)).await;
     state = house.asked(retry(make(), &state, "yes")).await;
