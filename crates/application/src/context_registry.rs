@@ -45,7 +45,7 @@ pub enum ContextRegistryError {
     /// Two providers, or one twice, offer the same.
     #[error("the {what} `{name}` of `{provider}` is offered by `{holder}` already: give it another")]
     Duplicate {
-        /// What it is: "resource", "template" or "prompt".
+        /// Its sort: "resource", "template" or "prompt".
         what: &'static str,
         /// Its URI or name.
         name: String,
@@ -75,7 +75,7 @@ impl ContextRegistry {
         })
     }
 
-    /// What there is now.
+    /// The snapshot of now.
     pub fn snapshot(&self) -> Arc<ContextSnapshot> {
         self.current.load_full()
     }
@@ -146,7 +146,7 @@ impl ContextRegistry {
     }
 }
 
-/// What no two may offer.
+/// A thing that no two may offer.
 fn keys(catalogue: &ContextCatalogue) -> impl Iterator<Item = (&'static str, &str)> {
     let resources = catalogue.resources.iter().map(|resource| ("resource", resource.uri()));
     let templates = catalogue.templates.iter().map(|template| ("template", template.template().as_str()));

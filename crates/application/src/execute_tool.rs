@@ -84,7 +84,7 @@ pub struct ExecuteToolCommand {
     pub meta: Map<String, Value>,
     /// On whose behalf it is made.
     pub scope: Scope,
-    /// What its row is to be found by.
+    /// The labels that its row is to be found by.
     pub labels: Labels,
     /// What the client can do.
     pub client: Arc<ClientProfile>,
@@ -100,7 +100,7 @@ pub struct ExecuteToolCommand {
     pub cancel: CancelSignal,
     /// Its place below the call that makes it; `None`: it comes from outside.
     pub parent: Option<Nesting>,
-    /// Who answers where this is no call of a tool but a request for something else
+    /// The one who answers where this is no call of a tool but a request for something else
     /// ([`forward_request`](crate::forward_request)); `None`: the tool of that name.
     pub answered_by: Option<Answerer>,
 }
@@ -158,7 +158,7 @@ pub struct CallSettings {
     pub timeouts: ToolTimeouts,
     /// The most that a call may ask for.
     pub max_timeout: Duration,
-    /// How long a call waits for a client that is to come back with answers.
+    /// The time that a call waits for a client that is to come back with answers.
     pub approval_timeout: Duration,
     /// How long after its deadline a provider may still return what it has: longer than a program is given to end.
     pub grace: Duration,
@@ -320,7 +320,7 @@ pub struct ExecuteToolPorts {
     pub hooks: Vec<Arc<dyn ToolHook>>,
     /// Tells what happens to those who watch.
     pub events: Arc<EventBus>,
-    /// How a refusal tells what would allow the call.
+    /// The words in which a refusal tells what would allow the call.
     pub words: Arc<dyn RemedyWords>,
 }
 

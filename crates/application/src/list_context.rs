@@ -124,7 +124,7 @@ fn request(member: &str, value: &str) -> Map<String, Value> {
     Map::from_iter([(member.to_owned(), value.into())])
 }
 
-/// Whether the policy does not deny the request by what it names alone.
+/// Tells whether the policy does not deny the request by what it names alone.
 fn is_open<T>(
     policy: &PermissionPolicy,
     offered: &Offered<T>,

@@ -97,7 +97,7 @@ impl std::fmt::Debug for ListToolsHandler {
     }
 }
 
-/// Whether name, title or description of the tool hold the text, which is in lower case.
+/// Tells whether name, title or description of the tool hold the text, which is in lower case.
 pub(crate) fn mentions(tool: &Tool, text: &str) -> bool {
     let parts = [tool.name().as_str(), tool.title().unwrap_or(""), tool.description()];
     parts.iter().any(|part| part.to_lowercase().contains(text))

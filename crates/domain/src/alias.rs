@@ -54,7 +54,7 @@ pub enum Rewrite {
 }
 
 impl Alias {
-    /// Whether this is how that dialect spells it.
+    /// Tells whether this is how that dialect spells it.
     pub fn is(&self, name: &str, dialect: Option<Dialect>) -> bool {
         self.name == name && Some(self.dialect) == dialect
     }

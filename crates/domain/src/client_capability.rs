@@ -28,7 +28,7 @@ impl Capability {
         }
     }
 
-    /// Whether a client that declared this (MCP's `ClientCapabilities`) has it.
+    /// Tells whether a client that declared this (MCP's `ClientCapabilities`) has it.
     pub fn is_declared(self, declared: &Map<String, Value>) -> bool {
         let elicitation = || declared.get("elicitation").and_then(Value::as_object);
         match self {

@@ -100,13 +100,13 @@ impl Labels {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is none.
+    /// Tells whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Whether a label may bear the name.
+/// Tells whether a label may bear the name.
 ///
 /// # Errors
 /// [`InvalidLabel::Name`].

@@ -1,7 +1,7 @@
 //! On whose behalf, through which window and in which spelling something is asked for.
 
 use crate::{alias::Dialect, permission::policy::PermissionPolicy, principal::Principal};
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 /// The scope of lists, searches and calls: what is shown in a scope and what may be called in it are the same.
 ///
@@ -27,7 +27,7 @@ pub struct Scope {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct View {
-    /// Names it, for the audit trail.
+    /// Tells it apart: what was approved through a view holds in views of that name alone.
     pub name: Arc<str>,
     /// What holds beside the policy in force.
     pub policy: Arc<PermissionPolicy>,
@@ -63,11 +63,5 @@ impl View {
     /// A view of that name under the policy.
     pub fn new(name: impl Into<Arc<str>>, policy: Arc<PermissionPolicy>) -> Arc<Self> {
         Arc::new(Self { name: name.into(), policy })
-    }
-}
-
-impl fmt::Display for View {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
     }
 }

@@ -22,7 +22,7 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// Who answers one request. Made by [`forward_request`](crate::forward_request) alone.
+/// The one who answers a request. Made by [`forward_request`](crate::forward_request) alone.
 #[derive(Debug, Clone)]
 pub struct Answerer {
     pub(crate) kind: RequestKind,

@@ -28,7 +28,7 @@ pub struct Offered<T> {
     answerers: Arc<Answerers>,
 }
 
-/// What one provider offers.
+/// The offer of one provider.
 pub(super) struct Offer<'a> {
     pub(super) provider: &'a str,
     pub(super) answerers: &'a Arc<Answerers>,
@@ -43,7 +43,7 @@ impl<T> Offered<T> {
 }
 
 impl ContextSnapshot {
-    /// Where two providers come to offer the same, the first one keeps it.
+    /// The first of two providers that come to offer the same keeps it.
     pub(super) fn of<'a>(version: u64, offers: impl Iterator<Item = Offer<'a>>) -> Self {
         let mut snapshot = Self { version, ..Self::default() };
         let mut seen = BTreeSet::new();
@@ -92,7 +92,7 @@ impl ContextSnapshot {
         &self.prompts
     }
 
-    /// Who answers the request, nobody perhaps.
+    /// The one who answers the request, nobody perhaps.
     pub(crate) fn answerer(&self, request: &ContextRequest) -> Answerer {
         let is_resource = |uri: &String| self.resources.iter().find(|one| one.definition.uri() == uri);
         let of_prompt = |name: &String| {

@@ -39,7 +39,7 @@ pub(super) struct Approved {
     /// Those of the accesses that a person was asked about and said yes to. What was allowed anyway is not among them: a
     /// yes to one part of a call is none to what a rule asks about below another.
     pub(super) by_person: Vec<Access>,
-    /// Whether somebody was asked about this very call, who may have taken their time.
+    /// Tells whether somebody was asked about this very call, who may have taken their time.
     pub(super) was_asked: bool,
 }
 

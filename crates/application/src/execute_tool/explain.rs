@@ -12,7 +12,6 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     permission::decision::Decision,
     ports::calls::ForeseenCall,
-    principal::Principal,
     scope::Scope,
     tool::Tool,
     tool_call::{CallId, ToolCall},
@@ -48,13 +47,6 @@ pub struct ExplainedCall {
 struct Foreseen {
     call: ToolCall,
     accesses: Result<Vec<Access>, ExecuteToolError>,
-}
-
-impl ExplainCallQuery {
-    /// The question of the one who runs the program.
-    pub fn local(tool: impl Into<String>, arguments: Value) -> Self {
-        Self { tool: tool.into(), arguments, scope: Scope::of(Principal::local(), "cli") }
-    }
 }
 
 impl ExecuteToolHandler {

@@ -53,7 +53,7 @@ pub(super) struct Running<'a> {
     pub(super) grant: &'a Grant,
     /// Its row as it is by now.
     pub(super) record: &'a Record,
-    /// Whether that row is on record already.
+    /// Tells whether that row is on record already.
     pub(super) is_on_record: bool,
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// So often it is looked whether a question that was asked at the end of a call's time is still open.
 const AT_THE_END: Duration = Duration::from_millis(10);
 
-/// How long a call has waited for answers: to what it asked, and to what was asked about the calls that it makes.
+/// The time that a call has waited for answers: to what it asked, and to what was asked about the calls that it makes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WaitingTime {
     waits: Arc<Mutex<Waits>>,
@@ -40,13 +40,13 @@ impl WaitingTime {
         Wait(self.clone())
     }
 
-    /// With that for the answer that is waited for now.
+    /// The time so far, with that for the answer that is waited for now.
     pub(super) fn so_far(&self) -> Duration {
         let waits = self.lock();
         waits.before + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// How many answers are waited for.
+    /// The number of answers that are waited for.
     pub(super) fn open(&self) -> usize {
         self.lock().open
     }

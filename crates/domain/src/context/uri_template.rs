@@ -61,7 +61,7 @@ impl UriTemplate {
         self.variables.iter().map(String::as_str)
     }
 
-    /// Whether the URI is one of the family.
+    /// Tells whether the URI is one of the family.
     pub fn fits(&self, uri: &str) -> bool {
         let [first, rest @ ..] = self.fixed.as_slice() else { return false };
         let Some(mut left) = uri.strip_prefix(first.as_str()) else { return false };

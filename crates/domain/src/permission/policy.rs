@@ -111,7 +111,7 @@ impl PermissionPolicy {
         self.within.as_ref().map_or(&self.roots, |within| &within.roots)
     }
 
-    /// Whether what would be asked is denied.
+    /// Tells whether what would be asked is denied.
     pub fn asks_nobody(&self) -> bool {
         self.layers().any(|layer| layer.mode == Mode::DontAsk)
     }

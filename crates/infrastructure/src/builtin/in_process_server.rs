@@ -43,7 +43,7 @@ impl InProcessServer {
         &self.name
     }
 
-    /// Whether it has no tool.
+    /// Tells whether it has no tool.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
@@ -63,7 +63,7 @@ impl InProcessServer {
         (self.tools.len() < count).then_some(self)
     }
 
-    /// Whether its tools bear their own names.
+    /// Tells whether its tools bear their own names.
     pub fn bears_own_names(&self) -> bool {
         self.version.is_none()
     }

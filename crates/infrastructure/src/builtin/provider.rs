@@ -40,7 +40,7 @@ pub struct BuiltInTools {
     tools: Vec<Arc<dyn AnyBuiltInTool>>,
     definitions: Vec<Tool>,
     version: Option<String>,
-    /// Whether another provider has charge of the world, and of what runs in it.
+    /// Tells whether another provider has charge of the world, and of what runs in it.
     is_guest: bool,
     /// Tools of other providers that `help` explains as well.
     explained: Vec<Tool>,

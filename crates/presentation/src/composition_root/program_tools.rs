@@ -165,7 +165,7 @@ impl ProgramTools {
     }
 }
 
-/// Whether it is a provider: the program's own tools are one while there are some.
+/// Tells whether it is a provider: the program's own tools are one while there are some.
 fn is_offered(server: &InProcessServer) -> bool {
     !server.bears_own_names() || !server.is_empty()
 }

@@ -154,7 +154,7 @@ pub fn check_parameters(config: &Config, tools: &[Tool]) -> Result<(), ConfigErr
     ConfigError::unless_none(problems)
 }
 
-/// Whether a built-in tool bears the name, or what rules call so beside tools.
+/// Tells whether a built-in tool bears the name, or what rules call so beside tools.
 pub(super) fn is_known_tool(name: &str) -> bool {
     nameable().contains(&name)
 }

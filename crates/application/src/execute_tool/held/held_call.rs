@@ -202,7 +202,7 @@ impl HeldCall {
         Some(InputRequired { requests, state: Some(terms.seal.seal(&sealed)) })
     }
 
-    /// Whether questions came since this was last asked.
+    /// Tells whether questions came since this was last asked.
     pub(super) fn has_news(&self) -> bool {
         std::mem::take(&mut self.lock().has_news)
     }
@@ -261,7 +261,7 @@ impl HeldCall {
         self.terms.cancel.cancel(CancelReason::Client);
     }
 
-    /// Whether the call waits for its client to come.
+    /// Tells whether the call waits for its client to come.
     pub(super) fn is_waiting(&self) -> bool {
         self.lock().is_waiting
     }

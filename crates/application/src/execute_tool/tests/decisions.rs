@@ -34,7 +34,10 @@ async fn the_row_of_a_call_and_its_refusal_tell_what_decided_on_each_part() {
 async fn a_call_is_explained_as_it_would_be_decided_and_nothing_happens() {
     let house = Plan { rules: vec![(Effect::Ask, "echo")], ..Default::default() }.house(provider()).await;
     let verdict = async |tool: &str| {
-        let explained = house.handler.explain(ExplainCallQuery::local(tool, json!({}))).await;
+        let explained = house
+            .handler
+            .explain(ExplainCallQuery { tool: tool.into(), arguments: json!({}), scope: Scope::default() })
+            .await;
         explained.map(|explained| explained.decision.verdict).map_err(|error| error.kind())
     };
     assert_eq!(verdict("write").await, Ok(Verdict::Ask));

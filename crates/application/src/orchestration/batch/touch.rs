@@ -36,7 +36,7 @@ impl Touch {
         if accesses.is_empty() && !only_reads { Self::Anything } else { Self::Paths { read, written } }
     }
 
-    /// Whether the order of two calls could matter.
+    /// Tells whether the order of two calls could matter.
     pub(super) fn gets_in_the_way_of(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Anything, _) | (_, Self::Anything) => true,
@@ -55,7 +55,7 @@ fn overlap(some: &[PathAccess], others: &[PathAccess]) -> bool {
     some.iter().any(|one| others.iter().any(|other| one.forms().any(|a| other.forms().any(|b| is_one_tree(a, b)))))
 }
 
-/// Whether one is the other or lies below it: a folder is listed and searched with what it holds.
+/// Tells whether one is the other or lies below it: a folder is listed and searched with what it holds.
 fn is_one_tree(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }

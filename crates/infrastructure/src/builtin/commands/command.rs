@@ -358,7 +358,7 @@ struct Pipe {
     receiver: Option<pipe::Receiver>,
     stream: Stream,
     buffer: Vec<u8>,
-    /// Whether the last read filled it, so that there may be much more.
+    /// Tells whether the last read filled it, so that there may be much more.
     is_filled: bool,
 }
 

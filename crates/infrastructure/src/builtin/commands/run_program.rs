@@ -36,7 +36,7 @@ pub struct ProgramResult {
 }
 
 impl ProgramResult {
-    /// Whether its exit code is 0.
+    /// Tells whether its exit code is 0.
     pub fn is_success(&self) -> bool {
         self.code == Some(0)
     }

@@ -13,7 +13,7 @@ const LOOKED_AT: usize = 10_000;
 /// A path as far as it was typed, decoded: without its first slash, as the variable of the template holds it, or with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Typed {
-    /// Whether the first slash was typed.
+    /// Tells whether the first slash was typed.
     is_absolute: bool,
     /// The folder without its first slash, with its last one.
     folder: String,

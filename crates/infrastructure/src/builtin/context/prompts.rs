@@ -39,7 +39,7 @@ struct Argument {
     name: String,
     description: String,
     is_required: bool,
-    /// Whether its value stands in a fence, which it cannot end.
+    /// Tells whether its value stands in a fence, which it cannot end.
     is_fenced: bool,
     /// The only values, each with the text that stands for it; empty: any value.
     values: Vec<(String, String)>,

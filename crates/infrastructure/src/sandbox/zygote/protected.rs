@@ -303,7 +303,7 @@ impl Root {
     }
 }
 
-/// Whether nothing stands under a name, as is the rule: one look tells, and no handle is needed for it.
+/// Tells whether nothing stands under a name, as is the rule: one look tells, and no handle is needed for it.
 fn is_absent(top: &Folder, name: &str) -> bool {
     matches!(top.kind(first_of(name)), Ok(None))
 }
