@@ -17,6 +17,7 @@ use crate::{
     tool_result::ToolResult,
 };
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -67,6 +68,11 @@ pub trait ToolProvider: Send + Sync {
         true
     }
 
+    /// Whether a result over the budget of text goes under a handle. A provider says no where its results are to go on whole.
+    fn bounds_output(&self) -> bool {
+        true
+    }
+
     /// What the call would touch: real paths, hosts, commands. Empty: nothing that a rule could judge.
     ///
     /// # Errors
@@ -114,6 +120,15 @@ pub trait ToolProvider: Send + Sync {
     async fn close(&self) {}
 }
 
+/// What the request of a call said beside what the call is, for providers that pass it on to a server.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beside<'a> {
+    /// Its `_meta`, without what belongs to one hop, as in [`ToolCall::meta`]; `None`: it had none.
+    pub meta: Option<&'a Map<String, Value>>,
+    /// Members of its parameters that nobody here knows, in their order.
+    pub params: &'a [(String, Value)],
+}
+
 /// What accompanies a call.
 #[derive(Clone, Copy)]
 pub struct CallContext<'a> {
@@ -130,6 +145,8 @@ pub struct CallContext<'a> {
     pub grant: &'a Grant,
     /// What the client can do.
     pub client: &'a ClientProfile,
+    /// What the request said beside the call.
+    pub beside: Beside<'a>,
     /// Answers to what the provider's [`InputRequired`] asked about this call before.
     pub answers: Option<&'a Answers>,
     /// The way back to the client.
@@ -154,6 +171,7 @@ impl<'a> CallContext<'a> {
             deadline,
             grant,
             client,
+            beside: Beside { meta: Some(&call.meta), params: &[] },
             answers: None,
             caller: &SilentCaller,
             calls: &NoCalls,

@@ -23,7 +23,7 @@ mod transport;
 
 use crate::mcp::{
     client::{
-        config::McpServerConfig,
+        config::{McpServerConfig, ToolOutput},
         connection::{Connection, McpServerDeps},
         outcome::Called,
         request::CallRequest,
@@ -185,6 +185,7 @@ impl McpServer {
             tool: called.tool,
             arguments: &call.arguments,
             meta: &call.meta,
+            params: context.beside.params,
             answers: context.answers,
             log_level: context.client.log_level,
             progress: context.caller.wants_progress(),
@@ -295,6 +296,10 @@ impl ToolProvider for McpServer {
 
     fn owns_schemas(&self) -> bool {
         false
+    }
+
+    fn bounds_output(&self) -> bool {
+        self.shared.config.output == ToolOutput::Bounded
     }
 
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {

@@ -21,6 +21,8 @@ pub struct McpServerConfig {
     pub protocol: Option<ProtocolVersion>,
     /// How its tools are named here.
     pub names: ToolNames,
+    /// What goes on of its results.
+    pub output: ToolOutput,
     /// How long is waited for it.
     pub timeouts: McpTimeouts,
     /// How much is taken from it.
@@ -155,6 +157,17 @@ pub enum ToolNames {
     Plain,
 }
 
+/// What goes on of the results of a server's tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOutput {
+    /// What is over the budget of a model is kept under a handle.
+    #[default]
+    Bounded,
+    /// Everything that a message may hold.
+    Whole,
+}
+
 /// How long is waited for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McpTimeouts {
@@ -201,6 +214,7 @@ impl McpServerConfig {
             transport,
             protocol: None,
             names: ToolNames::default(),
+            output: ToolOutput::default(),
             timeouts: McpTimeouts::default(),
             limits: McpLimits::default(),
             retry: RetryPolicy::default(),

@@ -14,7 +14,7 @@ use toolstead_domain::{
         tool_provider::{CallOutcome, InputRequired},
     },
     server_name::ServerName,
-    tool_failure::ToolFailure,
+    tool_failure::{ToolFailure, UpstreamError},
     tool_result::{ToolResult, text_block},
 };
 
@@ -43,7 +43,7 @@ impl Called<'_> {
         }
         let result = match answer.into_outcome() {
             Ok(Ok(result)) => result,
-            Ok(Err(error)) => return Err(self.failure(RequestError::Rpc(error))),
+            Ok(Err(error)) => return Err(self.refused(error)),
             Err(malformed) => return Err(self.failure(RequestError::Malformed(malformed.to_string()))),
         };
         let result = match (generation, result) {
@@ -143,6 +143,17 @@ impl Called<'_> {
         Ok(InputRequired { requests, state })
     }
 
+    /// The failure that an error is with which the server answered this very request. It goes on as it came, unless it is
+    /// about the way between the server and us.
+    fn refused(&self, mut error: RpcError) -> ToolFailure {
+        if is_of_this_hop(error.code) {
+            return self.failure(RequestError::Rpc(error));
+        }
+        error.data.as_mut().map(own_members::take_out_of_data);
+        let RpcError { code, message, data } = error.clone();
+        self.failure(RequestError::Rpc(error)).said_upstream(UpstreamError { code, message, data })
+    }
+
     /// The failure that a request without a result is.
     pub(super) fn failure(&self, error: RequestError) -> ToolFailure {
         let failure = match &error {
@@ -216,6 +227,11 @@ impl fmt::Display for Called<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` of the MCP server `{}`", shown(self.tool, 128), self.server)
     }
+}
+
+/// Whether an error tells of what we sent and how, which whoever sent the request to us can neither see nor mend.
+fn is_of_this_hop(code: i64) -> bool {
+    matches!(code, RpcError::PARSE | RpcError::HEADER_MISMATCH | RpcError::UNSUPPORTED_VERSION)
 }
 
 /// The kind of a server's error, by its code alone: that a rule refused a call, or a budget is used up, is ours to say.
@@ -299,7 +315,7 @@ mod tests {
         });
         let raw = raw.replace('\n', "");
         assert_eq!(done(&raw, Generation::Legacy), expected.to_string());
-        let error = r#""error":{"code":-32021,"message":"m","data":{"kind":"permission_denied","x":1,"requiredCapabilities":{"roots":{}}}}"#;
+        let error = r#""error":{"code":-32021,"message":"m","data":{"kind":"permission_denied","x":1,"requiredCapabilities":{"roots":{}},"Toolstead/y":0,"_meta":{"toolstead/x":1,"b":2}}}"#;
         let server = ServerName::parse("s").unwrap();
         let answer = match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,{error}}}"#).into()) {
             Ok(Incoming::Answer(answer)) => answer,
@@ -309,6 +325,37 @@ mod tests {
             .outcome(answer, Generation::Modern)
             .unwrap_err();
         assert_eq!(failure.data, json!({"requiredCapabilities": {"roots": {}}}));
+        let data =
+            json!({"kind": "permission_denied", "x": 1, "requiredCapabilities": {"roots": {}}, "_meta": {"b": 2}});
+        let upstream = UpstreamError { code: -32021, message: "m".into(), data: Some(data) };
+        assert_eq!(failure.upstream, Some(upstream.into()));
+    }
+
+    #[test]
+    fn an_error_goes_on_as_it_came_unless_it_is_about_this_hop() {
+        let server = ServerName::parse("s").unwrap();
+        let upstream = |error: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
+            let Ok(Incoming::Answer(answer)) = Incoming::read(text.into()) else { panic!("{error}") };
+            let called = Called { tool: "t", server: &server, promises_structure: false };
+            called.outcome(answer, Generation::Modern).unwrap_err().upstream.map(|error| *error)
+        };
+        for code in [-32042, -32602, -32601, -32600, -32603, -32000, -32021, 7] {
+            for (data, read) in [
+                ("", None),
+                (r#","data":null"#, Some(Value::Null)),
+                (r#","data":{"z":[1.0],"a":"\u00e9"}"#, Some(json!({"z": [1.0], "a": "é"}))),
+                // Said more than can be carried, the error itself counts.
+                (r#","data":[1e400]"#, None),
+            ] {
+                let expected = UpstreamError { code, message: "m\u{1b}".into(), data: read };
+                let error = format!(r#"{{"code":{code},"message":"m\u001b"{data}}}"#);
+                assert_eq!(upstream(&error), Some(expected), "{error}");
+            }
+        }
+        for code in [-32700, -32020, -32022] {
+            assert_eq!(upstream(&format!(r#"{{"code":{code},"message":"m"}}"#)), None);
+        }
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(super) struct CallRequest<'a> {
     pub(super) arguments: &'a Map<String, Value>,
     /// The caller's `_meta`.
     pub(super) meta: &'a Map<String, Value>,
+    /// Further parameters of the caller's.
+    pub(super) params: &'a [(String, Value)],
     /// Answers to the questions of an earlier try.
     pub(super) answers: Option<&'a Answers>,
     /// The least severe log message that is wanted.
@@ -83,6 +85,9 @@ impl RequestWriter {
         begin(&mut text, id, "tools/call");
         member(&mut text, "", "name", call.tool);
         member(&mut text, ",", "arguments", call.arguments);
+        for (name, value) in call.params {
+            member(&mut text, ",", name, value);
+        }
         if let Some(answers) = call.answers {
             let responses: Map<_, _> =
                 answers.responses.iter().map(|(key, answer)| (key.clone(), answer.0.clone())).collect();
@@ -209,6 +214,7 @@ mod tests {
             tool: "a \"b\"\n",
             arguments: &arguments,
             meta: &Map::new(),
+            params: &[],
             answers: None,
             log_level: Some(LogLevel::Debug),
             progress: false,
@@ -239,6 +245,7 @@ mod tests {
             tool: "t",
             arguments: &Map::new(),
             meta: &meta,
+            params: &[("x".into(), json!([1.0])), ("a\"".into(), Value::Null)],
             answers: Some(&answers),
             log_level: Some(LogLevel::Warning),
             progress: true,
@@ -251,6 +258,8 @@ mod tests {
             (&params["_meta"], &params["inputResponses"]["k"]),
             (&expected.into(), &json!({"action": "accept"}))
         );
+        let names: Vec<&String> = params.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["name", "arguments", "x", "a\"", "inputResponses", "requestState", "_meta"]);
     }
 
     #[test]

@@ -155,7 +155,7 @@ struct ErrorObject<'a> {
     code: i64,
     #[serde(default)]
     message: String,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     data: Option<&'a RawValue>,
 }
 
@@ -385,10 +385,9 @@ impl RpcError {
         let object = serde_json::from_str::<ErrorObject>(text);
         let ErrorObject { code, message, data } =
             object.map_err(|reason| format!("the error cannot be read: {reason}"))?;
-        // What it says more is left out where there is too much of it; the error itself counts.
-        let data = data.map(RawValue::get).filter(|data| *data != "null" && !has_too_many_values(data.as_bytes()));
-        let data = data.map(serde_json::from_str).transpose();
-        Ok(Self { code, message, data: data.map_err(|reason| format!("the error cannot be read: {reason}"))? })
+        // What it says more is left out where it cannot be carried; the error itself counts.
+        let data = data.and_then(|data| parse_exact(data.get()).ok());
+        Ok(Self { code, message, data })
     }
 
     /// The error as JSON.
