@@ -10,6 +10,7 @@ mod http;
 mod identity;
 mod in_flight;
 mod lines;
+pub mod may_ask;
 mod outcome;
 mod own_members;
 mod peer;
@@ -26,8 +27,9 @@ use crate::mcp::{
     client::{
         config::McpServerConfig,
         connection::{Connection, McpServerDeps},
+        may_ask::declared,
         outcome::Called,
-        request::CallRequest,
+        request::{ForwardedRequest, Params},
         request_error::RequestError,
         supervisor::{Current, Shared},
     },
@@ -186,9 +188,11 @@ impl McpServer {
         call: &ToolCall,
         context: &CallContext<'_>,
     ) -> Result<(Answer, Generation), ToolFailure> {
-        let request = CallRequest {
-            tool: called.tool,
-            arguments: &call.arguments,
+        let request = ForwardedRequest {
+            method: "tools/call",
+            name: Some(called.tool),
+            params: Params::Call { tool: called.tool, arguments: &call.arguments },
+            capabilities: &declared(&context.client.capabilities, &self.shared.config.may_ask),
             meta: &call.meta,
             answers: context.answers,
             log_level: context.client.log_level,
@@ -219,12 +223,13 @@ impl McpServer {
         &self,
         current: &Current,
         connection: &Connection,
-        request: &CallRequest<'_>,
+        request: &ForwardedRequest<'_>,
         context: &CallContext<'_>,
     ) -> Result<Answer, RequestError> {
-        let mirrored = current.catalogue.as_ref().and_then(|catalogue| catalogue.mirrored.get(request.tool));
+        let catalogue = current.catalogue.as_ref();
+        let mirrored = request.name.and_then(|name| catalogue?.mirrored.get(name));
         let idle = self.shared.config.timeouts.idle;
-        connection.transport.call(&connection.writer, request, mirrored, context.caller, idle).await
+        connection.transport.forward(&connection.writer, request, mirrored, context.caller, idle).await
     }
 
     /// The outcome, with the key that opens what the server's profile has closed to the call.

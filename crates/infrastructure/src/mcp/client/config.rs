@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use toolstead_domain::{client_profile::ProtocolVersion, sandbox_policy::SandboxLimits, server_name::ServerName};
 use url::Url;
 
-use crate::mcp::wire::lines::MAX_MESSAGE_BYTES;
+use crate::mcp::{client::may_ask::MayAsk, wire::lines::MAX_MESSAGE_BYTES};
 
 /// One server of the configuration.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct McpServerConfig {
     pub protocol: Option<ProtocolVersion>,
     /// How its tools are named here.
     pub names: ToolNames,
+    /// The questions that it may put to those who call it.
+    pub may_ask: Vec<MayAsk>,
     /// How long is waited for it.
     pub timeouts: McpTimeouts,
     /// How much is taken from it.
@@ -205,6 +207,7 @@ impl McpServerConfig {
             transport,
             protocol: None,
             names: ToolNames::default(),
+            may_ask: vec![MayAsk::Elicitation],
             timeouts: McpTimeouts::default(),
             limits: McpLimits::default(),
             retry: RetryPolicy::default(),

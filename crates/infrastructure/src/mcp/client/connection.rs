@@ -189,7 +189,12 @@ impl Connector<'_> {
         let card = match handshake::discover(&*transport).await {
             // The configuration says what it speaks; that it does not describe itself does not matter.
             Err(RequestError::Malformed(_)) if self.config.protocol == Some(ProtocolVersion::NEWEST) => {
-                Ok(ServerCard { version: ProtocolVersion::NEWEST, name: None, capabilities: Map::new() })
+                Ok(ServerCard {
+                    version: ProtocolVersion::NEWEST,
+                    name: None,
+                    capabilities: Map::new(),
+                    instructions: None,
+                })
             }
             card => card,
         };

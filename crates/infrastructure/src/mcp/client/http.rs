@@ -18,7 +18,7 @@ use crate::{
             in_flight::{Purpose, Waiting},
             peer::{Loss, Peer},
             relay::relay,
-            request::{self, CallRequest, RequestWriter, check_size},
+            request::{self, ForwardedRequest, Params, RequestWriter, check_size},
             request_error::RequestError,
             server_card::{initialize_params, read_initialize_result},
             transport::Transport,
@@ -260,19 +260,22 @@ impl Transport for HttpTransport {
         outcome
     }
 
-    async fn call(
+    async fn forward(
         &self,
         writer: &RequestWriter,
-        call: &CallRequest<'_>,
+        forwarded: &ForwardedRequest<'_>,
         mirrored: Option<&ParamHeaders>,
         caller: &dyn Caller,
         idle: Option<Duration>,
     ) -> Result<Answer, RequestError> {
-        let request = self.begin(call.purpose(), writer)?;
-        let text = writer.call(request.waiting.id, call);
+        let request = self.begin(forwarded.purpose(), writer)?;
+        let text = writer.forwarded(request.waiting.id, forwarded);
         check_size(&text, self.limit)?;
-        let params = mirrored.map(|params| (params, call.arguments));
-        let mirrored = Mirrored { method: "tools/call", name: Some(call.tool), params };
+        let params = match forwarded.params {
+            Params::Call { arguments, .. } => mirrored.map(|params| (params, arguments)),
+            Params::Members(_) => None,
+        };
+        let mirrored = Mirrored { method: forwarded.method, name: forwarded.name, params };
         let exchange = pin!(self.exchange(writer, &request.waiting, text, &mirrored));
         let outcome = relay(self, &request.waiting, caller, idle, exchange).await;
         request.finish(&outcome);

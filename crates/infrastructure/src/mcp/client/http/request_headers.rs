@@ -40,7 +40,7 @@ pub(in crate::mcp::client) fn configured_headers(
 /// What the headers of a request to a new server repeat of its body.
 pub(super) struct Mirrored<'a> {
     pub(super) method: &'a str,
-    /// The tool's name.
+    /// The tool's name, or what another request is about.
     pub(super) name: Option<&'a str>,
     /// The parameters that have headers of their own, with the arguments.
     pub(super) params: Option<(&'a ParamHeaders, &'a Map<String, Value>)>,
