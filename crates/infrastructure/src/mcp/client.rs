@@ -19,6 +19,7 @@ mod relay;
 mod request;
 mod request_error;
 mod server_card;
+mod sse;
 mod stderr_tail;
 mod supervisor;
 mod transport;
@@ -73,7 +74,7 @@ pub struct McpServer {
 pub struct McpServerStatus {
     /// Its name here.
     pub name: ServerName,
-    /// `stdio`, `http` or `in-process`.
+    /// `stdio`, `http`, `sse` or `in-process`.
     pub transport: &'static str,
     /// How it is.
     pub state: ProviderState,
@@ -119,7 +120,11 @@ impl McpServer {
         }
         McpServerStatus {
             name: config.name.clone(),
-            transport: config.transport.label(),
+            transport: current
+                .connection
+                .as_ref()
+                .and_then(|connection| connection.transport.label())
+                .unwrap_or_else(|| config.transport.label()),
             state: current.state.clone(),
             protocol: current.connection.as_ref().map(|connection| connection.card.version),
             server: current.connection.as_ref().and_then(|connection| connection.card.name.clone()),
