@@ -59,7 +59,7 @@ impl Cell {
         definitions: Vec<Value>,
         output: ToolOutput,
     ) -> Self {
-        let recorder = Recorder::new(server, definitions);
+        let recorder = Recorder::new(server, definitions, list_members());
         let transport = match way {
             Way::Lines => recorder.over_lines(),
             Way::Http => recorder.over_http().await,
@@ -128,6 +128,10 @@ impl Cell {
 fn check_same(heard: impl Into<Value>, said: impl Into<Value>) {
     // As texts: members in their order, and 1.0 is not 1.
     assert_eq!(heard.into().to_string(), said.into().to_string());
+}
+
+fn list_members() -> Map<String, Value> {
+    json!({"x": [1.0], "_meta": {"b": null, "a": {"c": []}}, "y": {}}).as_object().unwrap().clone()
 }
 
 fn definitions(wild: &mut Wild) -> Vec<Value> {
@@ -258,7 +262,11 @@ async fn check_cell(way: Way, client: Generation, server: ProtocolVersion) {
     let definitions = definitions(&mut wild);
     let mut cell = Cell::open(way, client, server, definitions.clone(), ToolOutput::Bounded).await;
     let listed = cell.exchange("tools/list", Map::new()).await.pop().unwrap();
-    let listed = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}")).clone();
+    let mut list = listed["result"].as_object().unwrap_or_else(|| panic!("{listed}")).clone();
+    let listed = list.shift_remove("tools").unwrap().as_array().unwrap().clone();
+    list.retain(|name, _| !matches!(name.as_str(), "resultType" | "ttlMs" | "cacheScope"));
+    list["_meta"].as_object_mut().unwrap().shift_remove("io.modelcontextprotocol/serverInfo");
+    check_same(list, list_members());
     assert_eq!(listed.len(), TOOLS, "{listed:?} {:?}", cell.server.status());
     for (listed, said) in listed.into_iter().zip(definitions) {
         check_same(listed, said);

@@ -10,17 +10,42 @@ use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::{broadcast, watch},
+    task::JoinHandle,
+};
 use toolstead_domain::{
-    context::ContextCatalogue,
+    context::{ContextCatalogue, notice::ContextNotice},
     ports::{context_provider::ContextProvider, tool_provider::ProviderError},
 };
+
+/// So many things that providers said wait for a slow listener.
+const UNHEARD: usize = 256;
 
 /// All providers of resources and prompts. A provider's list is taken again whenever it says that it changed.
 pub struct ContextRegistry {
     current: ArcSwap<ContextSnapshot>,
     entries: Mutex<Vec<Entry>>,
-    version: watch::Sender<u64>,
+    changes: watch::Sender<ContextChanges>,
+    heard: broadcast::Sender<Arc<Heard>>,
+}
+
+/// Counts of the changes so far, by what changed; one of another number than before is a list to be taken anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContextChanges {
+    /// Of resources and templates.
+    pub resources: u64,
+    /// Of prompts.
+    pub prompts: u64,
+}
+
+/// Something that a provider said outside of any request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heard {
+    /// The provider's name.
+    pub provider: String,
+    /// The news.
+    pub notice: ContextNotice,
 }
 
 struct Entry {
@@ -71,7 +96,8 @@ impl ContextRegistry {
         Arc::new(Self {
             current: ArcSwap::from_pointee(ContextSnapshot::default()),
             entries: Mutex::default(),
-            version: watch::Sender::new(0),
+            changes: watch::Sender::new(ContextChanges::default()),
+            heard: broadcast::Sender::new(UNHEARD),
         })
     }
 
@@ -80,9 +106,14 @@ impl ContextRegistry {
         self.current.load_full()
     }
 
-    /// The version of the snapshot, which rises with every change.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.version.subscribe()
+    /// The changes of the lists.
+    pub fn changes(&self) -> watch::Receiver<ContextChanges> {
+        self.changes.subscribe()
+    }
+
+    /// Everything that providers say from now on outside of requests. Who listens too slowly loses the oldest of it.
+    pub fn heard(&self) -> broadcast::Receiver<Arc<Heard>> {
+        self.heard.subscribe()
     }
 
     /// Adds a provider and watches it from now on. To be called within a tokio runtime.
@@ -130,14 +161,20 @@ impl ContextRegistry {
     }
 
     fn renew(&self, entries: &[Entry]) {
-        let version = self.snapshot().version() + 1;
+        let before = self.snapshot();
+        let version = before.version() + 1;
         let offers = entries.iter().map(|entry| Offer {
             provider: entry.provider.name(),
             answerers: &entry.answerers,
             catalogue: &entry.catalogue,
         });
-        self.current.store(Arc::new(ContextSnapshot::of(version, offers)));
-        self.version.send_replace(version);
+        let now = Arc::new(ContextSnapshot::of(version, offers));
+        let (resources, prompts) = (!now.offers_resources_of(&before), !now.offers_prompts_of(&before));
+        self.current.store(now);
+        self.changes.send_modify(|changes| {
+            changes.resources += u64::from(resources);
+            changes.prompts += u64::from(prompts);
+        });
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
@@ -155,7 +192,16 @@ fn keys(catalogue: &ContextCatalogue) -> impl Iterator<Item = (&'static str, &st
 
 async fn watch_provider(registry: Weak<ContextRegistry>, provider: Arc<dyn ContextProvider>) {
     loop {
-        provider.changed().await;
+        let notice = tokio::select! {
+            () = provider.changed() => None,
+            notice = provider.notice() => Some(notice),
+        };
+        if let Some(notice) = notice {
+            let Some(registry) = registry.upgrade() else { return };
+            // An error says that nobody listens.
+            let _ = registry.heard.send(Arc::new(Heard { provider: provider.name().to_owned(), notice }));
+            continue;
+        }
         let listed = provider.list().await;
         let Some(registry) = registry.upgrade() else { return };
         match listed {

@@ -1,6 +1,7 @@
 //! What servers offer beside tools: resources, templates of resources, and prompts (MCP 2025-11-25, server/resources and
 //! server/prompts).
 
+pub mod notice;
 pub mod request;
 pub mod uri_template;
 

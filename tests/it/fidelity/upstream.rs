@@ -33,6 +33,8 @@ pub(super) struct Saying {
 pub(super) struct Recorder {
     version: ProtocolVersion,
     definitions: Vec<Value>,
+    /// What its list says beside the definitions.
+    list: Map<String, Value>,
     state: Arc<Mutex<State>>,
 }
 
@@ -43,9 +45,9 @@ struct State {
 }
 
 impl Recorder {
-    pub(super) fn new(version: ProtocolVersion, definitions: Vec<Value>) -> Self {
+    pub(super) fn new(version: ProtocolVersion, definitions: Vec<Value>, list: Map<String, Value>) -> Self {
         let state = State { wild: Wild::of(77), sayings: VecDeque::new(), heard: Vec::new() };
-        Self { version, definitions, state: Arc::new(Mutex::new(state)) }
+        Self { version, definitions, list, state: Arc::new(Mutex::new(state)) }
     }
 
     /// Says this about the next call.
@@ -72,7 +74,11 @@ impl Recorder {
                 "capabilities": {"tools": {}, "logging": {}}, "serverInfo": {"name": "recorder", "version": "1"}})),
             "server/discover" if self.is_modern() => Ok(json!({"resultType": "complete",
                 "supportedVersions": [self.version.as_str()], "capabilities": {"tools": {}, "logging": {}}})),
-            "tools/list" => Ok(json!({"tools": self.definitions})),
+            "tools/list" => {
+                let mut list = self.list.clone();
+                list.insert("tools".into(), self.definitions.clone().into());
+                Ok(list.into())
+            }
             "tools/call" => {
                 let saying = {
                     let mut state = self.state.lock().unwrap();

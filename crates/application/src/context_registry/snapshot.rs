@@ -77,6 +77,14 @@ impl ContextSnapshot {
         self.version
     }
 
+    pub(super) fn offers_resources_of(&self, other: &Self) -> bool {
+        same(&self.resources, &other.resources) && same(&self.templates, &other.templates)
+    }
+
+    pub(super) fn offers_prompts_of(&self, other: &Self) -> bool {
+        same(&self.prompts, &other.prompts)
+    }
+
     /// The resources, sorted by URI.
     pub fn resources(&self) -> &[Offered<Resource>] {
         &self.resources
@@ -118,4 +126,8 @@ impl ContextSnapshot {
         };
         Answerer { kind, registered: answerers.map(|answerers| answerers.of_kind(kind).clone()) }
     }
+}
+
+fn same<T: PartialEq>(some: &[Offered<T>], others: &[Offered<T>]) -> bool {
+    some.iter().map(|one| &one.definition).eq(others.iter().map(|one| &one.definition))
 }

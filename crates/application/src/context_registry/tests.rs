@@ -39,4 +39,18 @@ async fn lists_are_sorted_and_taken_again_when_a_provider_says_that_it_changed()
     provider.replace(&ScriptedContext::new("x").with_prompt("c"));
     changes.changed().await.unwrap();
     assert_eq!(names(&registry), ["c"]);
+    assert_eq!(*changes.borrow(), ContextChanges { resources: 0, prompts: 2 });
+}
+
+#[tokio::test]
+async fn what_a_provider_says_outside_of_requests_reaches_all_who_listen() {
+    let provider = Arc::new(ScriptedContext::new("one"));
+    let registry = ContextRegistry::new();
+    registry.register(provider.clone()).await.unwrap();
+    let mut listeners = [registry.heard(), registry.heard()];
+    let notice = ContextNotice::ResourceUpdated { uri: "a://x".into() };
+    provider.say(notice.clone());
+    for listener in &mut listeners {
+        assert_eq!(*listener.recv().await.unwrap(), Heard { provider: "one".into(), notice: notice.clone() });
+    }
 }

@@ -2,7 +2,9 @@
 
 use crate::{
     access::Access,
-    context::{ContextCatalogue, request::ContextRequest},
+    client_profile::LogLevel,
+    context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
+    error_kind::ErrorKind,
     ports::tool_provider::{CallContext, ProviderError},
     tool_failure::ToolFailure,
 };
@@ -30,6 +32,35 @@ pub trait ContextProvider: Send + Sync {
 
     /// Returns when [`list`](Self::list) may answer differently from its last answer; never, if it cannot.
     async fn changed(&self) {
+        std::future::pending().await
+    }
+
+    /// Guidance for models on how to use what it offers, as it came; `None` where there is none.
+    fn instructions(&self) -> Option<String> {
+        None
+    }
+
+    /// Begins to watch the resource: [`notice`](Self::notice) tells its changes from now on. Called once for all who watch.
+    ///
+    /// # Errors
+    /// [`ToolFailure`] where it cannot be watched; the resources of most providers cannot.
+    async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
+        let message = format!("The resource `{uri}` cannot be watched: `{}` does not tell of changes.", self.name());
+        Err(ToolFailure::new(ErrorKind::NotFound, message).next("Read it again when it is needed."))
+    }
+
+    /// Watches the resource no longer.
+    async fn unsubscribe(&self, uri: &str) {
+        let _ = uri;
+    }
+
+    /// Hears the least severe log messages that anybody wants from now on; `None`: nobody wants any.
+    async fn log_level_wanted(&self, level: Option<LogLevel>) {
+        let _ = level;
+    }
+
+    /// The next thing that it says outside of any request; waited for by one at a time. Never, by default. Cancel-safe.
+    async fn notice(&self) -> ContextNotice {
         std::future::pending().await
     }
 

@@ -47,6 +47,12 @@ pub trait ToolProvider: Send + Sync {
     /// [`ProviderError`] when nothing is known yet and the provider failed.
     async fn list(&self) -> Result<Vec<Tool>, ProviderError>;
 
+    /// What its list says beside the tools (`_meta`, members that nobody here knows), for clients that see its tools alone.
+    /// Never blocks.
+    fn list_members(&self) -> Map<String, Value> {
+        Map::new()
+    }
+
     /// Returns when [`list`](Self::list) may answer differently from its last answer; never, if it cannot.
     async fn changed(&self) {
         std::future::pending().await

@@ -5,6 +5,7 @@ use crate::{
     access::{Access, PathAccess},
     context::{
         ContextCatalogue, Prompt, Resource, ResourceTemplate,
+        notice::ContextNotice,
         request::{Completion, ContextRequest},
     },
     error_kind::ErrorKind,
@@ -16,9 +17,12 @@ use crate::{
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use std::sync::{
-    Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Answers for what it offers: a resource with its URI as text, a prompt with its name and arguments, a completion with
@@ -30,6 +34,9 @@ pub struct ScriptedContext {
     version: Signal,
     listed: AtomicU64,
     asked: Mutex<Vec<ContextRequest>>,
+    notices: Mutex<VecDeque<ContextNotice>>,
+    said: Signal,
+    watched: Mutex<Vec<String>>,
 }
 
 impl ScriptedContext {
@@ -41,6 +48,9 @@ impl ScriptedContext {
             version: Signal::default(),
             listed: AtomicU64::new(0),
             asked: Mutex::default(),
+            notices: Mutex::default(),
+            said: Signal::default(),
+            watched: Mutex::default(),
         }
     }
 
@@ -71,6 +81,17 @@ impl ScriptedContext {
     pub fn replace(&self, other: &Self) {
         *lock(&self.catalogue) = lock(&other.catalogue).clone();
         self.version.raise();
+    }
+
+    /// Says something outside of any request.
+    pub fn say(&self, notice: ContextNotice) {
+        lock(&self.notices).push_back(notice);
+        self.said.raise();
+    }
+
+    /// The resources that are watched now, in the order in which that began.
+    pub fn watched(&self) -> Vec<String> {
+        lock(&self.watched).clone()
     }
 
     /// The requests that were answered, in order.
@@ -107,6 +128,25 @@ impl ContextProvider for ScriptedContext {
 
     async fn changed(&self) {
         self.version.reached(self.listed.load(Ordering::SeqCst) + 1).await;
+    }
+
+    async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {
+        lock(&self.watched).push(uri.to_owned());
+        Ok(())
+    }
+
+    async fn unsubscribe(&self, uri: &str) {
+        lock(&self.watched).retain(|watched| watched != uri);
+    }
+
+    async fn notice(&self) -> ContextNotice {
+        loop {
+            let said = self.said.count();
+            if let Some(notice) = lock(&self.notices).pop_front() {
+                return notice;
+            }
+            self.said.reached(said + 1).await;
+        }
     }
 
     async fn accesses(&self, request: &ContextRequest) -> Result<Vec<Access>, ToolFailure> {

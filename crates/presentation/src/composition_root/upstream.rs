@@ -7,7 +7,7 @@ use toolstead_infrastructure::{
     http::client::HttpClient,
     mcp::client::{
         McpServer,
-        config::{LaunchCheck, McpLimits, McpServerConfig, McpTimeouts, RetryPolicy, ServerConfinement},
+        config::{LaunchCheck, McpLimits, McpServerConfig, McpTimeouts, ServerConfinement},
         connection::McpServerDeps,
     },
     sandbox::{
@@ -72,9 +72,7 @@ pub(super) fn start(
 /// `None` for a server of which it is not known how to reach it; `toolstead servers` says why.
 fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConfig> {
     Some(McpServerConfig {
-        name: server.name.clone(),
         configured_in: server.origin.place(),
-        transport: server.transport.clone().ok()?,
         protocol: server.protocol,
         names: server.names,
         output: server.output,
@@ -84,7 +82,6 @@ fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConf
             ..McpTimeouts::default()
         },
         limits: McpLimits { tools: server.max_tools, ..McpLimits::default() },
-        retry: RetryPolicy::default(),
         confinement: ServerConfinement {
             profile: server.profile,
             roots: server.roots.clone(),
@@ -94,5 +91,6 @@ fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConf
             let programs = server.programs.clone();
             LaunchCheck::new(move || programs.check())
         },
+        ..McpServerConfig::new(server.name.clone(), server.transport.clone().ok()?)
     })
 }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use toolstead_domain::{client_profile::ProtocolVersion, sandbox_policy::SandboxLimits, server_name::ServerName};
 use url::Url;
 
-use crate::mcp::wire::lines::MAX_MESSAGE_BYTES;
+use crate::mcp::{client::may_ask::MayAsk, wire::lines::MAX_MESSAGE_BYTES};
 
 /// One server of the configuration.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub struct McpServerConfig {
     pub names: ToolNames,
     /// What goes on of its results.
     pub output: ToolOutput,
+    /// The questions that it may put to those who call it.
+    pub may_ask: Vec<MayAsk>,
     /// How long is waited for it.
     pub timeouts: McpTimeouts,
     /// How much is taken from it.
@@ -106,8 +108,12 @@ impl ServerProfile {
 pub enum McpTransport {
     /// As a child process, by its standard streams.
     Stdio(StdioServer),
-    /// By streamable HTTP.
+    /// By HTTP: streamable, or the old HTTP+SSE where the server does not take the first message otherwise.
     Http(HttpServer),
+    /// By streamable HTTP and nothing else.
+    StreamableHttp(HttpServer),
+    /// By the old HTTP+SSE (MCP 2024-11-05) and nothing else.
+    Sse(HttpServer),
     /// In this process, by a pair of streams that speak as standard streams do.
     Streams(StreamServer),
 }
@@ -128,7 +134,7 @@ pub struct StdioServer {
 /// A server that runs elsewhere.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpServer {
-    /// Its MCP endpoint, `http` or `https`.
+    /// Its MCP endpoint, `http` or `https`; with HTTP+SSE that of its stream.
     pub url: Url,
     /// Headers of every request, such as `Authorization`. Those of the protocol itself cannot be set.
     pub headers: BTreeMap<String, String>,
@@ -215,6 +221,7 @@ impl McpServerConfig {
             protocol: None,
             names: ToolNames::default(),
             output: ToolOutput::default(),
+            may_ask: vec![MayAsk::Elicitation],
             timeouts: McpTimeouts::default(),
             limits: McpLimits::default(),
             retry: RetryPolicy::default(),
@@ -229,7 +236,8 @@ impl McpTransport {
     pub fn label(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
-            Self::Http(_) => "http",
+            Self::Http(_) | Self::StreamableHttp(_) => "http",
+            Self::Sse(_) => "sse",
             Self::Streams(_) => "in-process",
         }
     }

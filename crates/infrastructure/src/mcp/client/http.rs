@@ -18,7 +18,7 @@ use crate::{
             in_flight::{Purpose, Waiting},
             peer::{Loss, Peer},
             relay::relay,
-            request::{self, CallRequest, RequestWriter, check_size},
+            request::{self, ForwardedRequest, Params, RequestWriter, check_size},
             request_error::RequestError,
             server_card::{initialize_params, read_initialize_result},
             transport::Transport,
@@ -31,11 +31,13 @@ use crate::{
     },
 };
 use answer::Posted;
+pub(super) use answer::{http_error, is_event_stream, unauthorized};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use request_headers::{Mirrored, configured_headers};
+use request_headers::Mirrored;
+pub(super) use request_headers::configured_headers;
 use serde_json::{Map, Value};
 use std::{
     pin::pin,
@@ -207,23 +209,22 @@ impl HttpTransport {
         self.endpoint.send(Request { method, headers, body }).await.map_err(|error| self.failed(error))
     }
 
-    /// The error of a request that got no whole response.
     fn failed(&self, error: HttpError) -> RequestError {
-        let text = shown(&with_causes(&error), 300);
-        match error {
-            HttpError::Address(_)
-            | HttpError::Unreachable(_)
-            | HttpError::NotPublic(_)
-            | HttpError::Certificates(_) => {
-                self.peer.suspect(Loss::Failed(text.clone()));
-                RequestError::Unreachable(text)
-            }
-            HttpError::Broken(_) => RequestError::Lost(text),
-            HttpError::TooLong { limit } => {
-                RequestError::Malformed(format!("it sent a body of more than {limit} bytes"))
-            }
-            HttpError::Event(_) => RequestError::Malformed(text),
+        failed(&self.peer, error)
+    }
+}
+
+/// The error of a request that got no whole response.
+pub(super) fn failed(peer: &Peer, error: HttpError) -> RequestError {
+    let text = shown(&with_causes(&error), 300);
+    match error {
+        HttpError::Address(_) | HttpError::Unreachable(_) | HttpError::NotPublic(_) | HttpError::Certificates(_) => {
+            peer.suspect(Loss::Failed(text.clone()));
+            RequestError::Unreachable(text)
         }
+        HttpError::Broken(_) => RequestError::Lost(text),
+        HttpError::TooLong { limit } => RequestError::Malformed(format!("it sent a body of more than {limit} bytes")),
+        HttpError::Event(_) => RequestError::Malformed(text),
     }
 }
 
@@ -259,19 +260,22 @@ impl Transport for HttpTransport {
         outcome
     }
 
-    async fn call(
+    async fn forward(
         &self,
         writer: &RequestWriter,
-        call: &CallRequest<'_>,
+        forwarded: &ForwardedRequest<'_>,
         mirrored: Option<&ParamHeaders>,
         caller: &dyn Caller,
         idle: Option<Duration>,
     ) -> Result<Answer, RequestError> {
-        let request = self.begin(call.purpose(), writer)?;
-        let text = writer.call(request.waiting.id, call);
+        let request = self.begin(forwarded.purpose(), writer)?;
+        let text = writer.forwarded(request.waiting.id, forwarded);
         check_size(&text, self.limit)?;
-        let params = mirrored.map(|params| (params, call.arguments));
-        let mirrored = Mirrored { method: "tools/call", name: Some(call.tool), params };
+        let params = match forwarded.params {
+            Params::Call { arguments, .. } => mirrored.map(|params| (params, arguments)),
+            Params::Members(_) => None,
+        };
+        let mirrored = Mirrored { method: forwarded.method, name: forwarded.name, params };
         let exchange = pin!(self.exchange(writer, &request.waiting, text, &mirrored));
         let outcome = relay(self, &request.waiting, caller, idle, exchange).await;
         request.finish(&outcome);

@@ -43,7 +43,7 @@ impl Called<'_> {
         }
         let result = match answer.into_outcome() {
             Ok(Ok(result)) => result,
-            Ok(Err(error)) => return Err(self.refused(error)),
+            Ok(Err(error)) => return Err(self.failure(RequestError::Rpc(error))),
             Err(malformed) => return Err(self.failure(RequestError::Malformed(malformed.to_string()))),
         };
         let result = match (generation, result) {
@@ -143,17 +143,6 @@ impl Called<'_> {
         Ok(InputRequired { requests, state })
     }
 
-    /// The failure that an error is with which the server answered this very request. It goes on as it came, unless it is
-    /// about the way between the server and us.
-    fn refused(&self, mut error: RpcError) -> ToolFailure {
-        if is_of_this_hop(error.code) {
-            return self.failure(RequestError::Rpc(error));
-        }
-        error.data.as_mut().map(own_members::take_out_of_data);
-        let RpcError { code, message, data } = error.clone();
-        self.failure(RequestError::Rpc(error)).said_upstream(UpstreamError { code, message, data })
-    }
-
     /// The failure that a request without a result is.
     pub(super) fn failure(&self, error: RequestError) -> ToolFailure {
         let failure = match &error {
@@ -161,12 +150,16 @@ impl Called<'_> {
                 let message = format!("{self} failed ({}): {}", said.code, shown(&said.message, ERROR_CHARACTERS));
                 let failure = ToolFailure::new(kind_of(said), message);
                 let required = said.data.as_ref().and_then(|data| data.get("requiredCapabilities"));
-                match required {
+                let failure = match required {
                     // All that MCP defines; our kind stands beside it.
                     Some(required) if said.code == RpcError::MISSING_CAPABILITY => {
                         failure.with_data(json!({"requiredCapabilities": required}))
                     }
                     _ => failure,
+                };
+                match is_of_this_hop(said.code) {
+                    true => failure,
+                    false => failure.said_upstream(as_it_came(said)),
                 }
             }
             RequestError::Malformed(reason) => ToolFailure::new(
@@ -227,6 +220,15 @@ impl fmt::Display for Called<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` of the MCP server `{}`", shown(self.tool, 128), self.server)
     }
+}
+
+/// The error for clients, who get it in place of ours.
+fn as_it_came(error: &RpcError) -> UpstreamError {
+    let RpcError { code, message, mut data } = error.clone();
+    if let Some(data) = &mut data {
+        own_members::take_out_of_data(data);
+    }
+    UpstreamError { code, message, data }
 }
 
 /// Whether an error tells of what we sent and how, which whoever sent the request to us can neither see nor mend.

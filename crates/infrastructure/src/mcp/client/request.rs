@@ -24,19 +24,23 @@ pub(super) struct RequestWriter {
     pub(super) version: ProtocolVersion,
     /// The members of `_meta` that every request carries, as JSON text; empty up to 2025-11-25.
     common_meta: String,
+    /// What is declared in requests that nobody else makes, as JSON text.
+    capabilities: String,
 }
 
-/// A tool's call as it goes to the server.
+/// A request that somebody else makes, as it goes to the server.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CallRequest<'a> {
-    /// The tool's name over there.
-    pub(super) tool: &'a str,
-    /// The arguments.
-    pub(super) arguments: &'a Map<String, Value>,
+pub(super) struct ForwardedRequest<'a> {
+    /// MCP's method.
+    pub(super) method: &'static str,
+    /// The name or URI of its subject over there, which headers repeat (`Mcp-Name`).
+    pub(super) name: Option<&'a str>,
+    /// Its parameters.
+    pub(super) params: Params<'a>,
+    /// What its caller can be asked by this server (MCP's `ClientCapabilities`). New servers hear it with the request.
+    pub(super) capabilities: &'a Map<String, Value>,
     /// The caller's `_meta`.
     pub(super) meta: &'a Map<String, Value>,
-    /// Further parameters of the caller's.
-    pub(super) params: &'a [(String, Value)],
     /// Answers to the questions of an earlier try.
     pub(super) answers: Option<&'a Answers>,
     /// The least severe log message that is wanted.
@@ -45,8 +49,24 @@ pub(super) struct CallRequest<'a> {
     pub(super) progress: bool,
 }
 
+/// The parameters of a forwarded request, save `_meta` and what a retry brings.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Params<'a> {
+    /// Of `tools/call`.
+    Call {
+        /// The tool's name over there.
+        tool: &'a str,
+        /// The arguments.
+        arguments: &'a Map<String, Value>,
+        /// What else the caller sent, in its order.
+        more: &'a [(String, Value)],
+    },
+    /// Of any other method, as they are.
+    Members(&'a Map<String, Value>),
+}
+
 impl RequestWriter {
-    /// A writer for this revision that declares these capabilities (MCP's `ClientCapabilities`).
+    /// A writer for this revision. Requests of our own declare these capabilities (MCP's `ClientCapabilities`).
     pub(super) fn new(version: ProtocolVersion, capabilities: &Map<String, Value>) -> Self {
         let common_meta = match version.generation() {
             Generation::Legacy => String::new(),
@@ -54,13 +74,12 @@ impl RequestWriter {
                 let members = json!({
                     (meta::PROTOCOL_VERSION): version.as_str(),
                     (meta::CLIENT_INFO): client_info(),
-                    (meta::CLIENT_CAPABILITIES): capabilities,
                 });
                 let text = members.to_string();
                 text[1..text.len() - 1].to_owned()
             }
         };
-        Self { version, common_meta }
+        Self { version, common_meta, capabilities: Value::Object(capabilities.clone()).to_string() }
     }
 
     /// A request with these parameters.
@@ -73,49 +92,63 @@ impl RequestWriter {
             separator = ",";
         }
         if !self.common_meta.is_empty() {
-            push(&mut text, &[separator, "\"_meta\":{", &self.common_meta, "}"]);
+            push(&mut text, &[separator, "\"_meta\":{", &self.common_meta]);
+            push(&mut text, &[",\"", meta::CLIENT_CAPABILITIES, "\":", &self.capabilities, "}"]);
         }
         text.extend_from_slice(b"}}");
         text
     }
 
-    /// A `tools/call`.
-    pub(super) fn call(&self, id: i64, call: &CallRequest<'_>) -> Vec<u8> {
+    /// A request that somebody else makes.
+    pub(super) fn forwarded(&self, id: i64, request: &ForwardedRequest<'_>) -> Vec<u8> {
         let mut text = Vec::with_capacity(512 + self.common_meta.len());
-        begin(&mut text, id, "tools/call");
-        member(&mut text, "", "name", call.tool);
-        member(&mut text, ",", "arguments", call.arguments);
-        for (name, value) in call.params {
-            member(&mut text, ",", name, value);
+        begin(&mut text, id, request.method);
+        let empty = text.len();
+        match request.params {
+            Params::Call { tool, arguments, more } => {
+                member(&mut text, "", "name", tool);
+                member(&mut text, ",", "arguments", arguments);
+                for (name, value) in more {
+                    member(&mut text, ",", name, value);
+                }
+            }
+            Params::Members(params) => {
+                for (name, value) in params {
+                    let separator = separator(&text, empty);
+                    member(&mut text, separator, name, value);
+                }
+            }
         }
-        if let Some(answers) = call.answers {
+        if let Some(answers) = request.answers {
             let responses: Map<_, _> =
                 answers.responses.iter().map(|(key, answer)| (key.clone(), answer.0.clone())).collect();
-            member(&mut text, ",", "inputResponses", &responses);
+            let separator = separator(&text, empty);
+            member(&mut text, separator, "inputResponses", &responses);
             if let Some(state) = &answers.state {
                 member(&mut text, ",", "requestState", state);
             }
         }
-        self.call_meta(&mut text, id, call);
+        let separator = separator(&text, empty);
+        self.forwarded_meta(&mut text, separator, id, request);
         text.extend_from_slice(b"}}");
         text
     }
 
-    fn call_meta(&self, text: &mut Vec<u8>, id: i64, call: &CallRequest<'_>) {
+    fn forwarded_meta(&self, text: &mut Vec<u8>, before: &str, id: i64, call: &ForwardedRequest<'_>) {
         let start = text.len();
-        text.extend_from_slice(b",\"_meta\":{");
+        push(text, &[before, "\"_meta\":{"]);
         let empty = text.len();
-        let separator = |text: &Vec<u8>| if text.len() == empty { "" } else { "," };
         for (name, value) in call.meta {
             if !meta::OF_ONE_HOP.contains(&name.as_str()) {
-                member(text, separator(text), name, value);
+                member(text, separator(text, empty), name, value);
             }
         }
         if call.progress {
-            member(text, separator(text), meta::PROGRESS_TOKEN, &id);
+            member(text, separator(text, empty), meta::PROGRESS_TOKEN, &id);
         }
         if !self.common_meta.is_empty() {
-            push(text, &[separator(text), &self.common_meta]);
+            push(text, &[separator(text, empty), &self.common_meta]);
+            member(text, ",", meta::CLIENT_CAPABILITIES, call.capabilities);
             if let Some(level) = call.log_level {
                 member(text, ",", meta::LOG_LEVEL, level.as_str());
             }
@@ -128,7 +161,7 @@ impl RequestWriter {
     }
 }
 
-impl CallRequest<'_> {
+impl ForwardedRequest<'_> {
     /// What is registered for it.
     pub(super) fn purpose(&self) -> Purpose {
         Purpose::Call { progress: self.progress }
@@ -171,6 +204,11 @@ fn begin(text: &mut Vec<u8>, id: i64, method: &str) {
     push(text, &["{\"jsonrpc\":\"2.0\",\"id\":", &id.to_string(), ",\"method\":\"", method, "\",\"params\":{"]);
 }
 
+/// Nothing before the first member of an object that began at `empty`.
+fn separator(text: &[u8], empty: usize) -> &'static str {
+    if text.len() == empty { "" } else { "," }
+}
+
 fn push(text: &mut Vec<u8>, parts: &[&str]) {
     for part in parts {
         text.extend_from_slice(part.as_bytes());
@@ -210,22 +248,23 @@ mod tests {
     fn a_call_to_an_old_server_is_what_the_caller_said() {
         let writer = RequestWriter::new(ProtocolVersion::V20251125, &Map::new());
         let arguments = map(json!({"z": 1, "a": [{"b": null}]}));
-        let mut call = CallRequest {
-            tool: "a \"b\"\n",
-            arguments: &arguments,
+        let mut call = ForwardedRequest {
+            method: "tools/call",
+            name: Some("a \"b\"\n"),
+            params: Params::Call { tool: "a \"b\"\n", arguments: &arguments, more: &[] },
+            capabilities: &Map::new(),
             meta: &Map::new(),
-            params: &[],
             answers: None,
             log_level: Some(LogLevel::Debug),
             progress: false,
         };
-        let plain = writer.call(7, &call);
+        let plain = writer.forwarded(7, &call);
         let expected = json!({"name": "a \"b\"\n", "arguments": {"z": 1, "a": [{"b": null}]}});
         assert_eq!(parse(&plain), ("tools/call".into(), expected));
         assert!(String::from_utf8(plain).unwrap().contains(r#""arguments":{"z":1,"a":[{"b":null}]}"#));
         let meta = map(json!({"traceparent": "00-1", "progressToken": "theirs"}));
         (call.meta, call.progress) = (&meta, true);
-        assert_eq!(parse(&writer.call(7, &call)).1["_meta"], json!({"traceparent": "00-1", "progressToken": 7}));
+        assert_eq!(parse(&writer.forwarded(7, &call)).1["_meta"], json!({"traceparent": "00-1", "progressToken": 7}));
     }
 
     #[test]
@@ -241,25 +280,50 @@ mod tests {
         let responses = [("k".to_owned(), InputResponse(json!({"action": "accept"})))].into();
         let answers = Answers { responses, state: Some("theirs".into()) };
         let meta = map(json!({"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}, "a/b": 1}));
-        let call = CallRequest {
-            tool: "t",
-            arguments: &Map::new(),
+        let more = [("x".to_owned(), json!([1.0])), ("a\"".to_owned(), Value::Null)];
+        let call = ForwardedRequest {
+            method: "tools/call",
+            name: Some("t"),
+            params: Params::Call { tool: "t", arguments: &Map::new(), more: &more },
+            capabilities: &map(json!({"elicitation": {}})),
             meta: &meta,
-            params: &[("x".into(), json!([1.0])), ("a\"".into(), Value::Null)],
             answers: Some(&answers),
             log_level: Some(LogLevel::Warning),
             progress: true,
         };
         let mut expected = map(json!({"a/b": 1, "progressToken": 7}));
         expected.extend(map(common));
+        expected.insert("io.modelcontextprotocol/clientCapabilities".into(), json!({"elicitation": {}}));
         expected.insert("io.modelcontextprotocol/logLevel".into(), "warning".into());
-        let params = parse(&writer.call(7, &call)).1;
+        let params = parse(&writer.forwarded(7, &call)).1;
         assert_eq!(
             (&params["_meta"], &params["inputResponses"]["k"]),
             (&expected.into(), &json!({"action": "accept"}))
         );
         let names: Vec<&String> = params.as_object().unwrap().keys().collect();
         assert_eq!(names, ["name", "arguments", "x", "a\"", "inputResponses", "requestState", "_meta"]);
+    }
+
+    #[test]
+    fn a_request_of_any_method_goes_on_with_its_members() {
+        let writer = RequestWriter::new(ProtocolVersion::V20251125, &Map::new());
+        let params = map(json!({"uri": "a://b", "x": {"y": 1.50}}));
+        let answers = Answers { responses: [].into(), state: Some("s".into()) };
+        let mut request = ForwardedRequest {
+            method: "resources/read",
+            name: Some("a://b"),
+            params: Params::Members(&params),
+            capabilities: &Map::new(),
+            meta: &Map::new(),
+            answers: Some(&answers),
+            log_level: None,
+            progress: true,
+        };
+        let expected = json!({"uri": "a://b", "x": {"y": 1.5}, "inputResponses": {}, "requestState": "s", "_meta": {"progressToken": 7}});
+        assert_eq!(parse(&writer.forwarded(7, &request)), ("resources/read".into(), expected));
+        let nothing = Map::new();
+        (request.params, request.answers) = (Params::Members(&nothing), None);
+        assert_eq!(parse(&writer.forwarded(7, &request)).1, json!({"_meta": {"progressToken": 7}}));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(super) struct ServerCard {
     pub(super) name: Option<String>,
     /// What it can do (MCP's `ServerCapabilities`).
     pub(super) capabilities: Map<String, Value>,
+    /// Its guidance for models, as it came.
+    pub(super) instructions: Option<String>,
 }
 
 /// The parameters of `initialize`.
@@ -42,7 +44,12 @@ pub(super) fn read_initialize_result(answer: Answer) -> Result<ServerCard, Reque
             format!("it wants to speak protocol version `{}`; spoken here are {}", shown(said, 40), spoken.join(", "));
         return Err(RequestError::Malformed(reason));
     };
-    Ok(ServerCard { version, name: shown_name(result.get("serverInfo")), capabilities: capabilities_of(&result) })
+    Ok(ServerCard {
+        version,
+        name: shown_name(result.get("serverInfo")),
+        capabilities: capabilities_of(&result),
+        instructions: instructions_of(&result),
+    })
 }
 
 /// Reads the answer to `server/discover`.
@@ -57,7 +64,7 @@ pub(super) fn read_discover_result(answer: Answer) -> Result<ServerCard, Request
     let server_info = result.get("_meta").and_then(|meta| meta.get(meta::SERVER_INFO));
     let server_info = server_info.or_else(|| result.get("serverInfo"));
     let (name, capabilities) = (shown_name(server_info), capabilities_of(&result));
-    Ok(ServerCard { version: ProtocolVersion::NEWEST, name, capabilities })
+    Ok(ServerCard { version: ProtocolVersion::NEWEST, name, capabilities, instructions: instructions_of(&result) })
 }
 
 fn read_object(answer: Answer) -> Result<Map<String, Value>, RequestError> {
@@ -76,6 +83,10 @@ pub(super) fn lists_version(list: Option<&Value>, version: ProtocolVersion) -> b
 
 fn capabilities_of(result: &Map<String, Value>) -> Map<String, Value> {
     result.get("capabilities").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn instructions_of(result: &Map<String, Value>) -> Option<String> {
+    result.get("instructions").and_then(Value::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
 /// Name and version of an `Implementation`.

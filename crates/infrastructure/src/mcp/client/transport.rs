@@ -3,7 +3,7 @@
 use crate::mcp::{
     client::{
         peer::Peer,
-        request::{CallRequest, RequestWriter},
+        request::{ForwardedRequest, RequestWriter},
         request_error::RequestError,
     },
     wire::{
@@ -22,6 +22,11 @@ use toolstead_domain::{client_profile::ProtocolVersion, ports::caller::Caller};
 pub(super) trait Transport: Debug + Send + Sync {
     /// The server as it is seen through this transport.
     fn peer(&self) -> &Arc<Peer>;
+
+    /// The transport as one word, where it may be another than the configuration says.
+    fn label(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Notes the revision that was agreed on; called once.
     fn agree_on(&self, _: ProtocolVersion) {}
@@ -43,15 +48,15 @@ pub(super) trait Transport: Debug + Send + Sync {
         params: &Map<String, Value>,
     ) -> Result<Answer, RequestError>;
 
-    /// Calls a tool; what comes before the answer goes to the caller ([`relay`](super::relay::relay)). `mirrored` are
-    /// the parameters that headers repeat.
+    /// Makes a request that somebody else makes; what comes before the answer goes to the caller
+    /// ([`relay`](super::relay::relay)). `mirrored` are the parameters of a call that headers repeat.
     ///
     /// # Errors
     /// [`RequestError`]; [`Late`](RequestError::Late) when nothing was heard for `idle`.
-    async fn call(
+    async fn forward(
         &self,
         writer: &RequestWriter,
-        call: &CallRequest<'_>,
+        forwarded: &ForwardedRequest<'_>,
         mirrored: Option<&ParamHeaders>,
         caller: &dyn Caller,
         idle: Option<Duration>,

@@ -314,7 +314,7 @@ impl<'a> Envelope<'a> {
 
 /// A JSON text whose value is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotTaken {
+pub(in crate::mcp) enum NotTaken {
     /// A number that cannot be carried.
     #[error("the number {} {}", shown(.0), numbers::why_inexact(.0))]
     Number(String),
@@ -343,7 +343,7 @@ fn shown(number: &str) -> String {
 }
 
 /// Parses a JSON value whose numbers can all be carried, unless it would take too much memory.
-pub(super) fn parse_exact(text: &str) -> Result<Value, NotTaken> {
+pub(in crate::mcp) fn parse_exact(text: &str) -> Result<Value, NotTaken> {
     if has_too_many_values(text.as_bytes()) {
         return Err(NotTaken::TooManyValues);
     }

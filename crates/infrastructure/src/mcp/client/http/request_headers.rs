@@ -17,7 +17,7 @@ const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transf
 ///
 /// # Errors
 /// The reason why one of them cannot be used. The value, which may be a secret, is not in it.
-pub(super) fn configured_headers(
+pub(in crate::mcp::client) fn configured_headers(
     mut headers: HeaderMap,
     configured: &BTreeMap<String, String>,
 ) -> Result<HeaderMap, String> {
@@ -40,7 +40,7 @@ pub(super) fn configured_headers(
 /// What the headers of a request to a new server repeat of its body.
 pub(super) struct Mirrored<'a> {
     pub(super) method: &'a str,
-    /// The tool's name.
+    /// The tool's name, or what another request is about.
     pub(super) name: Option<&'a str>,
     /// The parameters that have headers of their own, with the arguments.
     pub(super) params: Option<(&'a ParamHeaders, &'a Map<String, Value>)>,
