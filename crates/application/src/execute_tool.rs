@@ -66,7 +66,7 @@ use toolstead_domain::{
     },
     principal::Principal,
     scope::Scope,
-    tool::Tool,
+    tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
@@ -501,7 +501,7 @@ impl ExecuteToolHandler {
         if let Some(reason) = command.cancel.reason() {
             return Err(ExecuteToolError::Cancelled(reason));
         }
-        let is_on_record = can_change(&accesses);
+        let is_on_record = can_change(&call.tool, &accesses);
         if is_on_record {
             let recorded = self.ports.log.record(record.started()).await;
             recorded.map_err(|source| ExecuteToolError::NotRecorded { what: Unrecorded::Start, source })?;
@@ -550,9 +550,10 @@ impl ExecuteToolHandler {
 }
 
 /// Whether a call can leave something changed, so that it must be on record before it runs. What it touches says so, and
-/// no hint of the tool.
-fn can_change(accesses: &[Access]) -> bool {
-    accesses.iter().any(|access| access.kind() != AccessKind::Read)
+/// no hint of the tool. A team's tool that names nothing may still write where a rule allows it while it runs.
+fn can_change(tool: &Tool, accesses: &[Access]) -> bool {
+    let is_silent = accesses.is_empty() && matches!(tool.source(), ToolSource::Embedded(_));
+    is_silent || accesses.iter().any(|access| access.kind() != AccessKind::Read)
 }
 
 #[cfg(test)]
