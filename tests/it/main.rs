@@ -83,6 +83,8 @@ mod real_servers;
 mod sandbox_tiers;
 /// What servers run is what somebody said yes to.
 mod server_programs;
+/// Many real servers at once, all killed under load.
+mod seven_servers;
 /// Commands, tasks and what becomes of their processes, through the real binaries.
 mod shell;
 /// The names and parameters that other systems know our file tools by.
