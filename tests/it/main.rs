@@ -21,6 +21,8 @@ mod editing;
 mod editor;
 /// A program that embeds Toolstead adds tools of its own.
 mod embedding;
+/// What servers say reaches clients as they said it.
+mod fidelity;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
 mod mcp_client;
 /// The MCP server over HTTP.
