@@ -67,7 +67,7 @@ impl Caller for Listener {
     }
 }
 
-pub(super) fn deps() -> McpServerDeps {
+pub(crate) fn deps() -> McpServerDeps {
     McpServerDeps {
         launcher: Launcher::start().unwrap(),
         http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
@@ -80,7 +80,7 @@ pub(super) fn deps() -> McpServerDeps {
 }
 
 /// A configuration that tries again quickly.
-pub(super) fn config(name: &str, transport: McpTransport) -> McpServerConfig {
+pub(crate) fn config(name: &str, transport: McpTransport) -> McpServerConfig {
     let mut config = McpServerConfig::new(ServerName::parse(name).unwrap(), transport);
     // This test program cannot start itself as the sandbox's process; real_servers.rs goes through the binary.
     config.confinement.profile = ServerProfile::Open;
@@ -93,7 +93,7 @@ pub(super) fn stdio(command: &str, args: &[&str]) -> McpTransport {
     McpTransport::Stdio(StdioServer { command: command.into(), args, env: BTreeMap::new(), working_dir: None })
 }
 
-pub(super) fn http(url: &str) -> McpTransport {
+pub(crate) fn http(url: &str) -> McpTransport {
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer of-a-secret".to_owned())]);
     McpTransport::Http(HttpServer { url: url.parse().unwrap(), headers })
 }

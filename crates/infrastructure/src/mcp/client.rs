@@ -21,6 +21,7 @@ mod server_card;
 mod sse;
 mod stderr_tail;
 mod supervisor;
+mod tasks;
 mod transport;
 
 use crate::mcp::{
@@ -36,7 +37,7 @@ use crate::mcp::{
     wire::{incoming::Answer, message::RpcError},
 };
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::{
     pin::pin,
     sync::{
@@ -54,6 +55,7 @@ use toolstead_domain::{
     ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState, ToolProvider},
     provider_identity::ProviderIdentity,
     server_name::ServerName,
+    task_request::{TaskRequest, takes_tasks},
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
@@ -192,7 +194,10 @@ impl McpServer {
             method: "tools/call",
             name: Some(called.tool),
             params: Params::Call { tool: called.tool, arguments: &call.arguments },
-            capabilities: &declared(&context.client.capabilities, &self.shared.config.may_ask),
+            capabilities: &tasks::with_tasks(
+                declared(&context.client.capabilities, &self.shared.config.may_ask),
+                &context.client.capabilities,
+            ),
             meta: &call.meta,
             answers: context.answers,
             log_level: context.client.log_level,
@@ -323,12 +328,23 @@ impl ToolProvider for McpServer {
             match timeout_at(began + time + asked, &mut exchange).await {
                 Ok(answered) => {
                     let (answer, generation) = answered?;
-                    return self.advised(called.outcome(answer, generation));
+                    let outcome = called.outcome(answer, generation);
+                    if matches!(&outcome, Ok(CallOutcome::Done(result)) if result.is_task())
+                        && !takes_tasks(&context.client.capabilities)
+                    {
+                        let reason = "it made a task of a call whose client takes none";
+                        return Err(called.failure(RequestError::Malformed(reason.into())));
+                    }
+                    return self.advised(outcome);
                 }
                 Err(_) if context.caller.waited().saturating_sub(waited) > asked => {}
                 Err(_) => return Err(called.failure(RequestError::Late(time))),
             }
         }
+    }
+
+    async fn task(&self, request: &TaskRequest, context: &CallContext<'_>) -> Result<Map<String, Value>, ToolFailure> {
+        self.ask_about_task(called_of(&request.tool)?, request, context).await
     }
 
     async fn close(&self) {
@@ -339,12 +355,16 @@ impl ToolProvider for McpServer {
 
 /// The tool as its server knows it.
 fn called(call: &ToolCall) -> Result<Called<'_>, ToolFailure> {
-    match call.tool.source() {
+    called_of(&call.tool)
+}
+
+fn called_of(called: &Tool) -> Result<Called<'_>, ToolFailure> {
+    match called.source() {
         ToolSource::McpServer { server, tool } => {
-            Ok(Called { tool, server, promises_structure: call.tool.output_schema().is_some() })
+            Ok(Called { tool, server, promises_structure: called.output_schema().is_some() })
         }
         ToolSource::BuiltIn | ToolSource::Embedded(_) => {
-            let message = format!("`{}` is no tool of an MCP server", call.tool.name());
+            let message = format!("`{}` is no tool of an MCP server", called.name());
             Err(ToolFailure::new(ErrorKind::Internal, message))
         }
     }
