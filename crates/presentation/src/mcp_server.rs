@@ -22,6 +22,7 @@ mod request_meta;
 pub mod server_identity;
 pub mod stdio;
 mod subscription;
+mod task_request;
 mod tool_result_wire;
 
 use crate::app::App;

@@ -9,7 +9,10 @@ use super::{
     server_identity::ServerIdentity,
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::client_profile::{ClientProfile, Generation, ProtocolVersion};
+use toolstead_domain::{
+    client_profile::{ClientProfile, Generation, ProtocolVersion},
+    task_request::TASKS,
+};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
 /// How long a client may keep what `server/discover` said, in milliseconds. It changes with a new release only.
@@ -73,7 +76,7 @@ impl ServerIdentity {
         let mut result = json!({
             "resultType": "complete",
             "supportedVersions": supported_versions(),
-            "capabilities": capabilities_offered(),
+            "capabilities": modern_capabilities(),
             "ttlMs": DISCOVERY_TTL_MS,
             "cacheScope": "private",
             "_meta": self.result_meta(),
@@ -87,6 +90,13 @@ impl ServerIdentity {
             result["instructions"] = instructions.as_str().into();
         }
     }
+}
+
+/// With the extension of 2026-07-28 that is spoken here.
+fn modern_capabilities() -> Value {
+    let mut capabilities = capabilities_offered();
+    capabilities["extensions"] = json!({TASKS: {}});
+    capabilities
 }
 
 fn capabilities_offered() -> Value {
