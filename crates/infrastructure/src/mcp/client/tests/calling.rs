@@ -73,6 +73,7 @@ pub(super) fn start(config: McpServerConfig) -> Arc<McpServer> {
         roots: WorkspaceRoots::default(),
         sealed: Vec::new(),
         homes: None,
+        clients: Map::new(),
     };
     McpServer::start(config, deps)
 }
