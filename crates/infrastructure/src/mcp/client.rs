@@ -23,20 +23,21 @@ mod repeating;
 mod request;
 mod request_error;
 mod server_card;
+mod sse;
 mod stderr_tail;
 mod supervisor;
 mod transport;
 mod usage;
 
 use crate::mcp::client::{
-    config::McpServerConfig,
+    config::{McpServerConfig, ToolOutput},
     connection::McpServerDeps,
     outcome::Called,
     request::{ForwardedRequest, Params},
     supervisor::Shared,
 };
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::{
     sync::{
         Arc,
@@ -79,7 +80,7 @@ pub struct McpServer {
 pub struct McpServerStatus {
     /// Its name here.
     pub name: ServerName,
-    /// `stdio`, `http` or `in-process`.
+    /// `stdio`, `http`, `sse` or `in-process`.
     pub transport: &'static str,
     /// How it is.
     pub state: ProviderState,
@@ -137,7 +138,11 @@ impl McpServer {
         }
         McpServerStatus {
             name: config.name.clone(),
-            transport: config.transport.label(),
+            transport: current
+                .connection
+                .as_ref()
+                .and_then(|connection| connection.transport.label())
+                .unwrap_or_else(|| config.transport.label()),
             state: self.state(),
             protocol: current.connection.as_ref().map(|connection| connection.card.version),
             server: current.connection.as_ref().and_then(|connection| connection.card.name.clone()),
@@ -220,6 +225,10 @@ impl ToolProvider for McpServer {
         Err(ProviderError { provider: self.name().into(), reason })
     }
 
+    fn list_members(&self) -> Map<String, Value> {
+        self.shared.current().catalogue.as_ref().map_or_else(Map::new, |catalogue| catalogue.rest.clone())
+    }
+
     async fn changed(&self) {
         let seen = self.seen.load(Ordering::Acquire);
         if self.shared.changes().wait_for(|version| *version != seen).await.is_err() {
@@ -247,6 +256,10 @@ impl ToolProvider for McpServer {
         false
     }
 
+    fn bounds_output(&self) -> bool {
+        self.shared.config.output == ToolOutput::Bounded
+    }
+
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
         let Called { tool, server, .. } = called(call)?;
         Ok(vec![Access::CallUpstream { server: server.clone(), tool: tool.into() }])
@@ -257,7 +270,7 @@ impl ToolProvider for McpServer {
         let request = ForwardedRequest {
             method: "tools/call",
             name: Some(called.tool),
-            params: Params::Call { tool: called.tool, arguments: &call.arguments },
+            params: Params::Call { tool: called.tool, arguments: &call.arguments, more: context.beside.params },
             capabilities: &self.capabilities_of(context.client),
             meta: &call.meta,
             answers: context.answers,
