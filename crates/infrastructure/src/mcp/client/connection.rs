@@ -57,7 +57,7 @@ pub struct McpServerDeps {
 
 impl McpServerDeps {
     /// Who the server is from run to run.
-    pub(super) fn identity_of(&self, config: &McpServerConfig) -> ProviderIdentity {
+    pub fn identity_of(&self, config: &McpServerConfig) -> ProviderIdentity {
         let start = match &config.transport {
             McpTransport::Stdio(server) => launch_spec::folder(server, config.confinement.profile, self),
             McpTransport::Http(_)

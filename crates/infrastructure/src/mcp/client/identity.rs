@@ -92,7 +92,11 @@ mod tests {
         let http = |url: &str, token: &str| {
             let headers = BTreeMap::from([("authorization".to_owned(), token.to_owned())]);
             let server = HttpServer { url: Url::parse(url).unwrap(), headers };
-            of(&McpServerConfig::new(ServerName::parse("s").unwrap(), McpTransport::Http(server)), Path::new("/work"), &Map::new())
+            of(
+                &McpServerConfig::new(ServerName::parse("s").unwrap(), McpTransport::Http(server)),
+                Path::new("/work"),
+                &Map::new(),
+            )
         };
         assert_eq!(http("https://a.example/mcp", "one"), http("https://a.example/mcp", "two"));
         assert_ne!(http("https://a.example/mcp", "one"), http("https://b.example/mcp", "one"));

@@ -4,11 +4,7 @@
 //! connection. So calls share a connection only where they may: where what was declared holds for each of them, where no
 //! question can reach the wrong one, and where the state of one is not another's.
 
-use crate::mcp::client::{
-    connection::Connection,
-    peer::Loss,
-    request_error::RequestError,
-};
+use crate::mcp::client::{connection::Connection, peer::Loss, request_error::RequestError};
 use serde_json::{Map, Value};
 use std::{
     collections::BTreeSet,
@@ -341,7 +337,9 @@ impl Drop for Lease {
         // A question of a call that was given up must not reach the next one.
         let is_tainted = !self.answered.load(Ordering::Relaxed) && self.slot.key.is_leased();
         self.pool.give_back(&self.slot, is_lost || is_tainted);
-        if let (true, false, Some(pooled), Ok(runtime)) = (is_tainted, is_lost, self.pooled.take(), Handle::try_current()) {
+        if let (true, false, Some(pooled), Ok(runtime)) =
+            (is_tainted, is_lost, self.pooled.take(), Handle::try_current())
+        {
             let grace = self.pool.grace;
             let ending = async move {
                 let Connection { transport, writer, .. } = &*pooled.connection;

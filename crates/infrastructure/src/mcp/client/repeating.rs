@@ -15,8 +15,13 @@ const PAUSES: RetryPolicy = RetryPolicy { first: Duration::from_millis(200), lon
 pub(super) fn only_reads(method: &str) -> bool {
     matches!(
         method,
-        "resources/read" | "prompts/get" | "completion/complete"
-            | "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list"
+        "resources/read"
+            | "prompts/get"
+            | "completion/complete"
+            | "tools/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "prompts/list"
     )
 }
 

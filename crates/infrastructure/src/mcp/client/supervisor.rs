@@ -2,13 +2,13 @@
 
 use crate::mcp::client::{
     catalogue::Catalogue,
+    circuit::Circuit,
     config::{McpServerConfig, RetryPolicy},
     connection::{Connection, McpServerDeps, Opening, loss_of, with_last_words},
     foreign_text::shown,
     pause::pause_after,
     peer::Loss,
     pool::Pool,
-    circuit::Circuit,
     relay::or_never,
     usage::Usage,
 };
