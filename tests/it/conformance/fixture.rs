@@ -36,8 +36,8 @@ pub(super) fn provider() -> Arc<ScriptedProvider> {
 fn tools(provider: &Weak<ScriptedProvider>, with_dynamic: bool) -> Vec<ScriptedTool> {
     let image = json!({"type": "image", "data": PNG, "mimeType": "image/png"});
     let resource = |uri: &str, kind: &str, text: &str| json!({"type": "resource", "resource": {"uri": uri, "mimeType": kind, "text": text}});
-    let log = |text: &str| LogMessage { level: LogLevel::Info, logger: None, data: text.into() };
-    let step = |done: f64| Progress { progress: done, total: Some(100.0), message: None };
+    let log = |text: &str| LogMessage::new(LogLevel::Info, text);
+    let step = |done: f64| Progress { total: Some(100.0), ..Progress::at(done) };
     let mut tools = vec![
         tool("test_simple_text").answers(ToolResult::text("This is a simple text response for testing.")),
         tool("test_image_content").answers(ToolResult::of_blocks(vec![image.clone()])),

@@ -278,7 +278,7 @@ mod tests {
             .with(ScriptedTool::named("endless").never_ends())
             .with(
                 ScriptedTool::named("chatty")
-                    .reports(Progress { progress: 1.0, total: None, message: None })
+                    .reports(Progress::at(1.0))
                     .asks(question)
                     .ends_by(|moment| Ending::Done(ToolResult::json(moment.responses[0].0.clone()))),
             )

@@ -277,11 +277,11 @@ mod tests {
     }
 
     fn progress(progress: f64) -> Progress {
-        Progress { progress, total: None, message: None }
+        Progress::at(progress)
     }
 
     fn log(text: &str) -> LogMessage {
-        LogMessage { level: LogLevel::Info, logger: None, data: text.into() }
+        LogMessage::new(LogLevel::Info, text)
     }
 
     #[tokio::test]
