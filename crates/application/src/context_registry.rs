@@ -15,8 +15,11 @@ use tokio::{
     task::JoinHandle,
 };
 use toolstead_domain::{
+    client_profile::LogLevel,
     context::{ContextCatalogue, notice::ContextNotice},
+    permission::policy::PermissionPolicy,
     ports::{context_provider::ContextProvider, tool_provider::ProviderError},
+    tool_execution::RequestKind,
 };
 
 /// So many things that providers said wait for a slow listener.
@@ -28,6 +31,7 @@ pub struct ContextRegistry {
     entries: Mutex<Vec<Entry>>,
     changes: watch::Sender<ContextChanges>,
     heard: broadcast::Sender<Arc<Heard>>,
+    logs_wanted: watch::Sender<Option<LogLevel>>,
 }
 
 /// Counts of the changes so far, by what changed; one of another number than before is a list to be taken anew.
@@ -53,11 +57,21 @@ struct Entry {
     answerers: Arc<Answerers>,
     catalogue: ContextCatalogue,
     watcher: JoinHandle<()>,
+    /// Says which logs are wanted.
+    teller: JoinHandle<()>,
+}
+
+impl Entry {
+    /// Watches the provider no longer.
+    fn leave(&self) {
+        self.watcher.abort();
+        self.teller.abort();
+    }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.watcher.abort();
+        self.leave();
     }
 }
 
@@ -98,6 +112,7 @@ impl ContextRegistry {
             entries: Mutex::default(),
             changes: watch::Sender::new(ContextChanges::default()),
             heard: broadcast::Sender::new(UNHEARD),
+            logs_wanted: watch::Sender::new(None),
         })
     }
 
@@ -140,15 +155,40 @@ impl ContextRegistry {
             }
         }
         let watcher = tokio::spawn(watch_provider(Arc::downgrade(self), provider.clone()));
+        let teller = tokio::spawn(tell_logs_wanted(self.logs_wanted.subscribe(), provider.clone()));
         let answerers = Arc::new(Answerers::of(&provider));
-        entries.push(Entry { provider, answerers, catalogue, watcher });
+        entries.push(Entry { provider, answerers, catalogue, watcher, teller });
         self.renew(&entries);
         Ok(())
     }
 
     /// Watches no provider any more.
     pub fn close(&self) {
-        self.lock().iter().for_each(|entry| entry.watcher.abort());
+        self.lock().iter().for_each(Entry::leave);
+    }
+
+    /// Tells all providers, also those that come later, the least severe log messages that anybody wants.
+    pub(crate) fn want_logs(&self, level: Option<LogLevel>) {
+        self.logs_wanted.send_if_modified(|wanted| std::mem::replace(wanted, level) != level);
+    }
+
+    /// The guidance of each provider that gives some.
+    pub(crate) fn instructions(&self) -> Vec<(String, String)> {
+        let providers: Vec<_> = self.lock().iter().map(|entry| entry.provider.clone()).collect();
+        let given = providers.iter().filter_map(|one| Some((one.name().to_owned(), one.instructions()?)));
+        given.collect()
+    }
+
+    /// Tells whether the policy leaves anything open that the provider offers here.
+    pub(crate) fn opens(&self, provider: &str, policy: &PermissionPolicy) -> bool {
+        let entries = self.lock();
+        let Some(Entry { answerers, catalogue, .. }) = entries.iter().find(|entry| entry.provider.name() == provider)
+        else {
+            return false;
+        };
+        let is_open = |kind| policy.advertises(&answerers.of_kind(kind).tool);
+        let has_resources = !catalogue.resources.is_empty() || !catalogue.templates.is_empty();
+        has_resources && is_open(RequestKind::Resource) || !catalogue.prompts.is_empty() && is_open(RequestKind::Prompt)
     }
 
     fn relisted(&self, provider: &str, catalogue: ContextCatalogue) {
@@ -207,6 +247,20 @@ async fn watch_provider(registry: Weak<ContextRegistry>, provider: Arc<dyn Conte
         match listed {
             Ok(catalogue) => registry.relisted(provider.name(), catalogue),
             Err(error) => tracing::warn!(%error, "what it offered before stays"),
+        }
+    }
+}
+
+async fn tell_logs_wanted(mut wanted: watch::Receiver<Option<LogLevel>>, provider: Arc<dyn ContextProvider>) {
+    let mut told = None;
+    loop {
+        let level = *wanted.borrow_and_update();
+        if level != told {
+            provider.log_level_wanted(level).await;
+            told = level;
+        }
+        if wanted.changed().await.is_err() {
+            return;
         }
     }
 }

@@ -12,6 +12,7 @@ use toolstead_application::{
     list_tools::ListToolsHandler,
     open_calls::OpenCalls,
     permission_book::PermissionBook,
+    provider_voices::ProviderVoices,
     refresh_tools::RefreshToolsHandler,
     registry_events,
     set_tool_enabled::SetToolEnabledHandler,
@@ -50,6 +51,8 @@ pub struct App {
     pub list_context: Arc<ListContextHandler>,
     /// The live set of resources and prompts; providers are registered here while it runs.
     pub context: Arc<ContextRegistry>,
+    /// What providers say outside of calls, for those who may hear it.
+    pub voices: Arc<ProviderVoices>,
     /// The live set of tools; providers are registered, replaced and unregistered here while it runs.
     pub registry: Arc<ToolRegistry>,
     /// The calls that are open.
@@ -110,6 +113,7 @@ impl App {
             list_executions: Arc::new(ListExecutionsHandler::new(ports.log)),
             forward_request: Arc::new(ForwardRequestHandler::new(context.clone(), execute_tool.clone())),
             list_context: Arc::new(ListContextHandler::new(context.clone(), permissions.clone())),
+            voices: ProviderVoices::new(context.clone(), registry.clone(), permissions.clone()),
             execute_tool,
             context,
             registry,
