@@ -78,6 +78,8 @@ struct Written {
     env_file: Option<PathBuf>,
     cwd: Option<PathBuf>,
     url: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<Kind>,
     headers: BTreeMap<String, String>,
     #[serde(rename = "allow_tools")]
     _allow_tools: Vec<String>,
@@ -92,6 +94,15 @@ struct Written {
     profile: ServerProfile,
     roots: Vec<PathBuf>,
     disabled: bool,
+}
+
+/// The word for how a server is spoken with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Stdio,
+    Http,
+    Sse,
 }
 
 /// The servers in force, sorted by name. `notes` is told of tables that make no server.
@@ -125,6 +136,12 @@ pub(super) fn servers(
             }
             (Some(_), None) if !written.headers.is_empty() => {
                 Err(format!("`mcp_servers.{name}` has a `command`; `headers` is for servers with `url`"))
+            }
+            (Some(_), None) if matches!(written.kind, Some(Kind::Http | Kind::Sse)) => Err(format!(
+                "`mcp_servers.{name}` has a `command`; the types `http` and `sse` are for servers with `url`"
+            )),
+            (None, Some(_)) if written.kind == Some(Kind::Stdio) => {
+                Err(format!("`mcp_servers.{name}` has a `url`; the type `stdio` is for servers with `command`"))
             }
             (None, None) => {
                 let waits = REACHED_BY.iter().any(|key| keys.get(key).is_some_and(|one| !one.waiting.is_empty()));
@@ -203,7 +220,12 @@ fn transport(
                 .map_err(|_| format!("the header `{name}` has a value that cannot be sent"))?;
             Ok((parsed.as_str().to_owned(), value))
         });
-        return Ok(McpTransport::Http(HttpServer { url, headers: headers.collect::<Result<_, String>>()? }));
+        let server = HttpServer { url, headers: headers.collect::<Result<_, String>>()? };
+        return Ok(match written.kind {
+            Some(Kind::Sse) => McpTransport::Sse(server),
+            Some(_) => McpTransport::StreamableHttp(server),
+            None => McpTransport::Http(server),
+        });
     }
     let mut env = BTreeMap::new();
     if let Some(path) = &written.env_file {

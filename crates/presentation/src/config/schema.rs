@@ -188,6 +188,7 @@ pub(super) const KEYS: &[Key] = &[
     key(&["mcp_servers", "*", "env_file"], Kind::Path, Launch, Waits, None, "A file of `NAME=value` lines, added to its environment; `env` wins."),
     key(&["mcp_servers", "*", "cwd"], Kind::Path, Launch, Waits, None, "The folder that it is started in. Default: of a project's file the folder of the project, else the first root."),
     key(&["mcp_servers", "*", "url"], Kind::Url, Launch, Waits, None, "The address of a server that speaks over HTTP. Expanded likewise."),
+    key(&["mcp_servers", "*", "type"], Kind::Word(&["stdio", "http", "sse"]), Launch, Waits, None, "How it is spoken with: `stdio` with `command`; with `url` `http` (streamable HTTP) or `sse` (the old HTTP+SSE of MCP 2024-11-05). Default: what `command` or `url` says; a `url` that takes no message as streamable HTTP is tried as HTTP+SSE."),
     key(&["mcp_servers", "*", "headers"], Kind::Map, Launch, Waits, Some("{}"), "Headers of every request to it. Expanded likewise."),
     key(&["mcp_servers", "*", "allow_tools"], Kind::Texts, Sum, Waits, Some("[]"), "Its tools that run without asking, by their names there; `*` stands for any characters."),
     key(&["mcp_servers", "*", "deny_tools"], Kind::Texts, Sum, Counts, Some("[]"), "Its tools that are never listed nor run, likewise."),

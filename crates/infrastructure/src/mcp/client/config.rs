@@ -106,8 +106,12 @@ impl ServerProfile {
 pub enum McpTransport {
     /// As a child process, by its standard streams.
     Stdio(StdioServer),
-    /// By streamable HTTP.
+    /// By HTTP: streamable, or the old HTTP+SSE where the server does not take the first message otherwise.
     Http(HttpServer),
+    /// By streamable HTTP and nothing else.
+    StreamableHttp(HttpServer),
+    /// By the old HTTP+SSE (MCP 2024-11-05) and nothing else.
+    Sse(HttpServer),
     /// In this process, by a pair of streams that speak as standard streams do.
     Streams(StreamServer),
 }
@@ -128,7 +132,7 @@ pub struct StdioServer {
 /// A server that runs elsewhere.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpServer {
-    /// Its MCP endpoint, `http` or `https`.
+    /// Its MCP endpoint, `http` or `https`; with HTTP+SSE that of its stream.
     pub url: Url,
     /// Headers of every request, such as `Authorization`. Those of the protocol itself cannot be set.
     pub headers: BTreeMap<String, String>,
@@ -218,7 +222,8 @@ impl McpTransport {
     pub fn label(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
-            Self::Http(_) => "http",
+            Self::Http(_) | Self::StreamableHttp(_) => "http",
+            Self::Sse(_) => "sse",
             Self::Streams(_) => "in-process",
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{collections::BTreeMap, sync::Mutex, time::Instant};
 use toolstead_domain::{
     category::Category,
     client_profile::{ClientProfile, LogLevel},
