@@ -16,7 +16,7 @@ use crate::{
             in_flight::{Purpose, Waiting},
             peer::{Loss, Peer},
             relay::relay,
-            request::{self, CallRequest, RequestWriter, check_size},
+            request::{self, ForwardedRequest, RequestWriter, check_size},
             request_error::RequestError,
             transport::Transport,
         },
@@ -152,16 +152,16 @@ impl Transport for SseTransport {
         request.exchange(writer.request(request.waiting.id, method, params)).await
     }
 
-    async fn call(
+    async fn forward(
         &self,
         writer: &RequestWriter,
-        call: &CallRequest<'_>,
+        forwarded: &ForwardedRequest<'_>,
         _: Option<&ParamHeaders>,
         caller: &dyn Caller,
         idle: Option<Duration>,
     ) -> Result<Answer, RequestError> {
-        let request = self.begin(call.purpose(), true)?;
-        let exchange = pin!(request.exchange(writer.call(request.waiting.id, call)));
+        let request = self.begin(forwarded.purpose(), true)?;
+        let exchange = pin!(request.exchange(writer.forwarded(request.waiting.id, forwarded)));
         relay(self, &request.waiting, caller, idle, exchange).await
     }
 
