@@ -35,7 +35,8 @@ pub(super) fn joined(given: &[(String, String)]) -> Option<String> {
 fn fit(text: &str) -> String {
     let mut fit = String::new();
     for line in text.trim().split('\n') {
-        let line: String = line.chars().filter(|c| !hides(*c) && !matches!(c, '\r' | '\u{2028}' | '\u{2029}')).collect();
+        let line: String =
+            line.chars().filter(|c| !hides(*c) && !matches!(c, '\r' | '\u{2028}' | '\u{2029}')).collect();
         let line = line.trim_end();
         let (indent, rest) = line.split_at(line.len() - line.trim_start().len());
         fit.push_str(indent);

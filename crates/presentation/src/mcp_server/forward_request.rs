@@ -105,12 +105,7 @@ impl McpServer {
 /// A provider says for how long its resource may be kept; one that says nothing may change at any moment, and what answers
 /// of a client went into is never kept. It is for this caller alone, whatever its provider says of it: rules decide who may
 /// read it.
-fn wire(
-    kind: RequestKind,
-    members: Map<String, Value>,
-    generation: Generation,
-    is_retry: bool,
-) -> Map<String, Value> {
+fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation, is_retry: bool) -> Map<String, Value> {
     let mut result = Map::new();
     if generation == Generation::Modern {
         result.insert("resultType".into(), "complete".into());
@@ -161,7 +156,8 @@ mod tests {
     #[test]
     fn a_resource_is_kept_as_long_as_its_provider_says_and_for_its_reader_alone() {
         let modern = Generation::Modern;
-        let private = |ttl: u64| json!({"resultType": "complete", "contents": [], "ttlMs": ttl, "cacheScope": "private"});
+        let private =
+            |ttl: u64| json!({"resultType": "complete", "contents": [], "ttlMs": ttl, "cacheScope": "private"});
         check(json!({"contents": []}), modern, false, private(0));
         let hinted = json!({"resultType": "complete", "contents": [], "ttlMs": 60_000, "cacheScope": "public"});
         check(hinted.clone(), modern, false, private(60_000));

@@ -253,7 +253,7 @@ mod tests {
         (registries, Newsfeed::of(sources, &interests))
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_single_change_is_told_at_once_and_a_storm_once_more_at_its_end() {
         let (registries, mut feed) = feed(&List::ALL);
         assert_eq!(feed.next().now_or_never(), None);
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(feed.next().now_or_never(), None);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn nothing_is_told_that_was_not_asked_for() {
         let (registries, mut feed) = feed(&[List::Resources]);
         registries.tools.send_replace(1);

@@ -41,7 +41,8 @@ impl Subscription {
             _ => BTreeSet::new(),
         };
         if resources.len() > MAX_WATCHED {
-            let message = format!("a subscription watches up to {MAX_WATCHED} resources: open another one for the rest");
+            let message =
+                format!("a subscription watches up to {MAX_WATCHED} resources: open another one for the rest");
             return Err(of_kind(RpcError::INVALID_PARAMS, ErrorKind::TooLarge, message));
         }
         Ok(Self { id, lists: List::ALL.into_iter().filter(is_wanted).collect(), resources })

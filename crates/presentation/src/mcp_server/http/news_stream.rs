@@ -37,8 +37,9 @@ impl NewsStream {
     }
 
     /// Keeps the session in use.
-    pub(super) fn of_session(self, session: SessionInUse) -> Self {
-        Self { session: Some(session), ..self }
+    pub(super) fn of_session(mut self, session: SessionInUse) -> Self {
+        self.session = Some(session);
+        self
     }
 
     /// Tells until `end` is given.

@@ -325,15 +325,25 @@ impl Connection {
         generation: Generation,
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
-        let pending = self.begin(id, bytes)?;
-        let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
-        let (method, scope) = (method.to_owned(), self.scope());
+        let (served, turns) = (self.served.clone(), self.turns.clone());
+        let (own_id, method, scope) = (id.clone(), method.to_owned(), self.scope());
+        self.beside(id, bytes, async move {
+            let _turn = turns.acquire().await;
+            Some(served.server().await?.list(&own_id, &method, &params, generation, scope).await)
+        })
+    }
+
+    /// Answers a request beside the others, unless the client takes it back before. `None` is no answer.
+    fn beside(
+        &self,
+        id: &Id,
+        bytes: usize,
+        answer: impl Future<Output = Option<Answer>> + Send + 'static,
+    ) -> Result<Option<Answer>, RpcError> {
+        let Pending { running, _room } = self.begin(id, bytes)?;
+        let lines = self.lines.clone();
         self.tasks.spawn(async move {
-            let Pending { running, _room } = pending;
-            let answer = async {
-                let _turn = turns.acquire().await;
-                Some(served.server().await?.list(&running.id, &method, &params, generation, scope).await)
-            };
+            let _room = _room;
             tokio::select! {
                 answer = answer => {
                     let Some(answer) = answer else { return };
@@ -403,26 +413,13 @@ impl Connection {
         params: Map<String, Value>,
         bytes: usize,
     ) -> Result<Option<Answer>, RpcError> {
-        let pending = self.begin(id, bytes)?;
-        let (served, lines, turns) = (self.served.clone(), self.lines.clone(), self.turns.clone());
-        let (method, scope, watches) = (method.to_owned(), self.scope(), self.watches.clone());
-        self.tasks.spawn(async move {
-            let Pending { running, _room } = pending;
-            let answer = async {
-                let server = served.for_calls().await?;
-                let _turn = turns.acquire().await;
-                Some(server.watch(&running.id, &method, &params, scope, &watches).await)
-            };
-            tokio::select! {
-                answer = answer => {
-                    let Some(answer) = answer else { return };
-                    // An error says that the client is gone, which the connection sees for itself.
-                    let _ = lines.send(answer.json).await;
-                }
-                _ = running.cancel.cancelled() => {}
-            }
-        });
-        Ok(None)
+        let (served, turns, watches) = (self.served.clone(), self.turns.clone(), self.watches.clone());
+        let (own_id, method, scope) = (id.clone(), method.to_owned(), self.scope());
+        self.beside(id, bytes, async move {
+            let server = served.for_calls().await?;
+            let _turn = turns.acquire().await;
+            Some(server.watch(&own_id, &method, &params, scope, &watches).await)
+        })
     }
 
     fn listen(&self, id: &Id, params: &Map<String, Value>) -> Result<Option<Answer>, RpcError> {
@@ -434,11 +431,13 @@ impl Connection {
         let (identity, lines, ending) = (self.identity.clone(), self.lines.clone(), self.ending.clone());
         self.tasks.spawn(async move {
             let _place = place;
+            let mut is_open = false;
             let told = async {
                 let Some(server) = served.server().await else { return Ok(()) };
                 let interests = subscription.agree(&server.app, scope).await;
                 let mut news = Newsfeed::new(&server.app, &interests);
                 lines.send(subscription.acknowledgement()).await?;
+                is_open = true;
                 loop {
                     let news = news.next().await;
                     lines.send(subscription.tells(news)).await?;
@@ -454,8 +453,9 @@ impl Connection {
                 return;
             }
             // The cancellation page asks for the first, the subscriptions page for the second; a client that took the
-            // first for the end ignores the second.
-            for line in [subscription.cancelled(), subscription.result(&identity)] {
+            // first for the end ignores the second. Nothing is told of what was not acknowledged.
+            let cancelled = is_open.then(|| subscription.cancelled());
+            for line in cancelled.into_iter().chain([subscription.result(&identity)]) {
                 if lines.send(line).await.is_err() {
                     return;
                 }
