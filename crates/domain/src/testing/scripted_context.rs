@@ -13,6 +13,7 @@ use crate::{
         context_provider::ContextProvider,
         tool_provider::{CallContext, ProviderError},
     },
+    server_name::ServerName,
     tool_failure::ToolFailure,
 };
 use async_trait::async_trait;
@@ -30,6 +31,7 @@ use std::{
 #[derive(Debug)]
 pub struct ScriptedContext {
     name: String,
+    server: Option<ServerName>,
     catalogue: Mutex<ContextCatalogue>,
     version: Signal,
     listed: AtomicU64,
@@ -44,6 +46,7 @@ impl ScriptedContext {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            server: None,
             catalogue: Mutex::default(),
             version: Signal::default(),
             listed: AtomicU64::new(0),
@@ -52,6 +55,12 @@ impl ScriptedContext {
             said: Signal::default(),
             watched: Mutex::default(),
         }
+    }
+
+    /// The same as that of an MCP server of its name.
+    #[must_use]
+    pub fn of_server(self) -> Self {
+        Self { server: ServerName::parse(&self.name).ok(), ..self }
     }
 
     /// Adds a resource, by its URI.
@@ -119,6 +128,10 @@ impl ScriptedContext {
 impl ContextProvider for ScriptedContext {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn server(&self) -> Option<&ServerName> {
+        self.server.as_ref()
     }
 
     async fn list(&self) -> Result<ContextCatalogue, ProviderError> {

@@ -29,6 +29,8 @@ pub(super) struct ForwardedRequest {
     request: ContextRequest,
     answers: Option<InputResponses>,
     state: Option<String>,
+    /// As they came, save what belongs to the hop.
+    params: Map<String, Value>,
     meta: Map<String, Value>,
 }
 
@@ -50,7 +52,7 @@ impl ForwardedRequest {
         };
         let (answers, state) = take_retry(params)?;
         let request = ContextRequest::parse(kind, params).map_err(|failure| of_failure(&failure))?;
-        Ok(Self { request, answers, state, meta })
+        Ok(Self { request, answers, state, params: std::mem::take(params), meta })
     }
 }
 
@@ -68,6 +70,7 @@ impl McpServer {
         let (kind, subject) = (request.request.kind(), request.request.subject().to_owned());
         let command = ForwardRequestCommand::new(request.request);
         let call = ExecuteToolCommand {
+            arguments: request.params.into(),
             meta: request.meta,
             scope: client.scope,
             client: client.profile,
