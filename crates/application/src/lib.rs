@@ -22,3 +22,4 @@ pub mod registry_events;
 pub mod ruled_approver;
 pub mod set_tool_enabled;
 pub mod tool_registry;
+pub mod watch_resource;

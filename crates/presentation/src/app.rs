@@ -17,6 +17,7 @@ use toolstead_application::{
     registry_events,
     set_tool_enabled::SetToolEnabledHandler,
     tool_registry::ToolRegistry,
+    watch_resource::WatchResourceHandler,
 };
 use toolstead_domain::{
     alias::Dialect,
@@ -47,6 +48,8 @@ pub struct App {
     pub list_executions: Arc<ListExecutionsHandler>,
     /// Answers what is asked for beside tools: resources, prompts, completions.
     pub forward_request: Arc<ForwardRequestHandler>,
+    /// Watches resources.
+    pub watch_resource: Arc<WatchResourceHandler>,
     /// Lists resources and prompts.
     pub list_context: Arc<ListContextHandler>,
     /// The live set of resources and prompts; providers are registered here while it runs.
@@ -112,6 +115,7 @@ impl App {
             refresh_tools: Arc::new(RefreshToolsHandler::new(registry.clone())),
             list_executions: Arc::new(ListExecutionsHandler::new(ports.log)),
             forward_request: Arc::new(ForwardRequestHandler::new(context.clone(), execute_tool.clone())),
+            watch_resource: Arc::new(WatchResourceHandler::new(context.clone(), execute_tool.clone())),
             list_context: Arc::new(ListContextHandler::new(context.clone(), permissions.clone())),
             voices: ProviderVoices::new(context.clone(), registry.clone(), permissions.clone()),
             execute_tool,

@@ -14,6 +14,7 @@ use crate::{
         context_provider::ContextProvider,
         tool_provider::{CallContext, ProviderError},
     },
+    server_name::ServerName,
     tool_failure::ToolFailure,
 };
 use async_trait::async_trait;
@@ -31,6 +32,7 @@ use std::{
 #[derive(Debug)]
 pub struct ScriptedContext {
     name: String,
+    server: Option<ServerName>,
     catalogue: Mutex<ContextCatalogue>,
     version: Signal,
     listed: AtomicU64,
@@ -48,6 +50,7 @@ impl ScriptedContext {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            server: None,
             catalogue: Mutex::default(),
             version: Signal::default(),
             listed: AtomicU64::new(0),
@@ -66,6 +69,12 @@ impl ScriptedContext {
     pub fn with_instructions(self, text: &str) -> Self {
         *lock(&self.instructions) = Some(text.into());
         self
+    }
+
+    /// The same as that of an MCP server of its name.
+    #[must_use]
+    pub fn of_server(self) -> Self {
+        Self { server: ServerName::parse(&self.name).ok(), ..self }
     }
 
     /// Adds a resource, by its URI.
@@ -144,6 +153,10 @@ impl ScriptedContext {
 impl ContextProvider for ScriptedContext {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn server(&self) -> Option<&ServerName> {
+        self.server.as_ref()
     }
 
     async fn list(&self) -> Result<ContextCatalogue, ProviderError> {

@@ -30,6 +30,8 @@ pub(super) struct ForwardedRequest {
     request: ContextRequest,
     answers: Option<InputResponses>,
     state: Option<String>,
+    /// As they came, save what belongs to the hop.
+    params: Map<String, Value>,
     meta: Map<String, Value>,
 }
 
@@ -51,7 +53,7 @@ impl ForwardedRequest {
         };
         let (answers, state) = take_retry(params)?;
         let request = ContextRequest::parse(kind, params).map_err(|failure| of_failure(&failure))?;
-        Ok(Self { request, answers, state, meta })
+        Ok(Self { request, answers, state, params: std::mem::take(params), meta })
     }
 }
 
@@ -70,6 +72,7 @@ impl McpServer {
         let command = ForwardRequestCommand::new(request.request);
         let is_retry = request.answers.is_some() || request.state.is_some();
         let call = ExecuteToolCommand {
+            arguments: request.params.into(),
             labels: trace_context::labels(&request.meta),
             meta: request.meta,
             scope: client.scope,
