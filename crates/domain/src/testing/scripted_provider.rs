@@ -297,6 +297,7 @@ mod tests {
             deadline: Instant::now(),
             grant: &Grant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), vec![]),
             client: &ClientProfile::without_protocol("test"),
+            beside: Default::default(),
             answers: None,
             caller,
             calls: &NoCalls,

@@ -25,14 +25,14 @@ mod supervisor;
 mod transport;
 
 use crate::mcp::client::{
-    config::McpServerConfig,
+    config::{McpServerConfig, ToolOutput},
     connection::McpServerDeps,
     outcome::Called,
     request::{ForwardedRequest, Params},
     supervisor::Shared,
 };
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::{
     sync::{
         Arc,
@@ -204,6 +204,10 @@ impl ToolProvider for McpServer {
         Err(ProviderError { provider: self.name().into(), reason })
     }
 
+    fn list_members(&self) -> Map<String, Value> {
+        self.shared.current().catalogue.as_ref().map_or_else(Map::new, |catalogue| catalogue.rest.clone())
+    }
+
     async fn changed(&self) {
         let seen = self.seen.load(Ordering::Acquire);
         if self.shared.changes().wait_for(|version| *version != seen).await.is_err() {
@@ -219,6 +223,10 @@ impl ToolProvider for McpServer {
         false
     }
 
+    fn bounds_output(&self) -> bool {
+        self.shared.config.output == ToolOutput::Bounded
+    }
+
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
         let Called { tool, server, .. } = called(call)?;
         Ok(vec![Access::CallUpstream { server: server.clone(), tool: tool.into() }])
@@ -229,7 +237,7 @@ impl ToolProvider for McpServer {
         let request = ForwardedRequest {
             method: "tools/call",
             name: Some(called.tool),
-            params: Params::Call { tool: called.tool, arguments: &call.arguments },
+            params: Params::Call { tool: called.tool, arguments: &call.arguments, more: context.beside.params },
             capabilities: &self.capabilities_of(context.client),
             meta: &call.meta,
             answers: context.answers,

@@ -29,7 +29,9 @@ use toolstead_domain::{
     server_name::ServerName,
     tool_name::ToolName,
 };
-use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames};
+use toolstead_infrastructure::mcp::client::config::{
+    HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames, ToolOutput,
+};
 use url::Url;
 
 /// One server, as the files describe it.
@@ -46,6 +48,8 @@ pub struct ConfiguredServer {
     pub env_file: Option<PathBuf>,
     /// Under which names its tools are offered.
     pub names: ToolNames,
+    /// What goes on of its results.
+    pub output: ToolOutput,
     /// The fixed revision; `None`: negotiated.
     pub protocol: Option<ProtocolVersion>,
     /// Time to start and to list its tools.
@@ -86,6 +90,7 @@ struct Written {
     #[serde(rename = "deny_tools")]
     _deny_tools: Vec<String>,
     names: ToolNames,
+    output: ToolOutput,
     protocol: Option<String>,
     connect_timeout_seconds: u64,
     timeout_seconds: Option<u64>,
@@ -167,6 +172,7 @@ pub(super) fn servers(
             transport,
             env_file: written.env_file,
             names: written.names,
+            output: written.output,
             protocol: written.protocol.as_deref().and_then(ProtocolVersion::parse),
             connect_timeout: Duration::from_secs(written.connect_timeout_seconds),
             timeout: written.timeout_seconds.map(Duration::from_secs),

@@ -3,8 +3,8 @@
 use super::{
     McpServer,
     answer::Answer,
-    call_tool::{Client, input_required, not_recorded, shut_down, take_retry},
-    protocol_error::{method_not_found, of_failure, of_kind},
+    call_tool::{Client, input_required, not_recorded, shut_down, take_rest, take_retry},
+    protocol_error::{method_not_found, of_failure},
     trace_context,
 };
 use serde_json::{Map, Value};
@@ -30,9 +30,11 @@ pub(super) struct ForwardedRequest {
     request: ContextRequest,
     answers: Option<InputResponses>,
     state: Option<String>,
-    /// As they came, save what belongs to the hop.
-    params: Map<String, Value>,
+    /// The parameters as they came, save what belongs to the hop.
+    sent: Map<String, Value>,
     meta: Map<String, Value>,
+    /// What else the parameters hold, for the server behind it.
+    params: Vec<(String, Value)>,
 }
 
 impl ForwardedRequest {
@@ -53,7 +55,10 @@ impl ForwardedRequest {
         };
         let (answers, state) = take_retry(params)?;
         let request = ContextRequest::parse(kind, params).map_err(|failure| of_failure(&failure))?;
-        Ok(Self { request, answers, state, params: std::mem::take(params), meta })
+        let sent = params.clone();
+        params
+            .retain(|name, _| !matches!(name.as_str(), "uri" | "name" | "arguments" | "ref" | "argument" | "context"));
+        Ok(Self { request, answers, state, sent, meta, params: take_rest(params) })
     }
 }
 
@@ -72,9 +77,10 @@ impl McpServer {
         let command = ForwardRequestCommand::new(request.request);
         let is_retry = request.answers.is_some() || request.state.is_some();
         let call = ExecuteToolCommand {
-            arguments: request.params.into(),
+            arguments: request.sent.into(),
             labels: trace_context::labels(&request.meta),
             meta: request.meta,
+            params: request.params,
             scope: client.scope,
             client: client.profile,
             caller,
@@ -84,7 +90,7 @@ impl McpServer {
             ..command.call
         };
         let command = ForwardRequestCommand { call, ..command };
-        let failed = |failure: &ToolFailure| Answer::error(id, &error(kind, &subject, failure, generation));
+        let failed = |failure: &ToolFailure| failed(id, kind, &subject, failure, generation);
         Some(match self.app.forward_request.handle(command).await {
             Ok(Forwarded::Answer(members)) => Answer::result(id, &wire(kind, members, generation, is_retry)),
             Ok(Forwarded::InputRequired(questions)) => input_required(id, questions),
@@ -124,25 +130,49 @@ fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation, 
     result
 }
 
-/// The failure as an error. A resource that there is not is -32002 up to 2025-11-25 (server/resources, "Error Handling")
-/// and -32602 since 2026-07-28; its URI stands in the data.
-pub(super) fn error(kind: RequestKind, subject: &str, failure: &ToolFailure, generation: Generation) -> RpcError {
-    let told = of_failure(failure);
-    if kind != RequestKind::Resource || failure.kind != ErrorKind::NotFound {
-        return told;
+/// The failure of a request on that subject.
+pub(super) fn failed(
+    id: &Id,
+    kind: RequestKind,
+    subject: &str,
+    failure: &ToolFailure,
+    generation: Generation,
+) -> Answer {
+    match not_found(kind, subject, failure, generation) {
+        Some(error) => Answer::error(id, &error),
+        None => Answer::failure(id, failure),
+    }
+}
+
+/// The error of a resource that there is not: -32002 up to 2025-11-25 (server/resources, "Error Handling") and -32602 since
+/// 2026-07-28; its URI stands in the data. A server behind this one says it in the words of its own generation, the rest of
+/// its error stays.
+fn not_found(kind: RequestKind, subject: &str, failure: &ToolFailure, generation: Generation) -> Option<RpcError> {
+    let says_so = match &failure.upstream {
+        Some(error) => match (error.code, &error.data) {
+            (RpcError::RESOURCE_NOT_FOUND, _) => true,
+            (RpcError::INVALID_PARAMS, Some(data)) => data.get("uri").and_then(Value::as_str) == Some(subject),
+            _ => false,
+        },
+        None => failure.kind == ErrorKind::NotFound,
+    };
+    if kind != RequestKind::Resource || !says_so {
+        return None;
     }
     let code = match generation {
         Generation::Legacy => RpcError::RESOURCE_NOT_FOUND,
         Generation::Modern => RpcError::INVALID_PARAMS,
     };
-    let mut error = of_kind(code, failure.kind, failure.message.clone());
+    let told = of_failure(failure);
+    if failure.upstream.is_some() {
+        return Some(RpcError { code, ..told });
+    }
     let mut data = match told.data {
         Some(Value::Object(data)) => data,
         _ => Map::new(),
     };
     data.insert("uri".into(), subject.into());
-    error.data = Some(data.into());
-    error
+    Some(RpcError { code, data: Some(data.into()), ..told })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `resources/subscribe` and `resources/unsubscribe`, up to MCP 2025-11-25.
 
-use super::{McpServer, answer::Answer, forward_request, protocol_error::invalid_params, watches::Watches};
+use super::{McpServer, answer::Answer, forward_request::failed, protocol_error::invalid_params, watches::Watches};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{client_profile::Generation, scope::Scope, tool_execution::RequestKind};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
@@ -25,10 +25,7 @@ impl McpServer {
         }
         match watches.add(&self.app, self.in_dialect(scope), uri.to_owned()).await {
             Ok(()) => Answer::result(id, &json!({})),
-            Err(failure) => {
-                let error = forward_request::error(RequestKind::Resource, uri, &failure, Generation::Legacy);
-                Answer::error(id, &error)
-            }
+            Err(failure) => failed(id, RequestKind::Resource, uri, &failure, Generation::Legacy),
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct McpServerConfig {
     pub protocol: Option<ProtocolVersion>,
     /// How its tools are named here.
     pub names: ToolNames,
+    /// What goes on of its results.
+    pub output: ToolOutput,
     /// The questions that it may put to those who call it.
     pub may_ask: Vec<MayAsk>,
     /// How long is waited for it.
@@ -161,6 +163,17 @@ pub enum ToolNames {
     Plain,
 }
 
+/// What goes on of the results of a server's tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOutput {
+    /// What is over the budget of a model is kept under a handle.
+    #[default]
+    Bounded,
+    /// Everything that a message may hold.
+    Whole,
+}
+
 /// How long is waited for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct McpTimeouts {
@@ -207,6 +220,7 @@ impl McpServerConfig {
             transport,
             protocol: None,
             names: ToolNames::default(),
+            output: ToolOutput::default(),
             may_ask: vec![MayAsk::Elicitation],
             timeouts: McpTimeouts::default(),
             limits: McpLimits::default(),

@@ -144,6 +144,7 @@ pub(super) async fn call_with(
         deadline: Instant::now() + time,
         grant: &grant,
         client: &client,
+        beside: Default::default(),
         answers: None,
         caller,
         calls: &NoCalls,
