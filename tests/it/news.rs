@@ -29,6 +29,14 @@ async fn app() -> (TestApp, Arc<ScriptedContext>) {
     (app, provider)
 }
 
+#[derive(Clone, Copy)]
+enum Transport {
+    Stdio,
+    Http,
+}
+
+const TRANSPORTS: [Transport; 2] = [Transport::Stdio, Transport::Http];
+
 /// A client that listens: to its session, or to a subscription of what it wants.
 enum Listener {
     Stdio(StdioClient),
@@ -37,13 +45,17 @@ enum Listener {
 }
 
 impl Listener {
-    /// Clients with a session, one of each transport.
-    async fn old(app: &TestApp) -> Vec<Self> {
-        let mut stdio = StdioClient::legacy(app).await;
-        // Notifications are handled in order, so with this answer the one before it is done.
-        stdio.ask(legacy(0, "ping", json!({}))).await;
-        let front = HttpFront::start(app).await;
-        vec![Self::Stdio(stdio), Self::with_session(front, TOKEN).await]
+    /// A client with a session.
+    async fn old(app: &TestApp, transport: Transport) -> Self {
+        match transport {
+            Transport::Stdio => {
+                let mut client = StdioClient::legacy(app).await;
+                // Notifications are handled in order, so with this answer the one before it is done.
+                client.ask(legacy(0, "ping", json!({}))).await;
+                Self::Stdio(client)
+            }
+            Transport::Http => Self::with_session(HttpFront::start(app).await, TOKEN).await,
+        }
     }
 
     async fn with_session(front: HttpFront, token: &'static str) -> Self {
@@ -54,29 +66,31 @@ impl Listener {
         Self::Http { front, session, token, events }
     }
 
-    /// Clients that subscribed to this, one of each transport, with what was agreed to.
-    async fn new(app: &TestApp, wanted: Value) -> Vec<(Self, Value)> {
+    /// A client that subscribed to this, with what was agreed to.
+    async fn new(app: &TestApp, transport: Transport, wanted: &Value) -> (Self, Value) {
         let request = modern(5, "subscriptions/listen", json!({"notifications": wanted}));
-        let mut stdio = StdioClient::start(app, StdioSettings::default());
-        let over_stdio = stdio.ask(request.clone()).await;
-        let front = HttpFront::start(app).await;
-        let mut events = Events::of(soon(front.post_modern(&request).send()).await.unwrap());
-        let over_http = events.next().await;
-        for acknowledged in [&over_stdio, &over_http] {
-            assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
-        }
-        let agreed = |message: Value| message["params"]["notifications"].clone();
-        vec![
-            (Self::Stdio(stdio), agreed(over_stdio)),
-            (Self::Subscription { _front: front, events }, agreed(over_http)),
-        ]
+        let (listener, acknowledged) = match transport {
+            Transport::Stdio => {
+                let mut client = StdioClient::start(app, StdioSettings::default());
+                let acknowledged = client.ask(request).await;
+                (Self::Stdio(client), acknowledged)
+            }
+            Transport::Http => {
+                let front = HttpFront::start(app).await;
+                let mut events = Events::of(soon(front.post_modern(&request).send()).await.unwrap());
+                let acknowledged = events.next().await;
+                (Self::Subscription { _front: front, events }, acknowledged)
+            }
+        };
+        assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+        (listener, acknowledged["params"]["notifications"].clone())
     }
 
     /// Asks in its session.
     async fn ask(&mut self, method: &str, params: Value) -> Value {
         let request = legacy(7, method, params);
         match self {
-            Self::Stdio(client) => client.ask(request).await,
+            Self::Stdio(client) => client.answer_to(request).await,
             Self::Http { front, session, token, .. } => {
                 let post = post(front, token, &request).header("mcp-session-id", &*session);
                 let answer = soon(soon(post.send()).await.unwrap().text()).await.unwrap();
@@ -129,7 +143,8 @@ async fn until_watched(provider: &ScriptedContext, uris: &[&str]) {
 #[tokio::test]
 async fn clients_with_a_session_hear_that_any_list_changed() {
     let (app, provider) = app().await;
-    for mut client in Listener::old(&app).await {
+    for transport in TRANSPORTS {
+        let mut client = Listener::old(&app, transport).await;
         provider.replace(&team().with_prompt("q"));
         assert_eq!(client.next().await, notification("prompts/list_changed"));
         provider.replace(&team().with_prompt("q").with_resource("team://c"));
@@ -147,7 +162,8 @@ async fn clients_with_a_session_hear_that_any_list_changed() {
 #[tokio::test]
 async fn clients_with_a_session_watch_resources_until_they_have_enough() {
     let (app, provider) = app().await;
-    for mut client in Listener::old(&app).await {
+    for transport in TRANSPORTS {
+        let mut client = Listener::old(&app, transport).await;
         for uri in ["team://a", "team://1/b"] {
             assert_eq!(client.ask("resources/subscribe", json!({"uri": uri})).await["result"], json!({}));
         }
@@ -158,8 +174,8 @@ async fn clients_with_a_session_watch_resources_until_they_have_enough() {
         told["params"] = json!({"uri": "team://1/b"});
         assert_eq!(client.next().await, told);
         provider.say(updated("team://a/part"));
-        told["params"] = json!({"uri": "team://a/part"});
-        assert_eq!(client.next().await, told, "of one below it");
+        told["params"] = json!({"uri": "team://a"});
+        assert_eq!(client.next().await, told, "one below it changed");
         assert_eq!(client.ask("resources/unsubscribe", json!({"uri": "team://1/b"})).await["result"], json!({}));
         until_watched(&provider, &["team://a"]).await;
         provider.say(updated("team://1/b"));
@@ -191,7 +207,8 @@ async fn clients_with_a_session_watch_resources_until_they_have_enough() {
 async fn a_subscription_tells_all_that_was_agreed_and_nothing_else() {
     let (app, provider) = app().await;
     let lists = json!({"promptsListChanged": true, "resourcesListChanged": true});
-    for (mut client, agreed) in Listener::new(&app, lists.clone()).await {
+    for transport in TRANSPORTS {
+        let (mut client, agreed) = Listener::new(&app, transport, &lists).await;
         assert_eq!(agreed, lists);
         app.provider.replace_tools([endless()]);
         provider.say(updated("team://a"));
@@ -215,7 +232,8 @@ async fn a_subscription_tells_all_that_was_agreed_and_nothing_else() {
 async fn a_subscription_watches_what_may_be_watched_until_it_ends() {
     let (app, provider) = app().await;
     let wanted = json!({"resourceSubscriptions": ["team://none", "team://a", 1, "team://1/b", "team://a"]});
-    for (mut client, agreed) in Listener::new(&app, wanted).await {
+    for transport in TRANSPORTS {
+        let (mut client, agreed) = Listener::new(&app, transport, &wanted).await;
         assert_eq!(agreed, json!({"resourceSubscriptions": ["team://1/b", "team://a"]}));
         until_watched(&provider, &["team://1/b", "team://a"]).await;
         for _ in 0..100 {
@@ -267,30 +285,32 @@ async fn what_providers_say_by_themselves_reaches_whom_it_may_concern_once_it_is
     };
     let mut clients = vec![
         Listener::Stdio(StdioClient::legacy(&app).await),
-        Listener::with_session(with_both().await, TOKEN).await,
         Listener::with_session(with_both().await, OTHER_TOKEN).await,
+        Listener::with_session(with_both().await, TOKEN).await,
     ];
-    for (client, level) in clients.iter_mut().zip(["warning", "debug", "error"]) {
-        client.ask("ping", json!({})).await;
-        provider.say(said(LogLevel::Emergency, "before", None));
-        assert_eq!(client.ask("logging/setLevel", json!({"level": level})).await["result"], json!({}));
+    for client in &mut clients {
+        client.ask("resources/subscribe", json!({"uri": "team://a"})).await;
     }
-    soon(provider.logs_are_wanted(Some(LogLevel::Debug))).await;
-    // Whoever chose a level heard the calls of the others to come.
-    let [local, token, other] = &mut clients[..] else { unreachable!() };
-    let told = async |client: &mut Listener| loop {
+    provider.say(said(LogLevel::Emergency, "too early", None));
+    provider.say(updated("team://a"));
+    for (client, level) in clients.iter_mut().zip([LogLevel::Warning, LogLevel::Notice, LogLevel::Debug]) {
+        assert_eq!(client.next().await["method"], "notifications/resources/updated");
+        let answer = client.ask("logging/setLevel", json!({"level": level.as_str()})).await;
+        assert_eq!(answer["result"], json!({}));
+        soon(provider.logs_are_wanted(Some(level))).await;
+    }
+    let [local, other, token] = &mut clients[..] else { unreachable!() };
+    let told = async |client: &mut Listener| {
         let message = client.next().await;
         assert_eq!(message["method"], "notifications/message", "{message}");
-        if message["params"]["data"] != "before" {
-            return message["params"].clone();
-        }
+        message["params"].clone()
     };
     provider.say(said(LogLevel::Info, "chatter", None));
     assert_eq!(told(token).await, json!({"level": "info", "logger": "team", "data": "chatter"}));
     provider.say(said(LogLevel::Error, "secret", Some(Principal::token("other"))));
     assert_eq!(told(other).await["data"], "secret");
     provider.say(said(LogLevel::Error, "all", None));
-    for client in [local, token, other] {
+    for client in [local, other, token] {
         assert_eq!(told(client).await["data"], "all");
         assert!(client.is_silent().await);
     }

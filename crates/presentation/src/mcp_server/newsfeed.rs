@@ -26,8 +26,6 @@ use toolstead_domain::{client_profile::LogLevel, context::notice::ContextNotice,
 
 /// No client hears of changes more often than this. One that comes alone is told at once.
 const BETWEEN_TWO: Duration = Duration::from_millis(250);
-/// So many resources wait to be told of. A client that reads those anew that it knows of misses nothing that it watches.
-const MAX_UPDATED: usize = 1024;
 
 /// What a client wants to hear.
 #[derive(Debug, Clone)]
@@ -174,11 +172,7 @@ impl Newsfeed {
                 }
             }
             Event::Heard(heard) => match &heard.notice {
-                ContextNotice::ResourceUpdated { uri } => {
-                    if self.updated.len() < MAX_UPDATED && self.watches.concern(uri) {
-                        self.updated.insert(uri.clone());
-                    }
-                }
+                ContextNotice::ResourceUpdated { uri } => self.updated.extend(self.watches.changed_with(uri)),
                 ContextNotice::Log { .. } => {
                     let said = self.logs.as_ref().and_then(|(listener, _)| listener.hears(&heard));
                     self.telling.extend(said.cloned().map(News::Said));

@@ -57,12 +57,13 @@ impl Watches {
         self.lock().keys().cloned().collect()
     }
 
-    /// Whether the client is to hear that this resource changed. A provider may tell of one below a resource that is
-    /// watched (MCP 2026-07-28, schema, `ResourceUpdatedNotificationParams`).
-    pub(super) fn concern(&self, uri: &str) -> bool {
-        let watched = self.lock();
-        let is_below = |folder: &str| uri.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-        watched.contains_key(uri) || watched.keys().any(|one| is_below(one.trim_end_matches('/')))
+    /// The watched resources that changed with this one. A provider may tell of one below a resource that is watched (MCP
+    /// 2026-07-28, schema, `ResourceUpdatedNotificationParams`); it is not named, since rules may close it to this client.
+    pub(super) fn changed_with(&self, uri: &str) -> Vec<String> {
+        let is_meant = |watched: &&String| {
+            uri.strip_prefix(watched.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.lock().keys().filter(is_meant).cloned().collect()
     }
 
     fn check_room(&self, uri: &str) -> Result<(), ToolFailure> {
