@@ -131,6 +131,12 @@ fn said(level: LogLevel, text: &str, principal: Option<Principal>) -> ContextNot
     ContextNotice::Log { message: LogMessage::new(level, text).by("team"), principal }
 }
 
+async fn log_of(client: &mut Listener) -> Value {
+    let mut message = client.next().await;
+    assert_eq!(message["method"], "notifications/message", "{message}");
+    message["params"].take()
+}
+
 async fn until_watched(provider: &ScriptedContext, uris: &[&str]) {
     soon(async {
         while provider.watched() != uris {
@@ -300,18 +306,13 @@ async fn what_providers_say_by_themselves_reaches_whom_it_may_concern_once_it_is
         soon(provider.logs_are_wanted(Some(level))).await;
     }
     let [local, other, token] = &mut clients[..] else { unreachable!() };
-    let told = async |client: &mut Listener| {
-        let message = client.next().await;
-        assert_eq!(message["method"], "notifications/message", "{message}");
-        message["params"].clone()
-    };
     provider.say(said(LogLevel::Info, "chatter", None));
-    assert_eq!(told(token).await, json!({"level": "info", "logger": "team", "data": "chatter"}));
+    assert_eq!(log_of(token).await, json!({"level": "info", "logger": "team", "data": "chatter"}));
     provider.say(said(LogLevel::Error, "secret", Some(Principal::token("other"))));
-    assert_eq!(told(other).await["data"], "secret");
+    assert_eq!(log_of(other).await["data"], "secret");
     provider.say(said(LogLevel::Error, "all", None));
     for client in [local, other, token] {
-        assert_eq!(told(client).await["data"], "all");
+        assert_eq!(log_of(client).await["data"], "all");
         assert!(client.is_silent().await);
     }
     clients.truncate(1);
