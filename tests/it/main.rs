@@ -47,6 +47,8 @@ mod sqlite;
 mod support;
 /// No race with renames leads a file tool out of the workspace.
 mod swap_race;
+/// Calls that go on as tasks of an MCP server.
+mod tasks;
 /// The pages of the built-in tools are those of their definitions.
 mod tool_docs;
 

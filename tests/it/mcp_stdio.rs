@@ -122,7 +122,9 @@ async fn a_new_client_discovers_lists_and_calls_without_a_handshake() {
     let found = &client.ask(modern(1, "server/discover", json!({}))).await["result"];
     assert_eq!(found["supportedVersions"][0], "2026-07-28");
     assert_eq!((&found["resultType"], &found["cacheScope"]), (&json!("complete"), &json!("private")));
-    assert_eq!(found["capabilities"], capabilities());
+    let mut offered = capabilities();
+    offered["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+    assert_eq!(found["capabilities"], offered);
     assert_eq!(found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "toolstead");
 
     let list = &client.ask(modern(2, "tools/list", json!({}))).await["result"];

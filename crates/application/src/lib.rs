@@ -8,6 +8,7 @@ pub mod context_registry;
 pub mod event_bus;
 pub mod execute_tool;
 pub mod forward_request;
+pub mod forward_task;
 pub mod get_tool;
 pub mod list_context;
 pub mod list_executions;

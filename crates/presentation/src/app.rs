@@ -6,6 +6,7 @@ use toolstead_application::{
     event_bus::{EventBus, EventSubscription},
     execute_tool::{CallSettings, ExecuteToolHandler, ExecuteToolPorts},
     forward_request::ForwardRequestHandler,
+    forward_task::ForwardTaskHandler,
     get_tool::GetToolHandler,
     list_context::ListContextHandler,
     list_executions::ListExecutionsHandler,
@@ -50,6 +51,8 @@ pub struct App {
     pub forward_request: Arc<ForwardRequestHandler>,
     /// Watches resources.
     pub watch_resource: Arc<WatchResourceHandler>,
+    /// Answers what is asked about calls that go on as tasks.
+    pub forward_task: Arc<ForwardTaskHandler>,
     /// Lists resources and prompts.
     pub list_context: Arc<ListContextHandler>,
     /// The live set of resources and prompts; providers are registered here while it runs.
@@ -116,6 +119,7 @@ impl App {
             list_executions: Arc::new(ListExecutionsHandler::new(ports.log)),
             forward_request: Arc::new(ForwardRequestHandler::new(context.clone(), execute_tool.clone())),
             watch_resource: Arc::new(WatchResourceHandler::new(context.clone(), execute_tool.clone())),
+            forward_task: Arc::new(ForwardTaskHandler::new(registry.clone(), execute_tool.clone())),
             list_context: Arc::new(ListContextHandler::new(context.clone(), permissions.clone())),
             voices: ProviderVoices::new(context.clone(), registry.clone(), permissions.clone()),
             execute_tool,

@@ -23,6 +23,7 @@ mod request_meta;
 pub mod server_identity;
 pub mod stdio;
 mod subscription;
+mod task_request;
 mod tool_result_wire;
 mod trace_context;
 mod watch_resource;

@@ -157,6 +157,9 @@ pub(super) fn not_recorded(id: &Id, what: Unrecorded, source: &StoreError) -> An
 }
 
 fn done(id: &Id, result: ToolResult, generation: Generation) -> Answer {
+    if result.is_task() {
+        return Answer::result(id, result.as_object());
+    }
     match result.error_kind() {
         // `isError` alone says that much.
         None | Some(ErrorKind::ExecutionFailed) => Answer::result(id, &ToolResultWire::new(&result, generation)),

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use toolstead_domain::{
     client_profile::{ClientProfile, Generation, ProtocolVersion},
     scope::Scope,
+    task_request::TASKS,
 };
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
@@ -79,7 +80,7 @@ impl ServerIdentity {
         let result = json!({
             "resultType": "complete",
             "supportedVersions": supported_versions(),
-            "capabilities": capabilities_offered(),
+            "capabilities": modern_capabilities(),
             "instructions": self.instructions(guidance),
             "ttlMs": LIST_TTL_MS,
             "cacheScope": "private",
@@ -93,6 +94,13 @@ impl ServerIdentity {
         let parts = [self.instructions.as_deref(), Some(INSTRUCTIONS.trim_end()), guidance.as_deref()];
         parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
     }
+}
+
+/// With the extension of 2026-07-28 that is spoken here.
+fn modern_capabilities() -> Value {
+    let mut capabilities = capabilities_offered();
+    capabilities["extensions"] = json!({TASKS: {}});
+    capabilities
 }
 
 fn capabilities_offered() -> Value {
