@@ -77,6 +77,8 @@ mod hooks;
 mod hostile_schemas;
 /// Calls out of calls.
 mod nested_calls;
+/// News outside of requests.
+mod news;
 /// Ordinary work goes on in the sandbox.
 mod ordinary_life;
 /// Real servers stand behind us, and one may die.

@@ -5,6 +5,7 @@ use super::{
     answer::Answer,
     protocol_error::{invalid_params, of_kind},
     tool_result_wire::{ToolResultWire, with_error_kind},
+    trace_context,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -110,6 +111,7 @@ impl McpServer {
     ) -> Option<Answer> {
         let generation = client.generation();
         let command = ExecuteToolCommand {
+            labels: trace_context::labels(&request.meta),
             meta: request.meta,
             params: request.params,
             client: client.profile,
