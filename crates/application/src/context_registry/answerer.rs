@@ -42,7 +42,7 @@ impl Answerer {
             RequestKind::Prompt => {
                 (format!("Unknown prompt: {shown}"), "`prompts/list` names the prompts that there are.")
             }
-            RequestKind::Completion | RequestKind::Tool => (
+            RequestKind::Completion | RequestKind::Tool | RequestKind::Question => (
                 format!("Nothing is completed for `{shown}`: there is no such prompt or template of resources"),
                 "`prompts/list` and `resources/templates/list` name those that there are.",
             ),
@@ -85,7 +85,7 @@ impl Answerers {
     /// Of a template, where it is a completion.
     pub(super) fn of_kind(&self, kind: RequestKind) -> &Registered {
         match kind {
-            RequestKind::Resource | RequestKind::Tool => &self.read,
+            RequestKind::Resource | RequestKind::Tool | RequestKind::Question => &self.read,
             RequestKind::Prompt => &self.get,
             RequestKind::Completion => &self.complete_template,
         }

@@ -318,7 +318,11 @@ impl ToolProvider for McpServer {
             match timeout_at(began + time + asked, &mut exchange).await {
                 Ok(answered) => {
                     let (answer, generation) = answered?;
-                    return self.advised(called.outcome(answer, generation));
+                    let outcome = called.outcome(answer, generation);
+                    if let Ok(CallOutcome::InputRequired(required)) = &outcome {
+                        may_ask::check(required, &context.client.capabilities, &self.shared.config)?;
+                    }
+                    return self.advised(outcome);
                 }
                 Err(_) if context.caller.waited().saturating_sub(waited) > asked => {}
                 Err(_) => return Err(called.failure(RequestError::Late(time))),

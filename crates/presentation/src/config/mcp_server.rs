@@ -29,7 +29,10 @@ use toolstead_domain::{
     server_name::ServerName,
     tool_name::ToolName,
 };
-use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames};
+use toolstead_infrastructure::mcp::client::{
+    config::{HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames},
+    may_ask::MayAsk,
+};
 use url::Url;
 
 /// One server, as the files describe it.
@@ -46,6 +49,8 @@ pub struct ConfiguredServer {
     pub env_file: Option<PathBuf>,
     /// Under which names its tools are offered.
     pub names: ToolNames,
+    /// The questions that it may put to those who call it.
+    pub may_ask: Vec<MayAsk>,
     /// The fixed revision; `None`: negotiated.
     pub protocol: Option<ProtocolVersion>,
     /// Time to start and to list its tools.
@@ -84,6 +89,7 @@ struct Written {
     #[serde(rename = "deny_tools")]
     _deny_tools: Vec<String>,
     names: ToolNames,
+    may_ask: Vec<MayAsk>,
     protocol: Option<String>,
     connect_timeout_seconds: u64,
     timeout_seconds: Option<u64>,
@@ -150,6 +156,7 @@ pub(super) fn servers(
             transport,
             env_file: written.env_file,
             names: written.names,
+            may_ask: written.may_ask,
             protocol: written.protocol.as_deref().and_then(ProtocolVersion::parse),
             connect_timeout: Duration::from_secs(written.connect_timeout_seconds),
             timeout: written.timeout_seconds.map(Duration::from_secs),

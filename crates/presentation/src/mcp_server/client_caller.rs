@@ -24,8 +24,10 @@ use toolstead_infrastructure::mcp::wire::lines::LineSender;
 
 /// Notifications that may wait for a slow HTTP client, of one call.
 const WAITING_NOTIFICATIONS: usize = 64;
-/// Questions that one call may ask, one after the other. A tool that asks more wears a person out.
-const MAX_QUESTIONS: usize = 32;
+/// Questions about one call with all that it calls. Each of these has a smaller bound of its own.
+const MAX_QUESTIONS: usize = 64;
+/// How much of a client's error goes on, in characters.
+const REFUSAL_CHARACTERS: usize = 2000;
 
 /// Turns a call's progress and logs into notifications. It never blocks the call: where the client is slow, progress
 /// coalesces to its latest value and logs are dropped.
@@ -67,6 +69,8 @@ struct State {
     /// Progress that could not be sent yet.
     unsent: Option<Progress>,
     waiting: VecDeque<Vec<u8>>,
+    /// The pages that the client was asked to open, by their ids.
+    pages: Vec<String>,
 }
 
 impl ClientCaller {
@@ -76,7 +80,13 @@ impl ClientCaller {
         cancel: CancelSignal,
         outlet: Outlet,
     ) -> Self {
-        let state = State { open: true, reported: f64::NEG_INFINITY, unsent: None, waiting: VecDeque::new() };
+        let state = State {
+            open: true,
+            reported: f64::NEG_INFINITY,
+            unsent: None,
+            waiting: VecDeque::new(),
+            pages: Vec::new(),
+        };
         Self {
             progress_token,
             threshold,
@@ -203,15 +213,29 @@ impl Caller for ClientCaller {
         self.offer(&mut state, notification("notifications/message", params));
     }
 
+    fn elicitation_completed(&self, elicitation_id: &str) {
+        let Some(mut state) = self.listening() else { return };
+        // Only who was asked knows the id.
+        if let Some(at) = state.pages.iter().position(|page| page == elicitation_id) {
+            state.pages.swap_remove(at);
+            let params = Map::from_iter([("elicitationId".to_owned(), elicitation_id.into())]);
+            self.offer(&mut state, notification("notifications/elicitation/complete", params));
+        }
+    }
+
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         let asking = self.asking.as_ref().ok_or(NotAnswered::Unsupported)?;
         let capability = Capability::of(&request).ok_or(NotAnswered::Unsupported)?;
-        if !capability.is_declared(&asking.client.capabilities)
-            || asking.asked.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS
-        {
+        if !capability.is_declared(&asking.client.capabilities) {
             return Err(NotAnswered::Unsupported);
         }
-        let open = asking.questions.open().ok_or(NotAnswered::Unsupported)?;
+        if asking.asked.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS {
+            return Err(NotAnswered::Exhausted);
+        }
+        let open = asking.questions.open().ok_or(NotAnswered::TooMany)?;
+        if let (Capability::UrlElicitation, Some(id)) = (capability, request.params["elicitationId"].as_str()) {
+            self.lock().pages.push(id.to_owned());
+        }
         let mut message = json!({"jsonrpc": "2.0", "id": open.id.to_value(), "method": request.method});
         if !request.params.is_null() {
             message["params"] = request.params;
@@ -230,7 +254,8 @@ impl Caller for ClientCaller {
         asked.answered = true;
         outcome.map(InputResponse).map_err(|error| {
             tracing::debug!(%error, "the client did not take a question");
-            NotAnswered::Unsupported
+            let message = error.message.chars().take(REFUSAL_CHARACTERS).collect();
+            NotAnswered::Refused { code: error.code, message }
         })
     }
 }
