@@ -63,6 +63,10 @@ fn a_person_is_asked_about_a_nested_call_under_the_smallest_limit_of_calls_and_t
     for tool in ["write_file", "read_file"] {
         assert_eq!(row(&rows, tool)["parent"], parent);
     }
+    let made: Value =
+        serde_json::from_str(&stdout(&home.run(&["executions", "list", "--parent", parent, "--json"]))).unwrap();
+    let made = made["executions"].as_array().unwrap();
+    assert!(!made.is_empty() && made.iter().all(|row| row["parent"] == *parent), "{made:?}");
     let shown = stdout(&home.run(&["executions", "show", parent]));
     let written = row(&rows, "write_file")["id"].as_str().unwrap();
     assert!(shown.contains(&format!("calls        {written}  write_file  succeeded")), "{shown}");

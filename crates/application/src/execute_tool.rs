@@ -67,7 +67,7 @@ use toolstead_domain::{
     },
     principal::Principal,
     scope::Scope,
-    tool::Tool,
+    tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
@@ -83,6 +83,8 @@ pub struct ExecuteToolCommand {
     pub arguments: Value,
     /// The request's `_meta`, without what belongs to one hop.
     pub meta: Map<String, Value>,
+    /// Members of the request's parameters that nobody here knows, in their order: for the server behind the tool.
+    pub params: Vec<(String, Value)>,
     /// On whose behalf it is made.
     pub scope: Scope,
     /// The labels that its row is to be found by.
@@ -114,6 +116,7 @@ impl ExecuteToolCommand {
             tool: tool.into(),
             arguments,
             meta: Map::new(),
+            params: Vec::new(),
             scope: Scope::default(),
             labels: Labels::default(),
             client: Arc::new(ClientProfile::without_protocol("program")),
@@ -190,8 +193,13 @@ impl Default for CallSettings {
 }
 
 impl CallSettings {
-    fn output_budget(&self) -> Budget {
+    fn bounded_output(&self) -> Budget {
         Budget { characters: self.output_characters, media_bytes: self.media_bytes }
+    }
+
+    /// The budget of what the provider's tools answer.
+    fn output_budget(&self, provider: &dyn ToolProvider) -> Budget {
+        if provider.bounds_output() { self.bounded_output() } else { Budget::WHOLE }
     }
 
     /// The time of a call of the tool that asks for `wanted`: within that of the call that makes it.
@@ -424,7 +432,7 @@ impl ExecuteToolHandler {
             .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
         let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
-        let budget = self.settings.output_budget();
+        let budget = self.settings.bounded_output();
         let outcome = hooked.after(&self.ports.hooks, &command, &mut execution, outcome, budget).await;
         let (origin, end) = events::end(&self.ports.events, &command, &execution);
         if let Err(source) = self.ports.log.record(execution).await {
@@ -502,7 +510,7 @@ impl ExecuteToolHandler {
         if let Some(reason) = command.cancel.reason() {
             return Err(ExecuteToolError::Cancelled(reason));
         }
-        let is_on_record = can_change(&accesses);
+        let is_on_record = can_change(&call.tool, &accesses);
         if is_on_record {
             let recorded = self.ports.log.record(record.started()).await;
             recorded.map_err(|source| ExecuteToolError::NotRecorded { what: Unrecorded::Start, source })?;
@@ -515,7 +523,7 @@ impl ExecuteToolHandler {
             return answered::bound(outcome, self.settings.answer_bytes());
         }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
-        let budget = self.settings.output_budget().up_to(max_output).up_to(wanted);
+        let budget = self.settings.output_budget(registered.provider.as_ref()).up_to(max_output).up_to(wanted);
         let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);
         let keeper = Keeper::new(outputs, &command.scope.principal, call.id, max_bytes, tools.output_readers());
         output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await
@@ -552,9 +560,10 @@ impl ExecuteToolHandler {
 }
 
 /// Whether a call can leave something changed, so that it must be on record before it runs. What it touches says so, and
-/// no hint of the tool.
-fn can_change(accesses: &[Access]) -> bool {
-    accesses.iter().any(|access| access.kind() != AccessKind::Read)
+/// no hint of the tool. A team's tool that names nothing may still write where a rule allows it while it runs.
+fn can_change(tool: &Tool, accesses: &[Access]) -> bool {
+    let is_silent = accesses.is_empty() && matches!(tool.source(), ToolSource::Embedded(_));
+    is_silent || accesses.iter().any(|access| access.kind() != AccessKind::Read)
 }
 
 #[cfg(test)]

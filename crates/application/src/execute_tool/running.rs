@@ -28,7 +28,7 @@ use toolstead_domain::{
     ports::{
         caller::{Caller, InputResponses, NotAnswered, SilentCaller},
         calls::NoCalls,
-        tool_provider::{Answers, CallContext, CallOutcome, InputRequired, ToolProvider},
+        tool_provider::{Answers, Beside, CallContext, CallOutcome, InputRequired, ToolProvider},
     },
     tool::Tool,
     tool_call::ToolCall,
@@ -201,6 +201,7 @@ fn context<'a>(
         deadline: Instant::now() + time,
         grant,
         client: &command.client,
+        beside: Beside { meta: Some(&command.meta), params: &command.params },
         answers: None,
         caller,
         calls: &NoCalls,

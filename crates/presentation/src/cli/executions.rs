@@ -51,6 +51,9 @@ enum Command {
         /// Only calls with this label
         #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
         label: Option<(String, String)>,
+        /// Only calls that this one made: its id, or how it begins
+        #[arg(long, value_name = "ID")]
+        parent: Option<String>,
         /// Only calls that came since then: `30m`, `12h`, `7d`, a date or a time (2026-11-22T10:00:00Z)
         #[arg(long, value_name = "TIME", value_parser = since)]
         since: Option<Timestamp>,
@@ -122,6 +125,14 @@ impl Trail {
         }
     }
 
+    /// The same for one that may be given.
+    async fn given(&self, id: Option<&str>) -> Result<Option<CallId>, Failed> {
+        match id {
+            Some(id) => self.call(id).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     async fn close(self) {
         if let Some(composition) = self.composition {
             composition.close().await;
@@ -141,7 +152,7 @@ impl Executions {
 impl Command {
     async fn run(self, trail: &Trail, as_json: bool, output: &mut Output) -> Result<(), Failed> {
         match self {
-            Self::List { tool, kind, client, label, since, outcome, limit, before } => {
+            Self::List { tool, kind, client, label, parent, since, outcome, limit, before } => {
                 let outcome =
                     outcome.map(|text| OutcomeKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
                         let known: Vec<&str> = OutcomeKind::ALL.iter().map(|kind| kind.as_str()).collect();
@@ -151,15 +162,14 @@ impl Command {
                     let known: Vec<&str> = RequestKind::ALL.iter().map(|kind| kind.as_str()).collect();
                     Failed::Usage(format!("`{text}` is no kind of request: use one of {}", known.join(", ")))
                 })?;
-                let before = match before {
-                    Some(id) => Some(trail.call(&id).await?),
-                    None => None,
-                };
+                let before = trail.given(before.as_deref()).await?;
+                let parent = trail.given(parent.as_deref()).await?;
                 let filter = ExecutionFilter {
                     tool,
                     kind,
                     client,
                     label,
+                    parent,
                     since,
                     outcome,
                     limit,

@@ -94,7 +94,10 @@ fn asked_by(params: &Value) -> String {
     let (heading, rest) = match server {
         Some(server) => match message.strip_prefix(&format!("The MCP server `{server}` asks")) {
             Some(said) => {
-                let (until, said) = said.split_once(':').unwrap_or((said, ""));
+                let (until, said) = said
+                    .split_once(":\n")
+                    .or_else(|| said.split_once(": "))
+                    .unwrap_or((said.trim_end_matches(':'), ""));
                 (format!("The MCP server `{server}` asks{until}:"), said.trim_start().to_owned())
             }
             None => (format!("The MCP server `{server}` asks:"), message),

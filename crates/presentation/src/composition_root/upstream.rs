@@ -76,6 +76,7 @@ fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConf
         protocol: server.protocol,
         names: server.names,
         may_ask: server.may_ask.clone(),
+        output: server.output,
         timeouts: McpTimeouts {
             connect: server.connect_timeout,
             call: std::time::Duration::from_secs(config.limits.max_timeout_seconds),

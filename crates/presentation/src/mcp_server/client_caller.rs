@@ -149,15 +149,7 @@ impl ClientCaller {
     }
 
     fn progress_line(&self, progress: &Progress) -> Option<Vec<u8>> {
-        let mut params = Map::new();
-        params.insert("progressToken".into(), self.progress_token.clone()?);
-        params.insert("progress".into(), number(progress.progress));
-        if let Some(total) = progress.total.filter(|total| total.is_finite()) {
-            params.insert("total".into(), number(total));
-        }
-        if let Some(message) = &progress.message {
-            params.insert("message".into(), message.as_str().into());
-        }
+        let params = progress.clone().into_params(self.progress_token.clone()?);
         Some(notification("notifications/progress", params))
     }
 
@@ -204,13 +196,7 @@ impl Caller for ClientCaller {
             return;
         }
         let Some(mut state) = self.listening() else { return };
-        let mut params = Map::new();
-        params.insert("level".into(), message.level.as_str().into());
-        if let Some(logger) = message.logger {
-            params.insert("logger".into(), logger.into());
-        }
-        params.insert("data".into(), message.data);
-        self.offer(&mut state, notification("notifications/message", params));
+        self.offer(&mut state, notification("notifications/message", message.into_params()));
     }
 
     fn elicitation_completed(&self, elicitation_id: &str) {
@@ -286,12 +272,6 @@ fn notification(method: &str, params: Map<String, Value>) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string().into_bytes()
 }
 
-/// Whole numbers without a fraction, as most clients count.
-fn number(value: f64) -> Value {
-    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
-    if value.fract() == 0.0 && value.abs() < EXACT { json!(value as i64) } else { json!(value) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,11 +282,11 @@ mod tests {
     }
 
     fn progress(progress: f64) -> Progress {
-        Progress { progress, total: None, message: None }
+        Progress::at(progress)
     }
 
     fn log(level: LogLevel) -> LogMessage {
-        LogMessage { level, logger: None, data: json!("x") }
+        LogMessage::new(level, "x")
     }
 
     fn sent(caller: &ClientCaller) -> Vec<Value> {
@@ -374,5 +354,29 @@ mod tests {
         assert!(caller.next_notification().await.ends_with(br#""progress":1}}"#));
         let (next, ()) = tokio::join!(caller.next_notification(), async { caller.progress(progress(2.0)) });
         assert!(next.ends_with(br#""progress":2}}"#));
+    }
+
+    #[tokio::test]
+    async fn a_clients_error_is_its_own_word_and_the_end_of_a_page_is_told_to_who_was_asked() {
+        let questions = Arc::new(Questions::default());
+        let capabilities = json!({"elicitation": {"url": {}}}).as_object().unwrap().clone();
+        let client = ClientProfile { capabilities, ..ClientProfile::without_protocol("test") };
+        let caller = caller(None, Outlet::Response(Notify::new())).asking(questions.clone(), Arc::new(client));
+        let params = json!({"mode": "url", "url": "https://a.org", "elicitationId": "e", "message": "m"});
+        let ask = caller.ask(InputRequest { method: "elicitation/create".into(), params });
+        let answering = async {
+            let asked: Value = serde_json::from_slice(&caller.next_notification().await).unwrap();
+            let id = toolstead_infrastructure::mcp::wire::message::Id::from_value(&asked["id"]).unwrap();
+            let error = toolstead_infrastructure::mcp::wire::message::RpcError::new(-1, "the user rejected it");
+            questions.answer(&id, Err(error));
+        };
+        let (said, ()) = tokio::join!(ask, answering);
+        assert_eq!(said, Err(NotAnswered::Refused { code: -1, message: "the user rejected it".into() }));
+        for page in ["other", "e", "e"] {
+            caller.elicitation_completed(page);
+        }
+        let told =
+            json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": "e"}});
+        assert_eq!(sent(&caller), [told]);
     }
 }

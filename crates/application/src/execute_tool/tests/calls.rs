@@ -67,10 +67,20 @@ async fn failures_and_panics_become_answers() {
 
 #[tokio::test]
 async fn a_call_that_can_change_something_is_on_record_before_it_runs() {
-    let house = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() }.house(provider()).await;
+    let silent = samples::tool("silent");
+    let source = ToolSource::Embedded(ServerName::program());
+    let silent = Tool::new(silent.name().clone(), silent.definition().clone(), Category::Utility, source);
+    for tool in ["endless", "silent"] {
+        let provider = provider().with(ScriptedTool::of(silent.clone()).never_ends());
+        let rules = vec![(Effect::Allow, "Write"), (Effect::Allow, "silent")];
+        check_on_record(Plan { rules, ..Default::default() }.house(provider).await, tool).await;
+    }
+}
+
+async fn check_on_record(house: House, tool: &'static str) {
     let calling = tokio::spawn({
         let handler = house.handler.clone();
-        async move { handler.handle(command("endless", json!({}))).await }
+        async move { handler.handle(command(tool, json!({}))).await }
     });
     house.provider.began(1).await;
     assert_eq!(house.only_row().outcome, Outcome::Running);

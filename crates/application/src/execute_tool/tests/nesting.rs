@@ -236,9 +236,8 @@ async fn nor_is_the_time_in_which_the_client_comes_back_to_it() {
 
 #[tokio::test]
 async fn logs_of_nested_calls_reach_the_client_and_progress_is_that_of_its_own_call() {
-    let log = LogMessage { level: LogLevel::Info, logger: None, data: "here".into() };
-    let chatty =
-        ScriptedTool::named("chatty").logs(log).reports(Progress { progress: 1.0, total: None, message: None });
+    let log = LogMessage::new(LogLevel::Info, "here");
+    let chatty = ScriptedTool::named("chatty").logs(log).reports(Progress::at(1.0));
     let house = Plan::default().house(ScriptedProvider::new("built-in").with(chatty)).await;
     house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
     let caller = Arc::new(RecordingCaller::new());
@@ -252,7 +251,13 @@ async fn no_nested_call_runs_while_the_call_that_makes_it_cannot_be_recorded() {
     let house = Plan::default().house_that_nests().await;
     house.log.fail_next_record();
     let told = house.call("make", calls(json!([["echo", {}], ["echo", {}]]))).await;
-    assert_eq!(told, "internal: the call did not run: its start cannot be recorded\nhi");
+    assert_eq!(told, "the call did not run: its start cannot be recorded");
+    assert_eq!(house.provider.calls().len(), 0);
+    // A call of ours that touches nothing is on record from the first call on that it makes.
+    house.log.fail_next_record();
+    let echo = json!({"tool_name": "echo"});
+    let told = house.call("batch", json!({"invocations": [echo, echo]})).await;
+    assert_eq!((told.matches("its start cannot be recorded").count(), told.matches("hi").count()), (1, 1), "{told}");
     assert_eq!(house.provider.calls().len(), 1);
 }
 

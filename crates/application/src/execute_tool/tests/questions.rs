@@ -1,7 +1,7 @@
 //! What tools ask their clients: as it goes out, and what is on record of it.
 
 use super::{
-    retries::{Round, form, modern},
+    retries::{Round, answered, form, modern},
     *,
 };
 use std::time::Duration;
@@ -145,7 +145,7 @@ async fn a_question_in_a_round_has_a_row_that_is_open_until_the_answer_comes() {
         (house.words(), house.question_rows()[0].outcome.kind()),
         (vec!["open".to_owned()], OutcomeKind::InputRequired)
     );
-    let retry = super::retries::answered(modern("mcp__git__log", json!({})), &state, &[(&keys[0], "ada")]);
+    let retry = answered(modern("mcp__git__log", json!({})), &state, &[(&keys[0], "ada")]);
     assert_eq!(house.told(retry).await, r#""ada""#);
     assert_eq!((house.words(), house.only_row().outcome.kind()), (vec!["answered".to_owned()], OutcomeKind::Succeeded));
 }
@@ -184,10 +184,10 @@ async fn a_question_that_its_tool_takes_back_is_not_asked_in_the_next_round() {
     let (keys, state) = built.asked_for(modern("fickle", json!({}))).await;
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(built.words(), ["taken back", "open"]);
-    let late = super::retries::answered(modern("fickle", json!({})), &state, &[(&keys[0], "late")]);
+    let late = answered(modern("fickle", json!({})), &state, &[(&keys[0], "late")]);
     let (next, state) = built.asked_for(late).await;
     assert_ne!(keys, next);
-    let retry = super::retries::answered(modern("fickle", json!({})), &state, &[(&next[0], "yes")]);
+    let retry = answered(modern("fickle", json!({})), &state, &[(&next[0], "yes")]);
     assert!(built.told(retry).await.contains("yes"));
     assert_eq!(
         (built.words(), built.outcomes()),
@@ -199,9 +199,7 @@ async fn a_question_that_its_tool_takes_back_is_not_asked_in_the_next_round() {
 async fn what_goes_on_beside_a_question_keeps_the_place_of_its_call() {
     let house = Plan { rules: vec![(Effect::Allow, "endless")], ..Default::default() }.house(provider()).await;
     house.registry.register(Arc::new(Fickle)).await.unwrap();
-    let admit = || {
-        house.open_calls.admit(CallId(Uuid::now_v7()), Principal::local(), crate::cancel_signal::CancelSignal::new())
-    };
+    let admit = || house.open_calls.admit(CallId(Uuid::now_v7()), Principal::local(), CancelSignal::new());
     let mut others: Vec<_> = (0..7).map(|_| admit().unwrap()).collect();
     house.asked_for(modern("pair", json!({}))).await;
     assert!(admit().is_err(), "the call that never ends takes the last of 8 places");
@@ -241,9 +239,9 @@ async fn a_server_that_wants_to_be_called_again_is_with_its_own_state_and_its_cl
     let (keys, state) = house.asked_for(call()).await;
     assert_eq!(keys, ["a"]);
     assert!(!state.contains("two"));
-    let (keys, state) = house.asked_for(super::retries::answered(call(), &state, &[("a", "1")])).await;
+    let (keys, state) = house.asked_for(answered(call(), &state, &[("a", "1")])).await;
     assert_eq!(keys, ["a", "c"]);
-    let retry = super::retries::answered(call(), &state, &[("a", "1"), ("c", "2")]);
+    let retry = answered(call(), &state, &[("a", "1"), ("c", "2")]);
     assert_eq!(house.told(retry).await, "three a,c");
     assert_eq!(house.words(), ["answered", "answered", "answered"]);
 }

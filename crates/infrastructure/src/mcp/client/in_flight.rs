@@ -15,7 +15,8 @@ use std::{
 };
 use toolstead_domain::ports::caller::{InputRequest, LogMessage, Progress};
 
-/// So many log messages and questions wait for the one who made the call; what comes on top is dropped or refused.
+/// So many reports and log messages wait for the one who made the call, and as many questions; what comes on top is dropped
+/// or refused.
 const WAITING_NOTICES: usize = 64;
 /// The longest id of a page that is kept, in bytes.
 const MAX_PAGE_ID: usize = 512;
@@ -60,10 +61,10 @@ pub(super) enum Purpose {
 #[derive(Debug, Default)]
 struct State {
     outcome: Option<Result<Answer, RequestError>>,
-    /// The newest report that has not been taken, and how far the last one was.
-    progress: Option<Progress>,
+    /// How far the last report was.
     reached: Option<f64>,
-    logs: VecDeque<LogMessage>,
+    /// Reports and log messages that have not been taken, in their order. Of reports that follow one another, the newest.
+    told: VecDeque<Notice>,
     questions: VecDeque<(Id, InputRequest)>,
     /// The ids of all questions that came for it and were not taken back.
     asked: Vec<Id>,
@@ -198,14 +199,9 @@ impl Waiting {
         self.state().take_notice(false)
     }
 
-    /// Hands a log message to the call; the oldest one gives way if too many wait.
+    /// Hands a log message to the call; the oldest notice gives way if too many wait.
     pub(super) fn push_log(&self, message: LogMessage) {
-        self.update(|state| {
-            if state.logs.len() == WAITING_NOTICES {
-                state.logs.pop_front();
-            }
-            state.logs.push_back(message);
-        });
+        self.update(|state| state.tell(Notice::Log(message)));
     }
 
     /// Hands a question to the call; `false` if too many came.
@@ -259,7 +255,8 @@ impl Waiting {
                 && state.reached.is_none_or(|reached| progress.progress > reached);
             if taken {
                 state.reached = Some(progress.progress);
-                state.progress = Some(progress);
+                state.told.pop_back_if(|last| matches!(last, Notice::Progress(_)));
+                state.tell(Notice::Progress(progress));
             }
         });
         taken
@@ -294,12 +291,16 @@ impl Waiting {
 }
 
 impl State {
-    fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
-        if let Some(progress) = self.progress.take() {
-            return Some(Notice::Progress(progress));
+    fn tell(&mut self, notice: Notice) {
+        if self.told.len() == WAITING_NOTICES {
+            self.told.pop_front();
         }
-        if let Some(message) = self.logs.pop_front() {
-            return Some(Notice::Log(message));
+        self.told.push_back(notice);
+    }
+
+    fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
+        if let Some(notice) = self.told.pop_front() {
+            return Some(notice);
         }
         if let Some(id) = self.withdrawn.pop_front() {
             return Some(Notice::Withdrawn(id));
@@ -345,11 +346,11 @@ mod tests {
     }
 
     fn progress(progress: f64) -> Progress {
-        Progress { progress, total: None, message: None }
+        Progress::at(progress)
     }
 
     fn log(text: &str) -> LogMessage {
-        LogMessage { level: LogLevel::Info, logger: None, data: text.into() }
+        LogMessage::new(LogLevel::Info, text)
     }
 
     #[tokio::test]
@@ -394,6 +395,28 @@ mod tests {
         assert!(!report(silent.id, 1.0) && !report(77, 1.0));
         assert_eq!(asked.notice(true).await, Notice::Progress(progress(3.0)));
         assert_eq!(asked.ready_notice(), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_told_before_the_answer_keeps_its_order() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        let report = |at: f64| assert!(in_flight.progress(&Id::Number(call.id), progress(at)));
+        call.push_log(log("one"));
+        report(1.0);
+        report(2.0);
+        call.push_log(log("two"));
+        report(3.0);
+        let told = [
+            Notice::Log(log("one")),
+            Notice::Progress(progress(2.0)),
+            Notice::Log(log("two")),
+            Notice::Progress(progress(3.0)),
+        ];
+        for expected in told {
+            assert_eq!(call.notice(false).await, expected);
+        }
+        assert_eq!(call.ready_notice(), None);
     }
 
     #[test]

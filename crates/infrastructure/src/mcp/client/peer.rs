@@ -21,7 +21,6 @@ use std::sync::{
 use tokio::sync::{Notify, watch};
 use toolstead_domain::{
     client_capability::Capability,
-    client_profile::LogLevel,
     ports::caller::{InputRequest, LogMessage, Progress},
     server_name::ServerName,
 };
@@ -162,25 +161,29 @@ impl Peer {
         }
     }
 
-    fn note(&self, method: &str, params: Map<String, Value>, call: Option<&Arc<Waiting>>) {
+    fn note(&self, method: &str, mut params: Map<String, Value>, call: Option<&Arc<Waiting>>) {
+        own_members::take_out(&mut params);
         match method {
             "notifications/tools/list_changed" => self.list_changed.notify_one(),
             "notifications/progress" => {
                 let token = params.get("progressToken").and_then(Id::from_value);
-                let taken = token.zip(read_progress(&params)).map(|(token, at)| self.in_flight.progress(&token, at));
+                let taken =
+                    token.zip(Progress::from_params(params)).map(|(token, at)| self.in_flight.progress(&token, at));
                 if taken != Some(true) {
                     tracing::trace!(server = %self.server, "dropped progress that nobody waits for");
                 }
             }
-            "notifications/message" => match (call.cloned().or_else(|| self.in_flight.sole_call()), read_log(params)) {
-                (Some(call), Some(message)) => call.push_log(message),
-                (None, Some(LogMessage { level, data, .. })) => {
-                    let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
-                    let text = shown(&text, LOGGED_CHARACTERS);
-                    tracing::debug!(server = %self.server, level = level.as_str(), text, "the server logged");
+            "notifications/message" => {
+                match (call.cloned().or_else(|| self.in_flight.sole_call()), LogMessage::from_params(params)) {
+                    (Some(call), Some(message)) => call.push_log(message),
+                    (None, Some(LogMessage { level, data, .. })) => {
+                        let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+                        let text = shown(&text, LOGGED_CHARACTERS);
+                        tracing::debug!(server = %self.server, level = level.as_str(), text, "the server logged");
+                    }
+                    (_, None) => {}
                 }
-                (_, None) => {}
-            },
+            }
             "notifications/cancelled" => {
                 let question = params.get("requestId").and_then(Id::from_value);
                 if !question.is_some_and(|question| self.in_flight.withdraw(&question)) {
@@ -239,22 +242,6 @@ impl Peer {
         let declared = Value::Object(capability.as_object());
         Err(RpcError::new(code, format!("this client has not declared the capability {declared}")))
     }
-}
-
-fn read_progress(params: &Map<String, Value>) -> Option<Progress> {
-    Some(Progress {
-        progress: params.get("progress")?.as_f64()?,
-        total: params.get("total").and_then(Value::as_f64),
-        message: params.get("message").and_then(Value::as_str).map(str::to_owned),
-    })
-}
-
-fn read_log(mut params: Map<String, Value>) -> Option<LogMessage> {
-    Some(LogMessage {
-        level: LogLevel::parse(params.get("level")?.as_str()?)?,
-        logger: params.get("logger").and_then(Value::as_str).map(str::to_owned),
-        data: params.remove("data").unwrap_or(Value::Null),
-    })
 }
 
 #[cfg(test)]
@@ -316,10 +303,12 @@ mod tests {
             params: params.as_object().unwrap().clone(),
         };
         let call = peer.in_flight.begin(CALL).unwrap();
-        peer.hear(log(json!({"level": "error", "logger": "db", "data": {"a": 1}})), None);
+        let meta = json!({"toolstead/x": 1, "a/b": null});
+        peer.hear(log(json!({"level": "error", "logger": "db", "data": {"a": 1}, "_meta": meta, "x": 1})), None);
         peer.hear(log(json!({"level": "loud", "data": 1})), None);
-        let expected = LogMessage { level: LogLevel::Error, logger: Some("db".into()), data: json!({"a": 1}) };
-        assert_eq!((call.ready_notice(), call.ready_notice()), (Some(Notice::Log(expected)), None));
+        let Some(Notice::Log(message)) = call.ready_notice() else { panic!() };
+        let told = json!({"level": "error", "logger": "db", "data": {"a": 1}, "_meta": {"a/b": null}, "x": 1});
+        assert_eq!((Value::Object(message.into_params()), call.ready_notice()), (told, None));
         let _other = peer.in_flight.begin(CALL).unwrap();
         peer.hear(log(json!({"level": "error", "data": 1})), None);
         assert_eq!(call.ready_notice(), None);

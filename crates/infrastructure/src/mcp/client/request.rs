@@ -58,6 +58,8 @@ pub(super) enum Params<'a> {
         tool: &'a str,
         /// The arguments.
         arguments: &'a Map<String, Value>,
+        /// What else the caller sent, in its order.
+        more: &'a [(String, Value)],
     },
     /// Of any other method, as they are.
     Members(&'a Map<String, Value>),
@@ -103,9 +105,12 @@ impl RequestWriter {
         begin(&mut text, id, request.method);
         let empty = text.len();
         match request.params {
-            Params::Call { tool, arguments } => {
+            Params::Call { tool, arguments, more } => {
                 member(&mut text, "", "name", tool);
                 member(&mut text, ",", "arguments", arguments);
+                for (name, value) in more {
+                    member(&mut text, ",", name, value);
+                }
             }
             Params::Members(params) => {
                 for (name, value) in params {
@@ -246,7 +251,7 @@ mod tests {
         let mut call = ForwardedRequest {
             method: "tools/call",
             name: Some("a \"b\"\n"),
-            params: Params::Call { tool: "a \"b\"\n", arguments: &arguments },
+            params: Params::Call { tool: "a \"b\"\n", arguments: &arguments, more: &[] },
             capabilities: &Map::new(),
             meta: &Map::new(),
             answers: None,
@@ -275,10 +280,11 @@ mod tests {
         let responses = [("k".to_owned(), InputResponse(json!({"action": "accept"})))].into();
         let answers = Answers { responses, state: Some("theirs".into()) };
         let meta = map(json!({"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}, "a/b": 1}));
+        let more = [("x".to_owned(), json!([1.0])), ("a\"".to_owned(), Value::Null)];
         let call = ForwardedRequest {
             method: "tools/call",
             name: Some("t"),
-            params: Params::Call { tool: "t", arguments: &Map::new() },
+            params: Params::Call { tool: "t", arguments: &Map::new(), more: &more },
             capabilities: &map(json!({"elicitation": {}})),
             meta: &meta,
             answers: Some(&answers),
@@ -294,6 +300,8 @@ mod tests {
             (&params["_meta"], &params["inputResponses"]["k"]),
             (&expected.into(), &json!({"action": "accept"}))
         );
+        let names: Vec<&String> = params.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["name", "arguments", "x", "a\"", "inputResponses", "requestState", "_meta"]);
     }
 
     #[test]

@@ -6,5 +6,6 @@ mod http;
 mod http_server;
 mod line_server;
 mod lines;
+mod sse;
 
 use super::*;

@@ -4,6 +4,7 @@
 use super::{authenticator::Authenticated, sessions::Ended, settings::HttpSettings};
 use sha2::{Digest, Sha256};
 use std::{
+    cmp::Reverse,
     collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -55,7 +56,7 @@ impl StatelessSessions {
     }
 
     /// The session of this client, which begins where there is none. One more than there may be takes the place of the one
-    /// that was idle for longest.
+    /// that was idle for longest, of the principal that has most: names that a client invents push out its own sessions.
     pub(super) fn enter(self: &Arc<Self>, holder: &Authenticated, client: &str, now: Instant) -> StatelessSession {
         let name = match &holder.session {
             Some(name) => SessionName::Given(name.clone()),
@@ -65,8 +66,13 @@ impl StatelessSessions {
         let mut by_client = self.lock();
         self.end_idle(&mut by_client, now);
         if by_client.len() >= self.limit && !by_client.contains_key(&client) {
+            let mut counts: HashMap<&Principal, usize> = HashMap::new();
+            for (principal, _) in by_client.keys().chain([&client]) {
+                *counts.entry(principal).or_default() += 1;
+            }
             let idle = by_client.iter().filter(|(_, kept)| kept.users == 0);
-            let longest = idle.min_by_key(|(_, kept)| kept.last_used).map(|(client, _)| client.clone());
+            let longest = idle.min_by_key(|((principal, _), kept)| (Reverse(counts[principal]), kept.last_used));
+            let longest = longest.map(|(client, _)| client.clone());
             // Where all are in use there are as many as calls, which are bounded.
             if let Some(longest) = longest
                 && let Some(kept) = by_client.remove(&longest)
@@ -209,6 +215,18 @@ mod tests {
         assert_eq!(register.used("b", "agent", IDLE * 3), register.used("b", "agent", IDLE * 3));
         assert!(!register.ended().contains(&open.id));
         assert_eq!(register.used("a", "agent", IDLE * 3), open.id);
+    }
+
+    #[test]
+    fn invented_names_push_out_sessions_of_their_own_principal() {
+        let register = Register::new(3);
+        let second = Duration::from_secs(1);
+        let other = register.used("b", "agent", Duration::ZERO);
+        for number in 1..=10 {
+            register.used("a", &number.to_string(), second * number);
+        }
+        assert_eq!(register.used("b", "agent", second * 20), other);
+        assert_eq!(register.ended().len(), 8);
     }
 
     #[test]
