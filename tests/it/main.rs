@@ -95,5 +95,7 @@ mod shell;
 mod spellings;
 /// A yes holds for a content at a place.
 mod trust;
+/// Over which connection a real server hears a call.
+mod upstream_connections;
 /// What belongs to a workspace.
 mod workspaces;

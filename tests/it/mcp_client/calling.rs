@@ -76,6 +76,7 @@ pub(crate) fn deps() -> McpServerDeps {
         roots: WorkspaceRoots::default(),
         sealed: Vec::new(),
         homes: None,
+        clients: Default::default(),
     }
 }
 

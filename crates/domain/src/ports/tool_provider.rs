@@ -60,6 +60,10 @@ pub trait ToolProvider: Send + Sync {
         std::future::pending().await
     }
 
+    /// Finds out what [`list`](Self::list) is to answer now, also where that means to start something; returns when that is
+    /// done, well or badly. Nothing, where the list is always true.
+    async fn refresh(&self) {}
+
     /// Its version, if it has one of its own.
     fn version(&self) -> Option<String> {
         None
@@ -243,6 +247,8 @@ pub enum ProviderState {
     Connecting,
     /// At work.
     Ready,
+    /// At rest: the next use starts it.
+    Idle,
     /// Down; it is tried again by itself.
     Failed {
         /// What happened, for the operator.
@@ -263,6 +269,7 @@ impl ProviderState {
         match self {
             Self::Connecting => "connecting",
             Self::Ready => "ready",
+            Self::Idle => "idle",
             Self::Failed { .. } => "failed",
             Self::NeedsAuthorization { .. } => "needs authorization",
             Self::Closed => "closed",
@@ -275,7 +282,7 @@ impl std::fmt::Display for ProviderState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Failed { reason } | Self::NeedsAuthorization { reason } => write!(f, "{}: {reason}", self.label()),
-            Self::Connecting | Self::Ready | Self::Closed => f.write_str(self.label()),
+            Self::Connecting | Self::Ready | Self::Idle | Self::Closed => f.write_str(self.label()),
         }
     }
 }
