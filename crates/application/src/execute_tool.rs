@@ -6,6 +6,7 @@ mod answered;
 mod approval;
 mod arguments;
 mod asking;
+mod at_work;
 mod events;
 pub mod explain;
 mod held;
@@ -18,6 +19,7 @@ mod record;
 mod references;
 mod resolution;
 mod running;
+mod tasks;
 pub mod tool_timeouts;
 mod validation;
 mod waiting_time;
@@ -46,6 +48,7 @@ use record::Record;
 use running::Running;
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use tasks::Tasks;
 use tool_timeouts::ToolTimeouts;
 use toolstead_domain::{
     access::{Access, AccessKind},
@@ -345,6 +348,7 @@ pub struct ExecuteToolHandler {
     ports: ExecuteToolPorts,
     open_calls: Arc<OpenCalls>,
     held: HeldCalls,
+    tasks: Tasks,
     settings: CallSettings,
 }
 
@@ -364,7 +368,7 @@ impl ExecuteToolHandler {
         settings: CallSettings,
     ) -> Arc<Self> {
         let held = HeldCalls::new(open_calls.clone(), settings.approval_timeout);
-        Arc::new(Self { registry, permissions, ports, open_calls, held, settings })
+        Arc::new(Self { registry, permissions, ports, open_calls, held, tasks: Tasks::default(), settings })
     }
 
     /// Runs the call and records it. The answer is not returned before its row is on record.
@@ -397,6 +401,11 @@ impl ExecuteToolHandler {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
             None => Outliving::new(path, cancel).await,
         }
+    }
+
+    /// The calls that go on as tasks.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     /// A session is over: its calls that wait for their client to come back are ended.
@@ -521,6 +530,10 @@ impl ExecuteToolHandler {
         if command.answered_by.is_some() {
             return answered::bound(outcome, self.settings.answer_bytes());
         }
+        if matches!(&outcome, Ok(CallOutcome::Done(result)) if result.is_task()) {
+            let task = answered::bound(outcome, self.settings.answer_bytes());
+            return self.tasks.kept(task, command, &call.tool);
+        }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
         let budget = self.settings.output_budget(registered.provider.as_ref()).up_to(max_output).up_to(wanted);
         let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);
@@ -535,6 +548,7 @@ impl ExecuteToolHandler {
             book: &self.permissions,
             policy,
             words: self.ports.words.as_ref(),
+            open_calls: &self.open_calls,
         }
     }
 

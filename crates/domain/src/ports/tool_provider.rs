@@ -3,6 +3,7 @@
 use crate::{
     access::Access,
     client_profile::ClientProfile,
+    error_kind::ErrorKind,
     permission::grant::Grant,
     ports::{
         caller::{Caller, InputRequest, InputResponses, SilentCaller},
@@ -11,6 +12,7 @@ use crate::{
     },
     principal::Principal,
     provider_identity::ProviderIdentity,
+    task_request::TaskRequest,
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
@@ -120,6 +122,20 @@ pub trait ToolProvider: Send + Sync {
         call: &'c ToolCall,
         context: &'r CallContext<'x>,
     ) -> Result<CallOutcome, ToolFailure>;
+
+    /// Answers a request about a task that a call of its became, with the members of MCP's result. Only providers that
+    /// answer calls with [tasks](ToolResult::task) have some.
+    ///
+    /// # Errors
+    /// [`ToolFailure`]; `not_found` for a task that there is not.
+    async fn task<'s, 'c, 'r, 'x>(
+        &'s self,
+        request: &'c TaskRequest,
+        context: &'r CallContext<'x>,
+    ) -> Result<Map<String, Value>, ToolFailure> {
+        let _ = (request, context);
+        Err(ToolFailure::new(ErrorKind::NotFound, "Failed to retrieve task: Task not found"))
+    }
 
     /// A session is over: what belongs to it alone is ended. Returns without waiting for that.
     async fn session_ended(&self, principal: &Principal, session: &str) {

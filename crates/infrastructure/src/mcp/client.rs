@@ -26,6 +26,7 @@ mod server_card;
 mod sse;
 mod stderr_tail;
 mod supervisor;
+mod tasks;
 mod transport;
 mod usage;
 
@@ -34,6 +35,7 @@ use crate::mcp::client::{
     connection::McpServerDeps,
     outcome::Called,
     request::{ForwardedRequest, Params},
+    request_error::RequestError,
     supervisor::Shared,
 };
 use async_trait::async_trait;
@@ -55,6 +57,7 @@ use toolstead_domain::{
     principal::Principal,
     provider_identity::ProviderIdentity,
     server_name::ServerName,
+    task_request::{TaskRequest, takes_tasks},
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
@@ -267,18 +270,34 @@ impl ToolProvider for McpServer {
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         let called = called(call)?;
+        let client = &context.client.capabilities;
         let request = ForwardedRequest {
             method: "tools/call",
             name: Some(called.tool),
             params: Params::Call { tool: called.tool, arguments: &call.arguments, more: context.beside.params },
-            capabilities: &self.capabilities_of(context.client),
+            capabilities: &tasks::with_tasks(self.capabilities_of(context.client), client),
             meta: &call.meta,
             answers: context.answers,
             log_level: context.client.log_level,
             progress: context.caller.wants_progress(),
         };
         let (answer, generation) = self.forward(&request, context).await.map_err(|error| called.failure(error))?;
-        self.advised(called.outcome(answer, generation))
+        let outcome = called.outcome(answer, generation);
+        match &outcome {
+            Ok(CallOutcome::InputRequired(required)) => {
+                may_ask::check(required, client, called.server, &self.shared.config.may_ask)?;
+            }
+            Ok(CallOutcome::Done(result)) if result.is_task() && !takes_tasks(client) => {
+                let reason = "it made a task of a call whose client takes none";
+                return Err(called.failure(RequestError::Malformed(reason.into())));
+            }
+            _ => {}
+        }
+        self.advised(outcome)
+    }
+
+    async fn task(&self, request: &TaskRequest, context: &CallContext<'_>) -> Result<Map<String, Value>, ToolFailure> {
+        self.ask_about_task(called_of(&request.tool)?, request, context).await
     }
 
     async fn close(&self) {
@@ -289,12 +308,16 @@ impl ToolProvider for McpServer {
 
 /// The tool as its server knows it.
 fn called(call: &ToolCall) -> Result<Called<'_>, ToolFailure> {
-    match call.tool.source() {
+    called_of(&call.tool)
+}
+
+fn called_of(called: &Tool) -> Result<Called<'_>, ToolFailure> {
+    match called.source() {
         ToolSource::McpServer { server, tool } => {
-            Ok(Called { tool, server, promises_structure: call.tool.output_schema().is_some() })
+            Ok(Called { tool, server, promises_structure: called.output_schema().is_some() })
         }
         ToolSource::BuiltIn | ToolSource::Embedded(_) => {
-            let message = format!("`{}` is no tool of an MCP server", call.tool.name());
+            let message = format!("`{}` is no tool of an MCP server", called.name());
             Err(ToolFailure::new(ErrorKind::Internal, message))
         }
     }

@@ -254,7 +254,10 @@ impl Endpoint {
                 // The text of a large message is not kept while it is worked on.
                 drop(bytes);
                 match RequestMeta::take(&mut params) {
-                    Ok(meta) => self.request(holder, head, accept, RpcRequest { id, method, params, meta }).await,
+                    Ok(meta) => {
+                        let meta = meta.traced(|name| head.headers.get(name)?.to_str().ok());
+                        self.request(holder, head, accept, RpcRequest { id, method, params, meta }).await
+                    }
                     Err(error) => refused(&id, &error),
                 }
             }
