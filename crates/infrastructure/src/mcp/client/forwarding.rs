@@ -86,14 +86,12 @@ impl McpServer {
                     self.note_failure(&late);
                     return Err(late);
                 }
-                Err(_) => {
+                Err(_) if self.shared.current().connection.is_some() => {
                     let seconds = time.as_secs_f32();
-                    let reason = match self.shared.current().connection {
-                        Some(_) => format!("none of its {LEASED} connections became free within {seconds} s"),
-                        None => format!("it was not ready within {seconds} s"),
-                    };
+                    let reason = format!("none of its {LEASED} connections became free within {seconds} s");
                     return Err(RequestError::Unreachable(reason));
                 }
+                Err(_) => return Err(RequestError::Late(time)),
             }
         }
     }

@@ -252,6 +252,8 @@ async fn serve(shared: &Shared, connection: Arc<Connection>, catalogue: Catalogu
     );
     let listener = connection.clone();
     let _listening = AbortOnDropHandle::new(tokio::spawn(async move { listener.listen().await }));
+    // It works again.
+    shared.circuit.answered();
     shared.publish(|current| {
         current.state = ProviderState::Ready;
         current.connection = Some(connection.clone());
