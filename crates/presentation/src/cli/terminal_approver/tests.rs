@@ -212,6 +212,6 @@ async fn a_question_that_nobody_answers_ends_and_the_terminal_is_as_before() {
 
 #[tokio::test]
 async fn what_is_no_terminal_cannot_be_asked() {
-    let approver = TerminalApprover::new(tempfile::tempfile().unwrap(), SOON);
+    let approver = TerminalApprover::new(Arc::new(Terminal::new(tempfile::tempfile().unwrap())), SOON);
     assert_eq!(approver.ask(asked().request()).await, Approval::Unattended);
 }
