@@ -19,6 +19,7 @@ mod record;
 mod references;
 mod resolution;
 mod running;
+mod tasks;
 pub mod tool_timeouts;
 mod validation;
 mod waiting_time;
@@ -47,6 +48,7 @@ use record::Record;
 use running::Running;
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use tasks::Tasks;
 use tool_timeouts::ToolTimeouts;
 use toolstead_domain::{
     access::{Access, AccessKind},
@@ -346,6 +348,7 @@ pub struct ExecuteToolHandler {
     ports: ExecuteToolPorts,
     open_calls: Arc<OpenCalls>,
     held: HeldCalls,
+    tasks: Tasks,
     settings: CallSettings,
 }
 
@@ -365,7 +368,7 @@ impl ExecuteToolHandler {
         settings: CallSettings,
     ) -> Arc<Self> {
         let held = HeldCalls::new(open_calls.clone(), settings.approval_timeout);
-        Arc::new(Self { registry, permissions, ports, open_calls, held, settings })
+        Arc::new(Self { registry, permissions, ports, open_calls, held, tasks: Tasks::default(), settings })
     }
 
     /// Runs the call and records it. The answer is not returned before its row is on record.
@@ -398,6 +401,11 @@ impl ExecuteToolHandler {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
             None => Outliving::new(path, cancel).await,
         }
+    }
+
+    /// The calls that go on as tasks.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     /// A session is over: its calls that wait for their client to come back are ended.
@@ -521,6 +529,10 @@ impl ExecuteToolHandler {
         let outcome = running::run(self, provider, &call, &running).await;
         if command.answered_by.is_some() {
             return answered::bound(outcome, self.settings.answer_bytes());
+        }
+        if matches!(&outcome, Ok(CallOutcome::Done(result)) if result.is_task()) {
+            let task = answered::bound(outcome, self.settings.answer_bytes());
+            return self.tasks.kept(task, command, &call.tool);
         }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
         let budget = self.settings.output_budget(registered.provider.as_ref()).up_to(max_output).up_to(wanted);
