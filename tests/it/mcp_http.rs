@@ -429,11 +429,8 @@ async fn an_old_client_that_listens_hears_of_changes_on_its_last_stream() {
 async fn a_new_client_that_listens_hears_of_changes_and_of_the_end() {
     let app = TestApp::with([echo()]).await;
     let mut front = HttpFront::start(&app).await;
-    let request = modern(
-        9,
-        "subscriptions/listen",
-        json!({"notifications": {"toolsListChanged": true, "resourcesListChanged": true}}),
-    );
+    let request =
+        modern(9, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true, "unknownChanged": true}}));
     let mut events = Events::of(soon(front.post_modern(&request).send()).await.unwrap());
     let meta = json!({"io.modelcontextprotocol/subscriptionId": 9});
     let acknowledged = events.next().await;

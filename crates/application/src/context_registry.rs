@@ -3,24 +3,32 @@
 pub mod answerer;
 pub mod snapshot;
 
-use answerer::Answerers;
+use answerer::{Answerer, Answerers};
 use arc_swap::ArcSwap;
 use snapshot::{ContextSnapshot, Offer};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 use tokio::{
     sync::{broadcast, watch},
     task::JoinHandle,
 };
 use toolstead_domain::{
-    context::{ContextCatalogue, notice::ContextNotice},
+    client_profile::LogLevel,
+    context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
+    permission::policy::PermissionPolicy,
     ports::{context_provider::ContextProvider, tool_provider::ProviderError},
+    tool::Tool,
+    tool_execution::RequestKind,
 };
 
 /// So many things that providers said wait for a slow listener.
 const UNHEARD: usize = 256;
+
+/// A request may come before a server has said for the first time what it offers; so long it waits for that.
+const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
 
 /// All providers of resources and prompts. A provider's list is taken again whenever it says that it changed.
 pub struct ContextRegistry {
@@ -28,6 +36,7 @@ pub struct ContextRegistry {
     entries: Mutex<Vec<Entry>>,
     changes: watch::Sender<ContextChanges>,
     heard: broadcast::Sender<Arc<Heard>>,
+    logs_wanted: watch::Sender<Option<LogLevel>>,
 }
 
 /// Counts of the changes so far, by what changed; one of another number than before is a list to be taken anew.
@@ -53,11 +62,21 @@ struct Entry {
     answerers: Arc<Answerers>,
     catalogue: ContextCatalogue,
     watcher: JoinHandle<()>,
+    /// Says which logs are wanted.
+    teller: JoinHandle<()>,
+}
+
+impl Entry {
+    /// Watches the provider no longer.
+    fn leave(&self) {
+        self.watcher.abort();
+        self.teller.abort();
+    }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.watcher.abort();
+        self.leave();
     }
 }
 
@@ -98,6 +117,7 @@ impl ContextRegistry {
             entries: Mutex::default(),
             changes: watch::Sender::new(ContextChanges::default()),
             heard: broadcast::Sender::new(UNHEARD),
+            logs_wanted: watch::Sender::new(None),
         })
     }
 
@@ -127,28 +147,101 @@ impl ContextRegistry {
         if entries.iter().any(|entry| entry.provider.name() == name) {
             return Err(ContextRegistryError::DuplicateProvider(name.to_owned()));
         }
-        let mut holders = BTreeMap::new();
-        for entry in entries.iter() {
-            for (what, key) in keys(&entry.catalogue) {
-                holders.insert((what, key), entry.provider.name());
-            }
-        }
-        for (what, key) in keys(&catalogue) {
-            if let Some(holder) = holders.insert((what, key), name) {
-                let (name, provider, holder) = (key.to_owned(), name.to_owned(), holder.to_owned());
-                return Err(ContextRegistryError::Duplicate { what, name, provider, holder });
-            }
+        // What a server offers is not in our hands: there it is made distinct, or left out.
+        if provider.server().is_none() {
+            check_names(&entries, name, &catalogue)?;
         }
         let watcher = tokio::spawn(watch_provider(Arc::downgrade(self), provider.clone()));
-        let answerers = Arc::new(Answerers::of(&provider));
-        entries.push(Entry { provider, answerers, catalogue, watcher });
+        let teller = tokio::spawn(tell_logs_wanted(self.logs_wanted.subscribe(), provider.clone()));
+        let answerers = Arc::new(Answerers::of(&provider, &Arc::downgrade(self)));
+        entries.push(Entry { provider, answerers, catalogue, watcher, teller });
         self.renew(&entries);
         Ok(())
     }
 
+    /// Removes a provider with what it offers. Does nothing if there is none of this name.
+    pub fn unregister(&self, name: &str) {
+        let mut entries = self.lock();
+        let Some(at) = entries.iter().position(|entry| entry.provider.name() == name) else { return };
+        entries.remove(at);
+        self.renew(&entries);
+    }
+
+    /// The guidance that providers give for what they offer, each with its provider's name, in the order of registration.
+    pub fn instructions(&self) -> Vec<(String, String)> {
+        let entries = self.lock();
+        let told = |entry: &Entry| Some((entry.provider.name().to_owned(), entry.provider.instructions()?));
+        entries.iter().filter_map(told).collect()
+    }
+
+    /// Returns when every provider has said what it offers, or nobody can say when it will; or after `at_most`.
+    pub async fn settled(&self, at_most: Duration) {
+        let providers = self.providers();
+        let all = futures::future::join_all(providers.iter().map(|provider| provider.settled()));
+        // Late providers are no fault of the one who waits.
+        if tokio::time::timeout(at_most, all).await.is_ok() {
+            for provider in providers {
+                self.take_list(&provider).await;
+            }
+        }
+    }
+
+    /// The one who answers the request. What nobody offers may be offered by a server that is on its way.
+    pub(crate) async fn answerer(&self, request: &ContextRequest) -> Answerer {
+        let answerer = self.snapshot().answerer(request);
+        if answerer.registered.is_some() {
+            return answerer;
+        }
+        self.settled(FIRST_LIST_WAITS).await;
+        self.snapshot().answerer(request)
+    }
+
+    /// The one who answers the reading of a resource, with the tool that stands for it, the provider, and the URI by which
+    /// that provider knows it.
+    pub(crate) async fn read_by(
+        &self,
+        request: &ContextRequest,
+    ) -> (Answerer, Option<(Arc<Tool>, Arc<dyn ContextProvider>, String)>) {
+        let answerer = self.answerer(request).await;
+        let found = answerer.registered.as_ref().and_then(|registered| {
+            let (provider, own) = self.snapshot().provider_of(request.subject())?;
+            Some((registered.tool.clone(), provider, own))
+        });
+        (answerer, found)
+    }
+
+    fn providers(&self) -> Vec<Arc<dyn ContextProvider>> {
+        self.lock().iter().map(|entry| entry.provider.clone()).collect()
+    }
+
+    /// Takes the provider's list into a new snapshot, if it differs.
+    async fn take_list(&self, provider: &Arc<dyn ContextProvider>) {
+        match provider.list().await {
+            Ok(catalogue) => self.relisted(provider.name(), catalogue),
+            Err(error) => tracing::warn!(%error, "what it offered before stays"),
+        }
+    }
+
     /// Watches no provider any more.
     pub fn close(&self) {
-        self.lock().iter().for_each(|entry| entry.watcher.abort());
+        self.lock().iter().for_each(Entry::leave);
+    }
+
+    /// Tells all providers, also those that come later, the least severe log messages that anybody wants.
+    pub(crate) fn want_logs(&self, level: Option<LogLevel>) {
+        self.logs_wanted.send_if_modified(|wanted| std::mem::replace(wanted, level) != level);
+    }
+
+    /// Tells whether the policy leaves anything open that the provider offers here.
+    pub(crate) fn opens(&self, provider: &str, policy: &PermissionPolicy) -> bool {
+        let entries = self.lock();
+        let Some(Entry { answerers, catalogue, .. }) = entries.iter().find(|entry| entry.provider.name() == provider)
+        else {
+            return false;
+        };
+        let is_open = |kind| policy.advertises(&answerers.of_kind(kind).tool);
+        let has_resources = !catalogue.resources.is_empty() || !catalogue.templates.is_empty();
+        has_resources && is_open(RequestKind::Resource) || !catalogue.prompts.is_empty() && is_open(RequestKind::Prompt)
     }
 
     fn relisted(&self, provider: &str, catalogue: ContextCatalogue) {
@@ -163,12 +256,8 @@ impl ContextRegistry {
     fn renew(&self, entries: &[Entry]) {
         let before = self.snapshot();
         let version = before.version() + 1;
-        let offers = entries.iter().map(|entry| Offer {
-            provider: entry.provider.name(),
-            answerers: &entry.answerers,
-            catalogue: &entry.catalogue,
-        });
-        let now = Arc::new(ContextSnapshot::of(version, offers));
+        let offers = entries.iter().map(|entry| Offer { answerers: &entry.answerers, catalogue: &entry.catalogue });
+        let now = Arc::new(ContextSnapshot::of(version, &before, offers));
         let (resources, prompts) = (!now.offers_resources_of(&before), !now.offers_prompts_of(&before));
         self.current.store(now);
         self.changes.send_modify(|changes| {
@@ -183,7 +272,24 @@ impl ContextRegistry {
     }
 }
 
-/// A thing that no two may offer.
+/// Checks that what a provider of this program offers is free among the others of this program.
+fn check_names(entries: &[Entry], name: &str, catalogue: &ContextCatalogue) -> Result<(), ContextRegistryError> {
+    let mut holders = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry.provider.server().is_none()) {
+        for (what, key) in keys(&entry.catalogue) {
+            holders.insert((what, key), entry.provider.name());
+        }
+    }
+    for (what, key) in keys(catalogue) {
+        if let Some(holder) = holders.insert((what, key), name) {
+            let (name, provider, holder) = (key.to_owned(), name.to_owned(), holder.to_owned());
+            return Err(ContextRegistryError::Duplicate { what, name, provider, holder });
+        }
+    }
+    Ok(())
+}
+
+/// A thing that no two of this program may offer.
 fn keys(catalogue: &ContextCatalogue) -> impl Iterator<Item = (&'static str, &str)> {
     let resources = catalogue.resources.iter().map(|resource| ("resource", resource.uri()));
     let templates = catalogue.templates.iter().map(|template| ("template", template.template().as_str()));
@@ -196,17 +302,33 @@ async fn watch_provider(registry: Weak<ContextRegistry>, provider: Arc<dyn Conte
             () = provider.changed() => None,
             notice = provider.notice() => Some(notice),
         };
-        if let Some(notice) = notice {
-            let Some(registry) = registry.upgrade() else { return };
-            // An error says that nobody listens.
-            let _ = registry.heard.send(Arc::new(Heard { provider: provider.name().to_owned(), notice }));
-            continue;
-        }
-        let listed = provider.list().await;
         let Some(registry) = registry.upgrade() else { return };
-        match listed {
-            Ok(catalogue) => registry.relisted(provider.name(), catalogue),
-            Err(error) => tracing::warn!(%error, "what it offered before stays"),
+        let Some(notice) = notice else {
+            registry.take_list(&provider).await;
+            continue;
+        };
+        let notice = match notice {
+            ContextNotice::ResourceUpdated { uri } => {
+                let uri = registry.snapshot().public_uri(provider.name(), &uri).into_owned();
+                ContextNotice::ResourceUpdated { uri }
+            }
+            notice @ ContextNotice::Log { .. } => notice,
+        };
+        // An error says that nobody listens.
+        let _ = registry.heard.send(Arc::new(Heard { provider: provider.name().to_owned(), notice }));
+    }
+}
+
+async fn tell_logs_wanted(mut wanted: watch::Receiver<Option<LogLevel>>, provider: Arc<dyn ContextProvider>) {
+    let mut told = None;
+    loop {
+        let level = *wanted.borrow_and_update();
+        if level != told {
+            provider.log_level_wanted(level).await;
+            told = level;
+        }
+        if wanted.changed().await.is_err() {
+            return;
         }
     }
 }

@@ -18,6 +18,7 @@ mod record;
 mod references;
 mod resolution;
 mod running;
+mod tasks;
 mod told_decisions;
 pub mod tool_timeouts;
 mod validation;
@@ -47,6 +48,7 @@ use record::Record;
 use running::Running;
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use tasks::Tasks;
 use told_decisions::ToldDecisions;
 use tool_timeouts::ToolTimeouts;
 use toolstead_domain::{
@@ -347,6 +349,7 @@ pub struct ExecuteToolHandler {
     ports: ExecuteToolPorts,
     open_calls: Arc<OpenCalls>,
     held: HeldCalls,
+    tasks: Tasks,
     told: ToldDecisions,
     settings: CallSettings,
 }
@@ -367,7 +370,8 @@ impl ExecuteToolHandler {
         settings: CallSettings,
     ) -> Arc<Self> {
         let held = HeldCalls::new(open_calls.clone(), settings.approval_timeout);
-        Arc::new(Self { registry, permissions, ports, open_calls, held, told: ToldDecisions::default(), settings })
+        let (tasks, told) = (Tasks::default(), ToldDecisions::default());
+        Arc::new(Self { registry, permissions, ports, open_calls, held, tasks, told, settings })
     }
 
     /// Runs the call and records it. The answer is not returned before its row is on record.
@@ -402,6 +406,11 @@ impl ExecuteToolHandler {
             Some(call) => FirstRound::new(path, call, self.settings.grace).await,
             None => Outliving::new(path, cancel).await,
         }
+    }
+
+    /// The calls that go on as tasks.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     /// A session is over: its calls that wait for their client to come back are ended.
@@ -533,6 +542,10 @@ impl ExecuteToolHandler {
         let outcome = running::run(self, provider, &call, &running).await;
         if command.answered_by.is_some() {
             return answered::bound(outcome, self.settings.answer_bytes());
+        }
+        if matches!(&outcome, Ok(CallOutcome::Done(result)) if result.is_task()) {
+            let task = answered::bound(outcome, self.settings.answer_bytes());
+            return self.tasks.kept(task, command, &call.tool);
         }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
         let budget = self.settings.output_budget(registered.provider.as_ref()).up_to(max_output).up_to(wanted);

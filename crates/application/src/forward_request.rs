@@ -20,7 +20,8 @@ use toolstead_domain::{
 pub struct ForwardRequestCommand {
     /// What is asked for.
     pub request: ContextRequest,
-    /// What accompanies it: scope, client, the way back, deadline. Its tool and arguments are the request's.
+    /// What accompanies it: scope, client, the way back, deadline. Its tool is the request's subject; its arguments are the
+    /// parameters that the request was read from, or `Null`.
     pub call: ExecuteToolCommand,
 }
 
@@ -60,11 +61,11 @@ impl ForwardRequestHandler {
     /// As [`ExecuteToolHandler::handle`]; `not_found` for what nobody offers.
     pub async fn handle(&self, command: ForwardRequestCommand) -> Result<Forwarded, ExecuteToolError> {
         let ForwardRequestCommand { request, call } = command;
-        let answerer = self.registry.snapshot().answerer(&request);
+        let answerer = self.registry.answerer(&request).await;
         let (kind, subject) = (request.kind(), request.subject().to_owned());
         let call = ExecuteToolCommand {
             tool: subject.clone(),
-            arguments: request.to_params(),
+            arguments: params(&request, call.arguments),
             answered_by: Some(answerer),
             ..call
         };
@@ -75,6 +76,14 @@ impl ForwardRequestHandler {
     }
 }
 
+/// The parameters as the client sent them, if they are known; else as MCP writes the request.
+fn params(request: &ContextRequest, sent: Value) -> Value {
+    let Value::Object(mut sent) = sent else { return request.to_params() };
+    // Where there is nothing to say, some clients say nothing in so many letters.
+    sent.retain(|name, value| !(value.is_null() && matches!(name.as_str(), "arguments" | "context")));
+    sent.into()
+}
+
 /// The members of the result. An output that a hook put in its place is a tool's, and is told in the shape that was asked
 /// for.
 fn members(kind: RequestKind, subject: &str, result: ToolResult) -> Map<String, Value> {
@@ -83,7 +92,7 @@ fn members(kind: RequestKind, subject: &str, result: ToolResult) -> Map<String, 
     }
     let text = result.joined_text();
     let (name, value) = match kind {
-        RequestKind::Resource | RequestKind::Tool => {
+        RequestKind::Resource | RequestKind::Tool | RequestKind::Task => {
             ("contents", json!([{"uri": subject, "mimeType": "text/plain", "text": text}]))
         }
         RequestKind::Prompt => ("messages", json!([{"role": "user", "content": {"type": "text", "text": text}}])),

@@ -3,6 +3,7 @@
 
 pub mod notice;
 pub mod request;
+pub mod server_uri;
 pub mod uri_template;
 
 use serde_json::{Map, Value};
@@ -72,6 +73,14 @@ impl Resource {
     pub fn definition(&self) -> &Map<String, Value> {
         &self.0
     }
+
+    /// The same under another URI.
+    #[must_use]
+    pub fn at(&self, uri: &str) -> Self {
+        let mut definition = Map::clone(&self.0);
+        definition.insert("uri".into(), uri.into());
+        Self(Arc::new(definition))
+    }
 }
 
 impl ResourceTemplate {
@@ -83,6 +92,16 @@ impl ResourceTemplate {
         demand(&definition, &["uriTemplate", "name"])?;
         let template = UriTemplate::parse(text(&definition, "uriTemplate"))?;
         Ok(Self { definition: Arc::new(definition), template })
+    }
+
+    /// The same family under another template.
+    ///
+    /// # Errors
+    /// [`InvalidDefinition`] where it cannot be read.
+    pub fn at(&self, template: &str) -> Result<Self, InvalidDefinition> {
+        let mut definition = Map::clone(&self.definition);
+        definition.insert("uriTemplate".into(), template.into());
+        Self::new(definition)
     }
 
     /// The URIs of the family.
@@ -104,6 +123,14 @@ impl Prompt {
     pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidDefinition> {
         demand(&definition, &["name"])?;
         Ok(Self(Arc::new(definition)))
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        let mut definition = Map::clone(&self.0);
+        definition.insert("name".into(), name.into());
+        Self(Arc::new(definition))
     }
 
     /// What it is called.

@@ -65,11 +65,13 @@ pub enum RequestKind {
     Prompt,
     /// The completion of an argument.
     Completion,
+    /// A question about a call that goes on as a task.
+    Task,
 }
 
 impl RequestKind {
     /// Every kind.
-    pub const ALL: &[Self] = &[Self::Tool, Self::Resource, Self::Prompt, Self::Completion];
+    pub const ALL: &[Self] = &[Self::Tool, Self::Resource, Self::Prompt, Self::Completion, Self::Task];
 
     /// The kind as one word.
     pub fn as_str(self) -> &'static str {
@@ -78,6 +80,7 @@ impl RequestKind {
             Self::Resource => "resource",
             Self::Prompt => "prompt",
             Self::Completion => "completion",
+            Self::Task => "task",
         }
     }
 

@@ -1,13 +1,18 @@
 //! A provider of resources and prompts, as the path of a call sees it: each kind of request is a tool with one provider.
 
+use super::ContextRegistry;
 use crate::tool_registry::{Registered, snapshot::RegisteredTool};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use toolstead_domain::{
     access::Access,
     category::Category,
-    context::{GET_PROMPT, READ_RESOURCE, request::ContextRequest},
+    context::{
+        GET_PROMPT, READ_RESOURCE,
+        request::{Completion, CompletionOf, ContextRequest},
+        server_uri,
+    },
     error_kind::ErrorKind,
     ports::{
         context_provider::ContextProvider,
@@ -22,7 +27,8 @@ use toolstead_domain::{
     tool_result::ToolResult,
 };
 
-/// The one who answers a request. Made by [`forward_request`](crate::forward_request) alone.
+/// The one who answers a request. Made by [`forward_request`](crate::forward_request) and [`forward_task`](crate::forward_task)
+/// alone.
 #[derive(Debug, Clone)]
 pub struct Answerer {
     pub(crate) kind: RequestKind,
@@ -42,6 +48,10 @@ impl Answerer {
             RequestKind::Prompt => {
                 (format!("Unknown prompt: {shown}"), "`prompts/list` names the prompts that there are.")
             }
+            RequestKind::Task => (
+                "Failed to retrieve task: Task not found".to_owned(),
+                "A task is known to the one whose call it was, for as long as this server runs.",
+            ),
             RequestKind::Completion | RequestKind::Tool => (
                 format!("Nothing is completed for `{shown}`: there is no such prompt or template of resources"),
                 "`prompts/list` and `resources/templates/list` name those that there are.",
@@ -51,9 +61,20 @@ impl Answerer {
     }
 }
 
+/// A provider of resources and prompts.
+#[derive(Clone)]
+pub(super) struct Provider(pub(super) Arc<dyn ContextProvider>);
+
+impl std::fmt::Debug for Provider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Provider").field(&self.0.name()).finish()
+    }
+}
+
 /// The tools that stand for the requests to one provider.
 #[derive(Debug)]
 pub(super) struct Answerers {
+    pub(super) provider: Provider,
     read: Registered,
     get: Registered,
     complete_template: Registered,
@@ -61,11 +82,12 @@ pub(super) struct Answerers {
 }
 
 impl Answerers {
-    pub(super) fn of(provider: &Arc<dyn ContextProvider>) -> Self {
+    pub(super) fn of(provider: &Arc<dyn ContextProvider>, registry: &Weak<ContextRegistry>) -> Self {
         let registered = |kind, name: &str, parameters: Value, required: &[&str]| {
             let schema = json!({"type": "object", "properties": parameters, "required": required});
-            let asked: Arc<dyn ToolProvider> = Arc::new(Asked { provider: provider.clone(), kind });
-            Arc::new(RegisteredTool::new(Arc::new(tool(provider.name(), name, schema)), asked))
+            let asked = Asked { provider: provider.clone(), kind, registry: registry.clone() };
+            let asked: Arc<dyn ToolProvider> = Arc::new(asked);
+            Arc::new(RegisteredTool::new(Arc::new(tool(&**provider, name, schema)), asked))
         };
         let completion =
             || json!({"ref": {"type": "object"}, "argument": {"type": "object"}, "context": {"type": "object"}});
@@ -74,6 +96,7 @@ impl Answerers {
         let uri = json!({"uri": {"type": "string"}});
         let prompt = json!({"name": {"type": "string"}, "arguments": texts});
         Self {
+            provider: Provider(provider.clone()),
             read: registered(RequestKind::Resource, READ_RESOURCE, uri, &["uri"]),
             get: registered(RequestKind::Prompt, GET_PROMPT, prompt, &["name"]),
             // Completion tells of what it completes, so what closes that closes it as well.
@@ -85,7 +108,7 @@ impl Answerers {
     /// Of a template, where it is a completion.
     pub(super) fn of_kind(&self, kind: RequestKind) -> &Registered {
         match kind {
-            RequestKind::Resource | RequestKind::Tool => &self.read,
+            RequestKind::Resource | RequestKind::Tool | RequestKind::Task => &self.read,
             RequestKind::Prompt => &self.get,
             RequestKind::Completion => &self.complete_template,
         }
@@ -97,16 +120,17 @@ impl Answerers {
 }
 
 /// The tool by which a kind of request is judged.
-fn tool(provider: &str, name: &str, schema: Value) -> Tool {
+fn tool(provider: &dyn ContextProvider, name: &str, schema: Value) -> Tool {
     let description = "Stands for a request that is no call of a tool.";
     let definition = json!({"description": description, "inputSchema": schema, "annotations": {"readOnlyHint": true}});
     let definition = match definition {
         Value::Object(definition) => definition,
         _ => Map::new(),
     };
-    let source = match provider {
-        BUILT_IN => ToolSource::BuiltIn,
-        other => ToolSource::Embedded(ServerName::parse(other).unwrap_or_else(|_| ServerName::program())),
+    let source = match (provider.server(), provider.name()) {
+        (Some(server), _) => ToolSource::McpServer { server: server.clone(), tool: name.into() },
+        (None, BUILT_IN) => ToolSource::BuiltIn,
+        (None, other) => ToolSource::Embedded(ServerName::parse(other).unwrap_or_else(|_| ServerName::program())),
     };
     Tool::new(ToolName::for_plain_upstream(name), definition, Category::Utility, source)
 }
@@ -115,12 +139,23 @@ fn tool(provider: &str, name: &str, schema: Value) -> Tool {
 struct Asked {
     provider: Arc<dyn ContextProvider>,
     kind: RequestKind,
+    registry: Weak<ContextRegistry>,
 }
 
 impl Asked {
-    /// The arguments of the call are the request: what a hook made of them counts.
+    /// The arguments of the call are the request: what a hook made of them counts. A URI that was made distinct is the
+    /// provider's own again.
     fn request(&self, call: &ToolCall) -> Result<ContextRequest, ToolFailure> {
-        ContextRequest::parse(self.kind, &call.arguments)
+        let mut request = ContextRequest::parse(self.kind, &call.arguments)?;
+        if let (
+            Some(server),
+            ContextRequest::Read { uri } | ContextRequest::Complete(Completion { of: CompletionOf::Template(uri), .. }),
+        ) = (self.provider.server(), &mut request)
+            && let Some(own) = server_uri::within(server.as_str(), uri)
+        {
+            *uri = own.to_owned();
+        }
+        Ok(request)
     }
 }
 
@@ -134,12 +169,22 @@ impl ToolProvider for Asked {
         Ok(Vec::new())
     }
 
+    fn owns_schemas(&self) -> bool {
+        self.provider.server().is_none()
+    }
+
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
         self.provider.accesses(&self.request(call)?).await
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
-        let answer = self.provider.answer(&self.request(call)?, context).await?;
-        Ok(CallOutcome::Done(ToolResult::of_members(answer)))
+        let outcome = self.provider.respond(&self.request(call)?, call, context).await?;
+        let CallOutcome::Done(result) = outcome else { return Ok(outcome) };
+        let snapshot = self.registry.upgrade().map(|registry| registry.snapshot());
+        let mut members = result.into_object();
+        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.has_distinct_uris()) {
+            snapshot.publish_uris(self.provider.name(), &mut members);
+        }
+        Ok(CallOutcome::Done(ToolResult::of_members(members)))
     }
 }

@@ -1,12 +1,19 @@
 //! All resources and prompts at one moment.
 
 use super::answerer::{Answerer, Answerers};
-use std::{collections::BTreeSet, sync::Arc};
+use serde_json::{Map, Value};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 use toolstead_domain::{
     context::{
         ContextCatalogue, Prompt, Resource, ResourceTemplate,
         request::{Completion, CompletionOf, ContextRequest},
+        server_uri,
     },
+    ports::context_provider::ContextProvider,
     tool::Tool,
     tool_execution::RequestKind,
 };
@@ -18,21 +25,34 @@ pub struct ContextSnapshot {
     resources: Vec<Offered<Resource>>,
     templates: Vec<Offered<ResourceTemplate>>,
     prompts: Vec<Offered<Prompt>>,
+    /// The providers, in the order in which their templates are tried: those of this program first.
+    providers: Vec<Arc<Answerers>>,
 }
 
 /// A definition with who answers for it.
 #[derive(Debug)]
 pub struct Offered<T> {
-    /// The definition.
+    /// The definition, under what it is known by here.
     pub definition: T,
+    /// What it is known by over there, where that is something else.
+    own: Option<String>,
     answerers: Arc<Answerers>,
 }
 
 /// The offer of one provider.
 pub(super) struct Offer<'a> {
-    pub(super) provider: &'a str,
     pub(super) answerers: &'a Arc<Answerers>,
     pub(super) catalogue: &'a ContextCatalogue,
+}
+
+impl Offer<'_> {
+    fn is_of_server(&self) -> bool {
+        self.answerers.provider.0.server().is_some()
+    }
+
+    fn provider(&self) -> &str {
+        self.answerers.provider.0.name()
+    }
 }
 
 impl<T> Offered<T> {
@@ -40,30 +60,86 @@ impl<T> Offered<T> {
     pub fn judged_as(&self, kind: RequestKind) -> &Tool {
         &self.answerers.of_kind(kind).tool
     }
+
+    /// The name of the provider that offers it.
+    pub fn provider(&self) -> &str {
+        self.answerers.provider.0.name()
+    }
 }
 
 impl ContextSnapshot {
-    /// The first of two providers that come to offer the same keeps it.
-    pub(super) fn of<'a>(version: u64, offers: impl Iterator<Item = Offer<'a>>) -> Self {
-        let mut snapshot = Self { version, ..Self::default() };
-        let mut seen = BTreeSet::new();
-        for Offer { provider, answerers, catalogue } in offers {
-            let mut is_free = |what: &'static str, name: &str| {
-                let is_free = seen.insert((what, name.to_owned()));
-                if !is_free {
-                    tracing::warn!(provider, name, "another provider offers this {what} already, so it is left out");
+    /// Each thing is known by what its provider calls it. Where several have the same, it is this program's first; else the
+    /// one keeps it who has had it before, else the first. The resources and templates of the others are made distinct, as
+    /// is a resource that fits a template of this program; their prompts are left out.
+    pub(super) fn of<'a>(version: u64, before: &Self, offers: impl Iterator<Item = Offer<'a>>) -> Self {
+        let (servers, programs): (Vec<_>, Vec<_>) = offers.partition(Offer::is_of_server);
+        let offers: Vec<_> = programs.iter().chain(&servers).collect();
+        let mut snapshot = Self {
+            version,
+            providers: offers.iter().map(|offer| offer.answerers.clone()).collect(),
+            ..Self::default()
+        };
+        let own_templates: Vec<_> = programs.iter().flat_map(|offer| &offer.catalogue.templates).collect();
+        let mut resources = Holders::of(&offers, &before.resources, |catalogue| {
+            catalogue.resources.iter().map(Resource::uri).collect()
+        });
+        let mut templates = Holders::of(&offers, &before.templates, |catalogue| {
+            catalogue.templates.iter().map(|one| one.template().as_str()).collect()
+        });
+        let mut prompts =
+            Holders::of(&offers, &before.prompts, |catalogue| catalogue.prompts.iter().map(Prompt::name).collect());
+        for offer in &offers {
+            let (provider, is_of_server) = (offer.provider(), offer.is_of_server());
+            let answerers = || offer.answerers.clone();
+            for one in &offer.catalogue.resources {
+                let uri = one.uri();
+                let fits_ours = || own_templates.iter().any(|own| own.template().fits(uri));
+                match resources.take(provider, uri) {
+                    Taken::Twice => tracing::warn!(provider, uri, "offered twice, so the second one is left out"),
+                    Taken::Plain if !is_of_server || !(server_uri::is_ours(uri) || fits_ours()) => {
+                        snapshot.resources.push(Offered { definition: one.clone(), own: None, answerers: answerers() })
+                    }
+                    Taken::Plain | Taken::ByAnother if is_of_server => {
+                        let definition = one.at(&server_uri::of_server(provider, uri));
+                        snapshot.resources.push(Offered {
+                            definition,
+                            own: Some(uri.to_owned()),
+                            answerers: answerers(),
+                        });
+                    }
+                    Taken::Plain | Taken::ByAnother => {
+                        tracing::warn!(provider, uri, "another provider offers this resource, so it is left out");
+                    }
                 }
-                is_free
-            };
-            let answerers = || answerers.clone();
-            for resource in catalogue.resources.iter().filter(|one| is_free("resource", one.uri())) {
-                snapshot.resources.push(Offered { definition: resource.clone(), answerers: answerers() });
             }
-            for template in catalogue.templates.iter().filter(|one| is_free("template", one.template().as_str())) {
-                snapshot.templates.push(Offered { definition: template.clone(), answerers: answerers() });
+            for one in &offer.catalogue.templates {
+                let text = one.template().as_str();
+                match templates.take(provider, text) {
+                    Taken::Twice => tracing::warn!(provider, text, "offered twice, so the second one is left out"),
+                    Taken::Plain if !is_of_server || !server_uri::is_ours(text) => {
+                        snapshot.templates.push(Offered { definition: one.clone(), own: None, answerers: answerers() })
+                    }
+                    Taken::Plain | Taken::ByAnother => match one.at(&server_uri::of_server(provider, text)) {
+                        Ok(definition) if is_of_server => snapshot.templates.push(Offered {
+                            definition,
+                            own: Some(text.to_owned()),
+                            answerers: answerers(),
+                        }),
+                        Ok(_) | Err(_) => {
+                            tracing::warn!(provider, text, "another provider offers this template, so it is left out");
+                        }
+                    },
+                }
             }
-            for prompt in catalogue.prompts.iter().filter(|one| is_free("prompt", one.name())) {
-                snapshot.prompts.push(Offered { definition: prompt.clone(), answerers: answerers() });
+            for one in &offer.catalogue.prompts {
+                match prompts.take(provider, one.name()) {
+                    Taken::Plain => {
+                        snapshot.prompts.push(Offered { definition: one.clone(), own: None, answerers: answerers() });
+                    }
+                    Taken::Twice | Taken::ByAnother => {
+                        tracing::warn!(provider, prompt = one.name(), "its name is taken, so it is left out");
+                    }
+                }
             }
         }
         snapshot.resources.sort_by(|a, b| a.definition.uri().cmp(b.definition.uri()));
@@ -102,29 +178,190 @@ impl ContextSnapshot {
 
     /// The one who answers the request, nobody perhaps.
     pub(crate) fn answerer(&self, request: &ContextRequest) -> Answerer {
-        let is_resource = |uri: &String| self.resources.iter().find(|one| one.definition.uri() == uri);
-        let of_prompt = |name: &String| {
-            let prompt = self.prompts.iter().find(|one| one.definition.name() == name);
-            prompt.map(|one| &one.answerers)
-        };
         let (answerers, kind) = match request {
-            ContextRequest::Read { uri } => {
-                let fitting = || self.templates.iter().find(|one| one.definition.template().fits(uri));
-                let listed = is_resource(uri).map(|one| &one.answerers);
-                (listed.or_else(|| fitting().map(|one| &one.answerers)), RequestKind::Resource)
-            }
-            ContextRequest::Get { name, .. } => (of_prompt(name), RequestKind::Prompt),
+            ContextRequest::Read { uri } => (self.of_resource(uri), RequestKind::Resource),
+            ContextRequest::Get { name, .. } => (self.of_prompt(name), RequestKind::Prompt),
             ContextRequest::Complete(Completion { of: CompletionOf::Prompt(name), .. }) => {
-                let registered = of_prompt(name).map(|answerers| answerers.completing_prompts().clone());
+                let registered = self.of_prompt(name).map(|answerers| answerers.completing_prompts().clone());
                 return Answerer { kind: RequestKind::Completion, registered };
             }
             ContextRequest::Complete(Completion { of: CompletionOf::Template(text), .. }) => {
-                let template = self.templates.iter().find(|one| one.definition.template().as_str() == text);
-                let resource = || is_resource(text).map(|one| &one.answerers);
-                (template.map(|one| &one.answerers).or_else(resource), RequestKind::Completion)
+                let template = self.templates.binary_search_by(|one| one.definition.template().as_str().cmp(text));
+                let template = template.ok().map(|at| &self.templates[at].answerers);
+                (template.or_else(|| self.listed(text)), RequestKind::Completion)
             }
         };
         Answerer { kind, registered: answerers.map(|answerers| answerers.of_kind(kind).clone()) }
+    }
+
+    /// The provider that has the resource, and the URI by which that provider knows it.
+    pub(crate) fn provider_of(&self, uri: &str) -> Option<(Arc<dyn ContextProvider>, String)> {
+        let provider = &self.of_resource(uri)?.provider.0;
+        let own = provider.server().and_then(|server| server_uri::within(server.as_str(), uri));
+        Some((provider.clone(), own.unwrap_or(uri).to_owned()))
+    }
+
+    /// Tells whether any URI is known by something else here than over there.
+    pub fn has_distinct_uris(&self) -> bool {
+        self.resources.iter().any(|one| one.own.is_some()) || self.templates.iter().any(|one| one.own.is_some())
+    }
+
+    /// The URI by which a resource of the provider is known here.
+    pub fn public_uri<'a>(&self, provider: &str, uri: &'a str) -> Cow<'a, str> {
+        let is_named =
+            |own: Option<&String>, of: &str, name: &str| of == provider && own.map_or(name, String::as_str) == uri;
+        let own_resource = || {
+            let mut of_it = self.resources.iter();
+            of_it.any(|one| is_named(one.own.as_ref(), one.provider(), one.definition.uri()))
+        };
+        let own_template = || {
+            self.templates.iter().filter(|one| one.provider() == provider).any(|one| match &one.own {
+                None => one.definition.template().fits(uri),
+                Some(_) => one.definition.template().fits(&server_uri::of_server(provider, uri)),
+            })
+        };
+        let leads_here = self.of_resource(uri).is_some_and(|answerers| answerers.provider.0.name() == provider);
+        let is_of_server =
+            self.providers.iter().any(|one| one.provider.0.name() == provider && one.provider.0.server().is_some());
+        if is_of_server && (!leads_here || server_uri::is_ours(uri)) && (own_resource() || own_template()) {
+            return Cow::Owned(server_uri::of_server(provider, uri));
+        }
+        Cow::Borrowed(uri)
+    }
+
+    /// Puts the URIs by which the provider's resources are known here into a result of it: of a call of a tool, of a
+    /// resource, of a prompt.
+    pub fn publish_uris(&self, provider: &str, result: &mut Map<String, Value>) {
+        let publish = |holder: &mut Value| {
+            if let Some(Value::String(uri)) = holder.get_mut("uri")
+                && let Cow::Owned(public) = self.public_uri(provider, uri)
+            {
+                *uri = public;
+            }
+        };
+        let in_block = |block: &mut Value| match block.get("type").and_then(Value::as_str) {
+            Some("resource_link") => publish(block),
+            Some("resource") => block.get_mut("resource").into_iter().for_each(publish),
+            _ => {}
+        };
+        let list = |member: Option<&mut Value>| member.and_then(Value::as_array_mut).map(std::mem::take);
+        for (name, change) in [("contents", &publish as &dyn Fn(&mut Value)), ("content", &in_block)] {
+            if let Some(mut values) = list(result.get_mut(name)) {
+                values.iter_mut().for_each(change);
+                result.insert(name.to_owned(), values.into());
+            }
+        }
+        for message in result.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
+            match message.get_mut("content") {
+                Some(Value::Array(blocks)) => blocks.iter_mut().for_each(in_block),
+                Some(block) => in_block(block),
+                None => {}
+            }
+        }
+    }
+
+    fn listed(&self, uri: &str) -> Option<&Arc<Answerers>> {
+        let at = self.resources.binary_search_by(|one| one.definition.uri().cmp(uri)).ok()?;
+        Some(&self.resources[at].answerers)
+    }
+
+    fn of_prompt(&self, name: &str) -> Option<&Arc<Answerers>> {
+        let at = self.prompts.binary_search_by(|one| one.definition.name().cmp(name)).ok()?;
+        Some(&self.prompts[at].answerers)
+    }
+
+    /// Who lists the URI; else the server for which it was made distinct; else the first provider with a template that it
+    /// fits.
+    fn of_resource(&self, uri: &str) -> Option<&Arc<Answerers>> {
+        if let Some(listed) = self.listed(uri) {
+            return Some(listed);
+        }
+        if server_uri::is_ours(uri) {
+            let server = server_uri::server_of(uri)?;
+            return self.providers.iter().find(|one| one.provider.0.server().is_some_and(|one| one.as_str() == server));
+        }
+        self.providers.iter().find(|answerers| {
+            let mut of_provider = self.templates.iter().filter(|one| Arc::ptr_eq(&one.answerers, answerers));
+            of_provider.any(|one| one.definition.template().fits(uri))
+        })
+    }
+}
+
+/// Who has what under its own name.
+struct Holders<'a> {
+    by_name: HashMap<&'a str, &'a str>,
+    taken: HashSet<(&'a str, &'a str)>,
+}
+
+/// The way in which a provider has a thing.
+enum Taken {
+    /// By its own name.
+    Plain,
+    /// Another has it by that name.
+    ByAnother,
+    /// It has named it before.
+    Twice,
+}
+
+impl<'a> Holders<'a> {
+    fn of<T>(
+        offers: &[&'a Offer<'a>],
+        before: &'a [Offered<T>],
+        names: impl Fn(&'a ContextCatalogue) -> Vec<&'a str>,
+    ) -> Self
+    where
+        T: Named,
+    {
+        let held_before: HashMap<&str, &str> = before
+            .iter()
+            .filter(|one| one.own.is_none())
+            .map(|one| (one.definition.known_by(), one.provider()))
+            .collect();
+        let mut by_name: HashMap<&str, &str> = HashMap::new();
+        // Those of this program come first.
+        for offer in offers {
+            let provider = offer.provider();
+            for name in names(offer.catalogue) {
+                let had_it = offer.is_of_server() && held_before.get(name) == Some(&provider);
+                let holder = by_name.entry(name).or_insert(provider);
+                let is_of_server =
+                    |holder: &str| offers.iter().any(|one| one.provider() == holder && one.is_of_server());
+                if had_it && is_of_server(holder) {
+                    *holder = provider;
+                }
+            }
+        }
+        Self { by_name, taken: HashSet::new() }
+    }
+
+    fn take(&mut self, provider: &'a str, name: &'a str) -> Taken {
+        if !self.taken.insert((provider, name)) {
+            return Taken::Twice;
+        }
+        if self.by_name.get(name) == Some(&provider) { Taken::Plain } else { Taken::ByAnother }
+    }
+}
+
+/// A definition that is known by a text.
+trait Named {
+    fn known_by(&self) -> &str;
+}
+
+impl Named for Resource {
+    fn known_by(&self) -> &str {
+        self.uri()
+    }
+}
+
+impl Named for ResourceTemplate {
+    fn known_by(&self) -> &str {
+        self.template().as_str()
+    }
+}
+
+impl Named for Prompt {
+    fn known_by(&self) -> &str {
+        self.name()
     }
 }
 

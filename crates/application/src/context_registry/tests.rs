@@ -1,4 +1,5 @@
 use super::*;
+use serde_json::{Value, json};
 use toolstead_domain::testing::scripted_context::ScriptedContext;
 
 async fn registered(providers: impl IntoIterator<Item = ScriptedContext>) -> Result<Arc<ContextRegistry>, String> {
@@ -53,4 +54,126 @@ async fn what_a_provider_says_outside_of_requests_reaches_all_who_listen() {
     for listener in &mut listeners {
         assert_eq!(*listener.recv().await.unwrap(), Heard { provider: "one".into(), notice: notice.clone() });
     }
+}
+
+fn uris(registry: &ContextRegistry) -> Vec<String> {
+    let snapshot = registry.snapshot();
+    let resources = snapshot.resources().iter().map(|one| one.definition.uri().to_owned());
+    let templates = snapshot.templates().iter().map(|one| one.definition.template().as_str().to_owned());
+    resources.chain(templates).collect()
+}
+
+fn provider_of(registry: &ContextRegistry, uri: &str) -> Option<(String, String)> {
+    let (provider, own) = registry.snapshot().provider_of(uri)?;
+    Some((provider.name().to_owned(), own))
+}
+
+#[tokio::test]
+async fn a_uri_of_one_server_stays_and_those_of_several_are_told_apart() {
+    let server = |name: &str| ScriptedContext::new(name).of_server();
+    let own = ScriptedContext::new("built-in").with_resource("config://a").with_template("file:///{path}");
+    let registry = registered([
+        own,
+        server("one").with_resource("a://x").with_resource("a://only").with_template("b://{y}"),
+        server("two").with_resource("a://x").with_template("b://{y}").with_template("c://{z}"),
+        server("sly")
+            .with_resource("config://a")
+            .with_resource("file:///etc/passwd")
+            .with_resource("toolstead://one/a://x")
+            .with_template("file:///{path}"),
+    ])
+    .await
+    .unwrap();
+    assert_eq!(
+        uris(&registry),
+        [
+            "a://only",
+            "a://x",
+            "config://a",
+            "toolstead://sly/config://a",
+            "toolstead://sly/file:///etc/passwd",
+            "toolstead://sly/toolstead://one/a://x",
+            "toolstead://two/a://x",
+            "b://{y}",
+            "c://{z}",
+            "file:///{path}",
+            "toolstead://sly/file:///{path}",
+            "toolstead://two/b://{y}",
+        ]
+    );
+    for (uri, provider, own) in [
+        ("a://x", "one", "a://x"),
+        ("toolstead://two/a://x", "two", "a://x"),
+        ("toolstead://one/a://x", "one", "a://x"),
+        ("b://7", "one", "b://7"),
+        ("toolstead://two/b://7", "two", "b://7"),
+        ("c://7", "two", "c://7"),
+        ("config://a", "built-in", "config://a"),
+        ("file:///etc/passwd", "built-in", "file:///etc/passwd"),
+        ("toolstead://sly/file:///etc/passwd", "sly", "file:///etc/passwd"),
+        ("toolstead://sly/toolstead://one/a://x", "sly", "toolstead://one/a://x"),
+    ] {
+        assert_eq!(provider_of(&registry, uri), Some((provider.into(), own.into())), "{uri}");
+        let public = registry.snapshot().public_uri(provider, own).into_owned();
+        assert!(public == uri || uri == "toolstead://one/a://x", "{uri} {public}");
+    }
+    for unknown in ["d://x", "toolstead://three/a://x", "toolstead://built-in/config://a"] {
+        assert_eq!(provider_of(&registry, unknown), None, "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn who_has_a_uri_or_prompt_keeps_it_whoever_comes_later() {
+    let servers = ["one", "two"].map(|name| Arc::new(ScriptedContext::new(name).of_server()));
+    let registry = ContextRegistry::new();
+    for server in &servers {
+        registry.register(server.clone()).await.unwrap();
+    }
+    let offer = || ScriptedContext::new("").with_resource("a://x").with_prompt("p");
+    let mut changes = registry.changes();
+    for server in [&servers[1], &servers[0]] {
+        changes.mark_unchanged();
+        server.replace(&offer());
+        changes.changed().await.unwrap();
+    }
+    assert_eq!(uris(&registry), ["a://x", "toolstead://one/a://x"]);
+    assert_eq!(provider_of(&registry, "a://x").unwrap().0, "two");
+    assert_eq!(registry.snapshot().prompts()[0].provider(), "two");
+    changes.mark_unchanged();
+    servers[1].replace(&ScriptedContext::new(""));
+    changes.changed().await.unwrap();
+    assert_eq!(uris(&registry), ["a://x"]);
+    registry.unregister("one");
+    assert!(uris(&registry).is_empty());
+}
+
+#[tokio::test]
+async fn results_and_news_of_a_server_name_its_resources_as_they_are_known_here() {
+    let server = |name: &str| ScriptedContext::new(name).of_server().with_resource("a://x").with_template("b://{y}");
+    let (one, two) = (Arc::new(server("one")), Arc::new(server("two")));
+    let registry = ContextRegistry::new();
+    registry.register(one).await.unwrap();
+    registry.register(two.clone()).await.unwrap();
+    let link = |uri: &str| json!({"type": "resource_link", "uri": uri, "name": "n"});
+    let embedded = |uri: &str| json!({"type": "resource", "resource": {"uri": uri, "text": "t"}});
+    let result = |uris: [&str; 3]| {
+        let blocks = json!([link(uris[0]), embedded(uris[1]), {"type": "text", "text": uris[0], "uri": uris[2]}]);
+        let message = json!({"role": "user", "content": embedded(uris[0])});
+        json!({"content": blocks, "messages": [message], "contents": [{"uri": uris[1]}, {"uri": uris[2]}]})
+    };
+    for (provider, expected) in [
+        ("one", ["a://x", "b://7", "c://z"]),
+        ("two", ["toolstead://two/a://x", "toolstead://two/b://7", "c://z"]),
+        ("built-in", ["a://x", "b://7", "c://z"]),
+    ] {
+        let mut members = result(["a://x", "b://7", "c://z"]).as_object().unwrap().clone();
+        registry.snapshot().publish_uris(provider, &mut members);
+        let mut expected = result(expected);
+        expected["content"][2]["text"] = "a://x".into();
+        assert_eq!(Value::Object(members), expected, "{provider}");
+    }
+    let mut heard = registry.heard();
+    two.say(ContextNotice::ResourceUpdated { uri: "b://7".into() });
+    let uri = "toolstead://two/b://7".to_owned();
+    assert_eq!(heard.recv().await.unwrap().notice, ContextNotice::ResourceUpdated { uri });
 }

@@ -23,6 +23,7 @@ use toolstead_domain::{
         calls::{Calls, ForeseenCall, NestedCall},
         tool_provider::CallOutcome,
     },
+    task_request::without_tasks,
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_execution::CancelReason,
@@ -195,7 +196,7 @@ impl<'a> Nested<'a> {
         ExecuteToolCommand {
             meta: self.call.meta.clone(),
             labels: self.command.labels.clone(),
-            client: self.command.client.clone(),
+            client: without_tasks(&self.command.client),
             caller: Arc::new(Below(self.command.caller.clone())),
             cancel,
             parent,

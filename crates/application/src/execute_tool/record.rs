@@ -181,6 +181,13 @@ impl Record {
             Ok(CallOutcome::Done(result)) => {
                 let (digest, bytes) = digest(result.as_object());
                 (self.row.result_digest, self.row.result_bytes) = (Some(digest), bytes);
+                if result.is_task() {
+                    let task = |name: &str| result.as_object().get(name).cloned().unwrap_or_default();
+                    self.row.metadata = json!({"task": task("taskId"), "status": task("status")});
+                    self.row.outcome = Outcome::Succeeded;
+                    self.row.ended = Some(clock.now());
+                    return self.row;
+                }
                 self.row.metadata = result.structured_content().map_or(Value::Null, |content| self.metadata(content));
                 match result.is_error() {
                     true => Outcome::Failed(

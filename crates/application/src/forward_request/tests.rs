@@ -247,3 +247,28 @@ async fn hooks_hear_of_requests_and_may_refuse_rewrite_and_replace() {
     let message = json!({"role": "user", "content": {"type": "text", "text": "hidden"}});
     assert_eq!(replaced.asked(get("p")).await, Ok(json!({"messages": [message]})));
 }
+
+#[tokio::test]
+async fn requests_of_a_server_are_judged_by_its_name_and_reach_it_with_its_own_uris() {
+    let rules = [(Effect::Deny, "mcp__closed"), (Effect::Deny, "mcp__half__get_prompt")];
+    let house = house(&rules, Vec::new(), CallSettings::default()).await;
+    let server = |name: &str| {
+        let offer = ScriptedContext::new(name).of_server().with_resource("a://x").with_template("b://{y}");
+        Arc::new(offer.with_prompt(&format!("mcp__{name}__p")))
+    };
+    let (closed, half) = (server("closed"), server("half"));
+    house.handler.registry.register(closed.clone()).await.unwrap();
+    house.handler.registry.register(half.clone()).await.unwrap();
+    let template = |text: &str| complete(CompletionOf::Template(text.into()), "v");
+    for request in [read("a://x"), read("b://7"), template("b://{y}"), get("mcp__closed__p"), get("mcp__half__p")] {
+        let subject = request.subject().to_owned();
+        assert_eq!(house.asked(request).await, Err(ErrorKind::PermissionDenied), "{subject}");
+        assert!(house.row().source.contains(if subject.contains("half") { "half" } else { "closed" }));
+    }
+    assert_eq!(closed.asked(), []);
+    let uri = "toolstead://half/a://x";
+    assert_eq!(house.asked(read(uri)).await, Ok(json!({"contents": [{"uri": uri, "text": "a://x"}]})));
+    assert_eq!(house.row().called_as, uri);
+    assert!(house.asked(template("toolstead://half/b://{y}")).await.is_ok());
+    assert_eq!(half.asked(), [read("a://x"), template("b://{y}")]);
+}

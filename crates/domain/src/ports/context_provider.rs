@@ -5,8 +5,11 @@ use crate::{
     client_profile::LogLevel,
     context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
     error_kind::ErrorKind,
-    ports::tool_provider::{CallContext, ProviderError},
+    ports::tool_provider::{CallContext, CallOutcome, ProviderError},
+    server_name::ServerName,
+    tool_call::ToolCall,
     tool_failure::ToolFailure,
+    tool_result::ToolResult,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -24,6 +27,12 @@ pub trait ContextProvider: Send + Sync {
     /// The provider's name. Unique among the registered ones.
     fn name(&self) -> &str;
 
+    /// The MCP server whose resources and prompts these are; `None` for those of this program. What a server offers is not
+    /// in our hands: where another provider has the same, its own is told apart or left out, and never refused.
+    fn server(&self) -> Option<&ServerName> {
+        None
+    }
+
     /// Everything it offers, in any order; URIs, templates and names of prompts unique.
     ///
     /// # Errors
@@ -34,6 +43,10 @@ pub trait ContextProvider: Send + Sync {
     async fn changed(&self) {
         std::future::pending().await
     }
+
+    /// Returns when [`list`](Self::list) answers with what is offered in this run, or nobody can say when it will; a server
+    /// that sleeps is woken for that.
+    async fn settled(&self) {}
 
     /// Guidance for models on how to use what it offers, as it came; `None` where there is none.
     fn instructions(&self) -> Option<String> {
@@ -79,4 +92,21 @@ pub trait ContextProvider: Send + Sync {
         request: &ContextRequest,
         context: &CallContext<'_>,
     ) -> Result<Map<String, Value>, ToolFailure>;
+
+    /// Answers the request that this call stands for, and may ask the client first. A provider that has more use for what
+    /// the client sent than [`answer`](Self::answer) tells it has its own; the call's arguments are the parameters of the
+    /// request, with members that nobody here knows.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    async fn respond<'s, 'q, 'c, 'r, 'x>(
+        &'s self,
+        request: &'q ContextRequest,
+        call: &'c ToolCall,
+        context: &'r CallContext<'x>,
+    ) -> Result<CallOutcome, ToolFailure> {
+        let _ = call;
+        let members = self.answer(request, context).await?;
+        Ok(CallOutcome::Done(ToolResult::of_members(members)))
+    }
 }

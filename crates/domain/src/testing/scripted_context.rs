@@ -3,6 +3,7 @@
 use super::{lock, signal::Signal};
 use crate::{
     access::{Access, PathAccess},
+    client_profile::LogLevel,
     context::{
         ContextCatalogue, Prompt, Resource, ResourceTemplate,
         notice::ContextNotice,
@@ -13,6 +14,7 @@ use crate::{
         context_provider::ContextProvider,
         tool_provider::{CallContext, ProviderError},
     },
+    server_name::ServerName,
     tool_failure::ToolFailure,
 };
 use async_trait::async_trait;
@@ -30,6 +32,7 @@ use std::{
 #[derive(Debug)]
 pub struct ScriptedContext {
     name: String,
+    server: Option<ServerName>,
     catalogue: Mutex<ContextCatalogue>,
     version: Signal,
     listed: AtomicU64,
@@ -37,6 +40,9 @@ pub struct ScriptedContext {
     notices: Mutex<VecDeque<ContextNotice>>,
     said: Signal,
     watched: Mutex<Vec<String>>,
+    instructions: Mutex<Option<String>>,
+    logs_wanted: Mutex<Option<LogLevel>>,
+    told: Signal,
 }
 
 impl ScriptedContext {
@@ -44,6 +50,7 @@ impl ScriptedContext {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            server: None,
             catalogue: Mutex::default(),
             version: Signal::default(),
             listed: AtomicU64::new(0),
@@ -51,7 +58,23 @@ impl ScriptedContext {
             notices: Mutex::default(),
             said: Signal::default(),
             watched: Mutex::default(),
+            instructions: Mutex::default(),
+            logs_wanted: Mutex::default(),
+            told: Signal::default(),
         }
+    }
+
+    /// Gives this guidance.
+    #[must_use]
+    pub fn with_instructions(self, text: &str) -> Self {
+        *lock(&self.instructions) = Some(text.into());
+        self
+    }
+
+    /// The same as that of an MCP server of its name.
+    #[must_use]
+    pub fn of_server(self) -> Self {
+        Self { server: ServerName::parse(&self.name).ok(), ..self }
     }
 
     /// Adds a resource, by its URI.
@@ -94,6 +117,17 @@ impl ScriptedContext {
         lock(&self.watched).clone()
     }
 
+    /// Returns when this is the least severe log message that anybody wants.
+    pub async fn logs_are_wanted(&self, level: Option<LogLevel>) {
+        loop {
+            let told = self.told.count();
+            if *lock(&self.logs_wanted) == level {
+                return;
+            }
+            self.told.reached(told + 1).await;
+        }
+    }
+
     /// The requests that were answered, in order.
     pub fn asked(&self) -> Vec<ContextRequest> {
         lock(&self.asked).clone()
@@ -121,6 +155,10 @@ impl ContextProvider for ScriptedContext {
         &self.name
     }
 
+    fn server(&self) -> Option<&ServerName> {
+        self.server.as_ref()
+    }
+
     async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
         self.listed.store(self.version.count(), Ordering::SeqCst);
         Ok(lock(&self.catalogue).clone())
@@ -128,6 +166,15 @@ impl ContextProvider for ScriptedContext {
 
     async fn changed(&self) {
         self.version.reached(self.listed.load(Ordering::SeqCst) + 1).await;
+    }
+
+    fn instructions(&self) -> Option<String> {
+        lock(&self.instructions).clone()
+    }
+
+    async fn log_level_wanted(&self, level: Option<LogLevel>) {
+        *lock(&self.logs_wanted) = level;
+        self.told.raise();
     }
 
     async fn subscribe(&self, uri: &str) -> Result<(), ToolFailure> {

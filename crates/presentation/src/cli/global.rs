@@ -1,6 +1,11 @@
 //! The flags that every subcommand understands, and what they lead to.
 
-use super::{command_line_words::builder, exit::Failed, output::note, terminal_approver::TerminalApprover};
+use super::{
+    command_line_words::{builder, serving},
+    exit::Failed,
+    output::note,
+    terminal_approver::TerminalApprover,
+};
 use crate::{
     composition_root::{Composition, GoingOn, Servers, StartupError},
     config::{
@@ -131,7 +136,7 @@ impl Global {
         request.flags.roots.extend(roots);
         let mut config = Config::load(&request).map_err(StartupError::from)?;
         self.keep_events_from_tools(&mut config);
-        self.watched(builder(config).build().await?).await
+        self.watched(serving(config).build().await?).await
     }
 
     /// Builds the application with these servers.

@@ -333,6 +333,19 @@ impl Resolved {
         named
     }
 
+    /// Gives a key of all tables of a section a value, where nothing in force says one.
+    pub(super) fn fill_in(&mut self, section: &str, name: &str, value: &Value, origin: &Origin) {
+        let Some(key) = schema::KEYS.iter().find(|key| key.path == [section, "*", name]) else { return };
+        let tables: Vec<String> = self.named(section).into_keys().collect();
+        for table in tables {
+            let path = vec![section.to_owned(), table, name.to_owned()];
+            let setting = self.settings.entry(path.clone()).or_insert_with(|| resolve(path, key, Vec::new()));
+            if setting.origins == [Origin::Default] {
+                (setting.value, setting.origins) = (Some(value.clone()), vec![origin.clone()]);
+            }
+        }
+    }
+
     /// The values of a section without names of the user, as a JSON object; absent where there is no value.
     pub(super) fn section(&self, section: &str) -> serde_json::Value {
         let keys = schema::KEYS.iter().filter(|key| key.path[0] == section && !key.path.contains(&"*"));

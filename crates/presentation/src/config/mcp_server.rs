@@ -34,6 +34,9 @@ use toolstead_infrastructure::mcp::client::config::{
 };
 use url::Url;
 
+/// After so long without use a server ends that keeps no state.
+const IDLE_SECONDS: u64 = 900;
+
 /// One server, as the files describe it.
 #[derive(Debug, Clone)]
 pub struct ConfiguredServer {
@@ -60,6 +63,10 @@ pub struct ConfiguredServer {
     pub max_tools: usize,
     /// Without it, nothing starts.
     pub required: bool,
+    /// After so long without use its connections end; `None`: they last.
+    pub ends_unused_after: Option<Duration>,
+    /// Each principal has a connection of its own.
+    pub stateful: bool,
     /// How a stdio server is confined.
     pub profile: ServerProfile,
     /// Folders and files that it may read and write, beside those that the profile gives it.
@@ -96,6 +103,8 @@ struct Written {
     timeout_seconds: Option<u64>,
     max_tools: usize,
     required: bool,
+    idle_seconds: Option<u64>,
+    stateful: bool,
     profile: ServerProfile,
     roots: Vec<PathBuf>,
     disabled: bool,
@@ -178,6 +187,8 @@ pub(super) fn servers(
             timeout: written.timeout_seconds.map(Duration::from_secs),
             max_tools: written.max_tools,
             required: written.required,
+            ends_unused_after: ends_unused_after(written.idle_seconds, written.stateful),
+            stateful: written.stateful,
             profile: written.profile,
             roots: written.roots,
             disabled: written.disabled,
@@ -187,6 +198,12 @@ pub(super) fn servers(
         });
     }
     servers
+}
+
+/// A server that keeps state is not ended unasked.
+fn ends_unused_after(idle_seconds: Option<u64>, stateful: bool) -> Option<Duration> {
+    let seconds = idle_seconds.unwrap_or(if stateful { 0 } else { IDLE_SECONDS });
+    (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
 /// Whose file says how a server is reached and where, else the first key of its table.
@@ -335,6 +352,13 @@ pub(super) fn found(resolved: &Resolved) -> Vec<FoundServer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_keeps_state_lasts_unless_its_time_is_said() {
+        let seconds = |said, stateful| ends_unused_after(said, stateful).map(|time| time.as_secs());
+        assert_eq!((seconds(None, false), seconds(None, true)), (Some(900), None));
+        assert_eq!((seconds(Some(0), false), seconds(Some(60), true)), (None, Some(60)));
+    }
 
     #[test]
     fn an_env_file_is_read_as_shells_write_it() {

@@ -199,6 +199,8 @@ pub(super) const KEYS: &[Key] = &[
     key(&["mcp_servers", "*", "timeout_seconds"], whole(DAY), Highest, Waits, None, "Time of calls of its tools that ask for none of their own. Default: `limits.timeout_seconds`."),
     key(&["mcp_servers", "*", "max_tools"], whole(10_000), Highest, Waits, Some("512"), "Tools that are taken from it."),
     key(&["mcp_servers", "*", "required"], Kind::Boolean, Highest, Waits, Some("false"), "Without it, nothing starts."),
+    key(&["mcp_servers", "*", "idle_seconds"], Kind::Integer { least: 0, most: 30 * DAY }, Highest, Waits, None, "Time after which a connection to it ends that nobody uses; the next use makes it anew. 0: never. Default: 900, with `stateful` 0."),
+    key(&["mcp_servers", "*", "stateful"], Kind::Boolean, Highest, Waits, Some("false"), "It keeps state by the connection: each principal has one of its own, which ends with its last session."),
     key(&["mcp_servers", "*", "profile"], Kind::Word(&["guarded", "strict", "open"]), Highest, Waits, Some("\"guarded\""), "How a stdio server is confined: `guarded` starts in the first root, reads and writes there and at the absolute paths among its arguments and variables, has a home of its own that lasts, and the network; `strict` has no network and only declared roots; `open` is not confined."),
     key(&["mcp_servers", "*", "roots"], Kind::Paths, Sum, Waits, Some("[]"), "Folders and files that a stdio server may read and write, beside those that its profile gives it."),
     key(&["mcp_servers", "*", "disabled"], Kind::Boolean, Highest, Tightens(Strictness::True), Some("false"), "Kept, and not started."),

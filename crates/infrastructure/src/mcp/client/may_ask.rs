@@ -1,7 +1,7 @@
 //! The questions that a server may put to those who call it.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// A kind of question, by the capability that a client declares for it (MCP's `ClientCapabilities`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -29,6 +29,13 @@ impl MayAsk {
     }
 }
 
+/// What a process declares whose clients come and go: all that any of them may be able to answer (MCP's
+/// `ClientCapabilities`).
+pub fn everything() -> Map<String, Value> {
+    let all = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}, "roots": {}});
+    all.as_object().cloned().unwrap_or_default()
+}
+
 /// What is declared to a server about a client that declared this to us: as much of it as the server may ask.
 pub(super) fn declared(client: &Map<String, Value>, may_ask: &[MayAsk]) -> Map<String, Value> {
     let open = client.iter().filter(|(name, _)| may_ask.iter().any(|kind| kind.capability() == name.as_str()));
@@ -38,7 +45,6 @@ pub(super) fn declared(client: &Map<String, Value>, may_ask: &[MayAsk]) -> Map<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_server_hears_of_the_clients_capabilities_that_it_may_use() {

@@ -14,11 +14,17 @@ use crate::mcp::{
     },
 };
 use serde_json::{Map, Value};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 use toolstead_domain::{
     ports::caller::{InputRequest, LogMessage, Progress},
     server_name::ServerName,
@@ -41,6 +47,8 @@ pub(super) struct Peer {
     /// What we said that our client can do (MCP's `ClientCapabilities`).
     pub(super) capabilities: Map<String, Value>,
     lost: watch::Sender<Option<Loss>>,
+    /// Until when the server wants to be left alone, as it said last.
+    busy_until: Mutex<Option<Instant>>,
     noise: AtomicU64,
     unexpected: AtomicU64,
 }
@@ -66,6 +74,7 @@ impl Peer {
             list_changed: Notify::new(),
             capabilities,
             lost: watch::Sender::new(None),
+            busy_until: Mutex::default(),
             noise: AtomicU64::new(0),
             unexpected: AtomicU64::new(0),
         }
@@ -84,6 +93,23 @@ impl Peer {
             lost.get_or_insert(loss);
             first
         });
+    }
+
+    /// Whether the connection is of no use any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.borrow().is_some()
+    }
+
+    /// Notes that the server wants to be left alone.
+    pub(super) fn leave_alone_for(&self, wish: Duration) {
+        let until = Instant::now().checked_add(wish);
+        *self.busy_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// How much longer it wants to be left alone; `None`: not at all.
+    pub(super) fn wishes_pause(&self) -> Option<Duration> {
+        let until = (*self.busy_until.lock().unwrap_or_else(PoisonError::into_inner))?;
+        until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 
     /// Returns when the connection is of no use any more.

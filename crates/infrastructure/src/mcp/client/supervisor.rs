@@ -2,18 +2,18 @@
 
 use crate::mcp::client::{
     catalogue::Catalogue,
+    circuit::Circuit,
     config::{McpServerConfig, RetryPolicy},
     connection::{Connection, McpServerDeps, Opening, loss_of, with_last_words},
     foreign_text::shown,
+    pause::pause_after,
     peer::Loss,
+    pool::Pool,
     relay::or_never,
+    usage::Usage,
 };
 use arc_swap::ArcSwap;
-use std::{
-    hash::{BuildHasher, Hasher, RandomState},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep_until, timeout},
@@ -34,7 +34,12 @@ const REASON_CHARACTERS: usize = 2000;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: McpServerConfig,
-    deps: McpServerDeps,
+    pub(super) deps: McpServerDeps,
+    /// Those who use the server.
+    pub(super) usage: Arc<Usage>,
+    /// Its connections beside the one here.
+    pub(super) pool: Arc<Pool>,
+    pub(super) circuit: Circuit,
     current: ArcSwap<Current>,
     /// Rises with every change of `current`.
     version: watch::Sender<u64>,
@@ -66,9 +71,9 @@ pub(super) struct Current {
 }
 
 impl Shared {
-    pub(super) fn new(config: McpServerConfig, deps: McpServerDeps) -> Self {
+    pub(super) fn new(config: McpServerConfig, deps: McpServerDeps, state: ProviderState) -> Self {
         let current = Current {
-            state: ProviderState::Connecting,
+            state,
             connection: None,
             catalogue: None,
             notes: Vec::new(),
@@ -76,6 +81,9 @@ impl Shared {
             retry_from: None,
         };
         Self {
+            usage: Usage::new(),
+            pool: Pool::new(config.timeouts.close),
+            circuit: Circuit::new(config.retry),
             config,
             deps,
             current: ArcSwap::from_pointee(current),
@@ -125,12 +133,17 @@ impl Shared {
         let _ = ended.wait_for(|ended| *ended).await;
     }
 
+    /// Tells that the server is in another state than before.
+    pub(super) fn tell(&self) {
+        self.version.send_modify(|version| *version += 1);
+    }
+
     fn publish(&self, change: impl FnOnce(&mut Current)) {
         // Only the supervisor publishes, so that nothing is lost between reading and writing.
         let mut current = Current::clone(&self.current.load());
         change(&mut current);
         self.current.store(Arc::new(current));
-        self.version.send_modify(|version| *version += 1);
+        self.tell();
     }
 }
 
@@ -140,6 +153,7 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
         biased;
         () = shared.closing.notified() => {}
         () = keep_connected(&shared) => {}
+        () = shared.pool.end_unused(shared.config.ends_unused_after) => {}
     }
     let connection = shared.current().connection.clone();
     shared.publish(|current| {
@@ -147,8 +161,9 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
         current.connection = None;
     });
     if let Some(connection) = connection {
-        connection.transport.close(shared.config.timeouts.close).await;
+        shared.pool.end(connection);
     }
+    shared.pool.close().await;
     shared.ended.send_replace(true);
 }
 
@@ -156,6 +171,9 @@ async fn keep_connected(shared: &Shared) {
     let mut opening = first_opening(shared.config.protocol);
     let mut failures = 0_u32;
     loop {
+        if shared.current().state == ProviderState::Idle {
+            shared.usage.used().await;
+        }
         if shared.current().state != ProviderState::Connecting {
             shared.publish(|current| current.state = ProviderState::Connecting);
         }
@@ -168,7 +186,10 @@ async fn keep_connected(shared: &Shared) {
                         Opening::Initialize(shared.config.protocol.unwrap_or(ProtocolVersion::NEWEST_LEGACY))
                     }
                 };
-                let loss = serve(shared, Arc::new(connection), catalogue).await;
+                let Some(loss) = serve(shared, Arc::new(connection), catalogue).await else {
+                    failures = 0;
+                    continue;
+                };
                 if began.elapsed() >= shared.config.retry.longest {
                     failures = 0;
                 }
@@ -205,7 +226,8 @@ fn first_opening(fixed: Option<ProtocolVersion>) -> Opening {
 }
 
 async fn connect(shared: &Shared, opening: Opening) -> Result<(Connection, Catalogue), Loss> {
-    let connection = Connection::open(&shared.config, &shared.deps, opening).await?;
+    let declared = shared.deps.declared(&shared.config);
+    let connection = Connection::open(&shared.config, &shared.deps, opening, declared).await?;
     match list(shared, &connection).await {
         Ok(catalogue) => Ok((connection, catalogue)),
         Err(loss) => {
@@ -220,8 +242,8 @@ async fn list(shared: &Shared, connection: &Connection) -> Result<Catalogue, Los
     Catalogue::fetch(connection, &config.name, config.names, &config.limits).await.map_err(loss_of)
 }
 
-/// Stays with a connection until it is lost.
-async fn serve(shared: &Shared, connection: Arc<Connection>, catalogue: Catalogue) -> Loss {
+/// Stays with a connection until it is lost; `None`: until nobody has used it for long.
+async fn serve(shared: &Shared, connection: Arc<Connection>, catalogue: Catalogue) -> Option<Loss> {
     tracing::info!(
         server = %shared.config.name,
         version = %connection.card.version,
@@ -246,6 +268,10 @@ async fn serve(shared: &Shared, connection: Arc<Connection>, catalogue: Catalogu
             biased;
             loss = peer.lost() => break loss,
             () = shared.refresh.notified() => {}
+            () = unused(shared) => match put_to_rest(shared, &connection) {
+                true => return None,
+                false => continue,
+            },
             // A storm of news is one piece of news.
             () = async { peer.list_changed.notified().await; sleep_until(next_list).await } => {}
         }
@@ -260,7 +286,31 @@ async fn serve(shared: &Shared, connection: Arc<Connection>, catalogue: Catalogu
         current.connection = None;
         current.stderr = stderr;
     });
-    with_last_words(loss, last_words)
+    Some(with_last_words(loss, last_words))
+}
+
+/// Returns when nobody has used the server for as long as the configuration lets it run unused.
+async fn unused(shared: &Shared) {
+    or_never(shared.config.ends_unused_after.map(|time| shared.usage.unused_for(time))).await;
+}
+
+/// Ends a connection that nobody uses; its catalogue stays. `false` if somebody has just begun to use it.
+fn put_to_rest(shared: &Shared, connection: &Arc<Connection>) -> bool {
+    shared.publish(|current| {
+        current.state = ProviderState::Idle;
+        current.connection = None;
+    });
+    // Who began before that may have got the connection; who begins after it sees that there is none.
+    if shared.usage.is_used() {
+        shared.publish(|current| {
+            current.state = ProviderState::Ready;
+            current.connection = Some(connection.clone());
+        });
+        return false;
+    }
+    tracing::info!(server = %shared.config.name, "nobody uses the MCP server; it is ended until somebody does");
+    shared.pool.end(connection.clone());
+    true
 }
 
 /// Takes the list anew. One that cannot be had leaves the old one, unless the connection is lost.
@@ -331,30 +381,9 @@ async fn rest(shared: &Shared, loss: Loss, failures: u32) {
     }
 }
 
-/// The pause after so many failures in a row, less up to a quarter, so that many servers do not come back in step.
-fn pause_after(failures: u32, retry: RetryPolicy) -> Duration {
-    let pause = retry.first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(retry.longest);
-    // std seeds it anew for each one.
-    let chance = RandomState::new().build_hasher().finish() % 1000;
-    pause.mul_f64(1.0 - 0.25 * (chance as f64 / 1000.0)).max(retry.first.min(pause))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_double_up_to_the_longest_and_differ() {
-        let retry = RetryPolicy { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
-        for (failures, seconds) in [(1, 1.0), (2, 2.0), (4, 8.0), (7, 60.0), (40, 60.0), (u32::MAX, 60.0)] {
-            for _ in 0..50 {
-                let pause = pause_after(failures, retry).as_secs_f64();
-                assert!(pause <= seconds && pause >= (seconds * 0.75).max(1.0) - 1e-9, "{failures}: {pause}");
-            }
-        }
-        let pauses: std::collections::BTreeSet<Duration> = (0..50).map(|_| pause_after(7, retry)).collect();
-        assert!(pauses.len() > 10);
-    }
 
     #[test]
     fn a_silent_server_gets_both_first_messages_in_turn() {

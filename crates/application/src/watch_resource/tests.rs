@@ -1,0 +1,121 @@
+use super::*;
+use crate::{
+    event_bus::EventBus,
+    execute_tool::{CallSettings, ExecuteToolPorts},
+    open_calls::OpenCalls,
+    permission_book::PermissionBook,
+    tool_registry::ToolRegistry,
+};
+use toolstead_domain::{
+    context::notice::ContextNotice,
+    permission::{
+        path_pattern::PatternBase,
+        policy::PermissionPolicy,
+        remedy::PlainWords,
+        rule::{Effect, PermissionRule, RuleOrigin},
+    },
+    ports::{approver::Unattended, clock::Timestamp, output_store::NoOutputs, schema_validator::NoSchemaValidator},
+    testing::{
+        fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
+        in_memory_rule_store::InMemoryRuleStore, in_memory_tool_repository::InMemoryToolRepository,
+        scripted_context::ScriptedContext,
+    },
+};
+
+struct House {
+    handler: WatchResourceHandler,
+    registry: Arc<ContextRegistry>,
+    provider: Arc<ScriptedContext>,
+    log: Arc<InMemoryExecutionLog>,
+}
+
+async fn house(deny: &[&str]) -> House {
+    let parsed = |text: &&str| {
+        Arc::new(PermissionRule::parse(Effect::Deny, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+    };
+    let policy = PermissionPolicy { rules: deny.iter().map(parsed).collect(), ..PermissionPolicy::default() };
+    let clock = Arc::new(FixedClock::at(Timestamp(0)));
+    let log = Arc::new(InMemoryExecutionLog::new());
+    let ports = ExecuteToolPorts {
+        approver: Arc::new(Unattended),
+        log: log.clone(),
+        clock: clock.clone(),
+        outputs: Arc::new(NoOutputs),
+        schemas: Arc::new(NoSchemaValidator),
+        hooks: Vec::new(),
+        events: EventBus::new(clock.clone()),
+        words: Arc::new(PlainWords),
+    };
+    let tools = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await.unwrap();
+    let book = Arc::new(PermissionBook::new(Arc::new(policy), Arc::new(InMemoryRuleStore::new())));
+    let calls = ExecuteToolHandler::new(tools, book, ports, OpenCalls::new(9), CallSettings::default());
+    let provider = Arc::new(ScriptedContext::new("team").with_resource("a://x").with_template("b://{y}"));
+    let registry = ContextRegistry::new();
+    registry.register(provider.clone()).await.unwrap();
+    House { handler: WatchResourceHandler::new(registry.clone(), calls), registry, provider, log }
+}
+
+impl House {
+    async fn watched_by(&self, who: &str, uri: &str) -> Result<Watched, ErrorKind> {
+        let scope = Scope::of(Principal::new("user", who), "s");
+        self.handler.handle(WatchResourceCommand { uri: uri.into(), scope }).await.map_err(|failure| failure.kind)
+    }
+
+    /// Waits until the provider's resources that are watched are these.
+    async fn provider_watches(&self, expected: &[&str]) {
+        while self.provider.watched() != expected {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_provider_hears_of_the_first_and_of_the_last_who_watch() {
+    let house = house(&[]).await;
+    let one = house.watched_by("a", "a://x").await.unwrap();
+    let two = house.watched_by("b", "a://x").await.unwrap();
+    let other = house.watched_by("b", "b://7").await.unwrap();
+    house.provider_watches(&["a://x", "b://7"]).await;
+    drop(one);
+    drop(other);
+    house.provider_watches(&["a://x"]).await;
+    drop(two);
+    house.provider_watches(&[]).await;
+    let _again = house.watched_by("a", "a://x").await.unwrap();
+    house.provider_watches(&["a://x"]).await;
+}
+
+#[tokio::test]
+async fn watching_is_judged_and_recorded_as_a_read() {
+    let house = house(&["read_resource(uri:a://*)"]).await;
+    assert_eq!(house.watched_by("a", "a://x").await.unwrap_err(), ErrorKind::PermissionDenied);
+    assert_eq!(house.watched_by("a", "c://z").await.unwrap_err(), ErrorKind::NotFound);
+    let _watched = house.watched_by("a", "b://7").await.unwrap();
+    assert_eq!(house.provider.watched(), ["b://7"]);
+    let rows = house.log.rows();
+    let told: Vec<_> = rows.iter().map(|row| (row.kind, &*row.called_as, row.arguments["watch"].clone())).collect();
+    let row = |uri| (RequestKind::Resource, uri, json!(true));
+    assert_eq!(told, [row("a://x"), row("c://z"), row("b://7")]);
+}
+
+#[tokio::test]
+async fn one_principal_watches_so_many_and_no_more() {
+    let house = house(&[]).await;
+    let mut watched = Vec::new();
+    for number in 0..MAX_WATCHED {
+        watched.push(house.watched_by("a", &format!("b://{number}")).await.unwrap());
+    }
+    assert_eq!(house.watched_by("a", "a://x").await.unwrap_err(), ErrorKind::RateLimited);
+    assert!(house.watched_by("b", "a://x").await.is_ok(), "another one is not in its way");
+    watched.pop();
+    assert!(house.watched_by("a", "a://x").await.is_ok());
+}
+
+#[tokio::test]
+async fn news_of_a_resource_reach_those_who_listen() {
+    let house = house(&[]).await;
+    let mut heard = house.registry.heard();
+    let _watched = house.watched_by("a", "a://x").await.unwrap();
+    house.provider.say(ContextNotice::ResourceUpdated { uri: "a://x".into() });
+    assert_eq!(heard.recv().await.unwrap().notice, ContextNotice::ResourceUpdated { uri: "a://x".into() });
+}

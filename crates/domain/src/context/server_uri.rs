@@ -1,0 +1,51 @@
+//! URIs of resources that several servers have, or that another one answers for: made distinct, and back.
+
+/// Stands before every URI that was made distinct. No provider has one of these for itself.
+const OWN: &str = "toolstead://";
+
+/// The URI, or template of URIs, as that of this server alone: `toolstead://SERVER/` stands before it, and nothing of it
+/// changes, so that whoever reads it sees the host and the path that the server gave it.
+///
+/// ```
+/// use toolstead_domain::context::server_uri::{of_server, within};
+/// let distinct = of_server("notes", "memo://today/{id}");
+/// assert_eq!(distinct, "toolstead://notes/memo://today/{id}");
+/// assert_eq!(within("notes", &distinct), Some("memo://today/{id}"));
+/// assert_eq!(within("other", &distinct), None);
+/// ```
+pub fn of_server(server: &str, uri: &str) -> String {
+    format!("{OWN}{server}/{uri}")
+}
+
+/// The URI as the server has it, if it was made distinct for that server.
+pub fn within<'a>(server: &str, uri: &'a str) -> Option<&'a str> {
+    uri.strip_prefix(OWN)?.strip_prefix(server)?.strip_prefix('/')
+}
+
+/// The server for which the URI was made distinct.
+pub fn server_of(uri: &str) -> Option<&str> {
+    uri.strip_prefix(OWN)?.split_once('/').map(|(server, _)| server)
+}
+
+/// Tells whether the URI is one that only we make: a server's own of this form is made distinct as well.
+pub fn is_ours(uri: &str) -> bool {
+    uri.get(..OWN.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(OWN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distinct_uri_leads_back_to_one_server_whatever_that_server_calls_its_own() {
+        for uri in ["file:///a/b", "urn:x", "toolstead://git/a://b", "a b?c#d", "äö", ""] {
+            for server in ["git", "git-2"] {
+                let distinct = of_server(server, uri);
+                assert_eq!((within(server, &distinct), server_of(&distinct)), (Some(uri), Some(server)));
+                assert!(is_ours(&distinct));
+            }
+            assert_eq!(within("git", &of_server("git-2", uri)), None);
+        }
+        assert!(is_ours("TOOLSTEAD://x/y") && !is_ours("toolstead:/x") && !is_ours("file:///a"));
+    }
+}
