@@ -82,6 +82,7 @@ mod news;
 /// Ordinary work goes on in the sandbox.
 mod ordinary_life;
 /// Real servers stand behind us, and one may die.
+mod questions;
 mod real_servers;
 /// Where no namespaces can be had.
 mod sandbox_tiers;

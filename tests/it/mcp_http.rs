@@ -816,6 +816,22 @@ async fn whoever_dawdles_is_cut_off() {
 }
 
 #[tokio::test]
+async fn it_is_not_ready_while_a_required_server_is_down_and_names_it_alone() {
+    let provider = Arc::new(ScriptedProvider::new("scripted").with(endless()));
+    let app = TestApp::of(provider.clone()).await;
+    let front = HttpFront::with(&app, |settings| settings.required_servers.push("scripted".into())).await;
+    let readyz = async || {
+        let response = soon(front.client.get(front.url("/readyz")).send()).await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    };
+    soon(async { while readyz().await.0 != 200 {} }).await;
+    provider.set_state(ProviderState::Failed { reason: "token hunter2 refused".into() });
+    assert_eq!(readyz().await, (503, "the MCP server `scripted` is required and is failed\n".into()));
+    provider.set_state(ProviderState::Idle);
+    assert_eq!(readyz().await.0, 200, "the next call starts it");
+}
+
+#[tokio::test]
 async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
     let starting = Arc::new(ScriptedProvider::new("scripted").with(endless()));
     starting.fail_list("still starting");

@@ -6,6 +6,7 @@ mod answered;
 mod approval;
 mod arguments;
 mod asking;
+mod at_work;
 mod events;
 pub mod explain;
 mod held;
@@ -561,6 +562,7 @@ impl ExecuteToolHandler {
             book: &self.permissions,
             policy,
             words: self.ports.words.as_ref(),
+            open_calls: &self.open_calls,
         }
     }
 

@@ -52,7 +52,7 @@ impl Answerer {
                 "Failed to retrieve task: Task not found".to_owned(),
                 "A task is known to the one whose call it was, for as long as this server runs.",
             ),
-            RequestKind::Completion | RequestKind::Tool => (
+            RequestKind::Completion | RequestKind::Tool | RequestKind::Question => (
                 format!("Nothing is completed for `{shown}`: there is no such prompt or template of resources"),
                 "`prompts/list` and `resources/templates/list` name those that there are.",
             ),
@@ -108,7 +108,7 @@ impl Answerers {
     /// Of a template, where it is a completion.
     pub(super) fn of_kind(&self, kind: RequestKind) -> &Registered {
         match kind {
-            RequestKind::Resource | RequestKind::Tool | RequestKind::Task => &self.read,
+            RequestKind::Resource | RequestKind::Tool | RequestKind::Task | RequestKind::Question => &self.read,
             RequestKind::Prompt => &self.get,
             RequestKind::Completion => &self.complete_template,
         }

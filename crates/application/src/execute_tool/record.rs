@@ -249,6 +249,11 @@ impl Record {
         }
     }
 
+    /// The same of a text that may be empty.
+    pub(super) fn detail_of(&self, text: &str) -> String {
+        if text.is_empty() { String::new() } else { self.detail(text) }
+    }
+
     fn access(&self, access: &Access) -> String {
         match self.keep {
             RecordedArguments::None => kind_of(access),
@@ -257,7 +262,7 @@ impl Record {
     }
 
     /// What is kept of arguments, or of another value.
-    fn kept(&self, value: &Value, what: &str) -> Value {
+    pub(super) fn kept(&self, value: &Value, what: &str) -> Value {
         let too_many = |bytes: u64| format!("[{bytes} bytes of {what}, too many to keep]").into();
         match self.keep {
             RecordedArguments::None => Value::Null,

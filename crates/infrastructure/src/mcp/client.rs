@@ -283,9 +283,15 @@ impl ToolProvider for McpServer {
         };
         let (answer, generation) = self.forward(&request, context).await.map_err(|error| called.failure(error))?;
         let outcome = called.outcome(answer, generation);
-        if matches!(&outcome, Ok(CallOutcome::Done(result)) if result.is_task()) && !takes_tasks(client) {
-            let reason = "it made a task of a call whose client takes none";
-            return Err(called.failure(RequestError::Malformed(reason.into())));
+        match &outcome {
+            Ok(CallOutcome::InputRequired(required)) => {
+                may_ask::check(required, client, called.server, &self.shared.config.may_ask)?;
+            }
+            Ok(CallOutcome::Done(result)) if result.is_task() && !takes_tasks(client) => {
+                let reason = "it made a task of a call whose client takes none";
+                return Err(called.failure(RequestError::Malformed(reason.into())));
+            }
+            _ => {}
         }
         self.advised(outcome)
     }

@@ -4,6 +4,7 @@ use super::{
     command_line_words::{builder, serving},
     exit::Failed,
     output::note,
+    terminal::Terminal,
     terminal_approver::TerminalApprover,
 };
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
     telemetry::Verbosity,
 };
 use clap::Args;
-use std::{convert::Infallible, path::PathBuf};
+use std::{convert::Infallible, path::PathBuf, sync::Arc};
 use toolstead_domain::context;
 use toolstead_infrastructure::builtin;
 
@@ -160,18 +161,23 @@ impl Global {
     }
 
     /// Builds the application for one call: a person may be asked, and only the server that is needed is started.
-    pub(super) async fn compose_for_call(&self, tool: &str, going_on: GoingOn) -> Result<Composition, Failed> {
+    pub(super) async fn compose_for_call(
+        &self,
+        tool: &str,
+        going_on: GoingOn,
+        terminal: Option<Arc<Terminal>>,
+    ) -> Result<Composition, Failed> {
         let config = self.load()?;
         let servers = needed_for(tool, &config);
         let approval_timeout = config.approval_timeout;
-        let approver = TerminalApprover::of_process(approval_timeout);
+        let approver = TerminalApprover::at(terminal, approval_timeout);
         let building = builder(config).servers(servers).approver(approver).session_goes_on(going_on);
         self.watched(building.build().await?).await
     }
 
     /// Builds the application for a request that rules know by that name, likewise; no server is needed for it.
     pub(super) async fn compose_to_forward(&self, name: &str) -> Result<Composition, Failed> {
-        self.compose_for_call(name, GoingOn::EndsWithCall).await
+        self.compose_for_call(name, GoingOn::EndsWithCall, Terminal::of_process()).await
     }
 
     /// The application, with `--events` obeyed.

@@ -96,6 +96,7 @@ fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConf
         configured_in: server.origin.place(),
         protocol: server.protocol,
         names: server.names,
+        may_ask: server.may_ask.clone(),
         output: server.output,
         timeouts: McpTimeouts {
             connect: server.connect_timeout,

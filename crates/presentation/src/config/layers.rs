@@ -247,7 +247,10 @@ fn default_of(key: &Key) -> Option<Value> {
         serde_json::Value::Bool(value) => Value::Boolean(value),
         serde_json::Value::Number(number) => Value::Integer(number.as_u64()?),
         serde_json::Value::String(text) => Value::Text(text),
-        serde_json::Value::Array(_) => Value::List(Vec::new()),
+        serde_json::Value::Array(items) => {
+            let texts = items.iter().filter_map(|item| item.as_str());
+            Value::List(texts.map(|text| Item::new(text, Origin::Default)).collect())
+        }
         serde_json::Value::Object(_) => Value::Map(Vec::new()),
         serde_json::Value::Null => return None,
     })

@@ -29,8 +29,9 @@ use toolstead_domain::{
     server_name::ServerName,
     tool_name::ToolName,
 };
-use toolstead_infrastructure::mcp::client::config::{
-    HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames, ToolOutput,
+use toolstead_infrastructure::mcp::client::{
+    config::{HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames, ToolOutput},
+    may_ask::MayAsk,
 };
 use url::Url;
 
@@ -51,6 +52,8 @@ pub struct ConfiguredServer {
     pub env_file: Option<PathBuf>,
     /// Under which names its tools are offered.
     pub names: ToolNames,
+    /// The questions that it may put to those who call it.
+    pub may_ask: Vec<MayAsk>,
     /// What goes on of its results.
     pub output: ToolOutput,
     /// The fixed revision; `None`: negotiated.
@@ -97,6 +100,7 @@ struct Written {
     #[serde(rename = "deny_tools")]
     _deny_tools: Vec<String>,
     names: ToolNames,
+    may_ask: Vec<MayAsk>,
     output: ToolOutput,
     protocol: Option<String>,
     connect_timeout_seconds: u64,
@@ -181,6 +185,7 @@ pub(super) fn servers(
             transport,
             env_file: written.env_file,
             names: written.names,
+            may_ask: written.may_ask,
             output: written.output,
             protocol: written.protocol.as_deref().and_then(ProtocolVersion::parse),
             connect_timeout: Duration::from_secs(written.connect_timeout_seconds),

@@ -5,6 +5,7 @@ use super::{
     answer::Answer,
     call_tool::{Client, not_recorded, shut_down},
     protocol_error::{invalid_params, method_not_found, of_failure},
+    trace_context,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -72,7 +73,8 @@ impl McpServer {
             return Some(failed(&missing.with_data(json!({"requiredCapabilities": tasks_declared()}))));
         }
         let call = ExecuteToolCommand::new(method.as_str(), Value::Null).within(client.scope);
-        let call = ExecuteToolCommand { meta, client: client.profile, caller, cancel, ..call };
+        let labels = trace_context::labels(&meta);
+        let call = ExecuteToolCommand { labels, meta, client: client.profile, caller, cancel, ..call };
         Some(match self.app.forward_task.handle(ForwardTaskCommand { method, task, params, call }).await {
             Ok(members) => {
                 let mut result = Map::from_iter([("resultType".to_owned(), Value::from("complete"))]);
