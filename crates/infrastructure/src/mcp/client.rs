@@ -5,6 +5,7 @@ mod circuit;
 mod closed_by_profile;
 pub mod config;
 pub mod connection;
+mod created_task;
 mod foreign_text;
 mod forwarding;
 mod handshake;

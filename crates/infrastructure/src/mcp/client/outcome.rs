@@ -1,7 +1,7 @@
 //! What the answer of a server means to the one who called its tool.
 
 use crate::mcp::{
-    client::{foreign_text::shown, own_members, request_error::RequestError, tasks},
+    client::{created_task::read_task, foreign_text::shown, own_members, request_error::RequestError},
     wire::{incoming::Answer, message::RpcError},
 };
 use serde_json::{Map, Value, json};
@@ -101,7 +101,7 @@ impl Called<'_> {
                 return self.input_required(result).map(CallOutcome::InputRequired).map(Err);
             }
             Some(Some("task")) => {
-                let task = tasks::created(result).map_err(|error| self.failure(error))?;
+                let task = read_task(result).map_err(|error| self.failure(error))?;
                 return Ok(Err(CallOutcome::Done(task)));
             }
             Some(other) => {
