@@ -42,7 +42,8 @@ doc:            # broken links in documentation are errors
 peers:          # the official conformance suite, SDK clients and reference servers, pinned; does nothing when they are there
 	tests/peers/setup.sh
 
-conformance: peers  ## runs the official MCP conformance suite against the server, through it, and against the client
+conformance: peers  ## runs the official MCP conformance suite against the server, through it, and against the client; writes docs/conformance.md
+	PATH="$(CURDIR)/tests/peers/node_modules/.bin:$$PATH" node tests/peers/page.mjs > docs/conformance.md
 	cargo test --workspace --locked --test it conformance -- --nocapture
 
 example:        # programs outside of the workspace that embed Toolstead

@@ -76,7 +76,7 @@ impl House {
             params: json!({"message": format!("{field}?"), "requestedSchema":
                 {"type": "object", "properties": {(field): {"type": "string"}}, "required": [field]}}),
         };
-        let half = Progress { progress: 1.0, total: None, message: None };
+        let half = Progress::at(1.0);
         let nosy = ScriptedTool::named("nosy").asks(form("first")).reports(half).asks(form("last")).ends_by(|moment| {
             let said = moment.responses.iter().map(|one| one.0["content"].to_string());
             Ending::Done(ToolResult::text(said.collect::<Vec<_>>().join(" and ")))

@@ -21,6 +21,8 @@ mod editing;
 mod editor;
 /// A program that embeds Toolstead adds tools of its own.
 mod embedding;
+/// What servers say reaches clients as they said it.
+mod fidelity;
 /// One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
 mod mcp_client;
 /// The MCP server over HTTP.
@@ -81,6 +83,8 @@ mod real_servers;
 mod sandbox_tiers;
 /// What servers run is what somebody said yes to.
 mod server_programs;
+/// Many real servers at once, all killed under load.
+mod seven_servers;
 /// Commands, tasks and what becomes of their processes, through the real binaries.
 mod shell;
 /// The names and parameters that other systems know our file tools by.

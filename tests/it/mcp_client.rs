@@ -1,7 +1,7 @@
 //! One MCP server as a tool provider, against servers that nobody here wrote or that mean harm.
 
 mod alone;
-mod calling;
+pub(crate) mod calling;
 mod children;
 mod hostile;
 mod sdk_server;

@@ -43,10 +43,10 @@ fn tool(definition: Value) -> ScriptedTool {
 }
 
 fn noisy() -> ScriptedTool {
-    let progress = |progress: f64| Progress { progress, total: None, message: None };
+    let progress = Progress::at;
     ScriptedTool::named("noisy")
         .reports(progress(1.0))
-        .logs(LogMessage { level: LogLevel::Info, logger: None, data: "half".into() })
+        .logs(LogMessage::new(LogLevel::Info, "half"))
         .reports(progress(2.0))
         .answers(ToolResult::text("done"))
 }
@@ -385,7 +385,7 @@ async fn an_answer_is_plain_unless_something_was_said_before_it() {
 
 #[tokio::test]
 async fn a_stream_that_is_silent_shows_that_it_is_alive() {
-    let slow = ScriptedTool::named("slow").reports(Progress { progress: 1.0, total: None, message: None }).never_ends();
+    let slow = ScriptedTool::named("slow").reports(Progress::at(1.0)).never_ends();
     let app = TestApp::with([slow]).await;
     let front = HttpFront::with(&app, |settings| settings.keep_alive = Duration::from_millis(20)).await;
     let session = front.open_session().await;
@@ -470,7 +470,7 @@ async fn a_new_client_that_goes_away_takes_its_call_back() {
 
 #[tokio::test]
 async fn a_new_client_that_goes_away_in_mid_stream_takes_its_call_back() {
-    let slow = ScriptedTool::named("slow").reports(Progress { progress: 1.0, total: None, message: None }).never_ends();
+    let slow = ScriptedTool::named("slow").reports(Progress::at(1.0)).never_ends();
     let app = TestApp::with([slow]).await;
     let front = HttpFront::start(&app).await;
     let request = with_token(modern(1, "tools/call", call("slow", json!({}))));
@@ -483,7 +483,7 @@ async fn a_new_client_that_goes_away_in_mid_stream_takes_its_call_back() {
 
 /// Says more than the buffers of a connection hold, and does not end.
 fn flood() -> ScriptedTool {
-    let log = || LogMessage { level: LogLevel::Error, logger: None, data: "x".repeat(256 << 10).into() };
+    let log = || LogMessage::new(LogLevel::Error, "x".repeat(256 << 10));
     (0..64).fold(ScriptedTool::named("flood").never_ends(), |flood, _| flood.logs(log()))
 }
 

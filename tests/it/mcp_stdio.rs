@@ -34,11 +34,11 @@ use toolstead_domain::{
 use toolstead_presentation::mcp_server::{server_identity::ServerIdentity, stdio::StdioSettings};
 
 fn progress(progress: f64) -> Progress {
-    Progress { progress, total: Some(100.0), message: None }
+    Progress { total: Some(100.0), ..Progress::at(progress) }
 }
 
 fn log(level: LogLevel, text: &str) -> LogMessage {
-    LogMessage { level, logger: Some("tool".into()), data: text.into() }
+    LogMessage::new(level, text).by("tool")
 }
 
 #[track_caller]

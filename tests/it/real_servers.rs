@@ -22,13 +22,14 @@ fn config(home: &Home) -> String {
     .concat()
 }
 
-struct Gateway {
-    pipe: Pipe,
-    next: i64,
+/// Toolstead on stdio, in front of servers.
+pub(crate) struct Gateway {
+    pub(crate) pipe: Pipe,
+    pub(crate) next: i64,
 }
 
 impl Gateway {
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.next += 1;
         self.pipe.send(
             json!({"jsonrpc": "2.0", "id": self.next, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
@@ -37,7 +38,7 @@ impl Gateway {
         self.pipe.answer(self.next)
     }
 
-    fn tools(&mut self) -> Vec<String> {
+    pub(crate) fn tools(&mut self) -> Vec<String> {
         let (mut names, mut cursor) = (Vec::new(), Value::Null);
         loop {
             self.next += 1;
@@ -55,7 +56,7 @@ impl Gateway {
     }
 
     /// Calls until the answer is what it should be; the server behind the tool is on its way.
-    fn call_until(&mut self, tool: &str, arguments: &Value, done: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn call_until(&mut self, tool: &str, arguments: &Value, done: impl Fn(&Value) -> bool) -> Value {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         loop {
             let answer = self.call(tool, arguments.clone());
@@ -67,12 +68,12 @@ impl Gateway {
     }
 }
 
-fn succeeded(answer: &Value) -> bool {
+pub(crate) fn succeeded(answer: &Value) -> bool {
     answer["result"]["content"].is_array() && answer["result"]["isError"] != true
 }
 
 /// The processes below us whose command line holds the text.
-fn children_with(text: &str, ancestor: u32) -> Vec<u32> {
+pub(crate) fn children_with(text: &str, ancestor: u32) -> Vec<u32> {
     let rows: Vec<(u32, u32, String)> = std::fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| {
@@ -99,13 +100,18 @@ fn children_with(text: &str, ancestor: u32) -> Vec<u32> {
         .collect()
 }
 
-#[test]
-fn four_real_servers_stand_behind_one_and_one_may_die() {
-    let home = Home::new();
+/// Makes the workspace a repository with a file that is not in it.
+pub(crate) fn repository(home: &Home) {
     for arguments in [&["init", "-q"][..], &["config", "user.email", "t@example.com"], &["config", "user.name", "t"]] {
         assert!(home.command("git", arguments).status().unwrap().success());
     }
     std::fs::write(home.work().join("a.txt"), "hello\n").unwrap();
+}
+
+#[test]
+fn four_real_servers_stand_behind_one_and_one_may_die() {
+    let home = Home::new();
+    repository(&home);
     let config = home.config(&config(&home));
     let mut command = home.toolstead(&["mcp", "--config"]);
     command.arg(config).env("TOOLSTEAD_SERVER_TOKEN", "must-not-reach-a-child");
@@ -180,10 +186,7 @@ fn the_bundled_system_info_server_serves_another_toolstead() {
 #[test]
 fn the_gateway_example_of_the_readme_works_as_it_is_written() {
     let home = Home::new();
-    for arguments in [&["init", "-q"][..], &["config", "user.email", "t@example.com"], &["config", "user.name", "t"]] {
-        assert!(home.command("git", arguments).status().unwrap().success());
-    }
-    std::fs::write(home.work().join("a.txt"), "hello\n").unwrap();
+    repository(&home);
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     let (_, example) = readme.split_once("[mcp_servers.git]").unwrap();
     let (example, _) = example.split_once("\n\n").unwrap();

@@ -79,6 +79,14 @@ impl TestApp {
     }
 
     pub(crate) async fn with_settings(provider: Arc<ScriptedProvider>, settings: CallSettings) -> Self {
+        Self::with_policy(provider, settings, PermissionPolicy::default()).await
+    }
+
+    pub(crate) async fn with_policy(
+        provider: Arc<ScriptedProvider>,
+        settings: CallSettings,
+        policy: PermissionPolicy,
+    ) -> Self {
         let log = Arc::new(InMemoryExecutionLog::new());
         let clock = Arc::new(FixedClock::at(Timestamp(0)));
         let ports = ExecuteToolPorts {
@@ -91,7 +99,6 @@ impl TestApp {
             events: EventBus::new(clock),
             words: Arc::new(PlainWords),
         };
-        let policy = PermissionPolicy::default();
         let rule_store = Arc::new(NoRuleStore);
         let parts = AppParts { policy, rule_store, ports, settings, max_open_calls: 10_000, dialect: None };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();

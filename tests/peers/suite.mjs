@@ -40,21 +40,29 @@ export async function requirements(role, revision) {
   return { required, extra };
 }
 
-/** A baseline's entries, `scenario` or `scenario:check`. Only the plain list that we write is read; anything else is an error. */
+/** A baseline's entries, `scenario` or `scenario:check`, and for each the comment above its group, which is the reason.
+ *  Only the plain list that we write is read; anything else is an error. */
 export function readBaseline(file) {
   const entries = [];
+  const reasons = [];
   let role = null;
-  for (const [index, raw] of readFileSync(file, 'utf8').split('\n').entries()) {
-    const line = raw.replace(/(^|\s)#.*$/, '').trimEnd();
-    if (line === '') continue;
+  let reason = '';
+  let isOpen = false; // the comment may go on
+  for (const [index, line] of readFileSync(file, 'utf8').trimEnd().split('\n').entries()) {
     const heading = /^(server|client):$/.exec(line);
+    const comment = /^ *# (.+)$/.exec(line);
     const entry = /^ {2}- ([^\s:]+(?::[^\s:]+)?)$/.exec(line);
-    if (heading && role === null) role = heading[1];
-    else if (entry && role !== null) entries.push(entry[1]);
-    else throw new Error(`${file}:${index + 1}: expected one "server:" or "client:" and then lines "  - NAME"`);
+    if (comment) reason = isOpen ? `${reason} ${comment[1]}` : comment[1];
+    else if (heading && role === null) role = heading[1];
+    else if (entry && role !== null) reasons.push(reason) && entries.push(entry[1]);
+    else if (line !== '') throw new Error(`${file}:${index + 1}: expected one "server:" or "client:" and then lines "  - NAME"`);
+    isOpen = comment !== null;
+    if (line === '' || heading) reason = '';
   }
   if (role === null) throw new Error(`${file}: neither "server:" nor "client:"`);
   const twice = entries.find((entry, index) => entries.indexOf(entry) !== index);
   if (twice) throw new Error(`${file}: ${twice} stands there twice`);
-  return { role, entries };
+  const bare = entries.find((_, index) => reasons[index] === '');
+  if (bare) throw new Error(`${file}: ${bare} has no reason: a comment above it`);
+  return { role, entries, reasons };
 }

@@ -82,6 +82,8 @@ pub struct ExecuteToolCommand {
     pub arguments: Value,
     /// The request's `_meta`, without what belongs to one hop.
     pub meta: Map<String, Value>,
+    /// Members of the request's parameters that nobody here knows, in their order: for the server behind the tool.
+    pub params: Vec<(String, Value)>,
     /// On whose behalf it is made.
     pub scope: Scope,
     /// The labels that its row is to be found by.
@@ -113,6 +115,7 @@ impl ExecuteToolCommand {
             tool: tool.into(),
             arguments,
             meta: Map::new(),
+            params: Vec::new(),
             scope: Scope::default(),
             labels: Labels::default(),
             client: Arc::new(ClientProfile::without_protocol("program")),
@@ -189,8 +192,13 @@ impl Default for CallSettings {
 }
 
 impl CallSettings {
-    fn output_budget(&self) -> Budget {
+    fn bounded_output(&self) -> Budget {
         Budget { characters: self.output_characters, media_bytes: self.media_bytes }
+    }
+
+    /// The budget of what the provider's tools answer.
+    fn output_budget(&self, provider: &dyn ToolProvider) -> Budget {
+        if provider.bounds_output() { self.bounded_output() } else { Budget::WHOLE }
     }
 
     /// The time of a call of the tool that asks for `wanted`: within that of the call that makes it.
@@ -423,7 +431,7 @@ impl ExecuteToolHandler {
             .unwrap_or_else(|panic| Err(running::panicked("the path of a call", panic.as_ref())))
             .map_err(|error| output::bound_message(error, self.settings.output_characters));
         let mut execution = record.conclude(&outcome, self.ports.clock.as_ref());
-        let budget = self.settings.output_budget();
+        let budget = self.settings.bounded_output();
         let outcome = hooked.after(&self.ports.hooks, &command, &mut execution, outcome, budget).await;
         let (origin, end) = events::end(&self.ports.events, &command, &execution);
         if let Err(source) = self.ports.log.record(execution).await {
@@ -514,7 +522,7 @@ impl ExecuteToolHandler {
             return answered::bound(outcome, self.settings.answer_bytes());
         }
         let wanted = command.parent.as_ref().and_then(|nesting| nesting.output_characters);
-        let budget = self.settings.output_budget().up_to(max_output).up_to(wanted);
+        let budget = self.settings.output_budget(registered.provider.as_ref()).up_to(max_output).up_to(wanted);
         let (tools, max_bytes) = (self.registry.snapshot(), self.settings.stored_output_bytes);
         let keeper = Keeper::new(outputs, &command.scope.principal, call.id, max_bytes, tools.output_readers());
         output::bound(outcome, &registered, budget, keeper, self.ports.schemas.as_ref()).await

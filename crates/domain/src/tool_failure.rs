@@ -17,15 +17,36 @@ pub struct ToolFailure {
     pub data: serde_json::Value,
     /// What was done before it failed; shown with the error.
     pub partial: Option<Box<ToolResult>>,
+    /// The error that an MCP server answered with, for clients that speak MCP themselves: they get it in place of ours.
+    pub upstream: Option<Box<UpstreamError>>,
     /// The cause.
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
 
+/// A JSON-RPC error as an MCP server answered it. Its words are the server's: `data.kind` is a text, and no kind of ours.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpstreamError {
+    /// Its code.
+    pub code: i64,
+    /// Its message.
+    pub message: String,
+    /// Its data, if it had any.
+    pub data: Option<serde_json::Value>,
+}
+
 impl ToolFailure {
     /// A failure of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), next: None, data: serde_json::Value::Null, partial: None, source: None }
+        Self {
+            kind,
+            message: message.into(),
+            next: None,
+            data: serde_json::Value::Null,
+            partial: None,
+            upstream: None,
+            source: None,
+        }
     }
 
     /// Adds what to do next.
@@ -39,6 +60,13 @@ impl ToolFailure {
     #[must_use]
     pub fn with_data(mut self, data: serde_json::Value) -> Self {
         self.data = data;
+        self
+    }
+
+    /// Adds the error of the MCP server that it is.
+    #[must_use]
+    pub fn said_upstream(mut self, error: UpstreamError) -> Self {
+        self.upstream = Some(Box::new(error));
         self
     }
 

@@ -74,27 +74,15 @@ impl ToolResult {
         Self { object, error_kind: None }
     }
 
-    /// A result as an MCP server sent it. Every member is kept; a result without any content and without structured
-    /// content gets one text block, [`NO_OUTPUT`].
+    /// A result as an MCP server sent it: every member is kept, and none is added. Content may be empty, or not be there at
+    /// all, as some servers leave it out beside structured content.
     ///
     /// # Errors
     /// [`MalformedResult`] when the value is no object or `content` is no array.
     pub fn from_upstream(value: Value) -> Result<Self, MalformedResult> {
-        let Value::Object(mut object) = value else { return Err(MalformedResult("it is no object")) };
-        match object.get("content") {
-            Some(Value::Array(blocks)) if blocks.is_empty() && !object.contains_key("structuredContent") => {
-                object.insert("content".into(), vec![text_block(NO_OUTPUT.to_owned())].into());
-            }
-            Some(Value::Array(_)) => {}
-            // `content` may be absent where there is structured content; some servers leave it out in other cases, too.
-            None | Some(Value::Null) => {
-                let block = match object.get("structuredContent") {
-                    Some(structured) => text_block(structured.to_string()),
-                    None => text_block(NO_OUTPUT.to_owned()),
-                };
-                object.insert("content".into(), vec![block].into());
-            }
-            Some(_) => return Err(MalformedResult("its `content` is no array")),
+        let Value::Object(object) = value else { return Err(MalformedResult("it is no object")) };
+        if !matches!(object.get("content"), None | Some(Value::Null | Value::Array(_))) {
+            return Err(MalformedResult("its `content` is no array"));
         }
         let error_kind = (object.get("isError") == Some(&Value::Bool(true))).then_some(ErrorKind::ExecutionFailed);
         Ok(Self { object, error_kind })
@@ -128,13 +116,14 @@ impl ToolResult {
     /// Adds a content block at the end.
     #[must_use]
     pub fn with_block(mut self, block: Value) -> Self {
-        if let Some(blocks) = self.content_mut() {
-            blocks.push(block);
+        match self.content_mut() {
+            Some(blocks) => blocks.push(block),
+            None => drop(self.object.insert("content".into(), vec![block].into())),
         }
         self
     }
 
-    /// The content blocks, never empty but where the result is none of a tool.
+    /// The content blocks. Those of a tool that is ours are never none.
     pub fn content(&self) -> &[Value] {
         self.object.get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
@@ -220,15 +209,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_never_gets_an_empty_result() {
-        let said_nothing = [
-            ToolResult::empty(),
-            ToolResult::text(""),
-            ToolResult::of_blocks(vec![]),
-            ToolResult::from_upstream(json!({"content": []})).unwrap(),
-            ToolResult::from_upstream(json!({})).unwrap(),
-            ToolResult::from_upstream(json!({"content": null})).unwrap(),
-        ];
+    fn a_model_never_gets_an_empty_result_of_a_tool_that_is_ours() {
+        let said_nothing = [ToolResult::empty(), ToolResult::text(""), ToolResult::of_blocks(vec![])];
         for result in said_nothing {
             assert_eq!(result.joined_text(), NO_OUTPUT);
         }
@@ -236,9 +218,18 @@ mod tests {
 
     #[test]
     fn an_upstream_result_keeps_what_nobody_here_knows() {
-        let raw = json!({"x": 1, "content": [{"type": "video", "y": [2]}], "_meta": {"z": null}, "isError": false});
-        let result = ToolResult::from_upstream(raw.clone()).unwrap();
-        assert_eq!(Value::Object(result.into_object()).to_string(), raw.to_string());
+        for raw in [
+            json!({"x": 1, "content": [{"type": "video", "y": [2]}], "_meta": {"z": null}, "isError": false}),
+            json!({"isError": true, "content": []}),
+            json!({"structuredContent": [1], "y": {}}),
+            json!({"content": null}),
+            json!({}),
+        ] {
+            let result = ToolResult::from_upstream(raw.clone()).unwrap();
+            let with_notice = result.clone().with_block(text_block("n".into()));
+            assert_eq!(Value::Object(result.into_object()).to_string(), raw.to_string());
+            assert_eq!(with_notice.content().last(), Some(&text_block("n".into())));
+        }
     }
 
     #[test]

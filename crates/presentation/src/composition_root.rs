@@ -500,6 +500,7 @@ impl AppBuilder {
                 let servers = upstream::start(&composition.config, &self.servers, &self.environment)?;
                 for server in &servers {
                     composition.app.registry.register(server.clone()).await?;
+                    composition.app.context.register(server.clone()).await?;
                 }
                 composition.servers = servers;
             }

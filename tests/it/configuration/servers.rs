@@ -26,6 +26,13 @@ fn a_server_is_described_with_its_variables_filled_in() {
             [mcp_servers.remote]
             url = "https://${HOST}/mcp"
             headers = { Authorization = "Bearer ${SECRET}" }
+            [mcp_servers.fixed]
+            type = "http"
+            url = "https://${HOST}/mcp"
+            [mcp_servers.old]
+            type = "sse"
+            url = "https://${HOST}/sse"
+            headers = { Authorization = "Bearer ${SECRET}" }
             [mcp_servers.broken]
             url = "https://${NOT_SET}/mcp"
             [mcp_servers.off]
@@ -38,8 +45,8 @@ fn a_server_is_described_with_its_variables_filled_in() {
     .variables(&[("SECRET", "s3cret"), ("HOST", "example.com")]);
     let config = machine.config();
     let names: Vec<&str> = config.mcp_servers.iter().map(|server| server.name.as_str()).collect();
-    assert_eq!(names, ["broken", "local", "off", "remote"]);
-    let [broken, local, off, remote] = config.mcp_servers.as_slice() else { panic!() };
+    assert_eq!(names, ["broken", "fixed", "local", "off", "old", "remote"]);
+    let [broken, fixed, local, off, old, remote] = config.mcp_servers.as_slice() else { panic!() };
     assert_eq!(
         broken.transport.as_ref().unwrap_err(),
         "the environment variable `NOT_SET` is not set: set it, or write `${NOT_SET:-…}`"
@@ -53,6 +60,9 @@ fn a_server_is_described_with_its_variables_filled_in() {
     assert!(off.disabled);
     let Ok(McpTransport::Http(HttpServer { url, headers })) = &remote.transport else { panic!() };
     assert_eq!((url.as_str(), headers["authorization"].as_str()), ("https://example.com/mcp", "Bearer s3cret"));
+    assert!(matches!(&fixed.transport, Ok(McpTransport::StreamableHttp(server)) if server.url == *url));
+    let Ok(McpTransport::Sse(HttpServer { url, headers })) = &old.transport else { panic!("{old:?}") };
+    assert_eq!((url.as_str(), headers["authorization"].as_str()), ("https://example.com/sse", "Bearer s3cret"));
     assert!(!format!("{config:?}").contains("s3cret"), "secrets are in no log");
     let rules: Vec<String> =
         config.rules.iter().map(|rule| format!("{} {}", rule.effect.as_str(), rule.text)).collect();
@@ -151,6 +161,10 @@ fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
             "envFile": "${workspaceFolder}/.env", "cwd": "${workspaceFolder}${/}src"},
         "plain": {"command": "srv", "envFile": ".env", "type": "stdio"},
         "old": {"type": "sse", "url": "http://127.0.0.1:1/sse"},
+        "old2": {"server_type": "sse", "base_url": "http://127.0.0.1:1/sse"},
+        "old3": {"transport": "sse", "serverUrl": "http://127.0.0.1:1/sse"},
+        "untold": {"url": "http://127.0.0.1:1/mcp"},
+        "both": {"type": "sse", "command": "srv"},
         "odd": {"type": "pigeon", "url": "http://127.0.0.1:1/mcp"},
         "http": {"type": "streamableHttp", "url": "http://127.0.0.1:1/mcp"},
         "key": {"command": "srv", "env": {"KEY": "${input:api-key}"}},
@@ -169,7 +183,9 @@ fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
                 let cwd = working_dir.as_ref().unwrap().display();
                 machine.plain(format!("{}: {command} {} {} in {cwd}", server.name, args.join(" "), env.join(" ")))
             }
-            Ok(McpTransport::Http(HttpServer { url, .. })) => format!("{}: {url}", server.name),
+            Ok(McpTransport::Http(HttpServer { url, .. })) => format!("{}: any at {url}", server.name),
+            Ok(McpTransport::StreamableHttp(HttpServer { url, .. })) => format!("{}: http at {url}", server.name),
+            Ok(McpTransport::Sse(HttpServer { url, .. })) => format!("{}: sse at {url}", server.name),
             Ok(McpTransport::Streams(_)) => panic!("no file makes one"),
             Err(reason) => format!("{}: {reason}", server.name),
         })
@@ -177,19 +193,23 @@ fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
     assert_eq!(
         servers,
         [
+            "both: srv   in ~/home/project",
             "files: ~/home/project/bin/srv ~/home project TOKEN=of-the-project in ~/home/project/src",
-            "http: http://127.0.0.1:1/mcp",
+            "http: http at http://127.0.0.1:1/mcp",
             "key: `${input:api-key}` is a value that an editor asks a person for, which is not done here: set an environment variable, and write `${env:API_KEY}` instead",
+            "old: sse at http://127.0.0.1:1/sse",
+            "old2: sse at http://127.0.0.1:1/sse",
+            "old3: sse at http://127.0.0.1:1/sse",
             "picked: `${command:pick}` is a value that only an editor knows: write the value itself, or `${env:NAME}`, instead",
             "plain: srv  TOKEN=of-the-project in ~/home/project",
+            "untold: any at http://127.0.0.1:1/mcp",
         ]
     );
     let notes: Vec<String> = config.notes.iter().map(|note| machine.plain(note)).collect();
     assert_eq!(
         notes,
         [
-            "~/home/project/.cursor/mcp.json:5: the server `old` is left out: `sse` is MCP's old transport, which is not spoken here: give the address of its streamable HTTP, often `/mcp` instead of `/sse`, and the type `http`",
-            "~/home/project/.cursor/mcp.json:6: the server `odd` is left out: its type is `stdio` or `http`, not \"pigeon\"",
+            "~/home/project/.cursor/mcp.json:10: the server `odd` is left out: its type is `stdio`, `http` or `sse`, not \"pigeon\"",
         ]
     );
 }
@@ -245,4 +265,37 @@ fn a_table_without_a_server_is_a_note() {
         machine.plain(&machine.config().notes[0]),
         "~/home/.config/toolstead/config.toml:2: `mcp_servers.git` has neither `command` nor `url`, so there is no such server"
     );
+}
+
+#[test]
+fn servers_of_the_old_transport_are_read_in_every_file_of_other_clients() {
+    let server = |key: &str| format!(r#""{key}": {{"type": "sse", "url": "http://127.0.0.1:1/sse"}}"#);
+    for (file, text) in [
+        (".mcp.json", format!(r#"{{"mcpServers": {{{}}}}}"#, server("old"))),
+        (".cursor/mcp.json", format!(r#"{{"mcpServers": {{{}}}}}"#, server("old"))),
+        (".vscode/mcp.json", format!(r#"{{"servers": {{{}}}, "inputs": []}}"#, server("old"))),
+        (".mcp.json", format!(r#"{{"McpServers": {{{}}}}}"#, server("old"))),
+        (".mcp.json", format!(r#"{{"mcp": {{"servers": {{{}}}}}}}"#, server("old"))),
+    ] {
+        let machine = Machine::with(&[(&format!("home/project/{file}"), &text)]);
+        machine.trust(file);
+        let config = machine.config();
+        let [old] = config.mcp_servers.as_slice() else { panic!("{text}: {:?}", config.notes) };
+        assert!(matches!(old.transport, Ok(McpTransport::Sse(_))), "{text}: {old:?}");
+        assert!(config.notes.is_empty(), "{text}: {:?}", config.notes);
+    }
+}
+
+#[test]
+fn a_type_that_does_not_fit_how_a_server_is_reached_is_a_mistake() {
+    for (table, words) in [
+        ("type = \"sse\"\ncommand = \"x\"", "the types `http` and `sse` are for servers with `url`"),
+        ("type = \"http\"\ncommand = \"x\"", "the types `http` and `sse` are for servers with `url`"),
+        ("type = \"stdio\"\nurl = \"http://x\"", "the type `stdio` is for servers with `command`"),
+        ("type = \"pigeon\"\nurl = \"http://x\"", "pigeon"),
+    ] {
+        let machine = Machine::with(&[(USER, &format!("[mcp_servers.a]\n{table}\n"))]);
+        let error = machine.load().map(|_| "no error").unwrap_err().to_string();
+        assert!(error.contains(words), "{table}: {error}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The tools that the conformance suite calls, as a provider that only tests have.
 
+use super::context_fixture::ContextFixture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
 use toolstead_domain::{
@@ -26,18 +27,18 @@ pub(super) const PNG: &str =
 /// A WAV without any sample.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
-/// All fixture tools.
-pub(super) fn provider() -> Arc<ScriptedProvider> {
+/// All fixture tools. One of them changes the prompts of `context`.
+pub(super) fn provider(context: &Arc<ContextFixture>) -> Arc<ScriptedProvider> {
     Arc::new_cyclic(|provider| {
-        tools(provider, false).into_iter().fold(ScriptedProvider::new("fixture"), ScriptedProvider::with)
+        tools(provider, context, false).into_iter().fold(ScriptedProvider::new("fixture"), ScriptedProvider::with)
     })
 }
 
-fn tools(provider: &Weak<ScriptedProvider>, with_dynamic: bool) -> Vec<ScriptedTool> {
+fn tools(provider: &Weak<ScriptedProvider>, context: &Arc<ContextFixture>, with_dynamic: bool) -> Vec<ScriptedTool> {
     let image = json!({"type": "image", "data": PNG, "mimeType": "image/png"});
     let resource = |uri: &str, kind: &str, text: &str| json!({"type": "resource", "resource": {"uri": uri, "mimeType": kind, "text": text}});
-    let log = |text: &str| LogMessage { level: LogLevel::Info, logger: None, data: text.into() };
-    let step = |done: f64| Progress { progress: done, total: Some(100.0), message: None };
+    let log = |text: &str| LogMessage::new(LogLevel::Info, text);
+    let step = |done: f64| Progress { total: Some(100.0), ..Progress::at(done) };
     let mut tools = vec![
         tool("test_simple_text").answers(ToolResult::text("This is a simple text response for testing.")),
         tool("test_image_content").answers(ToolResult::of_blocks(vec![image.clone()])),
@@ -71,9 +72,10 @@ fn tools(provider: &Weak<ScriptedProvider>, with_dynamic: bool) -> Vec<ScriptedT
             .answers(ToolResult::text("Done")),
         tool("test_missing_capability").ends_by(needs_sampling),
         tool("test_input_required_result_capabilities").ends_by(asks_what_the_client_can),
-        tool("test_streaming_elicitation").answers(ToolResult::text("Nothing to ask")),
+        tool("test_streaming_elicitation").ends_by(asks_once_if_it_can),
         with_schema("json_schema_2020_12_tool", rich_schema()).answers(ToolResult::text("Taken")),
-        change_tool(provider.clone(), with_dynamic),
+        change_tool(provider.clone(), context.clone(), with_dynamic),
+        change_prompt(context.clone()),
     ];
     tools.extend(asking());
     if with_dynamic {
@@ -201,13 +203,30 @@ fn needs_sampling(moment: &Moment<'_>) -> Ending {
     Ending::Failure(failure.with_data(json!({"requiredCapabilities": {"sampling": {}}})))
 }
 
+/// Asks with its outcome, and never in mid-call, so that its stream holds no request.
+fn asks_once_if_it_can(moment: &Moment<'_>) -> Ending {
+    if moment.context.answers.is_some() || !moment.context.client.capabilities.contains_key("elicitation") {
+        return Ending::Done(ToolResult::text("Nothing to ask"));
+    }
+    let question = form("What is your name?", json!({"name": {"type": "string"}}));
+    ask(vec![("user_name", question)], "asked".into())
+}
+
 /// Adds a tool to the list, or takes it away again.
-fn change_tool(provider: Weak<ScriptedProvider>, with_dynamic: bool) -> ScriptedTool {
+fn change_tool(provider: Weak<ScriptedProvider>, context: Arc<ContextFixture>, with_dynamic: bool) -> ScriptedTool {
     tool("test_trigger_tool_change").ends_by(move |_| {
         if let Some(provider) = provider.upgrade() {
-            provider.replace_tools(tools(&Arc::downgrade(&provider), !with_dynamic));
+            provider.replace_tools(tools(&Arc::downgrade(&provider), &context, !with_dynamic));
         }
         Ending::Done(ToolResult::text("The list of tools has changed"))
+    })
+}
+
+/// Adds a prompt to the list, or takes it away again.
+fn change_prompt(context: Arc<ContextFixture>) -> ScriptedTool {
+    tool("test_trigger_prompt_change").ends_by(move |_| {
+        context.change_prompts();
+        Ending::Done(ToolResult::text("The list of prompts has changed"))
     })
 }
 

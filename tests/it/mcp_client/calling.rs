@@ -67,7 +67,7 @@ impl Caller for Listener {
     }
 }
 
-pub(super) fn deps() -> McpServerDeps {
+pub(crate) fn deps() -> McpServerDeps {
     McpServerDeps {
         launcher: Launcher::start().unwrap(),
         http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
@@ -80,7 +80,7 @@ pub(super) fn deps() -> McpServerDeps {
 }
 
 /// A configuration that tries again quickly.
-pub(super) fn config(name: &str, transport: McpTransport) -> McpServerConfig {
+pub(crate) fn config(name: &str, transport: McpTransport) -> McpServerConfig {
     let mut config = McpServerConfig::new(ServerName::parse(name).unwrap(), transport);
     // This test program cannot start itself as the sandbox's process; real_servers.rs goes through the binary.
     config.confinement.profile = ServerProfile::Open;
@@ -125,7 +125,7 @@ pub(super) fn until(
 }
 
 #[track_caller]
-pub(super) fn until_ready(server: &McpServer) -> impl Future<Output = McpServerStatus> {
+pub(crate) fn until_ready(server: &McpServer) -> impl Future<Output = McpServerStatus> {
     until(server, |status| status.state == ProviderState::Ready)
 }
 
@@ -161,6 +161,7 @@ pub(super) async fn call_with(
         deadline: Instant::now() + time,
         grant: &grant,
         client: &ClientProfile::without_protocol("test"),
+        beside: Default::default(),
         answers: None,
         caller,
         calls: &NoCalls,

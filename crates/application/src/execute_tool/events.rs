@@ -117,7 +117,7 @@ impl Caller for Watched<'_> {
 
     fn progress(&self, progress: Progress) {
         if self.bus.is_watched() {
-            let Progress { progress, total, message } = progress.clone();
+            let Progress { progress, total, message, .. } = progress.clone();
             let redacted = |text: String| Some(self.redaction?.text(&text).into_owned());
             let message = message.and_then(redacted);
             self.bus.send(of(self.call), EventKind::ToolCallProgress { progress, total, message });

@@ -259,8 +259,8 @@ fn joined(context: &[(String, String)]) -> Option<String> {
 
 fn tell(command: &ExecuteToolCommand, hook: &dyn ToolHook, messages: Vec<String>) {
     for message in messages {
-        let logger = Some(format!("hook {}", hook.name()));
-        command.caller.log(LogMessage { level: LogLevel::Warning, logger, data: message.into() });
+        let logger = format!("hook {}", hook.name());
+        command.caller.log(LogMessage::new(LogLevel::Warning, message).by(logger));
     }
 }
 

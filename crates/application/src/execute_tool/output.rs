@@ -19,7 +19,7 @@ use serde_json::Value;
 use toolstead_domain::{
     error_kind::ErrorKind,
     ports::{schema_validator::SchemaValidator, tool_provider::CallOutcome},
-    tool_failure::ToolFailure,
+    tool_failure::{ToolFailure, UpstreamError},
     tool_input_schema::{NotValid, ToolInputSchema},
     tool_result::{ToolResult, text_block},
 };
@@ -37,6 +37,9 @@ pub(super) struct Budget {
 }
 
 impl Budget {
+    /// Everything.
+    pub(super) const WHOLE: Self = Self { characters: usize::MAX, media_bytes: usize::MAX };
+
     /// The budget of a caller who wants no more than that of anything.
     pub(super) fn up_to(self, wanted: Option<usize>) -> Self {
         let wanted = wanted.unwrap_or(usize::MAX);
@@ -59,6 +62,9 @@ pub(super) async fn bound(
     match outcome {
         Ok(CallOutcome::Done(result)) => {
             let result = with_promised_content(registered, result)?;
+            if budget == Budget::WHOLE {
+                return Ok(CallOutcome::Done(result));
+            }
             let schema = if result.is_error() { None } else { registered.output_schema() };
             let promised = schema.map(|schema| Promised { schema, schemas });
             Ok(CallOutcome::Done(bounded(result, promised, budget, &mut keeper).await))
@@ -84,13 +90,12 @@ struct Promised<'a> {
 /// Cuts the message of a failure that is over the budget. It is our own or an upstream's, and never an output.
 pub(super) fn bound_message(error: ExecuteToolError, budget: usize) -> ExecuteToolError {
     let cut = |mut failure: ToolFailure| {
-        if let Some((at, _)) = failure.message.char_indices().nth(budget) {
-            let missing = failure.message[at..].chars().count();
-            failure.message.truncate(at);
-            failure.message.push_str(&format!("\n[… {missing} more characters are left out and not kept …]\n"));
-        }
+        cut_message(&mut failure.message, budget);
         if is_longer(&failure.data, budget) {
             failure.data = Value::Null;
+        }
+        if let Some(error) = &mut failure.upstream {
+            bound_upstream(error, budget);
         }
         failure
     };
@@ -99,6 +104,23 @@ pub(super) fn bound_message(error: ExecuteToolError, budget: usize) -> ExecuteTo
         ExecuteToolError::Refused(failure) => ExecuteToolError::Refused(cut(failure)),
         ExecuteToolError::Failed(failure) => ExecuteToolError::Failed(cut(failure)),
         other => other,
+    }
+}
+
+fn cut_message(message: &mut String, budget: usize) {
+    if let Some((at, _)) = message.char_indices().nth(budget) {
+        let missing = message[at..].chars().count();
+        message.truncate(at);
+        message.push_str(&format!("\n[… {missing} more characters are left out and not kept …]\n"));
+    }
+}
+
+/// The same of an error as its server said it. Data are whole or not there: a part of them would be others.
+fn bound_upstream(error: &mut UpstreamError, budget: usize) {
+    cut_message(&mut error.message, budget);
+    if error.data.as_ref().is_some_and(|data| is_longer(data, budget)) {
+        error.data = None;
+        error.message.push_str(" [the error's data are too long and left out]");
     }
 }
 

@@ -24,7 +24,7 @@ use toolstead_domain::{
     ports::{
         caller::{Caller, InputResponses, NotAnswered, SilentCaller},
         calls::NoCalls,
-        tool_provider::{Answers, CallContext, CallOutcome, InputRequired, ToolProvider},
+        tool_provider::{Answers, Beside, CallContext, CallOutcome, InputRequired, ToolProvider},
     },
     tool::Tool,
     tool_call::ToolCall,
@@ -181,6 +181,7 @@ fn context<'a>(
         deadline: Instant::now() + time,
         grant,
         client: &command.client,
+        beside: Beside { meta: Some(&command.meta), params: &command.params },
         answers: None,
         caller,
         calls: &NoCalls,

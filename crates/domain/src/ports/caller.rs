@@ -2,11 +2,11 @@
 
 use crate::client_profile::LogLevel;
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 
 /// How far a call is (MCP `notifications/progress`).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
     /// Rises with every message.
     pub progress: f64,
@@ -14,6 +14,36 @@ pub struct Progress {
     pub total: Option<f64>,
     /// What happens, for people.
     pub message: Option<String>,
+    /// All members as an MCP server sent them: `_meta`, those that nobody here knows, the order and the digits. The fields
+    /// above count where they say something else. Empty for what is reported here.
+    pub members: Map<String, Value>,
+}
+
+impl Progress {
+    /// So far, of nobody knows how much.
+    pub fn at(progress: f64) -> Self {
+        Self { progress, ..Self::default() }
+    }
+
+    /// Reads the parameters of MCP's notification; `None` where they tell no progress.
+    pub fn from_params(params: Map<String, Value>) -> Option<Self> {
+        Some(Self {
+            progress: params.get("progress")?.as_f64()?,
+            total: params.get("total").and_then(Value::as_f64),
+            message: params.get("message").and_then(Value::as_str).map(str::to_owned),
+            members: params,
+        })
+    }
+
+    /// The parameters of MCP's notification to the one who asked for it under this token.
+    pub fn into_params(self, token: Value) -> Map<String, Value> {
+        let mut params = self.members;
+        params.insert("progressToken".into(), token);
+        put_number(&mut params, "progress", Some(self.progress));
+        put_number(&mut params, "total", self.total);
+        put_text(&mut params, "message", self.message);
+        params
+    }
 }
 
 /// A log message for the client (MCP `notifications/message`).
@@ -25,6 +55,66 @@ pub struct LogMessage {
     pub logger: Option<String>,
     /// Any JSON value.
     pub data: Value,
+    /// As [`Progress::members`]; the data's place is empty in it.
+    pub members: Map<String, Value>,
+}
+
+impl LogMessage {
+    /// A message of nobody in particular.
+    pub fn new(level: LogLevel, data: impl Into<Value>) -> Self {
+        Self { level, logger: None, data: data.into(), members: Map::new() }
+    }
+
+    /// The same, said by this one.
+    #[must_use]
+    pub fn by(self, logger: impl Into<String>) -> Self {
+        Self { logger: Some(logger.into()), ..self }
+    }
+
+    /// Reads the parameters of MCP's notification; `None` where they are no log message.
+    pub fn from_params(mut params: Map<String, Value>) -> Option<Self> {
+        Some(Self {
+            level: LogLevel::parse(params.get("level")?.as_str()?)?,
+            logger: params.get("logger").and_then(Value::as_str).map(str::to_owned),
+            data: params.get_mut("data").map_or(Value::Null, Value::take),
+            members: params,
+        })
+    }
+
+    /// The parameters of MCP's notification.
+    pub fn into_params(self) -> Map<String, Value> {
+        let mut params = self.members;
+        params.insert("level".into(), self.level.as_str().into());
+        put_text(&mut params, "logger", self.logger);
+        params.insert("data".into(), self.data);
+        params
+    }
+}
+
+/// Says the number at its place, unless that says it already, in whatever form.
+fn put_number(members: &mut Map<String, Value>, name: &str, number: Option<f64>) {
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
+    if members.get(name).and_then(Value::as_f64) == number {
+        return;
+    }
+    let number = number.filter(|number| number.is_finite()).map(|number| {
+        // Whole numbers without a fraction, as most clients count.
+        if number.fract() == 0.0 && number.abs() < EXACT { (number as i64).into() } else { Value::from(number) }
+    });
+    put(members, name, number);
+}
+
+fn put_text(members: &mut Map<String, Value>, name: &str, text: Option<String>) {
+    if members.get(name).and_then(Value::as_str) != text.as_deref() {
+        put(members, name, text.map(Value::from));
+    }
+}
+
+fn put(members: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    match value {
+        Some(value) => members.insert(name.to_owned(), value),
+        None => members.shift_remove(name),
+    };
 }
 
 /// A question to the client in mid-call (`elicitation/create`, `sampling/createMessage`, `roots/list`).
@@ -127,5 +217,59 @@ impl Caller for SilentCaller {
     fn log(&self, _: LogMessage) {}
     async fn ask(&self, _: InputRequest) -> Result<InputResponse, NotAnswered> {
         Err(NotAnswered::Unsupported)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[track_caller]
+    fn check(params: Map<String, Value>, expected: Value) {
+        assert_eq!(Value::Object(params).to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn what_came_goes_on_in_its_order_and_digits_under_another_token() {
+        let came = json!({"x": [1.0], "total": 3.0, "progressToken": 7, "progress": 18446744073709551615_u64,
+            "message": null, "_meta": {"a": null}});
+        let progress = Progress::from_params(map(came)).unwrap();
+        assert_eq!(progress.total, Some(3.0));
+        let expected = json!({"x": [1.0], "total": 3.0, "progressToken": "t", "progress": 18446744073709551615_u64,
+            "message": null, "_meta": {"a": null}});
+        check(progress.clone().into_params("t".into()), expected);
+        let changed = Progress { progress: 2.0, total: None, message: Some("m".into()), ..progress };
+        check(
+            changed.into_params(1.into()),
+            json!({"x": [1.0], "progressToken": 1, "progress": 2, "message": "m", "_meta": {"a": null}}),
+        );
+        let came = json!({"_meta": {}, "data": {"b": 1, "a": [null]}, "logger": 5, "level": "info", "y": "z"});
+        let message = LogMessage::from_params(map(came.clone())).unwrap();
+        assert_eq!((message.level, &message.logger, &message.data["b"]), (LogLevel::Info, &None, &json!(1)));
+        check(message.clone().into_params(), came);
+        let changed = LogMessage { level: LogLevel::Error, ..message }.by("me");
+        let expected = json!({"_meta": {}, "data": {"b": 1, "a": [null]}, "logger": "me", "level": "error", "y": "z"});
+        check(changed.into_params(), expected);
+    }
+
+    #[test]
+    fn what_is_said_here_has_the_members_of_mcp() {
+        check(Progress::at(2.5).into_params("t".into()), json!({"progressToken": "t", "progress": 2.5}));
+        let whole = Progress { total: Some(4.0), message: Some("m".into()), ..Progress::at(1.0) };
+        check(whole.into_params(1.into()), json!({"progressToken": 1, "progress": 1, "total": 4, "message": "m"}));
+        let endless = Progress { total: Some(f64::INFINITY), ..Progress::at(0.0) };
+        check(endless.into_params(1.into()), json!({"progressToken": 1, "progress": 0}));
+        check(LogMessage::new(LogLevel::Info, "x").into_params(), json!({"level": "info", "data": "x"}));
+        for no_progress in [json!({}), json!({"progress": "1"})] {
+            assert_eq!(Progress::from_params(map(no_progress)), None);
+        }
+        for no_message in [json!({"data": 1}), json!({"level": "loud", "data": 1})] {
+            assert_eq!(LogMessage::from_params(map(no_message)), None);
+        }
     }
 }

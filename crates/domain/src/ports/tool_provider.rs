@@ -17,6 +17,7 @@ use crate::{
     tool_result::ToolResult,
 };
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -46,6 +47,12 @@ pub trait ToolProvider: Send + Sync {
     /// [`ProviderError`] when nothing is known yet and the provider failed.
     async fn list(&self) -> Result<Vec<Tool>, ProviderError>;
 
+    /// What its list says beside the tools (`_meta`, members that nobody here knows), for clients that see its tools alone.
+    /// Never blocks.
+    fn list_members(&self) -> Map<String, Value> {
+        Map::new()
+    }
+
     /// Returns when [`list`](Self::list) may answer differently from its last answer; never, if it cannot.
     async fn changed(&self) {
         std::future::pending().await
@@ -64,6 +71,11 @@ pub trait ToolProvider: Send + Sync {
     /// Whether every value of this provider's schemas is to be checked as ours are: `format` asserted and defaults
     /// filled. MCP servers say no: their schemas are taken as they came.
     fn owns_schemas(&self) -> bool {
+        true
+    }
+
+    /// Whether a result over the budget of text goes under a handle. A provider says no where its results are to go on whole.
+    fn bounds_output(&self) -> bool {
         true
     }
 
@@ -114,6 +126,15 @@ pub trait ToolProvider: Send + Sync {
     async fn close(&self) {}
 }
 
+/// What the request of a call said beside what the call is, for providers that pass it on to a server.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beside<'a> {
+    /// Its `_meta`, without what belongs to one hop, as in [`ToolCall::meta`]; `None`: it had none.
+    pub meta: Option<&'a Map<String, Value>>,
+    /// Members of its parameters that nobody here knows, in their order.
+    pub params: &'a [(String, Value)],
+}
+
 /// What accompanies a call.
 #[derive(Clone, Copy)]
 pub struct CallContext<'a> {
@@ -130,6 +151,8 @@ pub struct CallContext<'a> {
     pub grant: &'a Grant,
     /// What the client can do.
     pub client: &'a ClientProfile,
+    /// What the request said beside the call.
+    pub beside: Beside<'a>,
     /// Answers to what the provider's [`InputRequired`] asked about this call before.
     pub answers: Option<&'a Answers>,
     /// The way back to the client.
@@ -154,6 +177,7 @@ impl<'a> CallContext<'a> {
             deadline,
             grant,
             client,
+            beside: Beside { meta: Some(&call.meta), params: &[] },
             answers: None,
             caller: &SilentCaller,
             calls: &NoCalls,

@@ -278,7 +278,7 @@ mod tests {
             .with(ScriptedTool::named("endless").never_ends())
             .with(
                 ScriptedTool::named("chatty")
-                    .reports(Progress { progress: 1.0, total: None, message: None })
+                    .reports(Progress::at(1.0))
                     .asks(question)
                     .ends_by(|moment| Ending::Done(ToolResult::json(moment.responses[0].0.clone()))),
             )
@@ -297,6 +297,7 @@ mod tests {
             deadline: Instant::now(),
             grant: &Grant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), vec![]),
             client: &ClientProfile::without_protocol("test"),
+            beside: Default::default(),
             answers: None,
             caller,
             calls: &NoCalls,

@@ -102,6 +102,7 @@ async fn call_unasked(provider: &dyn ToolProvider, call: &ToolCall) -> Result<Ca
         deadline: Instant::now() + Duration::from_secs(10),
         grant: &grant,
         client: &client,
+        beside: Default::default(),
         answers: None,
         caller: &caller,
         calls: &NoCalls,

@@ -4,7 +4,9 @@ mod catalogue;
 mod closed_by_profile;
 pub mod config;
 pub mod connection;
+mod context;
 mod foreign_text;
+mod forwarding;
 mod handshake;
 mod http;
 mod identity;
@@ -18,37 +20,32 @@ mod relay;
 mod request;
 mod request_error;
 mod server_card;
+mod sse;
 mod stderr_tail;
 mod supervisor;
 mod transport;
 
-use crate::mcp::{
-    client::{
-        config::McpServerConfig,
-        connection::{Connection, McpServerDeps},
-        may_ask::declared,
-        outcome::Called,
-        request::{ForwardedRequest, Params},
-        request_error::RequestError,
-        supervisor::{Current, Shared},
-    },
-    wire::{incoming::Answer, message::RpcError},
+use crate::mcp::client::{
+    config::{McpServerConfig, ToolOutput},
+    connection::McpServerDeps,
+    outcome::Called,
+    request::{ForwardedRequest, Params},
+    supervisor::Shared,
 };
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::{
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
-use tokio::time::{timeout, timeout_at};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
     access::Access,
-    client_profile::{Generation, ProtocolVersion},
+    client_profile::ProtocolVersion,
     error_kind::ErrorKind,
     ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState, ToolProvider},
     provider_identity::ProviderIdentity,
@@ -78,7 +75,7 @@ pub struct McpServer {
 pub struct McpServerStatus {
     /// Its name here.
     pub name: ServerName,
-    /// `stdio`, `http` or `in-process`.
+    /// `stdio`, `http`, `sse` or `in-process`.
     pub transport: &'static str,
     /// How it is.
     pub state: ProviderState,
@@ -124,7 +121,11 @@ impl McpServer {
         }
         McpServerStatus {
             name: config.name.clone(),
-            transport: config.transport.label(),
+            transport: current
+                .connection
+                .as_ref()
+                .and_then(|connection| connection.transport.label())
+                .unwrap_or_else(|| config.transport.label()),
             state: current.state.clone(),
             protocol: current.connection.as_ref().map(|connection| connection.card.version),
             server: current.connection.as_ref().and_then(|connection| connection.card.name.clone()),
@@ -147,84 +148,6 @@ impl McpServer {
         }
         // Every attempt ends by itself; this bound is for the one that ends with the runtime.
         let _ = timeout(2 * self.shared.config.timeouts.connect, lists.changed()).await;
-    }
-
-    /// The server when it is ready: at once as a rule, else as soon as an attempt that is under way or due has ended.
-    async fn ready(&self, called: Called<'_>) -> Result<(Arc<Current>, Arc<Connection>), ToolFailure> {
-        let current = self.shared.current();
-        if let Some(connection) = current.connection.clone() {
-            return Ok((current, connection));
-        }
-        let mut changes = self.shared.changes();
-        let mut may_want = true;
-        loop {
-            changes.mark_unchanged();
-            let current = self.shared.current();
-            if let Some(connection) = current.connection.clone() {
-                return Ok((current, connection));
-            }
-            match &current.state {
-                ProviderState::Connecting | ProviderState::Ready => {}
-                ProviderState::Failed { .. } | ProviderState::NeedsAuthorization { .. }
-                    if std::mem::take(&mut may_want) && self.shared.want(&current) => {}
-                ProviderState::Failed { reason } => return Err(called.unavailable(reason)),
-                ProviderState::NeedsAuthorization { reason } => return Err(called.needs_authorization(reason)),
-                ProviderState::Closed => return Err(called.unavailable("it was closed")),
-            }
-            if changes.changed().await.is_err() {
-                return Err(called.unavailable("it was closed"));
-            }
-        }
-    }
-
-    async fn exchange(
-        &self,
-        called: Called<'_>,
-        call: &ToolCall,
-        context: &CallContext<'_>,
-    ) -> Result<(Answer, Generation), ToolFailure> {
-        let request = ForwardedRequest {
-            method: "tools/call",
-            name: Some(called.tool),
-            params: Params::Call { tool: called.tool, arguments: &call.arguments },
-            capabilities: &declared(&context.client.capabilities, &self.shared.config.may_ask),
-            meta: &call.meta,
-            answers: context.answers,
-            log_level: context.client.log_level,
-            progress: context.caller.wants_progress(),
-        };
-        let (current, connection) = self.ready(called).await?;
-        let generation = connection.writer.version.generation();
-        let answer = self.send(&current, &connection, &request, context).await;
-        let stale_headers = |answer: &Answer| {
-            connection.transport.mirrors_parameters()
-                && matches!(answer.result_text(), Ok(Err(error)) if error.code == RpcError::HEADER_MISMATCH)
-        };
-        match answer {
-            // Refused unseen: the headers follow a definition that the server has changed (MCP 2026-07-28,
-            // basic/transports/streamable-http, "Client Behavior").
-            Ok(answer) if generation == Generation::Modern && stale_headers(&answer) => {
-                self.refresh().await;
-                let (current, connection) = self.ready(called).await?;
-                let answer = self.send(&current, &connection, &request, context).await;
-                answer.map(|answer| (answer, generation)).map_err(|error| called.failure(error))
-            }
-            Ok(answer) => Ok((answer, generation)),
-            Err(error) => Err(called.failure(error)),
-        }
-    }
-
-    async fn send(
-        &self,
-        current: &Current,
-        connection: &Connection,
-        request: &ForwardedRequest<'_>,
-        context: &CallContext<'_>,
-    ) -> Result<Answer, RequestError> {
-        let catalogue = current.catalogue.as_ref();
-        let mirrored = request.name.and_then(|name| catalogue?.mirrored.get(name));
-        let idle = self.shared.config.timeouts.idle;
-        connection.transport.forward(&connection.writer, request, mirrored, context.caller, idle).await
     }
 
     /// The outcome, with the key that opens what the server's profile has closed to the call.
@@ -251,11 +174,6 @@ impl McpServer {
             }),
             outcome => outcome,
         }
-    }
-
-    /// How long a call may take.
-    fn time_for(&self, context: &CallContext<'_>) -> Duration {
-        context.deadline.saturating_duration_since(Instant::now()).min(self.shared.config.timeouts.call)
     }
 }
 
@@ -287,6 +205,10 @@ impl ToolProvider for McpServer {
         Err(ProviderError { provider: self.name().into(), reason })
     }
 
+    fn list_members(&self) -> Map<String, Value> {
+        self.shared.current().catalogue.as_ref().map_or_else(Map::new, |catalogue| catalogue.rest.clone())
+    }
+
     async fn changed(&self) {
         let seen = self.seen.load(Ordering::Acquire);
         if self.shared.changes().wait_for(|version| *version != seen).await.is_err() {
@@ -302,6 +224,10 @@ impl ToolProvider for McpServer {
         false
     }
 
+    fn bounds_output(&self) -> bool {
+        self.shared.config.output == ToolOutput::Bounded
+    }
+
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
         let Called { tool, server, .. } = called(call)?;
         Ok(vec![Access::CallUpstream { server: server.clone(), tool: tool.into() }])
@@ -309,21 +235,19 @@ impl ToolProvider for McpServer {
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         let called = called(call)?;
-        let time = self.time_for(context);
-        let mut exchange = pin!(self.exchange(called, call, context));
-        let (began, waited) = (tokio::time::Instant::now(), context.caller.waited());
-        loop {
-            // The time in which somebody is asked is none of the call.
-            let asked = context.caller.waited().saturating_sub(waited);
-            match timeout_at(began + time + asked, &mut exchange).await {
-                Ok(answered) => {
-                    let (answer, generation) = answered?;
-                    return self.advised(called.outcome(answer, generation));
-                }
-                Err(_) if context.caller.waited().saturating_sub(waited) > asked => {}
-                Err(_) => return Err(called.failure(RequestError::Late(time))),
-            }
-        }
+        let request = ForwardedRequest {
+            method: "tools/call",
+            name: Some(called.tool),
+            params: Params::Call { tool: called.tool, arguments: &call.arguments, more: context.beside.params },
+            capabilities: &self.capabilities_of(context.client),
+            meta: &call.meta,
+            answers: context.answers,
+            log_level: context.client.log_level,
+            progress: context.caller.wants_progress(),
+            principal: Some(context.principal),
+        };
+        let (answer, generation) = self.forward(&request, context).await.map_err(|error| called.failure(error))?;
+        self.advised(called.outcome(answer, generation))
     }
 
     async fn close(&self) {

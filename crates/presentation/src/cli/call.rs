@@ -37,7 +37,7 @@ use toolstead_domain::{
     principal::Principal,
     tool_execution::CancelReason,
     tool_failure::ToolFailure,
-    tool_result::ToolResult,
+    tool_result::{NO_OUTPUT, ToolResult, text_block},
 };
 use toolstead_infrastructure::{
     mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers},
@@ -224,7 +224,13 @@ fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
         output.json(result.as_object())?;
         return Ok(exit);
     }
-    for block in result.content() {
+    // What an MCP server leaves empty is said in our words.
+    let in_place = match (result.content(), result.structured_content()) {
+        ([], Some(structured)) => Some(text_block(structured.to_string())),
+        ([], None) => Some(text_block(NO_OUTPUT.into())),
+        _ => None,
+    };
+    for block in result.content().iter().chain(&in_place) {
         let text = shown(block);
         let text = if std::io::stdout().is_terminal() { visible(&text) } else { text };
         // Its own line end is ours; blank lines before that are the tool's.

@@ -75,6 +75,7 @@ fn converted(server: &ConfiguredServer, config: &Config) -> Option<McpServerConf
         configured_in: server.origin.place(),
         protocol: server.protocol,
         names: server.names,
+        output: server.output,
         timeouts: McpTimeouts {
             connect: server.connect_timeout,
             call: std::time::Duration::from_secs(config.limits.max_timeout_seconds),

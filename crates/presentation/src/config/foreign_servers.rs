@@ -61,16 +61,15 @@ pub(super) fn layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles
     Layer { kind: file.kind, trusted: is_trusted(file, trusted), entries }
 }
 
-/// The servers of `mcpServers`, or of `servers` as VS Code writes it.
+/// The servers of `mcpServers`, or of `servers` as VS Code writes it, alone or in `mcp`.
 fn servers(root: Node) -> Vec<Member> {
     let Content::Table(members) = root.content else { return Vec::new() };
-    let tables = members.into_iter().filter(|member| matches!(member.name.as_str(), "mcpServers" | "servers"));
-    tables
-        .flat_map(|table| match table.node.content {
-            Content::Table(servers) => servers,
-            _ => Vec::new(),
-        })
-        .collect()
+    let tables = members.into_iter().flat_map(|table| match (table.name.as_str(), table.node.content) {
+        ("mcpServers" | "McpServers" | "servers", Content::Table(servers)) => servers,
+        ("mcp", content) => servers(Node { content, origin: table.node.origin }),
+        _ => Vec::new(),
+    });
+    tables.collect()
 }
 
 /// One server under our own keys. Keys without a meaning here are left out, with a note.
@@ -79,30 +78,16 @@ fn servers(root: Node) -> Vec<Member> {
 /// How it is reached, where that is not known here.
 fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<Problem>) -> Result<Node, Problem> {
     let Member { name, origin, node } = server;
-    if let Some((kind, at)) = transport_of(&node) {
-        let message = match kind {
-            "stdio" | "http" | "streamable-http" | "streamableHttp" | "streamable_http" => None,
-            "sse" => Some(
-                "`sse` is MCP's old transport, which is not spoken here: give the address of its streamable HTTP, often \
-                 `/mcp` instead of `/sse`, and the type `http`"
-                    .to_owned(),
-            ),
-            other => Some(format!("its type is `stdio` or `http`, not {other:?}")),
-        };
-        if let Some(message) = message {
-            return Err(Problem::new(at.clone(), message));
-        }
-    }
     let content = match node.content {
         Content::Table(members) => {
+            let kind = members.iter().find(|member| is_transport(&member.name)).map(kind_of_url).transpose()?.flatten();
             let mut ignored = Vec::new();
             let ours = members.into_iter().filter_map(|mut member| {
                 let known = match member.name.as_str() {
                     "command" | "args" | "env" | "cwd" | "url" | "headers" | "disabled" => member.name.clone(),
                     "envFile" => "env_file".into(),
-                    "serverUrl" => "url".into(),
-                    // Said by the other keys.
-                    "type" | "transport" => return None,
+                    "serverUrl" | "base_url" => "url".into(),
+                    name if is_transport(name) => return None,
                     _ => {
                         ignored.push(format!("`{}`", member.name));
                         return None;
@@ -114,7 +99,11 @@ fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<Problem>) ->
                 member.name = known;
                 Some(member)
             });
-            let content = Content::Table(ours.collect());
+            let mut ours: Vec<Member> = ours.collect();
+            if ours.iter().any(|member| member.name == "url") {
+                ours.extend(kind);
+            }
+            let content = Content::Table(ours);
             if !ignored.is_empty() {
                 let message = format!("the server `{name}` has keys without a meaning here: {}", ignored.join(", "));
                 notes.push(Problem::new(origin.clone(), message));
@@ -131,14 +120,28 @@ fn as_configuration(server: Member, base: Base<'_>, notes: &mut Vec<Problem>) ->
     Ok(Node { content: inside("mcp_servers", named, &origin), origin })
 }
 
-/// The transport that a server's table names, and where.
-fn transport_of(server: &Node) -> Option<(&str, &Origin)> {
-    let Content::Table(members) = &server.content else { return None };
-    let named = members.iter().find(|member| matches!(member.name.as_str(), "type" | "transport"))?;
-    match &named.node.content {
-        Content::Text(kind) => Some((kind, &named.node.origin)),
-        _ => None,
-    }
+/// The key that names how a server is spoken with, as other clients spell it.
+fn is_transport(key: &str) -> bool {
+    matches!(key, "type" | "transport" | "transportType" | "server_type")
+}
+
+/// Our `type` of a server with an address. `stdio` is said by its command.
+///
+/// # Errors
+/// That there is no such type here.
+fn kind_of_url(named: &Member) -> Result<Option<Member>, Problem> {
+    let Content::Text(kind) = &named.node.content else { return Ok(None) };
+    let word = match kind.as_str() {
+        "stdio" => return Ok(None),
+        "http" | "streamable-http" | "streamableHttp" | "streamable_http" => "http",
+        "sse" => "sse",
+        other => {
+            let message = format!("its type is `stdio`, `http` or `sse`, not {other:?}");
+            return Err(Problem::new(named.node.origin.clone(), message));
+        }
+    };
+    let node = Node { content: Content::Text(word.into()), origin: named.node.origin.clone() };
+    Ok(Some(Member { name: "type".into(), origin: named.origin.clone(), node }))
 }
 
 /// A path in which other clients name the project or the home.

@@ -29,7 +29,9 @@ use toolstead_domain::{
     server_name::ServerName,
     tool_name::ToolName,
 };
-use toolstead_infrastructure::mcp::client::config::{HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames};
+use toolstead_infrastructure::mcp::client::config::{
+    HttpServer, McpTransport, ServerProfile, StdioServer, ToolNames, ToolOutput,
+};
 use url::Url;
 
 /// One server, as the files describe it.
@@ -46,6 +48,8 @@ pub struct ConfiguredServer {
     pub env_file: Option<PathBuf>,
     /// Under which names its tools are offered.
     pub names: ToolNames,
+    /// What goes on of its results.
+    pub output: ToolOutput,
     /// The fixed revision; `None`: negotiated.
     pub protocol: Option<ProtocolVersion>,
     /// Time to start and to list its tools.
@@ -78,12 +82,15 @@ struct Written {
     env_file: Option<PathBuf>,
     cwd: Option<PathBuf>,
     url: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<Kind>,
     headers: BTreeMap<String, String>,
     #[serde(rename = "allow_tools")]
     _allow_tools: Vec<String>,
     #[serde(rename = "deny_tools")]
     _deny_tools: Vec<String>,
     names: ToolNames,
+    output: ToolOutput,
     protocol: Option<String>,
     connect_timeout_seconds: u64,
     timeout_seconds: Option<u64>,
@@ -92,6 +99,15 @@ struct Written {
     profile: ServerProfile,
     roots: Vec<PathBuf>,
     disabled: bool,
+}
+
+/// The word for how a server is spoken with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Stdio,
+    Http,
+    Sse,
 }
 
 /// The servers in force, sorted by name. `notes` is told of tables that make no server.
@@ -126,6 +142,12 @@ pub(super) fn servers(
             (Some(_), None) if !written.headers.is_empty() => {
                 Err(format!("`mcp_servers.{name}` has a `command`; `headers` is for servers with `url`"))
             }
+            (Some(_), None) if matches!(written.kind, Some(Kind::Http | Kind::Sse)) => Err(format!(
+                "`mcp_servers.{name}` has a `command`; the types `http` and `sse` are for servers with `url`"
+            )),
+            (None, Some(_)) if written.kind == Some(Kind::Stdio) => {
+                Err(format!("`mcp_servers.{name}` has a `url`; the type `stdio` is for servers with `command`"))
+            }
             (None, None) => {
                 let waits = REACHED_BY.iter().any(|key| keys.get(key).is_some_and(|one| !one.waiting.is_empty()));
                 if !waits {
@@ -150,6 +172,7 @@ pub(super) fn servers(
             transport,
             env_file: written.env_file,
             names: written.names,
+            output: written.output,
             protocol: written.protocol.as_deref().and_then(ProtocolVersion::parse),
             connect_timeout: Duration::from_secs(written.connect_timeout_seconds),
             timeout: written.timeout_seconds.map(Duration::from_secs),
@@ -203,7 +226,12 @@ fn transport(
                 .map_err(|_| format!("the header `{name}` has a value that cannot be sent"))?;
             Ok((parsed.as_str().to_owned(), value))
         });
-        return Ok(McpTransport::Http(HttpServer { url, headers: headers.collect::<Result<_, String>>()? }));
+        let server = HttpServer { url, headers: headers.collect::<Result<_, String>>()? };
+        return Ok(match written.kind {
+            Some(Kind::Sse) => McpTransport::Sse(server),
+            Some(_) => McpTransport::StreamableHttp(server),
+            None => McpTransport::Http(server),
+        });
     }
     let mut env = BTreeMap::new();
     if let Some(path) = &written.env_file {

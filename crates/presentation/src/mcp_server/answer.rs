@@ -1,6 +1,8 @@
 //! The answer to one request.
 
+use super::protocol_error::of_failure;
 use serde::Serialize;
+use toolstead_domain::tool_failure::ToolFailure;
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError, error_response, response};
 
 /// A JSON-RPC response, written out, and what a transport must know of it.
@@ -38,5 +40,15 @@ impl Answer {
             _ => AnswerKind::Regular,
         };
         Self { json: error_response(Some(id), error), kind }
+    }
+
+    /// The error that a failure is. A server behind this one that does not know a method says so for itself: here the
+    /// method is known.
+    pub(super) fn failure(id: &Id, failure: &ToolFailure) -> Self {
+        let answer = Self::error(id, &of_failure(failure));
+        match answer.kind {
+            AnswerKind::UnknownMethod if failure.upstream.is_some() => Self { kind: AnswerKind::Regular, ..answer },
+            _ => answer,
+        }
     }
 }

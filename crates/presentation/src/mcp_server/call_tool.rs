@@ -3,7 +3,7 @@
 use super::{
     McpServer,
     answer::Answer,
-    protocol_error::{invalid_params, of_failure, of_kind},
+    protocol_error::{invalid_params, of_kind},
     tool_result_wire::{ToolResultWire, with_error_kind},
 };
 use serde_json::{Map, Value, json};
@@ -25,7 +25,10 @@ use toolstead_domain::{
     tool_failure::ToolFailure,
     tool_result::ToolResult,
 };
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_infrastructure::mcp::wire::{
+    message::{Id, RpcError},
+    meta::PARAMS_OF_ONE_HOP,
+};
 
 /// Who calls: what a transport knows about the sender of a request.
 #[derive(Debug, Clone)]
@@ -48,6 +51,8 @@ pub(super) struct ToolCallRequest {
     answers: Option<InputResponses>,
     state: Option<String>,
     meta: Map<String, Value>,
+    /// What else the parameters hold, for the server behind the tool.
+    params: Vec<(String, Value)>,
 }
 
 impl ToolCallRequest {
@@ -57,13 +62,19 @@ impl ToolCallRequest {
     /// # Errors
     /// -32602 without a tool's name, with answers that are no object, or a state that is no text.
     pub(super) fn parse(params: &mut Map<String, Value>, meta: Map<String, Value>) -> Result<Self, RpcError> {
-        let Some(Value::String(tool)) = params.swap_remove("name") else {
+        let Some(Value::String(tool)) = params.shift_remove("name") else {
             return Err(invalid_params("`name` must be the name of a tool, as a text"));
         };
         let (answers, state) = take_retry(params)?;
-        let arguments = params.swap_remove("arguments").unwrap_or_default();
-        Ok(Self { tool, arguments, answers, state, meta })
+        let arguments = params.shift_remove("arguments").unwrap_or_default();
+        Ok(Self { tool, arguments, answers, state, meta, params: take_rest(params) })
     }
+}
+
+/// Takes out what goes on to a server as it came: what is left of the parameters, without what belongs to this hop.
+pub(super) fn take_rest(params: &mut Map<String, Value>) -> Vec<(String, Value)> {
+    let rest = std::mem::take(params).into_iter();
+    rest.filter(|(name, _)| !PARAMS_OF_ONE_HOP.contains(&name.as_str())).collect()
 }
 
 /// Takes out what a retry brings along: answers, and the state that came with the questions.
@@ -73,14 +84,14 @@ impl ToolCallRequest {
 pub(super) fn take_retry(
     params: &mut Map<String, Value>,
 ) -> Result<(Option<InputResponses>, Option<String>), RpcError> {
-    let answers = match params.swap_remove("inputResponses") {
+    let answers = match params.shift_remove("inputResponses") {
         None | Some(Value::Null) => None,
         Some(Value::Object(answers)) => {
             Some(answers.into_iter().map(|(key, answer)| (key, InputResponse(answer))).collect())
         }
         Some(_) => return Err(invalid_params("`inputResponses` must be an object")),
     };
-    match params.swap_remove("requestState") {
+    match params.shift_remove("requestState") {
         None | Some(Value::Null) => Ok((answers, None)),
         Some(Value::String(state)) => Ok((answers, Some(state))),
         Some(_) => Err(invalid_params("`requestState` must be the text that came with the questions")),
@@ -100,6 +111,7 @@ impl McpServer {
         let generation = client.generation();
         let command = ExecuteToolCommand {
             meta: request.meta,
+            params: request.params,
             client: client.profile,
             caller,
             answers: request.answers,
@@ -110,11 +122,13 @@ impl McpServer {
         Some(match self.app.execute_tool.handle(command).await {
             Ok(CallOutcome::Done(result)) => done(id, result, generation),
             Ok(CallOutcome::InputRequired(questions)) => input_required(id, questions),
-            Err(ExecuteToolError::NotCallable(failure)) => Answer::error(id, &of_failure(&failure)),
+            Err(ExecuteToolError::NotCallable(failure)) => Answer::failure(id, &failure),
             Err(ExecuteToolError::Refused(failure) | ExecuteToolError::Failed(failure)) => {
                 match (failure.kind, generation) {
+                    // Its server chose an error and no result: a client may act on the code, as on a link to be opened.
+                    _ if failure.upstream.is_some() => Answer::failure(id, &failure),
                     // The client can mend it by declaring more, the model cannot.
-                    (ErrorKind::MissingCapability, Generation::Modern) => Answer::error(id, &of_failure(&failure)),
+                    (ErrorKind::MissingCapability, Generation::Modern) => Answer::failure(id, &failure),
                     _ => failed(id, failure, generation),
                 }
             }
@@ -196,6 +210,16 @@ mod tests {
             json!({"resultType": "input_required", "requestState": "s", "inputRequests": {
                 "q": {"method": "elicitation/create", "params": {"message": "?"}}, "r": {"method": "roots/list"}}})
         );
+    }
+
+    #[test]
+    fn parameters_that_nobody_here_knows_go_on_in_their_order() {
+        let params = json!({"b": 1.0, "name": "t", "task": {"ttl": 1}, "a": null, "arguments": {"x": 1}, "c": {"d": []},
+            "requestState": null});
+        let call = ToolCallRequest::parse(&mut params.as_object().unwrap().clone(), Map::new()).unwrap();
+        let expected = [("b", json!(1.0)), ("a", Value::Null), ("c", json!({"d": []}))];
+        assert_eq!(call.params, expected.map(|(name, value)| (name.to_owned(), value)));
+        assert_eq!(call.arguments, json!({"x": 1}));
     }
 
     #[test]

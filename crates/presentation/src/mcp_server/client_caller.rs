@@ -139,15 +139,7 @@ impl ClientCaller {
     }
 
     fn progress_line(&self, progress: &Progress) -> Option<Vec<u8>> {
-        let mut params = Map::new();
-        params.insert("progressToken".into(), self.progress_token.clone()?);
-        params.insert("progress".into(), number(progress.progress));
-        if let Some(total) = progress.total.filter(|total| total.is_finite()) {
-            params.insert("total".into(), number(total));
-        }
-        if let Some(message) = &progress.message {
-            params.insert("message".into(), message.as_str().into());
-        }
+        let params = progress.clone().into_params(self.progress_token.clone()?);
         Some(notification("notifications/progress", params))
     }
 
@@ -194,13 +186,7 @@ impl Caller for ClientCaller {
             return;
         }
         let Some(mut state) = self.listening() else { return };
-        let mut params = Map::new();
-        params.insert("level".into(), message.level.as_str().into());
-        if let Some(logger) = message.logger {
-            params.insert("logger".into(), logger.into());
-        }
-        params.insert("data".into(), message.data);
-        self.offer(&mut state, notification("notifications/message", params));
+        self.offer(&mut state, notification("notifications/message", message.into_params()));
     }
 
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
@@ -261,12 +247,6 @@ fn notification(method: &str, params: Map<String, Value>) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string().into_bytes()
 }
 
-/// Whole numbers without a fraction, as most clients count.
-fn number(value: f64) -> Value {
-    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
-    if value.fract() == 0.0 && value.abs() < EXACT { json!(value as i64) } else { json!(value) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,11 +257,11 @@ mod tests {
     }
 
     fn progress(progress: f64) -> Progress {
-        Progress { progress, total: None, message: None }
+        Progress::at(progress)
     }
 
     fn log(level: LogLevel) -> LogMessage {
-        LogMessage { level, logger: None, data: json!("x") }
+        LogMessage::new(level, "x")
     }
 
     fn sent(caller: &ClientCaller) -> Vec<Value> {

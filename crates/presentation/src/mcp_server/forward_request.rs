@@ -3,8 +3,8 @@
 use super::{
     McpServer,
     answer::Answer,
-    call_tool::{Client, input_required, not_recorded, shut_down, take_retry},
-    protocol_error::{method_not_found, of_failure, of_kind},
+    call_tool::{Client, input_required, not_recorded, shut_down, take_rest, take_retry},
+    protocol_error::{method_not_found, of_failure},
 };
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub(super) struct ForwardedRequest {
     request: ContextRequest,
     answers: Option<InputResponses>,
     state: Option<String>,
-    /// As they came, save what belongs to the hop.
-    params: Map<String, Value>,
     meta: Map<String, Value>,
+    /// What else the parameters hold, for the server behind it.
+    params: Vec<(String, Value)>,
 }
 
 impl ForwardedRequest {
@@ -52,7 +52,9 @@ impl ForwardedRequest {
         };
         let (answers, state) = take_retry(params)?;
         let request = ContextRequest::parse(kind, params).map_err(|failure| of_failure(&failure))?;
-        Ok(Self { request, answers, state, params: std::mem::take(params), meta })
+        params
+            .retain(|name, _| !matches!(name.as_str(), "uri" | "name" | "arguments" | "ref" | "argument" | "context"));
+        Ok(Self { request, answers, state, meta, params: take_rest(params) })
     }
 }
 
@@ -70,8 +72,8 @@ impl McpServer {
         let (kind, subject) = (request.request.kind(), request.request.subject().to_owned());
         let command = ForwardRequestCommand::new(request.request);
         let call = ExecuteToolCommand {
-            arguments: request.params.into(),
             meta: request.meta,
+            params: request.params,
             scope: client.scope,
             client: client.profile,
             caller,
@@ -81,7 +83,10 @@ impl McpServer {
             ..command.call
         };
         let command = ForwardRequestCommand { call, ..command };
-        let failed = |failure: &ToolFailure| Answer::error(id, &error(kind, &subject, failure, generation));
+        let failed = |failure: &ToolFailure| match not_found(kind, &subject, failure, generation) {
+            Some(error) => Answer::error(id, &error),
+            None => Answer::failure(id, failure),
+        };
         Some(match self.app.forward_request.handle(command).await {
             Ok(Forwarded::Answer(members)) => Answer::result(id, &wire(kind, members, generation)),
             Ok(Forwarded::InputRequired(questions)) => input_required(id, questions),
@@ -114,23 +119,33 @@ fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation) 
     result
 }
 
-/// The failure as an error. A resource that there is not is -32002 up to 2025-11-25 (server/resources, "Error Handling")
-/// and -32602 since 2026-07-28; its URI stands in the data.
-fn error(kind: RequestKind, subject: &str, failure: &ToolFailure, generation: Generation) -> RpcError {
-    let told = of_failure(failure);
-    if kind != RequestKind::Resource || failure.kind != ErrorKind::NotFound {
-        return told;
+/// The error of a resource that there is not: -32002 up to 2025-11-25 (server/resources, "Error Handling") and -32602 since
+/// 2026-07-28; its URI stands in the data. A server behind this one says it in the words of its own generation, the rest of
+/// its error stays.
+fn not_found(kind: RequestKind, subject: &str, failure: &ToolFailure, generation: Generation) -> Option<RpcError> {
+    let says_so = match &failure.upstream {
+        Some(error) => match (error.code, &error.data) {
+            (RpcError::RESOURCE_NOT_FOUND, _) => true,
+            (RpcError::INVALID_PARAMS, Some(data)) => data.get("uri").and_then(Value::as_str) == Some(subject),
+            _ => false,
+        },
+        None => failure.kind == ErrorKind::NotFound,
+    };
+    if kind != RequestKind::Resource || !says_so {
+        return None;
     }
     let code = match generation {
         Generation::Legacy => RpcError::RESOURCE_NOT_FOUND,
         Generation::Modern => RpcError::INVALID_PARAMS,
     };
-    let mut error = of_kind(code, failure.kind, failure.message.clone());
+    let told = of_failure(failure);
+    if failure.upstream.is_some() {
+        return Some(RpcError { code, ..told });
+    }
     let mut data = match told.data {
         Some(Value::Object(data)) => data,
         _ => Map::new(),
     };
     data.insert("uri".into(), subject.into());
-    error.data = Some(data.into());
-    error
+    Some(RpcError { code, data: Some(data.into()), ..told })
 }

@@ -7,7 +7,11 @@ use super::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
-use toolstead_application::list_tools::{ListToolsQuery, PageSize, ToolFilter};
+use std::sync::Arc;
+use toolstead_application::{
+    list_tools::{ListToolsQuery, PageSize, ToolFilter},
+    tool_registry::Registered,
+};
 use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, scope::Scope};
 use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
 
@@ -26,6 +30,9 @@ struct ListToolsResult<'a> {
     tools: Vec<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<&'a str>,
+    /// What the one server whose tools these are says beside them.
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 /// What 2026-07-28 adds to it (basic, "ResultType"; server/utilities/caching).
@@ -35,8 +42,6 @@ struct ModernMembers {
     result_type: &'static str,
     ttl_ms: u32,
     cache_scope: &'static str,
-    #[serde(rename = "_meta")]
-    meta: Value,
 }
 
 impl McpServer {
@@ -52,7 +57,8 @@ impl McpServer {
             Ok(cursor) => cursor,
             Err(error) => return Answer::error(id, &error),
         };
-        if cursor.is_none() {
+        let is_later_page = cursor.is_some();
+        if !is_later_page {
             self.settle().await;
         }
         let (scope, filter) = (self.in_dialect(scope), ToolFilter::default());
@@ -66,15 +72,32 @@ impl McpServer {
         };
         let modern = match generation {
             Generation::Legacy => None,
-            Generation::Modern => Some(ModernMembers {
-                result_type: "complete",
-                ttl_ms: LIST_TTL_MS,
-                cache_scope: "private",
-                meta: self.identity.result_meta(),
-            }),
+            Generation::Modern => {
+                Some(ModernMembers { result_type: "complete", ttl_ms: LIST_TTL_MS, cache_scope: "private" })
+            }
         };
+        let is_whole = page.next_cursor.is_none() && !is_later_page;
+        let mut rest = if is_whole { members_of_all(&page.tools) } else { Map::new() };
+        if generation == Generation::Modern {
+            match (rest.get_mut("_meta"), self.identity.result_meta()) {
+                (Some(Value::Object(meta)), Value::Object(ours)) => meta.extend(ours),
+                (_, ours) => drop(rest.insert("_meta".into(), ours)),
+            }
+        }
         let tools = page.tools.iter().map(|one| one.wire()).collect();
-        Answer::result(id, &ListToolsResult { modern, tools, next_cursor: page.next_cursor.as_deref() })
+        Answer::result(id, &ListToolsResult { modern, tools, next_cursor: page.next_cursor.as_deref(), rest })
+    }
+}
+
+/// What the list of a server says of itself, where all of these tools are its own. Of several, none speaks for the others.
+fn members_of_all(tools: &[Registered]) -> Map<String, Value> {
+    match tools {
+        [first, others @ ..] if others.iter().all(|one| Arc::ptr_eq(&one.provider, &first.provider)) => {
+            let mut members = first.provider.list_members();
+            members.retain(|name, _| name != "tools" && name != "nextCursor");
+            members
+        }
+        _ => Map::new(),
     }
 }
 

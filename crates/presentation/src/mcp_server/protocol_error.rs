@@ -44,8 +44,17 @@ pub(super) fn of_session(error: SessionError) -> RpcError {
     invalid_request(error.kind(), error.to_string())
 }
 
-/// A failure that is no result: unknown tool and the like. What the failure says for programs goes along.
+/// A failure that is no result: unknown tool and the like. What the failure says for programs goes along. The error of a
+/// server behind this one is that server's, whole: nothing of ours stands in its data.
 pub(super) fn of_failure(failure: &ToolFailure) -> RpcError {
+    if let Some(said) = &failure.upstream {
+        let message = match &failure.next {
+            // A key that only we know of, such as to what the server's profile keeps from it.
+            Some(next) => format!("{} (Toolstead: {next})", said.message),
+            None => said.message.clone(),
+        };
+        return RpcError { code: said.code, message, data: said.data.clone() };
+    }
     let mut data = Map::new();
     data.insert("kind".into(), failure.kind.as_str().into());
     if let Value::Object(more) = &failure.data {

@@ -30,7 +30,7 @@ impl RequestMeta {
     /// # Errors
     /// -32602 when it is no object.
     pub(super) fn take(params: &mut Map<String, Value>) -> Result<Self, RpcError> {
-        let mut rest = match params.swap_remove("_meta") {
+        let mut rest = match params.shift_remove("_meta") {
             None => return Ok(Self::default()),
             Some(Value::Object(meta)) => meta,
             Some(_) => return Err(invalid_params("`_meta` must be an object")),

@@ -2,7 +2,11 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
-use toolstead_domain::{client_profile::Generation, error_kind::ErrorKind, tool_result::ToolResult};
+use toolstead_domain::{
+    client_profile::Generation,
+    error_kind::ErrorKind,
+    tool_result::{ToolResult, text_block},
+};
 
 /// The key in `_meta` under which a result with `isError` names the kind of its error
 /// ([`ErrorKind::as_str`]). Without it the kind is [`ErrorKind::ExecutionFailed`].
@@ -27,6 +31,7 @@ impl<'a> ToolResultWire<'a> {
 
 impl Serialize for ToolResultWire<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let in_text = self.only_in_text();
         let mut map = serializer.serialize_map(None)?;
         if self.generation == Generation::Modern {
             map.serialize_entry("resultType", "complete")?;
@@ -35,15 +40,28 @@ impl Serialize for ToolResultWire<'_> {
             let passes = match (name.as_str(), self.generation) {
                 ("resultType", _) => false,
                 // Revisions before 2026-07-28 allow objects alone, and their clients refuse the whole result
-                // otherwise. The text block beside it says the same.
+                // otherwise. A text block says the same.
                 ("structuredContent", Generation::Legacy) => value.is_object(),
+                ("content", Generation::Legacy) => in_text.is_none(),
                 _ => true,
             };
             if passes {
                 map.serialize_entry(name, value)?;
             }
         }
+        if let Some(structured) = in_text {
+            map.serialize_entry("content", &[text_block(structured.to_string())])?;
+        }
         map.end()
+    }
+}
+
+impl ToolResultWire<'_> {
+    /// The structured content that this client does not take, where nothing else of the result says it.
+    fn only_in_text(&self) -> Option<&Value> {
+        let structured = self.object.get("structuredContent").filter(|content| !content.is_object())?;
+        let says_nothing = self.object.get("content").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        (self.generation == Generation::Legacy && says_nothing).then_some(structured)
     }
 }
 
@@ -86,6 +104,16 @@ mod tests {
             json!({"content": [{"type": "text", "text": "[1]"}], "structuredContent": [1], "resultType": "complete"}),
             json!({"content": [{"type": "text", "text": "[1]"}]}),
             json!({"resultType": "complete", "content": [{"type": "text", "text": "[1]"}], "structuredContent": [1]}),
+        );
+        check(
+            json!({"content": [], "structuredContent": [1], "x": 2}),
+            json!({"x": 2, "content": [{"type": "text", "text": "[1]"}]}),
+            json!({"resultType": "complete", "content": [], "structuredContent": [1], "x": 2}),
+        );
+        check(
+            json!({"x": 1, "content": []}),
+            json!({"x": 1, "content": []}),
+            json!({"resultType": "complete", "x": 1, "content": []}),
         );
     }
 }

@@ -236,9 +236,8 @@ async fn nor_is_the_time_in_which_the_client_comes_back_to_it() {
 
 #[tokio::test]
 async fn logs_of_nested_calls_reach_the_client_and_progress_is_that_of_its_own_call() {
-    let log = LogMessage { level: LogLevel::Info, logger: None, data: "here".into() };
-    let chatty =
-        ScriptedTool::named("chatty").logs(log).reports(Progress { progress: 1.0, total: None, message: None });
+    let log = LogMessage::new(LogLevel::Info, "here");
+    let chatty = ScriptedTool::named("chatty").logs(log).reports(Progress::at(1.0));
     let house = Plan::default().house(ScriptedProvider::new("built-in").with(chatty)).await;
     house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
     let caller = Arc::new(RecordingCaller::new());

@@ -46,11 +46,9 @@ async fn secretive(
     let settings = CallSettings { arguments: keep, ..CallSettings::default() };
     let line = "export MY_TOKEN='tok123456789'; curl -H 'Authorization: Bearer bearertok' https://me:hunter2pw@h/?token=querytok";
     let runs = Access::RunCommand(toolstead_domain::access::CommandAccess::opaque(line, "it says tok123456789"));
-    let failing = ScriptedTool::named("shell").touches(vec![runs]).reports(Progress {
-        progress: 1.0,
-        total: None,
-        message: Some("using tok123456789".into()),
-    });
+    let failing = ScriptedTool::named("shell")
+        .touches(vec![runs])
+        .reports(Progress { message: Some("using tok123456789".into()), ..Progress::at(1.0) });
     let failing = failing.ends_by(|_| {
         let said = ToolResult::error(ErrorKind::ExecutionFailed, "tok123456789 of https://me:hunter2pw@h is wrong");
         Ending::Done(said.with_structured_content(json!({"exit": 1, "stderr": "tok123456789 is wrong"})))

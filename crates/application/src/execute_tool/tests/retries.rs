@@ -117,7 +117,7 @@ fn plan() -> Plan {
 
 /// A tool that asks for a first name and then for a last name, and greets.
 fn greeting() -> ScriptedTool {
-    let report = |progress| Progress { progress, total: None, message: None };
+    let report = Progress::at;
     let tool = ScriptedTool::named("greet").reports(report(1.0)).asks(form("first?")).reports(report(2.0));
     tool.asks(form("last?")).ends_by(|moment| {
         let names: Vec<_> = moment.responses.iter().filter_map(|one| one.0.as_str()).collect();

@@ -99,6 +99,7 @@ async fn run_until(tools: &Tools, arguments: Value, deadline: Instant) -> Result
         deadline,
         grant: &Grant::new(Arc::default(), call.tool.clone(), Vec::new()),
         client: &ClientProfile::without_protocol("test"),
+        beside: Default::default(),
         answers: None,
         caller: &SilentCaller,
         calls: tools,

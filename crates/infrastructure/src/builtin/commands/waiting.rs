@@ -63,7 +63,7 @@ pub(crate) async fn told_on_the_way(command: &Command, ended: impl Future<Output
                 let from = told.max(total.saturating_sub(PROGRESS_BYTES as u64));
                 if let Ok((_, bytes)) = command::read(&command.capture, from, PROGRESS_BYTES).await {
                     let message = Some(PlainText::of(&bytes));
-                    caller.progress(Progress { progress: total as f64, total: None, message });
+                    caller.progress(Progress { message, ..Progress::at(total as f64) });
                 }
                 told = total;
             }

@@ -92,6 +92,7 @@ impl Bench {
             deadline: Instant::now() + Duration::from_secs(20),
             grant: &grant,
             client: &client,
+            beside: Default::default(),
             answers: None,
             caller: &SilentCaller,
             calls: &NoCalls,

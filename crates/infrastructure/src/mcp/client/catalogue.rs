@@ -8,11 +8,16 @@ use crate::mcp::{
         own_members,
         request_error::RequestError,
     },
-    wire::{headers::ParamHeaders, incoming::Answer, message::RpcError, numbers},
+    wire::{
+        headers::ParamHeaders,
+        incoming::Answer,
+        message::{RpcError, parse_exact},
+        meta, numbers,
+    },
 };
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, SeqAccess, Visitor},
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value, value::RawValue};
 use std::{
@@ -31,13 +36,17 @@ use toolstead_domain::{
 };
 
 /// The longest cursor that is sent back, in bytes.
-const MAX_CURSOR_BYTES: usize = 64 << 10;
+pub(super) const MAX_CURSOR_BYTES: usize = 64 << 10;
 /// All definitions of one server together, in bytes.
 const MAX_CATALOGUE_BYTES: usize = 64 << 20;
 /// All of them together as values, in bytes of memory.
 const MAX_CATALOGUE_MEMORY: usize = 128 << 20;
 /// So many definitions of one page are looked at.
 const MAX_PAGE: usize = 100_000;
+/// So many members beside the definitions are kept.
+const MAX_REST: usize = 64;
+/// Members of a list that every hop says for itself.
+const OF_ONE_HOP: &[&str] = &["resultType", "ttlMs", "cacheScope"];
 /// So many tools that were left out are named.
 const NAMED_TOOLS: usize = 3;
 
@@ -48,22 +57,53 @@ pub(super) struct Catalogue {
     pub(super) tools: Vec<Tool>,
     /// The parameters that headers repeat, by the tool's name over there; only tools that have any.
     pub(super) mirrored: HashMap<Arc<str>, ParamHeaders>,
+    /// What the list says beside the tools, on its first page.
+    pub(super) rest: Map<String, Value>,
     /// What was left out, and why; for the operator.
     pub(super) notes: Vec<String>,
 }
 
 /// One page as it came. Each definition is parsed by itself, so that a bad one does not spoil the others.
-#[derive(Deserialize)]
+#[derive(Default)]
 struct Page<'a> {
-    #[serde(borrow, default)]
     tools: Definitions<'a>,
-    #[serde(rename = "nextCursor", borrow, default)]
     next_cursor: Option<&'a RawValue>,
+    /// What it says beside.
+    rest: Vec<(String, &'a RawValue)>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Page<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Page<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a page of a list")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+                let mut page = Page::default();
+                while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+                    match name.as_ref() {
+                        "tools" => page.tools = members.next_value()?,
+                        "nextCursor" => page.next_cursor = members.next_value()?,
+                        name if page.rest.len() < MAX_REST && !OF_ONE_HOP.contains(&name) => {
+                            page.rest.push((name.to_owned(), members.next_value()?));
+                        }
+                        _ => drop(members.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(page)
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
 }
 
 /// The first definitions of a page. A list may be longer than the memory for the places of its items is worth.
 #[derive(Default)]
-struct Definitions<'a>(Vec<&'a RawValue>);
+pub(super) struct Definitions<'a>(pub(super) Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -100,18 +140,9 @@ impl Catalogue {
         names: ToolNames,
         limits: &McpLimits,
     ) -> Result<Self, RequestError> {
-        let mut draft = Draft {
-            server,
-            names,
-            limits,
-            mirrors: connection.transport.mirrors_parameters()
-                && connection.writer.version.generation() == Generation::Modern,
-            catalogue: Self::default(),
-            known: HashSet::new(),
-            bytes: 0,
-            memory: 0,
-            left_out: BTreeMap::new(),
-        };
+        let mirrors =
+            connection.transport.mirrors_parameters() && connection.writer.version.generation() == Generation::Modern;
+        let mut draft = Draft::new(server, names, limits, mirrors);
         let mut cursors = HashSet::new();
         let mut params = Map::new();
         for page in 1.. {
@@ -156,9 +187,43 @@ struct Draft<'a> {
     memory: usize,
     /// The names of the tools that were left out, by the reason.
     left_out: BTreeMap<String, Vec<String>>,
+    is_first_page: bool,
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
+    fn new(server: &'a ServerName, names: ToolNames, limits: &'a McpLimits, mirrors: bool) -> Self {
+        Self {
+            server,
+            names,
+            limits,
+            mirrors,
+            catalogue: Catalogue::default(),
+            known: HashSet::new(),
+            bytes: 0,
+            memory: 0,
+            left_out: BTreeMap::new(),
+            is_first_page: true,
+        }
+    }
+
+    /// The members as far as they can be carried, without what only we may say.
+    fn rest(&self, members: Vec<(String, &RawValue)>) -> Map<String, Value> {
+        let mut left = self.limits.definition_bytes;
+        let mut rest = Map::new();
+        for (name, value) in members {
+            let Some(fewer) = left.checked_sub(name.len() + value.get().len()) else { break };
+            left = fewer;
+            if let Ok(value) = parse_exact(value.get()) {
+                rest.insert(name, value);
+            }
+        }
+        own_members::take_out(&mut rest);
+        if let Some(Value::Object(meta)) = rest.get_mut("_meta") {
+            meta.shift_remove(meta::SERVER_INFO);
+        }
+        rest
+    }
+
     /// Takes the tools of one page. Returns the cursor of the next one, if there is one that is wanted.
     fn take_page(&mut self, answer: Answer) -> Result<Option<String>, RequestError> {
         let malformed = |reason: String| RequestError::Malformed(reason);
@@ -168,6 +233,10 @@ impl Draft<'_> {
         };
         let page: Page<'_> = serde_json::from_str(text)
             .map_err(|reason| malformed(format!("its answer to `tools/list` is no list of tools: {reason}")))?;
+        if self.is_first_page {
+            self.catalogue.rest = self.rest(page.rest);
+            self.is_first_page = false;
+        }
         for definition in page.tools.0 {
             if self.catalogue.tools.len() >= self.limits.tools {
                 self.note(format!("the list of tools was cut off after {} tools", self.limits.tools));
@@ -285,17 +354,7 @@ mod tests {
 
     fn take(definitions: &[&str], limits: McpLimits, names: ToolNames, mirrors: bool) -> Catalogue {
         let server = ServerName::parse("s").unwrap();
-        let mut draft = Draft {
-            server: &server,
-            names,
-            limits: &limits,
-            mirrors,
-            catalogue: Catalogue::default(),
-            known: HashSet::new(),
-            bytes: 0,
-            memory: 0,
-            left_out: BTreeMap::new(),
-        };
+        let mut draft = Draft::new(&server, names, &limits, mirrors);
         draft.take_page(answer(&format!(r#"{{"tools":[{}]}}"#, definitions.join(",")))).unwrap();
         draft.finish()
     }
@@ -392,6 +451,22 @@ mod tests {
         let catalogue = take(&[raw, r#"{"name":"good"}"#], McpLimits::default(), ToolNames::Qualified, false);
         assert_eq!(catalogue.tools[0].description(), "x\u{202e}y");
         assert!(!catalogue.tools[0].is_callable() && catalogue.tools[1].is_callable());
+    }
+
+    #[test]
+    fn what_a_list_says_beside_its_tools_is_kept_as_far_as_it_can_be_carried() {
+        let server = ServerName::parse("s").unwrap();
+        let limits = McpLimits { definition_bytes: 100, ..McpLimits::default() };
+        let mut draft = Draft::new(&server, ToolNames::Plain, &limits, false);
+        let meta = r#"{"toolstead/x":1,"io.modelcontextprotocol/serverInfo":{},"a/b":null}"#;
+        let first = format!(
+            r#"{{"z":[1.0],"resultType":"complete","tools":[],"ttlMs":7,"big":1e400,"_meta":{meta},"a":"{}"}}"#,
+            "x".repeat(100)
+        );
+        draft.take_page(answer(&first)).unwrap();
+        draft.take_page(answer(r#"{"tools":[],"second":1}"#)).unwrap();
+        let rest = Value::Object(draft.finish().rest).to_string();
+        assert_eq!(rest, r#"{"z":[1.0],"_meta":{"a/b":null}}"#);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct McpServerConfig {
     pub protocol: Option<ProtocolVersion>,
     /// How its tools are named here.
     pub names: ToolNames,
+    /// What goes on of its results.
+    pub output: ToolOutput,
     /// The questions that it may put to those who call it.
     pub may_ask: Vec<MayAsk>,
     /// How long is waited for it.
@@ -106,8 +108,12 @@ impl ServerProfile {
 pub enum McpTransport {
     /// As a child process, by its standard streams.
     Stdio(StdioServer),
-    /// By streamable HTTP.
+    /// By HTTP: streamable, or the old HTTP+SSE where the server does not take the first message otherwise.
     Http(HttpServer),
+    /// By streamable HTTP and nothing else.
+    StreamableHttp(HttpServer),
+    /// By the old HTTP+SSE (MCP 2024-11-05) and nothing else.
+    Sse(HttpServer),
     /// In this process, by a pair of streams that speak as standard streams do.
     Streams(StreamServer),
 }
@@ -128,7 +134,7 @@ pub struct StdioServer {
 /// A server that runs elsewhere.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpServer {
-    /// Its MCP endpoint, `http` or `https`.
+    /// Its MCP endpoint, `http` or `https`; with HTTP+SSE that of its stream.
     pub url: Url,
     /// Headers of every request, such as `Authorization`. Those of the protocol itself cannot be set.
     pub headers: BTreeMap<String, String>,
@@ -155,6 +161,17 @@ pub enum ToolNames {
     Qualified,
     /// As the server names them.
     Plain,
+}
+
+/// What goes on of the results of a server's tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOutput {
+    /// What is over the budget of a model is kept under a handle.
+    #[default]
+    Bounded,
+    /// Everything that a message may hold.
+    Whole,
 }
 
 /// How long is waited for a server.
@@ -203,6 +220,7 @@ impl McpServerConfig {
             transport,
             protocol: None,
             names: ToolNames::default(),
+            output: ToolOutput::default(),
             may_ask: vec![MayAsk::Elicitation],
             timeouts: McpTimeouts::default(),
             limits: McpLimits::default(),
@@ -218,7 +236,8 @@ impl McpTransport {
     pub fn label(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
-            Self::Http(_) => "http",
+            Self::Http(_) | Self::StreamableHttp(_) => "http",
+            Self::Sse(_) => "sse",
             Self::Streams(_) => "in-process",
         }
     }

@@ -1,12 +1,14 @@
 //! One conversation with a server: from its first word to its last.
 
 pub mod launch_spec;
+mod subscription;
 
 use crate::{
     http::client::HttpClient,
     mcp::client::{
         closed_by_profile,
         config::{McpServerConfig, McpTransport, StdioServer},
+        context::state::Watched,
         handshake,
         http::HttpTransport,
         identity,
@@ -15,13 +17,14 @@ use crate::{
         request::RequestWriter,
         request_error::RequestError,
         server_card::ServerCard,
+        sse::SseTransport,
         transport::Transport,
     },
     sandbox::launcher::{LaunchSpec, Launcher},
 };
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 use std::{collections::BTreeMap, path::PathBuf, pin::pin, sync::Arc, time::Duration};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use toolstead_domain::{
     client_profile::{Generation, ProtocolVersion},
     error_chain::with_causes,
@@ -55,7 +58,10 @@ impl McpServerDeps {
     pub(super) fn identity_of(&self, config: &McpServerConfig) -> ProviderIdentity {
         let start = match &config.transport {
             McpTransport::Stdio(server) => launch_spec::folder(server, config.confinement.profile, self),
-            McpTransport::Http(_) | McpTransport::Streams(_) => PathBuf::new(),
+            McpTransport::Http(_)
+            | McpTransport::StreamableHttp(_)
+            | McpTransport::Sse(_)
+            | McpTransport::Streams(_) => PathBuf::new(),
         };
         identity::of(config, &start)
     }
@@ -97,10 +103,12 @@ impl Connection {
     /// Why it did not come about.
     pub(super) async fn open(config: &McpServerConfig, deps: &McpServerDeps, opening: Opening) -> Result<Self, Loss> {
         let connector = Connector { config, deps };
-        let opened = match opening {
-            Opening::Probe => connector.probe().await,
-            Opening::Initialize(version) => connector.initialize(version).await,
-            Opening::Discover => connector.discover().await,
+        let opened = match (opening, &config.transport) {
+            (Opening::Initialize(version), _) => connector.initialize(version).await,
+            // The old transport is older than any other first message.
+            (_, McpTransport::Sse(_)) => connector.initialize(ProtocolVersion::NEWEST_LEGACY).await,
+            (Opening::Probe, _) => connector.probe().await,
+            (Opening::Discover, _) => connector.discover().await,
         };
         let (transport, card) = opened?;
         transport.agree_on(card.version);
@@ -108,32 +116,11 @@ impl Connection {
         Ok(Self { transport, writer, card })
     }
 
-    /// Hears of changes of the list of tools where the server does not tell of them by itself. Ends when there is
-    /// nothing to hear.
-    pub(super) async fn listen(&self) {
-        if self.writer.version.generation() == Generation::Legacy {
-            return self.transport.listen(&self.writer).await;
-        }
-        let tools = self.card.capabilities.get("tools");
-        if tools.and_then(|tools| tools.get("listChanged")) != Some(&Value::Bool(true)) {
-            return;
-        }
-        let filter = Map::from_iter([("notifications".to_owned(), json!({"toolsListChanged": true}))]);
-        let mut pause = Duration::from_secs(1);
-        loop {
-            // The stream is the answer: what comes on it is heard by the transport.
-            match self.transport.request(&self.writer, "subscriptions/listen", &filter).await {
-                Err(RequestError::Rpc(error)) => {
-                    tracing::debug!(server = %self.transport.peer().server, %error, "the server tells of no changes");
-                    return;
-                }
-                Ok(answer) if matches!(answer.result_text(), Ok(Err(_)) | Err(_)) => return,
-                Ok(_) | Err(_) => {}
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(60));
-            // Nobody repeats what changed in the meantime.
-            self.transport.peer().list_changed.notify_one();
+    /// Hears of changes where the server does not tell of them by itself. Ends when there is nothing to hear.
+    pub(super) async fn listen(&self, watched: &Watched) {
+        match self.writer.version.generation() {
+            Generation::Legacy => self.transport.listen(&self.writer).await,
+            Generation::Modern => subscription::listen(self, watched).await,
         }
     }
 }
@@ -149,7 +136,33 @@ impl Connector<'_> {
     async fn initialize(&self, version: ProtocolVersion) -> Opened {
         let transport = self.connect().await?;
         let card = handshake::initialize(&*transport, version).await;
-        self.opened(transport, card).await
+        self.opened_or_old(transport, version, card).await
+    }
+
+    /// A server that does not take the first message may speak the old transport (MCP 2025-11-25, basic/transports,
+    /// "Backwards Compatibility"): its stream says so at once.
+    async fn opened_or_old(
+        &self,
+        transport: Box<dyn Transport>,
+        version: ProtocolVersion,
+        card: Result<ServerCard, RequestError>,
+    ) -> Opened {
+        let (Err(RequestError::Http { status: 400 | 404 | 405, .. }), McpTransport::Http(server)) =
+            (&card, &self.config.transport)
+        else {
+            return self.opened(transport, card).await;
+        };
+        let limit = self.config.limits.message_bytes;
+        let opening = SseTransport::open(&self.deps.http, server, self.peer(), limit);
+        match timeout(self.config.timeouts.probe, opening).await {
+            Ok(Ok(old)) => {
+                let card = handshake::initialize(&old, version).await;
+                self.opened(Box::new(old), card).await
+            }
+            Ok(Err(error @ RequestError::Unauthorized(_))) => self.opened(transport, Err(error)).await,
+            // What it said first is what it is asked to mend.
+            Ok(Err(_)) | Err(_) => self.opened(transport, card).await,
+        }
     }
 
     async fn discover(&self) -> Opened {
@@ -194,7 +207,7 @@ impl Connector<'_> {
                     drop(transport);
                     self.initialize(ProtocolVersion::NEWEST_LEGACY).await
                 }
-                error => self.opened(transport, error).await,
+                error => self.opened_or_old(transport, ProtocolVersion::NEWEST_LEGACY, error).await,
             },
         }
     }
@@ -225,8 +238,7 @@ impl Connector<'_> {
     }
 
     async fn connect(&self) -> Result<Box<dyn Transport>, Loss> {
-        let capabilities = Map::new();
-        let peer = Arc::new(Peer::new(self.config.name.clone(), capabilities));
+        let peer = self.peer();
         let limit = self.config.limits.message_bytes;
         match &self.config.transport {
             McpTransport::Stdio(server) => {
@@ -240,10 +252,18 @@ impl Connector<'_> {
                 let (reader, writer) = (server.open)();
                 Ok(Box::new(LineTransport::over(reader, writer, peer, limit)))
             }
-            McpTransport::Http(server) => {
+            McpTransport::Http(server) | McpTransport::StreamableHttp(server) => {
                 Ok(Box::new(HttpTransport::new(&self.deps.http, server, peer, limit).map_err(Loss::Failed)?))
             }
+            McpTransport::Sse(server) => {
+                Ok(Box::new(SseTransport::open(&self.deps.http, server, peer, limit).await.map_err(loss_of)?))
+            }
         }
+    }
+
+    fn peer(&self) -> Arc<Peer> {
+        let capabilities = Map::new();
+        Arc::new(Peer::new(self.config.name.clone(), capabilities))
     }
 
     fn launch_spec(&self, server: &StdioServer) -> LaunchSpec {

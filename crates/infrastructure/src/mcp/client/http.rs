@@ -31,11 +31,13 @@ use crate::{
     },
 };
 use answer::Posted;
+pub(super) use answer::{http_error, is_event_stream, unauthorized};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
-use request_headers::{Mirrored, configured_headers};
+use request_headers::Mirrored;
+pub(super) use request_headers::configured_headers;
 use serde_json::{Map, Value};
 use std::{
     pin::pin,
@@ -199,7 +201,7 @@ impl HttpTransport {
             Err(error) => return Err(error),
         }
         // Another session may offer other tools.
-        self.peer.list_changed.notify_one();
+        self.peer.everything_changed();
         Ok(())
     }
 
@@ -207,23 +209,22 @@ impl HttpTransport {
         self.endpoint.send(Request { method, headers, body }).await.map_err(|error| self.failed(error))
     }
 
-    /// The error of a request that got no whole response.
     fn failed(&self, error: HttpError) -> RequestError {
-        let text = shown(&with_causes(&error), 300);
-        match error {
-            HttpError::Address(_)
-            | HttpError::Unreachable(_)
-            | HttpError::NotPublic(_)
-            | HttpError::Certificates(_) => {
-                self.peer.suspect(Loss::Failed(text.clone()));
-                RequestError::Unreachable(text)
-            }
-            HttpError::Broken(_) => RequestError::Lost(text),
-            HttpError::TooLong { limit } => {
-                RequestError::Malformed(format!("it sent a body of more than {limit} bytes"))
-            }
-            HttpError::Event(_) => RequestError::Malformed(text),
+        failed(&self.peer, error)
+    }
+}
+
+/// The error of a request that got no whole response.
+pub(super) fn failed(peer: &Peer, error: HttpError) -> RequestError {
+    let text = shown(&with_causes(&error), 300);
+    match error {
+        HttpError::Address(_) | HttpError::Unreachable(_) | HttpError::NotPublic(_) | HttpError::Certificates(_) => {
+            peer.suspect(Loss::Failed(text.clone()));
+            RequestError::Unreachable(text)
         }
+        HttpError::Broken(_) => RequestError::Lost(text),
+        HttpError::TooLong { limit } => RequestError::Malformed(format!("it sent a body of more than {limit} bytes")),
+        HttpError::Event(_) => RequestError::Malformed(text),
     }
 }
 
@@ -268,6 +269,7 @@ impl Transport for HttpTransport {
         idle: Option<Duration>,
     ) -> Result<Answer, RequestError> {
         let request = self.begin(forwarded.purpose(), writer)?;
+        request.waiting.belongs_to(forwarded.principal);
         let text = writer.forwarded(request.waiting.id, forwarded);
         check_size(&text, self.limit)?;
         let params = match forwarded.params {

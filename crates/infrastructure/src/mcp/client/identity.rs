@@ -21,7 +21,8 @@ pub(super) fn of(config: &McpServerConfig, working_dir: &Path) -> ProviderIdenti
                 ServerProfile::Open => Value::Null,
             },
         }),
-        McpTransport::Http(server) => json!({
+        // How its address is spoken with does not make it another server.
+        McpTransport::Http(server) | McpTransport::StreamableHttp(server) | McpTransport::Sse(server) => json!({
             "url": server.url.as_str(),
             "headers": server.headers.keys().collect::<Vec<_>>(),
         }),

@@ -8,14 +8,18 @@ use std::{
     collections::{HashMap, VecDeque},
     future::poll_fn,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicI64, Ordering},
     },
     task::{Context, Poll, Waker},
 };
-use toolstead_domain::ports::caller::{InputRequest, LogMessage, Progress};
+use toolstead_domain::{
+    ports::caller::{InputRequest, LogMessage, Progress},
+    principal::Principal,
+};
 
-/// So many log messages and questions wait for the one who made the call; what comes on top is dropped or refused.
+/// So many reports and log messages wait for the one who made the call, and as many questions; what comes on top is dropped
+/// or refused.
 const WAITING_NOTICES: usize = 64;
 
 /// The requests that wait, by their ids. Ids are never used twice on one connection.
@@ -40,7 +44,19 @@ pub(super) struct Waiting {
     /// The request's id, and its progress token where it has one.
     pub(super) id: i64,
     purpose: Purpose,
+    principal: OnceLock<Principal>,
     state: Mutex<State>,
+}
+
+/// Principals whose calls wait.
+#[derive(Debug, PartialEq)]
+pub(super) enum Callers {
+    /// No call waits.
+    None,
+    /// All calls are of this one.
+    One(Principal),
+    /// They are of several, or nobody knows whose.
+    Several,
 }
 
 /// What a request is for.
@@ -58,10 +74,10 @@ pub(super) enum Purpose {
 #[derive(Debug, Default)]
 struct State {
     outcome: Option<Result<Answer, RequestError>>,
-    /// The newest report that has not been taken, and how far the last one was.
-    progress: Option<Progress>,
+    /// How far the last report was.
     reached: Option<f64>,
-    logs: VecDeque<LogMessage>,
+    /// Reports and log messages that have not been taken, in their order. Of reports that follow one another, the newest.
+    told: VecDeque<Notice>,
     questions: VecDeque<(Id, InputRequest)>,
     waker: Option<Waker>,
 }
@@ -84,7 +100,7 @@ impl InFlight {
     /// [`RequestError::Lost`] once the connection has ended.
     pub(super) fn begin(&self, purpose: Purpose) -> Result<Arc<Waiting>, RequestError> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let waiting = Arc::new(Waiting { id, purpose, state: Mutex::default() });
+        let waiting = Arc::new(Waiting { id, purpose, principal: OnceLock::new(), state: Mutex::default() });
         let mut table = self.table();
         if let Some(reason) = &table.ended {
             return Err(RequestError::Lost(reason.clone()));
@@ -121,6 +137,17 @@ impl InFlight {
         if table.calls == 1 { call() } else { None }
     }
 
+    /// Those on whose behalf calls wait.
+    pub(super) fn callers(&self) -> Callers {
+        let table = self.table();
+        let calls = table.waiting.values().filter(|waiting| waiting.purpose.is_call());
+        calls.fold(Callers::None, |callers, call| match (callers, call.principal.get()) {
+            (Callers::None, Some(principal)) => Callers::One(principal.clone()),
+            (Callers::One(one), Some(principal)) if one == *principal => Callers::One(one),
+            _ => Callers::Several,
+        })
+    }
+
     /// The one request that waits; `None` if there is none, or more than one.
     pub(super) fn sole_id(&self) -> Option<i64> {
         let table = self.table();
@@ -154,6 +181,18 @@ impl Table {
 }
 
 impl Waiting {
+    /// Notes on whose behalf it is made.
+    pub(super) fn belongs_to(&self, principal: Option<&Principal>) {
+        if let Some(principal) = principal {
+            self.principal.get_or_init(|| principal.clone());
+        }
+    }
+
+    /// Whether it is one that somebody else makes.
+    pub(super) fn is_call(&self) -> bool {
+        self.purpose.is_call()
+    }
+
     /// The outcome; to be waited for once.
     pub(super) async fn outcome(&self) -> Result<Answer, RequestError> {
         poll_fn(|cx| self.poll(cx, |state| state.outcome.take())).await
@@ -170,14 +209,9 @@ impl Waiting {
         self.state().take_notice(false)
     }
 
-    /// Hands a log message to the call; the oldest one gives way if too many wait.
+    /// Hands a log message to the call; the oldest notice gives way if too many wait.
     pub(super) fn push_log(&self, message: LogMessage) {
-        self.update(|state| {
-            if state.logs.len() == WAITING_NOTICES {
-                state.logs.pop_front();
-            }
-            state.logs.push_back(message);
-        });
+        self.update(|state| state.tell(Notice::Log(message)));
     }
 
     /// Hands a question to the call; `false` if too many wait.
@@ -200,7 +234,8 @@ impl Waiting {
                 && state.reached.is_none_or(|reached| progress.progress > reached);
             if taken {
                 state.reached = Some(progress.progress);
-                state.progress = Some(progress);
+                state.told.pop_back_if(|last| matches!(last, Notice::Progress(_)));
+                state.tell(Notice::Progress(progress));
             }
         });
         taken
@@ -235,12 +270,16 @@ impl Waiting {
 }
 
 impl State {
-    fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
-        if let Some(progress) = self.progress.take() {
-            return Some(Notice::Progress(progress));
+    fn tell(&mut self, notice: Notice) {
+        if self.told.len() == WAITING_NOTICES {
+            self.told.pop_front();
         }
-        if let Some(message) = self.logs.pop_front() {
-            return Some(Notice::Log(message));
+        self.told.push_back(notice);
+    }
+
+    fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
+        if let Some(notice) = self.told.pop_front() {
+            return Some(notice);
         }
         let (id, request) = if with_questions { self.questions.pop_front()? } else { return None };
         Some(Notice::Question(id, request))
@@ -277,11 +316,11 @@ mod tests {
     }
 
     fn progress(progress: f64) -> Progress {
-        Progress { progress, total: None, message: None }
+        Progress::at(progress)
     }
 
     fn log(text: &str) -> LogMessage {
-        LogMessage { level: LogLevel::Info, logger: None, data: text.into() }
+        LogMessage::new(LogLevel::Info, text)
     }
 
     #[tokio::test]
@@ -326,6 +365,28 @@ mod tests {
         assert!(!report(silent.id, 1.0) && !report(77, 1.0));
         assert_eq!(asked.notice(true).await, Notice::Progress(progress(3.0)));
         assert_eq!(asked.ready_notice(), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_told_before_the_answer_keeps_its_order() {
+        let in_flight = InFlight::default();
+        let call = in_flight.begin(CALL).unwrap();
+        let report = |at: f64| assert!(in_flight.progress(&Id::Number(call.id), progress(at)));
+        call.push_log(log("one"));
+        report(1.0);
+        report(2.0);
+        call.push_log(log("two"));
+        report(3.0);
+        let told = [
+            Notice::Log(log("one")),
+            Notice::Progress(progress(2.0)),
+            Notice::Log(log("two")),
+            Notice::Progress(progress(3.0)),
+        ];
+        for expected in told {
+            assert_eq!(call.notice(false).await, expected);
+        }
+        assert_eq!(call.ready_notice(), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use toolstead_domain::{
         tool_provider::{CallOutcome, InputRequired},
     },
     server_name::ServerName,
-    tool_failure::ToolFailure,
+    tool_failure::{ToolFailure, UpstreamError},
     tool_result::{ToolResult, text_block},
 };
 
@@ -93,7 +93,10 @@ impl Called<'_> {
 
     /// A result of the new generation says what kind it is (MCP 2026-07-28, basic, "Responses"). What only its
     /// generation asks for is taken off; our own edge adds it again for clients that expect it.
-    fn modern_result(&self, mut result: Map<String, Value>) -> Result<Result<Value, InputRequired>, ToolFailure> {
+    pub(super) fn modern_result(
+        &self,
+        mut result: Map<String, Value>,
+    ) -> Result<Result<Value, InputRequired>, ToolFailure> {
         match result.get("resultType").map(Value::as_str) {
             None => {}
             Some(Some("complete")) => drop(result.shift_remove("resultType")),
@@ -150,12 +153,16 @@ impl Called<'_> {
                 let message = format!("{self} failed ({}): {}", said.code, shown(&said.message, ERROR_CHARACTERS));
                 let failure = ToolFailure::new(kind_of(said), message);
                 let required = said.data.as_ref().and_then(|data| data.get("requiredCapabilities"));
-                match required {
+                let failure = match required {
                     // All that MCP defines; our kind stands beside it.
                     Some(required) if said.code == RpcError::MISSING_CAPABILITY => {
                         failure.with_data(json!({"requiredCapabilities": required}))
                     }
                     _ => failure,
+                };
+                match is_of_this_hop(said.code) {
+                    true => failure,
+                    false => failure.said_upstream(as_it_came(said)),
                 }
             }
             RequestError::Malformed(reason) => ToolFailure::new(
@@ -216,6 +223,20 @@ impl fmt::Display for Called<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` of the MCP server `{}`", shown(self.tool, 128), self.server)
     }
+}
+
+/// The error for clients, who get it in place of ours.
+fn as_it_came(error: &RpcError) -> UpstreamError {
+    let RpcError { code, message, mut data } = error.clone();
+    if let Some(data) = &mut data {
+        own_members::take_out_of_data(data);
+    }
+    UpstreamError { code, message, data }
+}
+
+/// Whether an error tells of what we sent and how, which whoever sent the request to us can neither see nor mend.
+fn is_of_this_hop(code: i64) -> bool {
+    matches!(code, RpcError::PARSE | RpcError::HEADER_MISMATCH | RpcError::UNSUPPORTED_VERSION)
 }
 
 /// The kind of a server's error, by its code alone: that a rule refused a call, or a budget is used up, is ours to say.
@@ -299,7 +320,7 @@ mod tests {
         });
         let raw = raw.replace('\n', "");
         assert_eq!(done(&raw, Generation::Legacy), expected.to_string());
-        let error = r#""error":{"code":-32021,"message":"m","data":{"kind":"permission_denied","x":1,"requiredCapabilities":{"roots":{}}}}"#;
+        let error = r#""error":{"code":-32021,"message":"m","data":{"kind":"permission_denied","x":1,"requiredCapabilities":{"roots":{}},"Toolstead/y":0,"_meta":{"toolstead/x":1,"b":2}}}"#;
         let server = ServerName::parse("s").unwrap();
         let answer = match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,{error}}}"#).into()) {
             Ok(Incoming::Answer(answer)) => answer,
@@ -309,6 +330,37 @@ mod tests {
             .outcome(answer, Generation::Modern)
             .unwrap_err();
         assert_eq!(failure.data, json!({"requiredCapabilities": {"roots": {}}}));
+        let data =
+            json!({"kind": "permission_denied", "x": 1, "requiredCapabilities": {"roots": {}}, "_meta": {"b": 2}});
+        let upstream = UpstreamError { code: -32021, message: "m".into(), data: Some(data) };
+        assert_eq!(failure.upstream, Some(upstream.into()));
+    }
+
+    #[test]
+    fn an_error_goes_on_as_it_came_unless_it_is_about_this_hop() {
+        let server = ServerName::parse("s").unwrap();
+        let upstream = |error: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
+            let Ok(Incoming::Answer(answer)) = Incoming::read(text.into()) else { panic!("{error}") };
+            let called = Called { tool: "t", server: &server, promises_structure: false };
+            called.outcome(answer, Generation::Modern).unwrap_err().upstream.map(|error| *error)
+        };
+        for code in [-32042, -32602, -32601, -32600, -32603, -32000, -32021, 7] {
+            for (data, read) in [
+                ("", None),
+                (r#","data":null"#, Some(Value::Null)),
+                (r#","data":{"z":[1.0],"a":"\u00e9"}"#, Some(json!({"z": [1.0], "a": "é"}))),
+                // Said more than can be carried, the error itself counts.
+                (r#","data":[1e400]"#, None),
+            ] {
+                let expected = UpstreamError { code, message: "m\u{1b}".into(), data: read };
+                let error = format!(r#"{{"code":{code},"message":"m\u001b"{data}}}"#);
+                assert_eq!(upstream(&error), Some(expected), "{error}");
+            }
+        }
+        for code in [-32700, -32020, -32022] {
+            assert_eq!(upstream(&format!(r#"{{"code":{code},"message":"m"}}"#)), None);
+        }
     }
 
     #[test]

@@ -17,6 +17,14 @@ pub(super) fn take_out(object: &mut Map<String, Value>) {
     }
 }
 
+/// The same for the data of an error, and for such members of the data themselves.
+pub(super) fn take_out_of_data(data: &mut Value) {
+    if let Value::Object(data) = data {
+        data.retain(|name, _| !is_own(name));
+        take_out(data);
+    }
+}
+
 /// The same for a result: its own `_meta`, and those of its blocks and of what they hold.
 pub(super) fn take_out_of_result(result: &mut Map<String, Value>) {
     take_out(result);

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use toolstead_domain::{
     client_profile::{Generation, LogLevel, ProtocolVersion},
     ports::tool_provider::Answers,
+    principal::Principal,
 };
 
 /// Our name in both generations.
@@ -47,6 +48,8 @@ pub(super) struct ForwardedRequest<'a> {
     pub(super) log_level: Option<LogLevel>,
     /// Whether progress is wanted.
     pub(super) progress: bool,
+    /// The one on whose behalf it is made; `None` where that is nobody.
+    pub(super) principal: Option<&'a Principal>,
 }
 
 /// The parameters of a forwarded request, save `_meta` and what a retry brings.
@@ -58,6 +61,8 @@ pub(super) enum Params<'a> {
         tool: &'a str,
         /// The arguments.
         arguments: &'a Map<String, Value>,
+        /// What else the caller sent, in its order.
+        more: &'a [(String, Value)],
     },
     /// Of any other method, as they are.
     Members(&'a Map<String, Value>),
@@ -103,9 +108,12 @@ impl RequestWriter {
         begin(&mut text, id, request.method);
         let empty = text.len();
         match request.params {
-            Params::Call { tool, arguments } => {
+            Params::Call { tool, arguments, more } => {
                 member(&mut text, "", "name", tool);
                 member(&mut text, ",", "arguments", arguments);
+                for (name, value) in more {
+                    member(&mut text, ",", name, value);
+                }
             }
             Params::Members(params) => {
                 for (name, value) in params {
@@ -246,12 +254,13 @@ mod tests {
         let mut call = ForwardedRequest {
             method: "tools/call",
             name: Some("a \"b\"\n"),
-            params: Params::Call { tool: "a \"b\"\n", arguments: &arguments },
+            params: Params::Call { tool: "a \"b\"\n", arguments: &arguments, more: &[] },
             capabilities: &Map::new(),
             meta: &Map::new(),
             answers: None,
             log_level: Some(LogLevel::Debug),
             progress: false,
+            principal: None,
         };
         let plain = writer.forwarded(7, &call);
         let expected = json!({"name": "a \"b\"\n", "arguments": {"z": 1, "a": [{"b": null}]}});
@@ -275,15 +284,17 @@ mod tests {
         let responses = [("k".to_owned(), InputResponse(json!({"action": "accept"})))].into();
         let answers = Answers { responses, state: Some("theirs".into()) };
         let meta = map(json!({"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}, "a/b": 1}));
+        let more = [("x".to_owned(), json!([1.0])), ("a\"".to_owned(), Value::Null)];
         let call = ForwardedRequest {
             method: "tools/call",
             name: Some("t"),
-            params: Params::Call { tool: "t", arguments: &Map::new() },
+            params: Params::Call { tool: "t", arguments: &Map::new(), more: &more },
             capabilities: &map(json!({"elicitation": {}})),
             meta: &meta,
             answers: Some(&answers),
             log_level: Some(LogLevel::Warning),
             progress: true,
+            principal: None,
         };
         let mut expected = map(json!({"a/b": 1, "progressToken": 7}));
         expected.extend(map(common));
@@ -294,6 +305,8 @@ mod tests {
             (&params["_meta"], &params["inputResponses"]["k"]),
             (&expected.into(), &json!({"action": "accept"}))
         );
+        let names: Vec<&String> = params.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["name", "arguments", "x", "a\"", "inputResponses", "requestState", "_meta"]);
     }
 
     #[test]
@@ -310,6 +323,7 @@ mod tests {
             answers: Some(&answers),
             log_level: None,
             progress: true,
+            principal: None,
         };
         let expected = json!({"uri": "a://b", "x": {"y": 1.5}, "inputResponses": {}, "requestState": "s", "_meta": {"progressToken": 7}});
         assert_eq!(parse(&writer.forwarded(7, &request)), ("resources/read".into(), expected));

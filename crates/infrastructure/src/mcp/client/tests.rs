@@ -2,9 +2,11 @@
 
 mod alone;
 mod calling;
+mod context;
 mod http;
 mod http_server;
 mod line_server;
 mod lines;
+mod sse;
 
 use super::*;

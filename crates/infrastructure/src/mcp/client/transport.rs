@@ -23,6 +23,11 @@ pub(super) trait Transport: Debug + Send + Sync {
     /// The server as it is seen through this transport.
     fn peer(&self) -> &Arc<Peer>;
 
+    /// The transport as one word, where it may be another than the configuration says.
+    fn label(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Notes the revision that was agreed on; called once.
     fn agree_on(&self, _: ProtocolVersion) {}
 

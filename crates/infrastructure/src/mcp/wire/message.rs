@@ -155,7 +155,7 @@ struct ErrorObject<'a> {
     code: i64,
     #[serde(default)]
     message: String,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     data: Option<&'a RawValue>,
 }
 
@@ -314,7 +314,7 @@ impl<'a> Envelope<'a> {
 
 /// A JSON text whose value is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotTaken {
+pub(in crate::mcp) enum NotTaken {
     /// A number that cannot be carried.
     #[error("the number {} {}", shown(.0), numbers::why_inexact(.0))]
     Number(String),
@@ -343,7 +343,7 @@ fn shown(number: &str) -> String {
 }
 
 /// Parses a JSON value whose numbers can all be carried, unless it would take too much memory.
-pub(super) fn parse_exact(text: &str) -> Result<Value, NotTaken> {
+pub(in crate::mcp) fn parse_exact(text: &str) -> Result<Value, NotTaken> {
     if has_too_many_values(text.as_bytes()) {
         return Err(NotTaken::TooManyValues);
     }
@@ -385,10 +385,9 @@ impl RpcError {
         let object = serde_json::from_str::<ErrorObject>(text);
         let ErrorObject { code, message, data } =
             object.map_err(|reason| format!("the error cannot be read: {reason}"))?;
-        // What it says more is left out where there is too much of it; the error itself counts.
-        let data = data.map(RawValue::get).filter(|data| *data != "null" && !has_too_many_values(data.as_bytes()));
-        let data = data.map(serde_json::from_str).transpose();
-        Ok(Self { code, message, data: data.map_err(|reason| format!("the error cannot be read: {reason}"))? })
+        // What it says more is left out where it cannot be carried; the error itself counts.
+        let data = data.and_then(|data| parse_exact(data.get()).ok());
+        Ok(Self { code, message, data })
     }
 
     /// The error as JSON.

@@ -17,3 +17,7 @@ pub const PROGRESS_TOKEN: &str = "progressToken";
 
 /// The keys that belong to one hop: whoever passes a request on replaces them by its own.
 pub const OF_ONE_HOP: &[&str] = &[PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, PROGRESS_TOKEN];
+
+/// Members of a request's parameters that belong to one hop, beside those of its method. `task` asks for a task in the form
+/// of 2025-11-25, which is not spoken here.
+pub const PARAMS_OF_ONE_HOP: &[&str] = &["_meta", "inputResponses", "requestState", "task"];

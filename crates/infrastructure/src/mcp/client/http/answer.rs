@@ -5,7 +5,11 @@ use crate::{
     http::response::Response,
     mcp::{
         client::{
-            config::shown_url, foreign_text::shown, in_flight::Waiting, peer::Loss, request::RequestWriter,
+            config::shown_url,
+            foreign_text::shown,
+            in_flight::Waiting,
+            peer::{Loss, Peer},
+            request::RequestWriter,
             request_error::RequestError,
         },
         wire::{
@@ -18,6 +22,7 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use std::sync::Arc;
+use url::Url;
 
 /// How much of an error's body is read, in bytes.
 const ERROR_BODY_BYTES: usize = 64 << 10;
@@ -50,13 +55,15 @@ impl HttpTransport {
             self.take_session(response.headers())?;
         }
         match media_type(&response) {
-            _ if status == StatusCode::UNAUTHORIZED => Err(self.unauthorized(&response)),
+            _ if status == StatusCode::UNAUTHORIZED => Err(unauthorized(&self.peer, &response)),
             _ if status == StatusCode::NOT_FOUND && had_session => Ok(Posted::SessionEnded),
             MediaType::Json => self.read_object(waiting, response, had_session).await,
             MediaType::EventStream if status.is_success() => {
                 self.read_to_answer(writer, waiting, response).await.map(Posted::Answered)
             }
-            MediaType::EventStream | MediaType::Other if !status.is_success() => Err(self.http_error(response).await),
+            MediaType::EventStream | MediaType::Other if !status.is_success() => {
+                Err(http_error(&self.url, response).await)
+            }
             MediaType::EventStream | MediaType::Other => {
                 let kind = response.headers().get(header::CONTENT_TYPE);
                 let kind = kind.map_or("nothing".into(), |kind| shown(&String::from_utf8_lossy(kind.as_bytes()), 80));
@@ -127,36 +134,37 @@ impl HttpTransport {
             Some(_) | None => Err(RequestError::Http { status: status.as_u16(), detail }),
         }
     }
+}
 
-    /// The server wants a login. What it says of where to get one is shown, never followed.
-    pub(super) fn unauthorized(&self, response: &Response) -> RequestError {
-        let challenge = response.headers().get(header::WWW_AUTHENTICATE);
-        let challenge = challenge
-            .map_or(String::new(), |value| format!(", `{}`", shown(&String::from_utf8_lossy(value.as_bytes()), 200)));
-        let reason = format!("HTTP status {}{challenge}", response.status().as_u16());
-        self.peer.suspect(Loss::Unauthorized(reason.clone()));
-        RequestError::Unauthorized(reason)
-    }
+/// The server wants a login. What it says of where to get one is shown, never followed.
+pub(in crate::mcp::client) fn unauthorized(peer: &Peer, response: &Response) -> RequestError {
+    let challenge = response.headers().get(header::WWW_AUTHENTICATE);
+    let challenge = challenge
+        .map_or(String::new(), |value| format!(", `{}`", shown(&String::from_utf8_lossy(value.as_bytes()), 200)));
+    let reason = format!("HTTP status {}{challenge}", response.status().as_u16());
+    peer.suspect(Loss::Unauthorized(reason.clone()));
+    RequestError::Unauthorized(reason)
+}
 
-    pub(super) async fn http_error(&self, response: Response) -> RequestError {
-        let status = response.status().as_u16();
-        let mut detail = self.told_by_headers(&response);
-        if detail.is_empty() {
-            // The status is the error; its body only says more.
-            detail = response.bytes(ERROR_BODY_BYTES).await.map_or(String::new(), |body| told(&body));
-        }
-        RequestError::Http { status, detail }
+/// The error that a response of `url` is.
+pub(in crate::mcp::client) async fn http_error(url: &Url, response: Response) -> RequestError {
+    let status = response.status().as_u16();
+    let mut detail = told_by_headers(url, &response);
+    if detail.is_empty() {
+        // The status is the error; its body only says more.
+        detail = response.bytes(ERROR_BODY_BYTES).await.map_or(String::new(), |body| told(&body));
     }
+    RequestError::Http { status, detail }
+}
 
-    fn told_by_headers(&self, response: &Response) -> String {
-        let header = |name: header::HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
-        if let (true, Some(target)) = (response.status().is_redirection(), header(header::LOCATION)) {
-            let target = self.url.join(target).map_or_else(|_| "elsewhere".into(), |url| shown(&shown_url(&url), 200));
-            return format!(": it sends us to `{target}`, and redirects are not followed");
-        }
-        let pause = header(header::RETRY_AFTER);
-        pause.map_or(String::new(), |after| format!(": it wants to be left alone for {} s", shown(after, 40)))
+fn told_by_headers(url: &Url, response: &Response) -> String {
+    let header = |name: header::HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+    if let (true, Some(target)) = (response.status().is_redirection(), header(header::LOCATION)) {
+        let target = url.join(target).map_or_else(|_| "elsewhere".into(), |url| shown(&shown_url(&url), 200));
+        return format!(": it sends us to `{target}`, and redirects are not followed");
     }
+    let pause = header(header::RETRY_AFTER);
+    pause.map_or(String::new(), |after| format!(": it wants to be left alone for {} s", shown(after, 40)))
 }
 
 /// Some servers answer 400 where the specification asks for 404.
@@ -182,7 +190,7 @@ fn media_type(response: &Response) -> MediaType {
     }
 }
 
-pub(super) fn is_event_stream(response: &Response) -> bool {
+pub(in crate::mcp::client) fn is_event_stream(response: &Response) -> bool {
     matches!(media_type(response), MediaType::EventStream)
 }
 

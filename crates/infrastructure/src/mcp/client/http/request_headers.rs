@@ -17,7 +17,7 @@ const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transf
 ///
 /// # Errors
 /// The reason why one of them cannot be used. The value, which may be a secret, is not in it.
-pub(super) fn configured_headers(
+pub(in crate::mcp::client) fn configured_headers(
     mut headers: HeaderMap,
     configured: &BTreeMap<String, String>,
 ) -> Result<HeaderMap, String> {

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{collections::BTreeMap, sync::Mutex, time::Instant};
 use toolstead_domain::{
     category::Category,
     client_profile::{ClientProfile, LogLevel},
@@ -144,6 +144,7 @@ pub(super) async fn call_with(
         deadline: Instant::now() + time,
         grant: &grant,
         client: &client,
+        beside: Default::default(),
         answers: None,
         caller,
         calls: &NoCalls,

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream, tcp::OwnedWriteHalf},
+    sync::mpsc::UnboundedReceiver,
 };
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
@@ -14,6 +15,8 @@ use url::Url;
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) method: String,
+    /// Path and query.
+    pub(super) target: String,
     pub(super) headers: BTreeMap<String, String>,
     /// The JSON-RPC message; null where there is none.
     pub(super) message: Value,
@@ -35,6 +38,8 @@ pub(super) enum Reply {
 pub(super) enum Piece {
     Bytes(Vec<u8>),
     Wait(Duration),
+    /// What comes here, until the other end of it or the client is gone.
+    From(UnboundedReceiver<Vec<u8>>),
     /// Stays open until the client is gone.
     StayOpen,
 }
@@ -111,6 +116,15 @@ async fn stream_pieces(
                 writer.flush().await.ok()?;
             }
             Piece::Wait(time) => tokio::time::sleep(time).await,
+            Piece::From(mut source) => loop {
+                tokio::select! {
+                    bytes = source.recv() => match bytes {
+                        Some(bytes) => writer.write_all(&bytes).await.ok()?,
+                        None => break,
+                    },
+                    _ = reader.read_u8() => return None,
+                }
+            },
             Piece::StayOpen => {
                 let _ = reader.read_u8().await;
             }
@@ -122,7 +136,8 @@ async fn stream_pieces(
 async fn read(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
-    let method = line.split(' ').next()?.to_owned();
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, target) = (words.next()?, words.next()?);
     let mut headers = BTreeMap::new();
     loop {
         let mut line = String::new();
@@ -133,7 +148,7 @@ async fn read(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Request> {
     let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).await.ok()?;
-    Some(Request { method, headers, message: serde_json::from_slice(&body).unwrap_or(Value::Null) })
+    Some(Request { method, target, headers, message: serde_json::from_slice(&body).unwrap_or(Value::Null) })
 }
 
 impl Request {

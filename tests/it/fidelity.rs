@@ -1,0 +1,347 @@
+//! What a server says reaches the client as it was said, and the other way round: members, order and digits, between old and
+//! new clients and servers, over lines and HTTP.
+
+mod upstream;
+mod wild;
+
+use crate::{
+    mcp_client::calling::{config, deps, until_ready},
+    support::{Events, HttpFront, StdioClient, TestApp, initialize, legacy, modern, soon},
+};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use toolstead_application::execute_tool::CallSettings;
+use toolstead_domain::{
+    client_profile::{Generation, ProtocolVersion},
+    permission::policy::{Mode, PermissionPolicy},
+    ports::tool_provider::ToolProvider,
+    testing::scripted_provider::ScriptedProvider,
+};
+use toolstead_infrastructure::mcp::client::{
+    McpServer,
+    config::{ToolNames, ToolOutput},
+};
+use toolstead_presentation::mcp_server::stdio::StdioSettings;
+use upstream::{Recorder, Saying, TOKEN};
+use wild::Wild;
+
+/// Calls of one cell; each is a request, a report, a log message and an answer.
+const CALLS: usize = 50;
+const TOOLS: usize = 20;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Lines,
+    Http,
+}
+
+/// A recording client.
+enum Door {
+    Lines(Box<StdioClient>),
+    Http { front: HttpFront, session: Option<String> },
+}
+
+/// Both ends, with Toolstead between them.
+struct Cell {
+    recorder: Recorder,
+    server: Arc<McpServer>,
+    door: Door,
+    client: Generation,
+    wild: Wild,
+    next: i64,
+}
+
+impl Cell {
+    async fn open(
+        way: Way,
+        client: Generation,
+        server: ProtocolVersion,
+        definitions: Vec<Value>,
+        output: ToolOutput,
+    ) -> Self {
+        let recorder = Recorder::new(server, definitions, list_members());
+        let transport = match way {
+            Way::Lines => recorder.over_lines(),
+            Way::Http => recorder.over_http().await,
+        };
+        let mut config = config("recorder", transport);
+        (config.protocol, config.names, config.output) = (Some(server), ToolNames::Plain, output);
+        let server = McpServer::start(config, deps());
+        until_ready(&server).await;
+        let policy = PermissionPolicy { mode: Mode::Bypass, ..Default::default() };
+        let nothing = Arc::new(ScriptedProvider::new("scripted"));
+        let app = TestApp::with_policy(nothing, CallSettings::default(), policy).await;
+        app.app.registry.register(server.clone()).await.unwrap();
+        let door = match (way, client) {
+            (Way::Lines, Generation::Legacy) => Door::Lines(Box::new(StdioClient::legacy(&app).await)),
+            (Way::Lines, Generation::Modern) => {
+                Door::Lines(Box::new(StdioClient::start(&app, StdioSettings::default())))
+            }
+            (Way::Http, _) => {
+                let front = HttpFront::start(&app).await;
+                let session = match client {
+                    Generation::Legacy => Some(front.open_session().await),
+                    Generation::Modern => None,
+                };
+                Door::Http { front, session }
+            }
+        };
+        Self { recorder, server, door, client, wild: Wild::of(4), next: 0 }
+    }
+
+    /// Sends a request with these parameters and returns what came back, notifications first.
+    async fn exchange(&mut self, method: &str, params: Map<String, Value>) -> Vec<Value> {
+        self.next += 1;
+        let request = match self.client {
+            Generation::Legacy => legacy(self.next, method, params.into()),
+            Generation::Modern => {
+                let mut request = modern(self.next, method, params.into());
+                request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug".into();
+                request
+            }
+        };
+        let text = self.wild.write(&request);
+        let mut all = Vec::new();
+        match &mut self.door {
+            Door::Lines(client) => {
+                client.send_line(&text).await;
+                while all.last().is_none_or(|last: &Value| last.get("id").is_none()) {
+                    all.push(client.next().await);
+                }
+            }
+            Door::Http { front, session } => {
+                let post = match session {
+                    Some(session) => front.in_session(session, &request),
+                    None => front.post_modern(&request),
+                };
+                let mut events = Events::of(soon(post.body(text).send()).await.unwrap());
+                while let Some(message) = events.try_next().await {
+                    all.push(message);
+                }
+            }
+        }
+        all
+    }
+}
+
+#[track_caller]
+fn check_same(heard: impl Into<Value>, said: impl Into<Value>) {
+    // As texts: members in their order, and 1.0 is not 1.
+    assert_eq!(heard.into().to_string(), said.into().to_string());
+}
+
+fn list_members() -> Map<String, Value> {
+    json!({"x": [1.0], "_meta": {"b": null, "a": {"c": []}}, "y": {}}).as_object().unwrap().clone()
+}
+
+fn definitions(wild: &mut Wild) -> Vec<Value> {
+    let names: Vec<String> = (0..TOOLS).map(|n| format!("t{n:02}")).collect();
+    let definition = |name: &String| {
+        let icons = json!([{"src": "https://example.com/i.png", "sizes": ["48x48"], "x": wild.value(1)}]);
+        let hints = wild.among(&[("readOnlyHint", true.into()), ("title", wild.pick(&["", "T"]).into())]);
+        let schema = wild.among(&[("type", "object".into())]);
+        let mut members = vec![("name", name.as_str().into()), ("inputSchema", Value::Object(schema))];
+        members.extend(wild.some_of(&[
+            ("title", "A title".into()),
+            ("description", "What it does.".into()),
+            ("icons", icons),
+            ("annotations", hints.into()),
+            ("execution", json!({"taskSupport": "optional"})),
+            ("outputSchema", json!({"type": "object", "x-y": 1.0})),
+        ]));
+        wild.among(&members).into()
+    };
+    names.iter().map(definition).collect()
+}
+
+fn block(wild: &mut Wild) -> Value {
+    let known = match wild.below(6) {
+        0 => vec![("type", "text".into()), ("text", wild.text().into())],
+        1 => vec![("type", "image".into()), ("data", "AAAA".into()), ("mimeType", "image/png".into())],
+        2 => vec![("type", "audio".into()), ("data", "AAAA".into()), ("mimeType", "audio/wav".into())],
+        3 => vec![("type", "resource_link".into()), ("uri", "a://b".into()), ("name", wild.text().into())],
+        4 => {
+            let resource = wild.among(&[("uri", "a://b".into()), ("text", wild.text().into())]);
+            vec![("type", "resource".into()), ("resource", resource.into())]
+        }
+        _ => vec![("type", "hologram".into())],
+    };
+    let audience = json!({"audience": ["user"], "priority": wild.number(), "x": wild.value(1)});
+    let beside = wild.some_of(&[("annotations", audience), ("icons", json!([]))]);
+    wild.among(&[known, beside].concat()).into()
+}
+
+fn result(wild: &mut Wild) -> Map<String, Value> {
+    let content: Vec<Value> = (0..wild.below(4)).map(|_| block(wild)).collect();
+    let structured = wild.object(3).into();
+    let verdict = wild.pick(&[true, false]).into();
+    let beside = wild.some_of(&[("structuredContent", structured), ("isError", verdict)]);
+    wild.among(&[vec![("content", content.into())], beside].concat())
+}
+
+fn error(wild: &mut Wild) -> Value {
+    let code = wild.pick(&[-32042, -32602, -32601, -32600, -32603, -32000, -32002, -32099, -1, 0, 7]);
+    let mut error = json!({"code": code, "message": wild.text()});
+    if wild.one_in(2) {
+        error["data"] = wild.pick(&[
+            json!({"elicitations": [{"mode": "url", "elicitationId": "e", "url": "https://example.com", "message": "m"}]}),
+            json!({"kind": "permission_denied", "next": "x"}),
+            Value::Null,
+            json!([]),
+        ]);
+    } else if wild.one_in(2) {
+        error["data"] = wild.value(3);
+    }
+    error
+}
+
+fn saying(wild: &mut Wild) -> Saying {
+    let mut report = vec![("progressToken", TOKEN.into()), ("progress", wild.number())];
+    report.extend(wild.some_of(&[("total", wild.number()), ("message", wild.text().into())]));
+    let mut log = vec![("level", wild.pick(&["info", "error", "emergency"]).into()), ("data", wild.value(3))];
+    log.extend(wild.some_of(&[("logger", wild.text().into())]));
+    let mut before = vec![("notifications/progress", wild.among(&report)), ("notifications/message", wild.among(&log))];
+    if wild.one_in(2) {
+        before.swap(0, 1);
+    }
+    Saying { before, answer: if wild.one_in(3) { Err(error(wild)) } else { Ok(result(wild)) } }
+}
+
+/// What the server said, as the client should hear it. The members of the hop are taken out on both sides.
+async fn check_call(cell: &mut Cell, wild: &mut Wild) {
+    let saying = saying(wild);
+    cell.recorder.will_say(saying.clone());
+    let tool = format!("t{:02}", wild.below(TOOLS));
+    let arguments = Value::Object(wild.object(3));
+    let token = wild.pick(&[json!("theirs"), json!(-7)]);
+    let mut params = wild.among(&[("name", tool.as_str().into()), ("arguments", arguments)]);
+    let meta = params.entry("_meta").or_insert_with(|| json!({}));
+    meta["progressToken"] = token.clone();
+
+    let mut heard = cell.exchange("tools/call", params.clone()).await;
+    let answer = heard.pop().unwrap();
+    for (told, (method, said)) in heard.iter().zip(&saying.before) {
+        assert_eq!(told["method"], *method, "{heard:?}");
+        let mut said = said.clone();
+        if said.contains_key("progressToken") {
+            said["progressToken"] = token.clone();
+        }
+        check_same(told["params"].clone(), said);
+    }
+    assert_eq!(heard.len(), saying.before.len(), "{heard:?}");
+    match saying.answer {
+        Ok(said) => {
+            let mut heard = answer["result"].as_object().unwrap_or_else(|| panic!("{answer}")).clone();
+            heard.shift_remove("resultType");
+            check_same(heard, said);
+        }
+        Err(said) => check_same(answer["error"].clone(), said),
+    }
+
+    let heard = cell.recorder.heard();
+    let [heard] = &heard[..] else { panic!("{heard:?}") };
+    check_same(without_hop(heard), without_hop(&params));
+}
+
+/// Tool and arguments, `_meta` without what belongs to the hop, then what nobody here knows, in its order.
+fn without_hop(params: &Map<String, Value>) -> Map<String, Value> {
+    let mut rest = params.clone();
+    let mut of_call = Map::new();
+    for name in ["name", "arguments", "_meta"] {
+        of_call.insert(name.into(), rest.shift_remove(name).unwrap_or_default());
+    }
+    if let Some(Value::Object(meta)) = of_call.get_mut("_meta") {
+        meta.retain(|name, _| name != "progressToken" && !name.starts_with("io.modelcontextprotocol/"));
+    }
+    of_call.extend(rest);
+    of_call
+}
+
+async fn check_cell(way: Way, client: Generation, server: ProtocolVersion) {
+    let mut wild = Wild::of(16);
+    let definitions = definitions(&mut wild);
+    let mut cell = Cell::open(way, client, server, definitions.clone(), ToolOutput::Bounded).await;
+    let listed = cell.exchange("tools/list", Map::new()).await.pop().unwrap();
+    let mut list = listed["result"].as_object().unwrap_or_else(|| panic!("{listed}")).clone();
+    let listed = list.shift_remove("tools").unwrap().as_array().unwrap().clone();
+    list.retain(|name, _| !matches!(name.as_str(), "resultType" | "ttlMs" | "cacheScope"));
+    list["_meta"].as_object_mut().unwrap().shift_remove("io.modelcontextprotocol/serverInfo");
+    check_same(list, list_members());
+    assert_eq!(listed.len(), TOOLS, "{listed:?} {:?}", cell.server.status());
+    for (listed, said) in listed.into_iter().zip(definitions) {
+        check_same(listed, said);
+    }
+    for _ in 0..CALLS {
+        check_call(&mut cell, &mut wild).await;
+    }
+    cell.server.close().await;
+}
+
+#[tokio::test]
+async fn an_old_client_hears_an_old_server_as_it_speaks() {
+    for way in [Way::Lines, Way::Http] {
+        check_cell(way, Generation::Legacy, ProtocolVersion::V20251125).await;
+    }
+}
+
+#[tokio::test]
+async fn an_old_client_hears_a_new_server_as_it_speaks() {
+    for way in [Way::Lines, Way::Http] {
+        check_cell(way, Generation::Legacy, ProtocolVersion::V20260728).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_client_hears_an_old_server_as_it_speaks() {
+    for way in [Way::Lines, Way::Http] {
+        check_cell(way, Generation::Modern, ProtocolVersion::V20251125).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_client_hears_a_new_server_as_it_speaks() {
+    for way in [Way::Lines, Way::Http] {
+        check_cell(way, Generation::Modern, ProtocolVersion::V20260728).await;
+    }
+}
+
+/// Calls a tool that answers so much; returns the result.
+async fn answered_with(output: ToolOutput, said: Map<String, Value>) -> Value {
+    let definitions = vec![json!({"name": "t00", "inputSchema": {"type": "object"}})];
+    let mut cell = Cell::open(Way::Lines, Generation::Legacy, ProtocolVersion::V20251125, definitions, output).await;
+    cell.recorder.will_say(Saying { before: Vec::new(), answer: Ok(said) });
+    let params = json!({"name": "t00"}).as_object().unwrap().clone();
+    let result = cell.exchange("tools/call", params).await.pop().unwrap()["result"].take();
+    cell.server.close().await;
+    result
+}
+
+#[tokio::test]
+async fn a_large_result_goes_on_whole_where_the_server_is_configured_so() {
+    let blocks: Vec<Value> = (0..300).map(|n| json!({"text": "x".repeat(1000), "type": "text", "n": n})).collect();
+    let said =
+        json!({"_meta": {"a": "y".repeat(40_000)}, "content": blocks, "structuredContent": {"z": "z".repeat(40_000)}});
+    let said = said.as_object().unwrap().clone();
+    check_same(answered_with(ToolOutput::Whole, said.clone()).await, said.clone());
+    let cut = answered_with(ToolOutput::Bounded, said).await;
+    assert!(cut.to_string().len() < 100_000 && cut["structuredContent"].is_null(), "{cut:.2000}");
+}
+
+#[tokio::test]
+async fn what_is_about_the_hop_to_a_server_is_no_fault_of_the_client() {
+    for (client, server) in
+        [(Generation::Legacy, ProtocolVersion::V20251125), (Generation::Modern, ProtocolVersion::V20260728)]
+    {
+        let definitions = vec![json!({"name": "t00", "inputSchema": {"type": "object"}})];
+        let mut cell = Cell::open(Way::Lines, client, server, definitions, ToolOutput::Bounded).await;
+        for code in [-32700, -32020, -32022] {
+            let said = json!({"code": code, "message": "theirs", "data": {"supported": ["1900-01-01"]}});
+            cell.recorder.will_say(Saying { before: Vec::new(), answer: Err(said) });
+            let params = json!({"name": "t00", "arguments": {}}).as_object().unwrap().clone();
+            let answer = cell.exchange("tools/call", params).await.pop().unwrap();
+            assert_eq!(answer["result"]["isError"], true, "{answer}");
+            assert_eq!(answer["result"]["_meta"]["toolstead/errorKind"], "upstream_protocol", "{answer}");
+        }
+        cell.server.close().await;
+    }
+}
